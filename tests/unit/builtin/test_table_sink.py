@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 import importlib.util
 import json
 
 import pytest
 from deltalake.exceptions import DeltaError
 
-from kconnect.api import ConnectError, RetriableError, Schema, SchemaBuilder, SinkRecord, Struct, TopicPartition
+from kconnect.api import (
+    ConnectError,
+    Date,
+    Decimal,
+    RetriableError,
+    Schema,
+    SchemaBuilder,
+    SinkRecord,
+    Struct,
+    Time,
+    Timestamp,
+    TopicPartition,
+)
 from kconnect.builtin.connectors.tables.store_errors import store_error
 from kconnect.builtin.connectors.tables.table_sink import TableSinkConnector
 from kconnect.testing import SinkHarness
@@ -67,6 +81,52 @@ def test_records_with_schema_make_columns_of_its_types(tmp_path):
         values = [Struct(schema).put("id", 1).put("ok", True), Struct(schema).put("id", 2)]
         sink.put_records([SinkRecord("t", 0, None, None, schema, value, at) for at, value in enumerate(values)])
     assert rows(settings) == [{"id": 1, "ok": True}, {"id": 2, "ok": None}]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_values_of_every_schema_type_come_back(kind, tmp_path):
+    place = SchemaBuilder.struct().field("city", Schema.OPTIONAL_STRING_SCHEMA).optional().build()
+    schema = (
+        SchemaBuilder.struct()
+        .field("id", Schema.INT64_SCHEMA)
+        .field("small", Schema.INT8_SCHEMA)
+        .field("single", Schema.FLOAT32_SCHEMA)
+        .field("raw", Schema.BYTES_SCHEMA)
+        .field("amount", Decimal.schema(2))
+        .field("day", Date.SCHEMA)
+        .field("clock", Time.SCHEMA)
+        .field("at", Timestamp.SCHEMA)
+        .field("tags", SchemaBuilder.array(Schema.OPTIONAL_STRING_SCHEMA).build())
+        .field("limits", SchemaBuilder.map(Schema.STRING_SCHEMA, Schema.INT32_SCHEMA).build())
+        .field("place", place)
+        .build()
+    )
+    at = dt.datetime(2026, 11, 23, 14, 5, tzinfo=dt.UTC)
+    values = {
+        "id": 1,
+        "small": -3,
+        "single": 0.5,
+        "raw": b"\x00",
+        "amount": decimal.Decimal("1.25"),
+        "day": at.date(),
+        "clock": dt.time(1),
+        "at": at,
+        "tags": ["a", None],
+        "limits": {"x": 7},
+        "place": Struct(place).put("city", "Bern"),
+    }
+    value = Struct(schema)
+    for name, one in values.items():
+        value.put(name, one)
+    settings = table_settings(kind, tmp_path)
+    with SinkHarness(TableSinkConnector, {**settings, **NOW}) as sink:
+        sink.put_records([SinkRecord("t", 0, None, None, schema, value, 0)])
+    (row,) = rows(settings)
+    assert {name: row[name] for name in ("id", "small", "single", "raw", "amount", "at", "tags")} == {
+        name: values[name] for name in ("id", "small", "single", "raw", "amount", "at", "tags")
+    }
+    assert (row["day"], dict(row["limits"]), row["place"]) == (at.date(), {"x": 7}, {"city": "Bern"})
+    assert row["clock"] == (3_600_000 if kind == "delta" else dt.time(1)), "Delta has no time of day: ms since midnight"
 
 
 def test_a_record_that_does_not_fit_fails_the_task_with_its_place(tmp_path):
@@ -166,6 +226,14 @@ def test_a_missing_extra_is_told_by_name(changes, package, key, told, tmp_path, 
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else found(name))
     values = TableSinkConnector().validate({**table_settings("parquet", tmp_path), **changes}).config_values
     assert {one.name: one.error_messages for one in values if one.error_messages} == {key: [told]}
+
+
+def test_a_store_that_takes_two_commits_at_once_is_refused(tmp_path):
+    settings = {"name": "sink", "table.format": "delta", "table.path": "s3://b/t"}
+    for key, value in (("AWS_S3_ALLOW_UNSAFE_RENAME", "true"), ("conditional_put", "disabled")):
+        values = TableSinkConnector().validate({**settings, f"table.storage.{key}": value}).config_values
+        told = f"table.storage.{key} would let two writers commit at once: records could be lost"
+        assert {one.name: one.error_messages for one in values if one.error_messages} == {"table.path": [told]}
 
 
 def test_what_packages_say_on_many_lines_is_one_sentence():

@@ -43,6 +43,6 @@ def _words_of(error: Exception) -> str:
     """What the error says, on one line: of a long chain, as deltalake draws it, the first and the last link."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    lines = [line.strip(" \t↳") for line in str(error).splitlines()]
+    lines = [line.replace("↳", " ").strip() for line in str(error).splitlines()]
     lines = [line for line in lines if line and not line.startswith(_NOISE)]
     return f"{lines[0]} .. {lines[-1]}" if len(lines) > 1 else "".join(lines)

@@ -24,6 +24,12 @@ PROPERTY_PREFIX = "table.properties."
 _PACKAGES = {"delta": ("deltalake", "delta"), "iceberg": ("pyiceberg", "iceberg")}
 # Likewise, where plain files are in a store of fsspec
 _STORES = {"s3": ("s3fs", "s3"), "s3a": ("s3fs", "s3")}
+# Options of deltalake under which S3 takes a commit although there is one already
+_UNSAFE = {
+    (f"{prefix}{name}", value)
+    for prefix in ("", "AWS_")
+    for name, value in (("S3_ALLOW_UNSAFE_RENAME", "true"), ("CONDITIONAL_PUT", "disabled"))
+}
 
 CONFIG = (
     ConfigDef()
@@ -247,6 +253,9 @@ def _place_problems(kind: str, config: Mapping[str, Any], props: Mapping[str, st
         if "." not in config["table.name"]:
             yield "table.name", f"table.name={config['table.name']} needs a namespace: default.{config['table.name']}"
         return
+    unsafe = [key for key, value in _below(STORAGE_PREFIX, props).items() if (key.upper(), value.lower()) in _UNSAFE]
+    if unsafe:
+        yield "table.path", f"{STORAGE_PREFIX}{unsafe[0]} would let two writers commit at once: records could be lost"
     if not path:
         yield "table.path", f"table.format={kind} needs table.path, the folder of the table"
     elif "://" not in path or path.startswith("file://"):

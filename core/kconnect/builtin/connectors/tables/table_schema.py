@@ -276,7 +276,9 @@ def _may_cast(old: pa.DataType, new: pa.DataType) -> bool:
         return bool(old.scale <= new.scale)
     if is_date(old):
         return is_date(new)
-    return (_is_bytes(old) and _is_bytes(new)) or bool(pa.types.is_time(old) and (pa.types.is_time(new)))
+    if pa.types.is_time(old):
+        return bool(pa.types.is_time(new) or (pa.types.is_time32(old) and pa.types.is_int32(new)))
+    return _is_bytes(old) and _is_bytes(new)
 
 
 def _is_text(kind: pa.DataType) -> bool:

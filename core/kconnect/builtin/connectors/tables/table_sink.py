@@ -126,6 +126,7 @@ class TableSinkTask(SinkTask):
                 self._base[at] = found.get(at)
             if found:
                 self.context.offset(found)
+                self.context.request_commit()  # so that the group follows at once
 
     def put_batch(self, batch: RecordBatch) -> None:
         """Errors: RetriableError before anything of the batch is taken; DataError when it does not fit the table."""
