@@ -200,6 +200,8 @@ def test_a_target_needs_brokers(connect):
     code, _, err = connect("offsets", "reset", "lines-in", "--to-time", "2h")
     assert code == 1
     assert err.startswith("No cluster was given\nHint: Give the worker's file")
+    _, _, err = connect("offsets", "reset", "lines-in", "--to-time", "9999-01-01")
+    assert err.startswith("--to-time 9999-01-01 is in the future: whatever is there now comes before it.\n")
 
 
 def test_only_the_owner_reads_the_history_and_a_hundred_changes_are_kept(tmp_path):

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kconnect.errors import ConnectError
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.shared import takes
@@ -76,7 +77,19 @@ def logs(
         for line in shown:
             _write(line, session.output, found.workers)
         if not shown:
-            session.say(f"No lines{f' about {name}' if name else ''}: the workers keep the last 10,000 of each.")
+            session.say(_none_found(session, name))
+
+
+def _none_found(session: CliSession, name: str | None) -> str:
+    """Why there is nothing to show: a name may be misspelt, or of a connector that was deleted."""
+    kept = "a worker keeps its last 10,000 lines"
+    if name is None:
+        return f"No such lines: {kept}."
+    try:
+        exists = name in session.client.connectors()
+    except ConnectError:  # a listener for /admin alone
+        exists = True
+    return f"No lines about {name}: {kept}." if exists else f"No lines about {name}, and no connector of that name."
 
 
 def _workers(session: CliSession) -> list[str]:

@@ -65,9 +65,12 @@ def target_of(session: CliSession) -> tuple[SinkTarget, Chosen] | None:
                 "--topic and --partition need a target", hint="Add --to-time, --to-earliest, --to-latest or --shift-by."
             )
         return None
-    from kconnect.direct.offsets.sink_targets import Chosen
+    from kconnect.direct.offsets.sink_targets import AtTime, Chosen
 
-    return _target(options), Chosen(frozenset(options.topic or ()), frozenset(options.partition or ()))
+    target = _target(options)
+    if isinstance(target, AtTime) and target.time_ms > time.time() * 1000:
+        session.say(f"--to-time {options.to_time} is in the future: whatever is there now comes before it.")
+    return target, Chosen(frozenset(options.topic or ()), frozenset(options.partition or ()))
 
 
 def _target(options: TargetOptions) -> SinkTarget:
@@ -75,7 +78,7 @@ def _target(options: TargetOptions) -> SinkTarget:
 
     if options.to_time is not None:
         text = options.to_time.strip()
-        ago = text[:1].isdigit() and text[-1:] in "smh" and not text.startswith("-")
+        ago = text[:1].isdigit() and text[-1:] in "smhd"
         return AtTime(milliseconds_of(f"-{text}" if ago else text, "--to-time", time.time()))
     if options.shift_by is not None:
         return ShiftBy(options.shift_by)

@@ -18,16 +18,14 @@ def worker_urls(client: ConnectClient, access: ClientAccess | None = None) -> li
     """URLs of the workers of a cluster, as far as they are known: that of the client first.
 
     The leader's last rebalance lists them all. Without one, as in a cluster that Java leads, they are those that
-    statuses name: workers that run nothing are missing then, and where we ask a worker of Java's by another name than
-    it gives itself, it is one of them once more. Errors: as ConnectClient's.
+    statuses name: workers that run nothing are missing then, and one that we ask by another name than it gives itself
+    is there twice. Errors: as ConnectClient's.
     """
     rebalances = _rebalances(client)
     found = _members(rebalances, access) if rebalances else []
     own = rebalances[-1].get("worker") if rebalances else None
     if not found:
         found = _of_statuses(client)
-        if len(found) == 1 and own is None:  # a worker of its own, whatever its name
-            return [client.url]
     others = [url.rstrip("/") for url in found if urlsplit(url).netloc != own]
     return list(dict.fromkeys([client.url, *others]))
 

@@ -145,7 +145,7 @@ class RecordReader:
         if not names:
             return "This Kafka cluster has no topics."
         shown = ", ".join(names[:_MOST_NAMES]) + (", .." if len(names) > _MOST_NAMES else "")
-        return did_you_mean(self.topic, names) or f"It has these topics: {shown}"
+        return did_you_mean(self.topic, names) or f"There are these topics: {shown}"
 
     def _look_for_brokers(self) -> None:
         """After trouble, whether any broker answers: a quiet topic tells neither that all are gone nor of a return.

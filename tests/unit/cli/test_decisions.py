@@ -24,7 +24,9 @@ from kconnect_cli.settings.change_display import change_text, change_to_json
 from kconnect_cli.settings.changes import Pruning, config_change, plan_changes
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("500ms", 0.5), ("60s", 60), ("2m", 120), ("1.5h", 5400), ("7", 7)])
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("500ms", 0.5), ("60s", 60), ("2m", 120), ("1.5h", 5400), ("2d", 172_800), ("7", 7)]
+)
 def test_lengths_of_time(text, seconds):
     assert seconds_of(text, "--timeout") == pytest.approx(seconds)
 
