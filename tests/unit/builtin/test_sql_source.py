@@ -154,6 +154,23 @@ def test_a_query_is_read_with_the_modes_clause_at_its_end(file: Path) -> None:
         assert source.offset(query="query") == {"incrementing": 2}
 
 
+def test_the_type_of_an_expression_is_that_of_its_first_values(file: Path) -> None:
+    add(file, "a", "b")
+    mixed = "SELECT CASE id WHEN 1 THEN 1 ELSE 1.5 END AS n, NULL AS none, name || '!' AS text FROM orders"
+    with source_of(file, mode="bulk", query=mixed) as source:
+        assert [values_of(record) for record in source.poll(2)] == [[1.0, None, "a!"], [1.5, None, "b!"]]
+
+
+def test_a_query_with_two_columns_of_one_name_fails_with_that_name(file: Path) -> None:
+    add(file, "a")
+    query = "SELECT a.id, b.id FROM orders a, orders b"
+    with (
+        source_of(file, mode="bulk", query=query) as source,
+        pytest.raises(DataError, match="several columns named id: name them with AS"),
+    ):
+        source.poll(1)
+
+
 def test_every_type_is_that_of_confluents_connector(file: Path) -> None:
     change(
         file,

@@ -167,6 +167,8 @@ def inferred(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[C
             kind = next((name for python_type, name in _KIND_OF_VALUE if isinstance(value, python_type)), "string")
             if kind == "timestamp" and value is not None and value.tzinfo is not None:
                 kind = "timestamptz"
+            if kind == "int64" and any(isinstance(row[index], float) for row in rows):
+                kind = "float64"
         scale = _ANY_SCALE if kind == "decimal" and column.kind == "any" else column.scale
         found.append(Column(column.name, kind, column.is_optional, column.precision, scale, column.type_name))
     return found

@@ -243,15 +243,15 @@ class RoundReader:
         self, target: Target, description: Description, names: Sequence[str], rows: Sequence[Sequence[Any]]
     ) -> RowShape:
         """The shape of these rows: the same object while the columns stay the same. Errors: DataError."""
-        columns: Sequence[Column] = description.columns or unknown_columns(names)
-        if [column.name for column in columns] != list(names):
-            raise TableChangedError(f"The columns of {target.name} changed while it was read")
-        columns = inferred(columns, rows)
         doubles = {name for name in names if names.count(name) > 1}
         if doubles:
             raise DataError(
                 f"{target.name} gives several columns named {', '.join(sorted(doubles))}: name them with AS"
             )
+        columns: Sequence[Column] = description.columns or unknown_columns(names)
+        if [column.name for column in columns] != list(names):
+            raise TableChangedError(f"The columns of {target.name} changed while it was read")
+        columns = inferred(columns, rows)
         known = self._shapes.get(target.name)
         if known is None or list(known.columns) != list(columns):
             known = RowShape(target.table.name if target.table else None, columns, self._settings.types)
