@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import pyarrow as pa
 import pytest
 
@@ -252,14 +254,8 @@ def files_of(settings):
         from deltalake import DeltaTable
 
         return len(DeltaTable(settings["table.path"]).file_uris())
-    from pyiceberg.catalog import load_catalog
-
-    prefix = "table.catalog."
-    catalog = load_catalog("default", **{k[len(prefix) :]: v for k, v in settings.items() if k.startswith(prefix)})
-    try:
+    with iceberg_catalog(settings) as catalog:
         return len(list(catalog.load_table("default.t").scan().plan_files()))
-    finally:
-        catalog.close()
 
 
 @pytest.mark.parametrize("settings", ["delta", "iceberg"], indirect=True)
@@ -291,7 +287,8 @@ def test_offsets_outlive_the_snapshots_that_had_them(make, settings):
     write(other, None, 3)
     write(other, 4, 4)
     assert make().compact(1_048_576) == "4 files became 1"
-    (snapshot,) = snapshots_of(settings)
+    with iceberg_catalog(settings) as catalog:
+        (snapshot,) = catalog.load_table("default.t").snapshots()
     assert "kconnect.offsets.sink" not in snapshot.summary.additional_properties
     assert make().open([A, B]) == {A: 2, B: 8}
     again = make()
@@ -300,12 +297,37 @@ def test_offsets_outlive_the_snapshots_that_had_them(make, settings):
     assert ids(settings) == [0, 1, 2, 3, 4, 7]
 
 
-def snapshots_of(settings):
+@contextmanager
+def iceberg_catalog(settings):
     from pyiceberg.catalog import load_catalog
 
     prefix = "table.catalog."
     catalog = load_catalog("default", **{k[len(prefix) :]: v for k, v in settings.items() if k.startswith(prefix)})
     try:
-        return catalog.load_table("default.t").snapshots()
+        yield catalog
     finally:
         catalog.close()
+
+
+@pytest.mark.parametrize("settings", ["delta", "iceberg"], indirect=True)
+def test_commits_of_somebody_else_in_between_are_no_hindrance(make, settings):
+    table = make()
+    table.open([A])
+    write(table, None, 0, 1)
+    strangers = pa.table({"id": pa.array([100], pa.int64()), "name": ["stranger"], "more": ["x"]})
+    if settings["table.format"] == "delta":
+        from deltalake import DeltaTable, write_deltalake
+
+        write_deltalake(settings["table.path"], strangers, mode="append", schema_mode="merge")
+        DeltaTable(settings["table.path"]).delete("id = 0")
+    else:
+        with iceberg_catalog(settings) as catalog:
+            other = catalog.load_table("default.t")
+            with other.update_schema() as update:
+                update.union_by_name(strangers.schema)
+            other.append(strangers)
+            other.delete("id == 0")
+    write(table, 2, 2, 3)
+    assert ids(settings) == [1, 2, 3, 100]
+    assert make().open([A]) == {A: 4}
+    assert make().schema().names == ["id", "name", "more"]

@@ -119,6 +119,7 @@ class DeltaLakeTable:
                 if not _is_conflict(error):
                     raise store_error("set offsets in", self.where, error) from error
             self._load()
+        raise RetriableError(f"Table {self.where} was changed by others {_TRIES} times while its offsets were set")
 
     def compact(self, small_bytes: int) -> str | None:
         self._load()
