@@ -125,6 +125,7 @@ def test_a_source_is_deleted_with_its_offsets(cluster, connect, name):
     _, err = connect("connectors", "delete", name, "--with-offsets", "--direct", "--dry-run")
     assert err.startswith(f"Delete {name} and its offsets\nStop {name}\n")
     assert err.endswith("Dry run: nothing was changed.\n")
+    assert err.count(f"delete status-task-{name}-0") == 1
     assert snapshot(cluster).target_state(name) is TargetState.STARTED
     _, err = connect("connectors", "delete", name, "--with-offsets", "--direct", "--yes")
     assert err.splitlines()[-1] == f"deleted {name}"

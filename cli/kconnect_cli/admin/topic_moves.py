@@ -55,7 +55,8 @@ class TopicDeletion:
         what = f"Delete {self.name} and its offsets"
         if self.reset.is_empty:
             what = f"Delete {self.name}, which has no offsets"
-        plans = [*([] if self.stop is None else [self.stop]), *self.reset.plans, self.delete]
+        stop = [] if self.stop is None else [self.stop]
+        plans = [*stop, *self.reset.plans, _without_removals_of(stop, self.delete)]
         return [what, *(line for plan in plans for line in plan_lines(plan, self.client.masks))]
 
     def check(self) -> Sequence[str]:
@@ -116,6 +117,13 @@ class TopicCopy:
         if self.plan.is_rename:
             return [*lines, f"renamed {self.plan.old} to {self.new}"]
         return [*lines, f"copied {self.plan.old} to {self.new}{'' if self.starts else ', which is STOPPED'}"]
+
+
+def _without_removals_of(earlier: Sequence[EditPlan], plan: EditPlan) -> EditPlan:
+    """What the earlier plans have removed is removed once."""
+    gone = {(edit.which, edit.key) for each in earlier for edit in each.edits if edit.new is None}
+    steps = (tuple(edit for edit in step if (edit.which, edit.key) not in gone) for step in plan.steps)
+    return replace(plan, steps=tuple(step for step in steps if step))
 
 
 def _before_the_stop(plan: EditPlan) -> EditPlan:
