@@ -17,6 +17,8 @@ from kconnect_cli.exits import UsageProblem
 
 # A command that sends a message takes seconds; one that waits for input would hold up what is watched
 _COMMAND_S = 60.0
+# Linux takes 128 KiB of one variable; the whole cause is in the JSON
+_MOST_CHARS = 10_000
 # What it prints is talk, not data
 _STDERR = 2
 _CONNECT_S, _POST_S, _POST_TRIES = 2.0, 10.0, 3
@@ -64,7 +66,7 @@ class _Command:
             "KCONNECT_WORKER": event["worker_id"],
             "KCONNECT_CAUSE": event["cause"],
         }
-        clean = {key: str(value).replace("\0", "") for key, value in told.items()}
+        clean = {key: str(value).replace("\0", "")[:_MOST_CHARS] for key, value in told.items()}
         try:
             done = subprocess.run(
                 self._argv,
