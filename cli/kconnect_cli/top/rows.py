@@ -271,6 +271,9 @@ def _cause(trace: str | None) -> str:
 
 
 def _failed(seen: ConnectorState | TaskState) -> str:
-    """What failed, behind what its automatic restarts have come to."""
+    """What failed, behind what its automatic restarts have come to; why there is none comes last: a line is short."""
     cause, restarts = _cause(seen.trace), "" if seen.restarts is None else seen.restarts.words()
-    return f"{restarts}: {cause}" if cause and restarts else cause
+    if not (cause and restarts):
+        return cause
+    is_long = seen.restarts is not None and seen.restarts.mend == "not restarted"
+    return f"{cause} ({restarts})" if is_long else f"{restarts}: {cause}"
