@@ -58,7 +58,10 @@ _MADE = {
     "metrics.md": "tests/unit/metrics/test_catalogue.py",
 }
 # Blocks of other languages that another test looks at.
-_LOOKED_AT = {("clusters.md", "dockerfile"): "test_clusters.py"}
+_LOOKED_AT = {
+    ("clusters.md", "dockerfile"): "test_clusters.py",
+    ("notebook.md", "pycon"): "tests/integration/test_spark_format.py, where a Spark session runs",
+}
 # Blocks that are neither code nor a screen. Each stands here with its reason.
 _PICTURES = {("architecture.md", 1): "a drawing of the parts; names in it are folders of core/kconnect"}
 _WORKER = {

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import doctest
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -18,6 +21,7 @@ import pytest
 
 from kit.pace import ample_s, ended
 from kit.spark_session import local_session
+from kit.topics import consume_values
 from kit.waiting import eventually
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
@@ -98,6 +102,18 @@ def lines(tmp_path: Path) -> Lines:
 
 def _read(spark: Any, options: dict[str, str], **more: str) -> Any:
     return spark.read.format("kconnect").options(**options, **more)
+
+
+def test_the_notebook_of_the_documentation_runs(spark, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parents[2] / "docs/notebook.md").read_text("utf-8").replace("```\n", "\n")
+    page = doctest.DocTestParser().get_doctest(text, {}, "notebook.md", "docs/notebook.md", 0)
+    said: list[str] = []
+
+    found = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(page, out=said.append)
+
+    assert not said, "".join(said)
+    assert found.attempted > 30
 
 
 def test_a_source_is_read_to_its_end_with_the_columns_of_sparks_kafka_format(spark, lines):
@@ -213,7 +229,23 @@ def _values(spark: Any, folder: Path) -> list[str]:
 
 def test_a_stream_that_is_stopped_and_started_again_has_each_record_once(spark, lines, items, tmp_path):
     items.count = 60
-    queries = {"file": lines.options, "http": {**items.options, "transforms": "e", **_ONLY_ID}}
+    database = tmp_path / "shop.db"
+    _add_orders(database, 40)
+    queries = {
+        "file": lines.options,
+        "http": {**items.options, "transforms": "e", **_ONLY_ID},
+        "sql": {
+            "connector.class": "SqlSource",
+            "connection.url": f"sqlite:///{database}",
+            "mode": "incrementing",
+            "incrementing.column.name": "id",
+            "table.whitelist": "orders",
+            "topic.prefix": "shop-",
+            "poll.interval.ms": "20",
+            "transforms": "e",
+            **_ONLY_ID,
+        },
+    }
     for _ in range(2):
         running = [_stream(spark, options, tmp_path / name).start() for name, options in queries.items()]
         for query in running:
@@ -221,6 +253,7 @@ def test_a_stream_that_is_stopped_and_started_again_has_each_record_once(spark, 
             query.stop()
         lines.grow(700)
         items.count += 70
+        _add_orders(database, 30)
     for name, options in queries.items():
         _stream(spark, {**options, "kconnect.idle.ms": "300"}, tmp_path / name).trigger(
             availableNow=True
@@ -228,6 +261,13 @@ def test_a_stream_that_is_stopped_and_started_again_has_each_record_once(spark, 
 
     assert sorted(map(int, _values(spark, tmp_path / "file"))) == list(range(2400))
     assert sorted(map(int, _values(spark, tmp_path / "http"))) == list(range(1, 201))
+    assert sorted(map(int, _values(spark, tmp_path / "sql"))) == list(range(1, 101))
+
+
+def _add_orders(database: Path, count: int) -> None:
+    with contextlib.closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("create table if not exists orders (id integer primary key autoincrement, item text)")
+        connection.executemany("insert into orders (item) values (?)", [("tea",)] * count)
 
 
 _ONLY_ID = {"transforms.e.type": "ExtractField$Value", "transforms.e.field": "id"}
@@ -341,3 +381,29 @@ def test_a_stream_from_a_source_to_a_sink_writes_each_record_over_stops(spark, l
         query.stop()
         lines.grow(500)
     assert sorted(map(int, out.read_text().split())) == list(range(1500))
+
+
+@pytest.mark.broker
+def test_rows_that_fail_are_dead_letters_of_a_sink(spark, broker, topic, tmp_path):
+    rows = spark.createDataFrame([("1",), ("no number",), ("3",)], "value STRING").coalesce(1)
+    out = tmp_path / "out.txt"
+
+    rows.write.format("kconnect").mode("append").options(
+        **{
+            "connector.class": "FileStreamSink",
+            "file": str(out),
+            "topics": "t",
+            "transforms": "c",
+            "transforms.c.type": "Cast$Value",
+            "transforms.c.spec": "int32",
+            "errors.tolerance": "all",
+            "errors.deadletterqueue.topic.name": topic,
+            "errors.deadletterqueue.topic.replication.factor": "1",
+            "errors.deadletterqueue.context.headers.enable": "true",
+            "bootstrap.servers": broker.bootstrap,
+        }
+    ).save()
+
+    assert out.read_text() == "1\n3\n"
+    (letter,) = consume_values(broker.bootstrap, topic, 1)
+    assert letter == b"no number"

@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 # Where a config names no converter, the column keeps its own type: this class stands for that.
 NO_CONVERTER = "kconnect.spark.datasource.chain.KeepsType"
+_DLQ = "errors.deadletterqueue.topic.name"
 # What `topics` says where neither options nor rows are known to name one
 _ANY_TOPIC = "spark"
 
@@ -54,6 +55,7 @@ class ConnectorOfFormat:
         self.config: dict[str, str] = dict(Variables().resolve(written, f"connector {named['name']}").values)
         self._hide_secrets()
         _refuse_problems(self._infos(), self.config)
+        self._refuse_dead_letters(is_sink=kind is SinkConnector)
 
     @property
     def worker(self) -> dict[str, str]:
@@ -140,6 +142,17 @@ class ConnectorOfFormat:
         if meant:
             raise ConfigError("\n".join(f"Unknown setting: {key}. Did you mean {name}?" for key, name in meant.items()))
         return found
+
+    def _refuse_dead_letters(self, *, is_sink: bool) -> None:
+        if not self.config.get(_DLQ, "").strip():
+            return
+        if not is_sink:
+            raise ConfigError(
+                f"{_DLQ}: a source that Spark reads has no dead letters, as nothing goes to Kafka",
+                hint="errors.tolerance=all leaves records out, errors.log.enable=true logs them.",
+            )
+        if not self.options.bootstrap_servers:
+            raise ConfigError(f"{_DLQ} needs bootstrap.servers, the brokers that have the topic")
 
     def _infos(self) -> ConfigInfos:
         return ConnectorValidator(self.plugins, self.worker).validate(self.config)

@@ -113,6 +113,8 @@ class StreamPlanner:
         """Stop the tasks. Files of planned batches stay: Spark may ask for them again."""
         pollers, self._pollers = self._pollers, []
         for poller in pollers:
+            poller.ask_to_stop()
+        for poller in pollers:
             poller.stop()
         self._end = None
         if self._spool is not None and not self._uncommitted:

@@ -102,11 +102,15 @@ class TaskPoller:
             self._commits.append([record for cut in cuts for record in cut.records])
             self._changed.notify_all()
 
-    def stop(self) -> None:
-        """End the thread; what was polled and not cut is dropped: it is in no offset."""
+    def ask_to_stop(self) -> None:
+        """Have the thread end after its poll, without waiting for it."""
         self._run.context.stop()
         with self._changed:
             self._changed.notify_all()
+
+    def stop(self) -> None:
+        """End the thread; what was polled and not cut is dropped: it is in no offset."""
+        self.ask_to_stop()
         self._thread.join(_STOP_S)
         if self._thread.is_alive():
             log.warning("%s.poll() has not come back within %g s of the stop", self._run.name, _STOP_S)
@@ -155,6 +159,8 @@ class TaskPoller:
         """Spool what was polled; from here on it may be cut."""
         batches = [self._columns.batch(rows) for rows in self._run.rows(polled)]
         with self._changed:
+            if self._run.context.is_stopping:
+                return  # nobody takes it any more
             for batch in batches:
                 if self._writer is None:
                     self._writer = self._spool.writer(f"{self._run.index}-{uuid.uuid4().hex[:12]}.arrow", batch.schema)

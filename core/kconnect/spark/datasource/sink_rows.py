@@ -6,6 +6,7 @@ else the whole row is the value, a struct, and its topic is the option's.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 from kconnect.api import Date, Decimal, RecordBatch, Schema, SchemaBuilder, SinkRecord, Time, Timestamp, TimestampType
 from kconnect.api.columns import arrow_type, values_of
 from kconnect.errors import ConfigError, DataError
-from kconnect.pipeline.conversion import Converters, FetchedBatch, KafkaHeaders
+from kconnect.model import TopicPartition
+from kconnect.pipeline.conversion import Converters, FetchedBatch, FetchedRecord, KafkaHeaders
+from kconnect.records.plain import plain
 from kconnect.spark.datasource.columns import is_record_schema
 from kconnect.spark.datasource.fitting import NotFittingError, fit
 
@@ -92,7 +95,7 @@ class SinkLayout:
                 kafka_partition=partition,
                 kafka_offsets=offsets,
                 timestamp=times,
-                timestamp_type=self._timestamp_type,
+                timestamp_type=self.timestamp_type,
                 **_arguments(typed),
             )
         times = _times(batch, self.names)
@@ -103,14 +106,65 @@ class SinkLayout:
             _bytes("key", parts["key"]) if self.reads_key else None,
             _bytes("value", parts["value"]) if self.reads_value else [None] * length,
             None if times is None else times.to_pylist(),
-            self._timestamp_type,
+            self.timestamp_type,
             _headers(parts["headers"]),
         )
         return _with_typed(converters.to_connect_batch(fetched), typed, first_offset)
 
     @property
-    def _timestamp_type(self) -> TimestampType:
+    def timestamp_type(self) -> TimestampType:
         return TimestampType.CREATE_TIME if "timestamp" in self.names else TimestampType.NO_TIMESTAMP_TYPE
+
+
+class RowsAsRead:
+    """Rows of one topic and partition: as records, and as the bytes that dead letters have of them."""
+
+    def __init__(self, layout: SinkLayout, batch: pa.RecordBatch, place: TopicPartition, first_offset: int) -> None:
+        self._layout, self._batch, self._place, self._first = layout, batch, place, first_offset
+
+    @property
+    def fetched(self) -> FetchedBatch:
+        return _RowsAsBytes(self._layout, self._batch, self._place, self._first)
+
+    def records(self, converters: Converters) -> RecordBatch | list[SinkRecord]:
+        """Errors: as SinkLayout.records."""
+        place = self._place
+        return self._layout.records(self._batch, place.topic, place.partition, self._first, converters)
+
+
+class _RowsAsBytes(FetchedBatch):
+    """Bytes of a row, made when a dead letter needs them: text and bytes as they are, anything else as JSON."""
+
+    def __init__(self, layout: SinkLayout, batch: pa.RecordBatch, place: TopicPartition, first_offset: int) -> None:
+        offsets = range(first_offset, first_offset + batch.num_rows)  # reads as a list does
+        super().__init__(place.topic, place.partition, offsets, None, [], None, layout.timestamp_type, None)  # type: ignore[arg-type]
+        self._layout, self._batch = layout, batch
+
+    def __len__(self) -> int:
+        return int(self._batch.num_rows)
+
+    def row(self, index: int) -> FetchedRecord:
+        one = self._batch.slice(index, 1)
+        row: dict[str, Any] = one.to_pylist()[0]
+        is_record = self._layout.is_record
+        times = _times(one, self._layout.names) if is_record else None
+        return FetchedRecord(
+            self.topic,
+            self.partition,
+            self.offsets[index],
+            _json_bytes(row.get("key")) if is_record else None,
+            _json_bytes(row["value"] if is_record else row),
+            None if times is None else times[0].as_py(),
+            self.timestamp_type,
+            (_headers(one.column("headers")) or [None])[0] if is_record and "headers" in row else None,
+        )
+
+
+def _json_bytes(value: Any) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    text = value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace")
 
 
 def connect_column(name: str, column: Any, *, is_optional: bool = True) -> tuple[Schema, Any]:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kconnect.api import PluginMetrics, RecordBatch, SinkRecord, SinkTask
+from kconnect.api import ErrantRecordReporter, PluginMetrics, RecordBatch, SinkRecord, SinkTask
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
-from kconnect.model import TaskId, TopicPartition
+from kconnect.model import ConnectorType, TaskId, TaskSpec, TopicPartition
+from kconnect.pipeline.build import sink_stages
+from kconnect.pipeline.conversion import Converters, FetchedBatch
 from kconnect.pipeline.plugin_call import plugin_call
-from kconnect.pipeline.plugin_monitor import PluginMonitor
-from kconnect.pipeline.plugin_parts import make_converters, make_steps, make_task
-from kconnect.pipeline.stages import TransformChain
-from kconnect.spark.datasource.chain import make_tolerance
+from kconnect.pipeline.plugin_parts import make_task
+from kconnect.pipeline.ports import TaskControl
 from kconnect.spark.datasource.connector import ConnectorOfFormat
+from kconnect.spark.no_host import ports_without_host
 
 log = logging.getLogger(__name__)
 
@@ -37,22 +38,38 @@ class SinkTaskRun:
         connector.hides_secrets([config])
         self._config = config
         self._options = connector.options
-        settings = connector.sink_config()
-        task_id = TaskId(settings.name, index)
-        monitor = PluginMonitor(task_id)
-        self._metrics = monitor.of_task
-        self.tolerance = make_tolerance(settings, task_id, connector.plugins, _pause)
-        self._transforms = TransformChain(make_steps(settings, connector.plugins, monitor), self.tolerance)
-        self.converters = make_converters(settings, connector.worker, connector.plugins, self.tolerance, monitor)
+        spec = TaskSpec(
+            id=TaskId(connector.config["name"], index),
+            run=1,
+            type=ConnectorType.SINK,
+            connector_config=connector.config,
+            task_config=config,
+            worker_config=connector.worker,
+        )
+        ports = ports_without_host(connector.plugins)
+        self._control = TaskControl(spec, ports)
         self._task: SinkTask = make_task(connector.config, connector.plugins, SinkTask)  # type: ignore[type-abstract]  # looks for a subclass
         self._name = type(self._task).__name__
+        self._stages = sink_stages(self._control, ports, type(self._task))
         self._positions: dict[TopicPartition, int] = {}
         self._seeks: dict[TopicPartition, int] = {}
+        self._given: set[TopicPartition] = set()
         self._paused: set[TopicPartition] = set()
         self._is_commit_wanted = self._is_finishing = False
         self._timeout_s: float | None = None
 
+    @property
+    def converters(self) -> Converters:
+        return self._stages.converters
+
+    @property
+    def skipped(self) -> int:
+        """Records that failed and were left out."""
+        return self._stages.tolerance.counts.skipped
+
     def start(self) -> None:
+        if self._stages.dead_letters is not None:
+            self._stages.dead_letters.start()
         with plugin_call(self._task, "initialize"):
             self._task.initialize(self)
         with plugin_call(self._task, "start"):
@@ -64,18 +81,28 @@ class SinkTaskRun:
             self._positions[place] = first_offset
             with plugin_call(self._task, "open"):
                 self._task.open([place])
-        return max(self._seeks.pop(place, 0), self._positions[place])
+            self._positions[place] = max(self._seeks.pop(place, 0), first_offset)
+        return self._positions[place]
 
-    def put(self, place: TopicPartition, payload: Payload, next_offset: int) -> None:
-        """Hand the task rows of one partition. Errors: StageError; TimedOutError; what the task raises."""
+    def put(self, place: TopicPartition, read: FetchedBatch, make: Callable[[Converters], Payload]) -> None:
+        """Hand the task rows of one partition: `make` converts them; `read` has them as bytes, for dead letters.
+
+        Errors: StageError; TimedOutError; what the task raises.
+        """
+        raw_records, transforms = self._stages.raw_records, self._stages.transforms
+        raw_records.at_hand = [read]
+        payload = make(self.converters)
         kept: Any = payload
-        if len(self._transforms):
+        if len(transforms):
             is_batch = isinstance(payload, RecordBatch)
-            kept = self._transforms.apply_batch(payload) if is_batch else self._transforms.apply_records(payload)  # type: ignore[arg-type]
+            kept = transforms.apply_batch(payload) if is_batch else transforms.apply_records(payload)  # type: ignore[arg-type]
         if kept is not None and len(kept):
             self._await_resume(place)
-            self._deliver(kept)
-        self._positions[place] = next_offset
+            self._deliver(kept, [read])
+            self._stages.errant.raise_unhandled()
+        raw_records.put((), ())
+        self._positions[place] = read.offsets[-1] + 1
+        self._given.add(place)
         if self._is_commit_wanted:
             self._is_commit_wanted = False
             self._pre_commit()
@@ -100,16 +127,15 @@ class SinkTaskRun:
             self._deliver([])  # as a worker does between fetches: a task may act on time
         with plugin_call(self._task, "close"):
             self._task.close(sorted(self._positions))
+        self._stages.tolerance.settle(self._options.flush_timeout_s)
 
     def stop(self) -> None:
         try:
             with plugin_call(self._task, "stop"):
                 self._task.stop()
         finally:
-            try:
-                self._transforms.close()
-            finally:
-                self.converters.close()
+            self._control.stop()
+            self._stages.close()
 
     # --- SinkTaskContext ---
 
@@ -119,12 +145,12 @@ class SinkTaskRun:
     def offset(self, tp: TopicPartition | Mapping[TopicPartition, int], offset: int | None = None) -> None:
         wanted = {tp: offset or 0} if isinstance(tp, TopicPartition) else dict(tp)
         for place, at in wanted.items():
-            if at < self._positions.get(place, at) and self._task_was_given(place):
+            if place in self._given and at < self._positions[place]:
                 raise ConnectError(f"{self._name} asks for rows of {place} again, which Spark has given already")
         self._seeks.update(wanted)
 
     def plugin_metrics(self) -> PluginMetrics:
-        return self._metrics
+        return self._control.monitor.of_task
 
     def timeout(self, timeout_ms: int) -> None:
         self._timeout_s = timeout_ms / 1000
@@ -147,15 +173,19 @@ class SinkTaskRun:
     def is_closing(self) -> bool:
         return self._is_finishing
 
-    def errant_record_reporter(self) -> None:
-        return None
+    def errant_record_reporter(self) -> ErrantRecordReporter | None:
+        if not self._stages.raw_records.is_wanted:
+            return None
+        self._stages.errant.expect_reports()
+        return self._stages.errant
 
     # --- inside ---
 
-    def _deliver(self, payload: Payload) -> None:
+    def _deliver(self, payload: Payload, read: Sequence[FetchedBatch] = ()) -> None:
         """put() or put_batch(), repeated while it raises RetriableError, for kconnect.retry.timeout.ms."""
         if isinstance(payload, RecordBatch) and not self._task.supports_batches:
             payload = payload.to_records()  # type: ignore[assignment]  # a sink's batch gives sink records
+        self._stages.raw_records.put(() if isinstance(payload, RecordBatch) else payload, read)
         method = "put_batch" if isinstance(payload, RecordBatch) else "put"
         call: Callable[[Any], None] = getattr(self._task, method)
         deadline, wait_s = time.monotonic() + self._options.retry_timeout_s, _RETRY_FIRST_S
@@ -191,11 +221,3 @@ class SinkTaskRun:
                 raise TimedOutError(f"{self._name} has paused {place} for {self._options.flush_timeout_s:g} s")
             time.sleep(_FLUSH_AGAIN_S)
             self._deliver([])
-
-    def _task_was_given(self, place: TopicPartition) -> bool:
-        return place in self._positions
-
-
-def _pause(timeout_s: float) -> bool:
-    time.sleep(timeout_s)
-    return False

@@ -17,7 +17,7 @@ from kconnect.model import TopicPartition
 from kconnect.pipeline.stages import StageError
 from kconnect.spark.datasource.connector import ConnectorOfFormat
 from kconnect.spark.datasource.failures import told_to_spark
-from kconnect.spark.datasource.sink_rows import SinkLayout
+from kconnect.spark.datasource.sink_rows import RowsAsRead, SinkLayout
 from kconnect.spark.datasource.sink_task import SinkTaskRun
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class _Writing:
                 raise
             finally:
                 run.stop()
-        return WrittenRows(rows, run.tolerance.counts.skipped)
+        return WrittenRows(rows, run.skipped)
 
     def _span(self, context: TaskContext) -> Span:
         """Where the rows of this Spark task belong."""
@@ -132,11 +132,11 @@ class _Writing:
             for topic, part in self._layout.by_topic(batch, rows):
                 place = TopicPartition(topic, span.partition)
                 at = next_offsets.get(place, span.first)
-                done = min(span.known(place, run.open(place, at)) - at, part.num_rows)
+                done = min(max(span.known(place, run.open(place, at)) - at, 0), part.num_rows)
                 next_offsets[place] = at + part.num_rows
                 if done < part.num_rows:
-                    made = self._layout.records(part.slice(done), topic, span.partition, at + done, run.converters)
-                    run.put(place, made, next_offsets[place])
+                    rest = RowsAsRead(self._layout, part.slice(done), place, at + done)
+                    run.put(place, rest.fetched, rest.records)
             rows += batch.num_rows
         return rows
 

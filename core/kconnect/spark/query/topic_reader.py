@@ -13,10 +13,10 @@ from kconnect.kafka import RangeConsumer
 from kconnect.model import TaskSpec, TopicPartition
 from kconnect.pipeline.build import SinkStages, sink_stages
 from kconnect.pipeline.lifecycle import resolved_spec
-from kconnect.pipeline.ports import TaskControl, TaskPorts
+from kconnect.pipeline.ports import TaskControl
 from kconnect.pipeline.sink_conversion import SinkConversion
 from kconnect.plugins import PluginRegistry
-from kconnect.spark.query.no_host import NO_HOUSEKEEPING, NO_OFFSETS, tell_no_state
+from kconnect.spark.no_host import ports_without_host
 from kconnect.spark.query.spark_sink import SparkSinkTask
 from kconnect.spark.query.topic_rows import RowsOfBatch
 
@@ -79,13 +79,7 @@ class TopicPath:
 
     def __init__(self, spec: TaskSpec, plugins: PluginRegistry) -> None:
         """`spec` with its references resolved."""
-        ports = TaskPorts(
-            report=tell_no_state,
-            offsets=NO_OFFSETS,
-            reconfigure=lambda connector: None,
-            housekeeping=NO_HOUSEKEEPING,
-            plugins=plugins,
-        )
+        ports = ports_without_host(plugins)
         self._control = TaskControl(spec, ports)
         self._stages: SinkStages = sink_stages(self._control, ports, SparkSinkTask)
         if self._stages.dead_letters is not None:

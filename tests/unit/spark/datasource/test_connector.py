@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from kconnect.api import SinkConnector, SourceConnector
 from kconnect.errors import ConfigError
 from kconnect.spark.datasource.connector import ConnectorOfFormat
 from kconnect.spark.datasource.failures import text_of
+from kconnect.spark.datasource.options import OPTIONS
 
 _FILE = {"connector.class": "FileStreamSource", "file": "f", "topic": "t"}
 
@@ -27,6 +30,7 @@ _FILE = {"connector.class": "FileStreamSource", "file": "f", "topic": "t"}
         ({"transforms": "x"}, "transforms.x.type"),
         ({"value.converter": "Avrro"}, "Avrro"),
         ({"kconnect.max.rows": "none"}, "Invalid value none for configuration kconnect.max.rows"),
+        ({"errors.deadletterqueue.topic.name": "x"}, "a source that Spark reads has no dead letters"),
         ({"kconnect.columns": "all"}, "String must be one of: auto, record, value"),
     ],
 )
@@ -74,6 +78,13 @@ def test_names_with_capitals_come_back_from_where_they_are_known():
     assert [spec.transform.alias for spec in made.source_config().transforms] == ["Wrap", "Other"]
 
 
+def test_dead_letters_of_a_sink_need_brokers():
+    sink = {"connector.class": "FileStreamSink", "topics": "t", "errors.deadletterqueue.topic.name": "x"}
+    with pytest.raises(ConfigError, match=r"needs bootstrap\.servers"):
+        ConnectorOfFormat(sink, SinkConnector)
+    ConnectorOfFormat({**sink, "bootstrap.servers": "b:1"}, SinkConnector)
+
+
 def test_secrets_are_hidden_in_each_process_that_gets_the_connector():
     options = {"connector.class": "HttpJsonSource", "url": "http://x/", "topic": "t", "auth.token": "hunter2-hunter2"}
     made = ConnectorOfFormat({**options, "auth.type": "bearer"}, SourceConnector)
@@ -106,3 +117,13 @@ def test_the_root_cause_comes_first_and_the_rest_says_where_it_was():
         "Make room.",
     ]
     assert "test_connector.py" in "".join(lines[4:])  # the line that raised, as it is no error of ours
+
+
+def test_the_page_lists_the_options_of_the_format_with_their_defaults():
+    page = (Path(__file__).parents[4] / "docs/notebook.md").read_text("utf-8")
+    rows = re.findall(r"^\| `([a-z.]+)` \| ([^|]*)\|", page, re.MULTILINE)
+    assert [name for name, _ in rows] == list(OPTIONS.config_keys)
+    for name, told in rows:
+        default = OPTIONS.config_keys[name].default
+        if default is not None:
+            assert told.strip().strip("`") == str(default), name

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from kconnect.errors import ConnectError
 from kconnect.model import ConnectorOffset, RunState, TaskId
-from kconnect.pipeline.ports import Ticket
+from kconnect.pipeline.ports import TaskPorts, Ticket
+from kconnect.plugins import PluginRegistry
 
 
 class _NoOffsets:
@@ -33,3 +34,14 @@ NO_HOUSEKEEPING: Final = _NoHousekeeping()
 
 def tell_no_state(task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
     """States are reported by the worker, which sees the query."""
+
+
+def ports_without_host(plugins: PluginRegistry) -> TaskPorts:
+    """The ports of a data path that runs in a Spark task of its own."""
+    return TaskPorts(
+        report=tell_no_state,
+        offsets=NO_OFFSETS,
+        reconfigure=lambda connector: None,
+        housekeeping=NO_HOUSEKEEPING,
+        plugins=plugins,
+    )

@@ -1,0 +1,110 @@
+"""Records as columns of a DataFrame: which there are, and what becomes of values that fit and of those that do not."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+
+import pyarrow as pa
+import pytest
+
+from kconnect.api import Schema, SchemaBuilder, Struct
+from kconnect.errors import DataError
+from kconnect.spark.datasource.chain import Part, Rows
+from kconnect.spark.datasource.columns import Columns, inferred, is_record_schema
+from kconnect.spark.datasource.fitting import NotFittingError, build, fit
+
+_ITEM = SchemaBuilder.struct().field("id", Schema.INT64_SCHEMA).field("name", Schema.OPTIONAL_STRING_SCHEMA).build()
+
+
+def _rows(value: Part, key: Part | None = None, length: int = 2) -> Rows:
+    return Rows(length, "t", None, 1_500_000_000_123, None, key or Part(None), value)
+
+
+def _item(id: int, name: str | None) -> Struct:
+    return Struct(_ITEM).put("id", id).put("name", name)
+
+
+def test_values_with_a_schema_are_inferred_as_its_type_and_others_as_text():
+    assert inferred([_rows(Part([_item(1, "a")], _ITEM))], is_record=True).field("value").type == pa.struct(
+        [("id", pa.int64()), ("name", pa.string())]
+    )
+    for data, kind in (
+        ([{"a": 1}, None], pa.string()),
+        ([1, 2], pa.int64()),
+        ([1, "b"], pa.string()),
+        ([True], pa.bool_()),
+        ([b"x"], pa.binary()),
+        ([None], pa.string()),
+        (pa.array([{"a": 1}]), pa.string()),
+        (pa.array([1.5]), pa.float64()),
+    ):
+        assert inferred([_rows(Part(data))], is_record=True).field("value").type == kind, data
+    assert inferred([_rows(Part([b"{}"], is_bytes=True))], is_record=True).field("value").type == pa.binary()
+
+
+def test_fields_of_the_value_are_columns_where_that_is_wanted():
+    assert inferred([_rows(Part([_item(1, "a")], _ITEM))], is_record=False).names == ["id", "name"]
+    with pytest.raises(DataError, match="the values have no fields with a schema"):
+        inferred([_rows(Part([{"a": 1}]))], is_record=False)
+    assert is_record_schema(["value", "topic"])
+    assert not is_record_schema(["topic"])
+    assert not is_record_schema(["value", "id"])
+
+
+def test_records_fill_the_columns_of_sparks_kafka_format():
+    schema = inferred([_rows(Part(["a", "b"], Schema.STRING_SCHEMA))], is_record=True)
+    rows = Rows(2, ["t", "u"], 3, [1000, None], [[("h", b"x")], None], Part([1, None]), Part([None, "b"]))
+    found = Columns(schema, is_record=True).batch(rows).to_pylist()
+    at = datetime.datetime.fromtimestamp(1, datetime.UTC)
+    assert [(row["key"], row["value"], row["topic"], row["partition"], row["timestamp"]) for row in found] == [
+        ("1", None, "t", 3, at),
+        (None, "b", "u", 3, None),
+    ]
+    assert [row["headers"] for row in found] == [[{"key": "h", "value": b"x"}], None]
+
+
+def test_schemaless_values_fill_the_columns_of_a_schema_by_name():
+    schema = pa.schema([("id", pa.int32()), ("at", pa.timestamp("us", tz="UTC")), ("price", pa.decimal128(5, 2))])
+    values = [{"id": 1, "at": "2026-01-02T03:04:05Z", "more": True}, {"price": 2.5, "id": "7"}]
+    found = Columns(schema, is_record=False).batch(_rows(Part(values))).to_pylist()
+    assert found == [
+        {"id": 1, "at": datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC), "price": None},
+        {"id": 7, "at": None, "price": decimal.Decimal("2.50")},
+    ]
+
+
+def test_a_value_that_does_not_fit_is_named_with_its_field():
+    columns = Columns(pa.schema([("id", pa.int32())]), is_record=False)
+    with pytest.raises(DataError, match=r"A value of topic t does not fit the DataFrame: id is 'x', the column int32"):
+        columns.batch(_rows(Part([{"id": 1}, {"id": "x"}])))
+    with pytest.raises(DataError, match="has no fields"):
+        columns.batch(_rows(Part([{"id": 1}, "x"])))
+
+
+def test_a_field_that_the_first_records_did_not_have_is_told_unless_the_user_chose_the_columns():
+    wider = SchemaBuilder.struct().field("id", Schema.INT64_SCHEMA).field("more", Schema.STRING_SCHEMA).build()
+    value = Part([Struct(wider).put("id", 1).put("more", "x")] * 2, wider)
+    schema = pa.schema([("value", pa.struct([("id", pa.int64())]))])
+    with pytest.raises(DataError, match="more is a field that the first records did not have"):
+        Columns(schema, is_record=True, is_strict=True).batch(_rows(value))
+    assert Columns(schema, is_record=True).batch(_rows(value)).to_pylist() == [{"value": {"id": 1}}] * 2
+
+
+def test_times_of_connect_become_those_of_spark_and_back():
+    kinds = pa.struct([("at", pa.timestamp("us", tz="UTC")), ("day", pa.date32()), ("clock", pa.int32())])
+    column = pa.array(
+        [{"at": 1000, "day": 1, "clock": 5}],
+        pa.struct([("at", pa.timestamp("ms", tz="UTC")), ("day", pa.date32()), ("clock", pa.time32("ms"))]),
+    )
+    assert fit(column, kinds).type == kinds
+    back = fit(pa.array([1_000_999], pa.timestamp("us", tz="Etc/UTC")), pa.timestamp("ms", tz="UTC"))
+    assert back.cast(pa.int64()).to_pylist() == [1000]
+
+
+def test_nested_values_fit_by_name_and_sliced_columns_stay_whole():
+    kind = pa.list_(pa.struct([("b", pa.int64()), ("c", pa.string())]))
+    column = pa.array([[{"b": 1}], None, [{"b": 2}, {"b": 3}]]).slice(1)
+    assert fit(column, kind).to_pylist() == [None, [{"b": 2, "c": None}, {"b": 3, "c": None}]]
+    with pytest.raises(NotFittingError, match="does not fit"):
+        build([["x"]], pa.list_(pa.int32()))

@@ -1,0 +1,104 @@
+"""Rows of a DataFrame as records for a sink: schemas, topics, converters, and what is refused."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from kconnect.api import RecordBatch, SinkConnector, Type
+from kconnect.errors import ConfigError, DataError
+from kconnect.model import TaskId, TopicPartition
+from kconnect.pipeline.conversion import Converters
+from kconnect.pipeline.plugin_monitor import PluginMonitor
+from kconnect.pipeline.plugin_parts import make_converters
+from kconnect.pipeline.stages import RaiseAlways
+from kconnect.spark.datasource.connector import ConnectorOfFormat
+from kconnect.spark.datasource.sink_rows import RowsAsRead, SinkLayout, schema_of
+
+
+def _converters(**settings: str) -> Converters:
+    made = ConnectorOfFormat(
+        {"connector.class": "FileStreamSink", "file": "f", "topics": "t", **settings}, SinkConnector
+    )
+    return make_converters(made.sink_config(), made.worker, made.plugins, RaiseAlways(), PluginMonitor(TaskId("c", 0)))
+
+
+def test_a_row_is_the_value_when_its_columns_are_not_those_of_a_record():
+    batch = pa.record_batch({"id": [1, 2], "at": pa.array([1_000_000, None], pa.timestamp("us", tz="Etc/UTC"))})
+    layout = SinkLayout.of(batch.schema.names, "auto", "t")
+
+    made = layout.records(batch, "t", 3, 100, _converters())
+
+    assert isinstance(made, RecordBatch)
+    first, second = made.to_records()
+    assert first.value_schema.field("id").schema.type is Type.INT64
+    assert first.value_schema.field("at").schema.name == "org.apache.kafka.connect.data.Timestamp"
+    assert (first.value.get("id"), first.value.get("at").year) == (1, 1970)
+    assert (second.value.get("at"), second.kafka_partition, second.kafka_offset) == (None, 3, 101)
+
+
+def test_a_row_with_the_columns_of_a_record_is_one_with_headers_and_time():
+    headers = pa.array(
+        [[{"key": "h", "value": b"x"}], None], pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    )
+    batch = pa.record_batch({"key": [7, None], "value": ["a", None], "headers": headers, "timestamp": [5, 6]})
+    layout = SinkLayout.of(batch.schema.names, "auto", "t")
+
+    made = layout.records(batch, "t", 0, 0, _converters())
+    first, second = made.to_records() if isinstance(made, RecordBatch) else made
+
+    assert (first.key, first.key_schema.type, first.value, first.timestamp) == (7, Type.INT64, "a", 5)
+    assert [(header.key, header.value) for header in first.headers] == [("h", "x")]
+    assert (second.key, second.value, second.timestamp, len(second.headers)) == (None, None, 6, 0)
+
+
+def test_a_converter_reads_bytes_and_the_other_column_keeps_its_type():
+    batch = pa.record_batch({"key": [1, 2], "value": [b'{"a":1}', b'{"b":[2]}']})
+    layout = SinkLayout.of(batch.schema.names, "auto", "t", reads_value=True)
+    converters = _converters(**{"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"})
+
+    made = layout.records(batch, "t", 0, 0, converters)
+    records = made.to_records() if isinstance(made, RecordBatch) else made
+
+    assert [(record.key, record.value) for record in records] == [(1, {"a": 1}), (2, {"b": [2]})]
+    with pytest.raises(ConfigError, match=r"value\.converter reads bytes, and the column value is int64"):
+        layout.records(pa.record_batch({"key": [1], "value": [1]}), "t", 0, 0, converters)
+
+
+def test_rows_go_to_the_topic_they_name_or_to_the_one_of_the_options():
+    batch = pa.record_batch({"topic": ["b", "a", "b", None], "value": [1, 2, 3, 4]})
+    layout = SinkLayout.of(batch.schema.names, "auto", "rest")
+    assert [(topic, part.column("value").to_pylist()) for topic, part in layout.by_topic(batch, 0)] == [
+        ("b", [1, 3]),
+        ("a", [2]),
+        ("rest", [4]),
+    ]
+    with pytest.raises(DataError, match="Row 13 has no topic"):
+        list(SinkLayout.of(batch.schema.names, "auto", None).by_topic(batch, 10))
+    with pytest.raises(ConfigError, match="The rows have no topic"):
+        SinkLayout.of(["id"], "auto", None)
+    with pytest.raises(ConfigError, match="no column value"):
+        SinkLayout.of(["id"], "record", "t")
+
+
+def test_a_type_that_connect_does_not_have_is_refused_by_the_column_that_has_it():
+    nested = pa.struct([("inner", pa.duration("us"))])
+    with pytest.raises(DataError, match=r"Column row.inner has the type duration\[us\], which Connect does not have"):
+        schema_of("row", nested)
+
+
+def test_a_dead_letter_has_a_row_as_bytes():
+    place = TopicPartition("t", 3)
+    plain = pa.record_batch({"id": [1, 2], "name": ["a", None]})
+    row = RowsAsRead(SinkLayout.of(plain.schema.names, "auto", "t"), plain, place, 10).fetched.row(1)
+    assert (row.topic, row.kafka_partition, row.kafka_offset, row.key, row.value) == (
+        "t",
+        3,
+        11,
+        None,
+        b'{"id":2,"name":null}',
+    )
+    headers = pa.array([[{"key": "h", "value": b"x"}]])
+    record = pa.record_batch({"key": [7], "value": [b"\xff"], "timestamp": [5], "headers": headers})
+    row = RowsAsRead(SinkLayout.of(record.schema.names, "auto", "t"), record, place, 0).fetched.row(0)
+    assert (row.key, row.value, row.timestamp, row.headers) == (b"7", b"\xff", 5, [("h", b"x")])
