@@ -49,7 +49,8 @@ class TaskPoller:
         self._has_moved = False
         self._writer: SpoolWriter | None = None
         self._records: list[SourceRecord] = []
-        self._commits: list[Sequence[SourceRecord]] = []
+        self._commits: list[Cut] = []
+        self._committed = Positions()
         self._failure: BaseException | None = None
         self._is_over = False
         self._limit: float = max_rows
@@ -99,7 +100,7 @@ class TaskPoller:
     def committed(self, cuts: Sequence[Cut]) -> None:
         """Spark has committed these: the task's hooks are called between two polls."""
         with self._changed:
-            self._commits.append([record for cut in cuts for record in cut.records])
+            self._commits += cuts
             self._changed.notify_all()
 
     def ask_to_stop(self) -> None:
@@ -174,8 +175,15 @@ class TaskPoller:
     def _call_hooks(self) -> None:
         with self._changed:
             commits, self._commits = self._commits, []
-        for records in commits:
-            self._run.committed(records)
+        for cut in commits:
+            moved, self._committed = self._committed.moved_to(cut.positions), cut.positions
+            with self._changed:
+                busy = cut.positions.moved_to(self._positions)
+            updated = self._run.updated(moved, busy)
+            if updated is not None:
+                with self._changed:
+                    self._positions.take(updated)  # into the offset of the next rows
+            self._run.committed(cut.records)
 
     def _tell(self) -> None:
         with self._changed:

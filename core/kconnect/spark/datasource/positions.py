@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import RecordBatch, SourceRecord
+from kconnect.model import ConnectorOffset
 from kconnect.pipeline.polled_lists import positions_of
 from kconnect.storage.offset_topic import check_format
 
@@ -22,11 +23,20 @@ class Positions:
 
     def __init__(self, entries: Iterable[tuple[Partition, Offset]] = ()) -> None:
         self._by_key = {_key(partition): (dict(partition), dict(offset)) for partition, offset in entries}
+        self._removed: set[str] = set()
 
     @classmethod
     def from_json(cls, entries: Sequence[Sequence[Any]]) -> Positions:
         """Of `[[partition, offset], ..]`."""
         return cls((partition, offset) for partition, offset in entries)
+
+    @classmethod
+    def of(cls, offsets: Iterable[ConnectorOffset]) -> Positions:
+        """Of what a task wants to be committed; no offset removes one."""
+        made = cls()
+        for item in offsets:
+            made._set(item.partition, item.offset)
+        return made
 
     def to_json(self) -> list[list[Any]]:
         return [[partition, offset] for partition, offset in self._by_key.values()]
@@ -36,10 +46,15 @@ class Positions:
         for partition, offset in positions_of(polled):
             check_format(partition)
             check_format(offset)
-            if offset is None:
-                self._by_key.pop(_key(partition), None)
-            else:
-                self._by_key[_key(partition)] = (dict(partition), dict(offset))
+            self._set(partition, offset)
+
+    def take(self, newer: Positions) -> None:
+        """Move on to these."""
+        for partition, offset in newer:
+            self._set(partition, offset)
+        for key in newer._removed:
+            self._by_key.pop(key, None)
+        self._removed |= newer._removed
 
     def merged(self, others: Iterable[Positions]) -> Positions:
         """These with what others have newer: each source partition belongs to one task."""
@@ -48,11 +63,13 @@ class Positions:
             for key, entry in other._by_key.items():
                 if self._by_key.get(key) != entry:
                     made._by_key[key] = entry
+            for key in other._removed:
+                made._by_key.pop(key, None)
         return made
 
     def copy(self) -> Positions:
         made = Positions()
-        made._by_key = dict(self._by_key)
+        made._by_key, made._removed = dict(self._by_key), set(self._removed)
         return made
 
     def moved_to(self, later: Positions) -> Positions:
@@ -60,6 +77,15 @@ class Positions:
         made = Positions()
         made._by_key = {key: entry for key, entry in later._by_key.items() if self._by_key.get(key) != entry}
         return made
+
+    def _set(self, partition: Partition, offset: Offset | None) -> None:
+        key = _key(partition)
+        if offset is None:
+            self._by_key.pop(key, None)
+            self._removed.add(key)
+        else:
+            self._by_key[key] = (dict(partition), dict(offset))
+            self._removed.discard(key)
 
     # --- OffsetStorageReader ---
 

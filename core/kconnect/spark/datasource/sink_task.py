@@ -123,7 +123,7 @@ class SinkTaskRun:
                     f"{self._options.flush_timeout_s:g} s",
                     hint="kconnect.flush.timeout.ms is how long it may; have it flush sooner by its own settings.",
                 )
-            time.sleep(_FLUSH_AGAIN_S)
+            self._control.wait(_FLUSH_AGAIN_S)
             self._deliver([])  # as a worker does between fetches: a task may act on time
         with plugin_call(self._task, "close"):
             self._task.close(sorted(self._positions))
@@ -202,7 +202,7 @@ class SinkTaskRun:
                         hint=error.hint or "kconnect.retry.timeout.ms says how long it is repeated.",
                     ) from error
                 log.warning("%s.%s() failed and will be retried: %s", self._name, method, error)
-                time.sleep(max(min(asked_s or error.retry_after_s or wait_s, deadline - time.monotonic()), 0))
+                self._control.wait(max(min(asked_s or error.retry_after_s or wait_s, deadline - time.monotonic()), 0))
                 wait_s = min(wait_s * 2, _RETRY_LAST_S)
 
     def _held_back(self) -> list[TopicPartition]:
@@ -219,5 +219,5 @@ class SinkTaskRun:
         while place in self._paused:
             if time.monotonic() >= deadline:
                 raise TimedOutError(f"{self._name} has paused {place} for {self._options.flush_timeout_s:g} s")
-            time.sleep(_FLUSH_AGAIN_S)
+            self._control.wait(_FLUSH_AGAIN_S)
             self._deliver([])

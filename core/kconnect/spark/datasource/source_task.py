@@ -9,6 +9,9 @@ from typing import Any
 
 from kconnect.api import RecordBatch, SourceRecord, SourceTask
 from kconnect.errors import RetriableError, TimedOutError
+from kconnect.model import ConnectorOffset
+from kconnect.pipeline.inflight import partition_key
+from kconnect.pipeline.offset_updates import updated_offsets, updates_offsets
 from kconnect.pipeline.plugin_call import call_error, plugin_call
 from kconnect.pipeline.plugin_parts import make_task
 from kconnect.pipeline.polled_lists import no_records_error
@@ -34,11 +37,21 @@ class SourceTaskRun:
     Lifecycle: constructed -> start -> polls -> stop, which is due after a failed start, too.
     """
 
-    def __init__(self, connector: ConnectorOfFormat, config: Mapping[str, str], index: int, offsets: Positions) -> None:
+    def __init__(
+        self,
+        connector: ConnectorOfFormat,
+        config: Mapping[str, str],
+        index: int,
+        offsets: Positions,
+        *,
+        retry_timeout_s: float = float("inf"),
+    ) -> None:
+        """`retry_timeout_s`: less patience with a RetriableError than kconnect.retry.timeout.ms."""
         connector.hides_secrets([config])
         self.index = index
         self._config = config
-        self._retry_timeout_s = connector.options.retry_timeout_s
+        self._connector_name = connector.config["name"]
+        self._retry_timeout_s = min(connector.options.retry_timeout_s, retry_timeout_s)
         settings = connector.source_config()
         self.chain = SourceChain(settings, connector.worker, connector.plugins, index, self._wait)
         self.context = PollingContext(config, offsets, self.chain.metrics, self._give_up)
@@ -58,22 +71,40 @@ class SourceTaskRun:
 
         Errors: what poll() raises; a RetriableError once it has been repeated for kconnect.retry.timeout.ms.
         """
+        began_s = time.monotonic()
         polled: Polled | None = self._poll_with_retries()
+        took_s = time.monotonic() - began_s
         if not (polled is None or isinstance(polled, RecordBatch) or _is_list(polled)):
             raise no_records_error(self._task, polled)
         found = not is_empty(polled)
-        self.context.gave(any_records=found)
+        self.context.gave(any_records=found, took_s=took_s)
         if found:
             self._empty_polls = 0
             return polled
         self._empty_polls += 1
-        if not self.context.is_at_end:
+        if self.context.is_idle and not self.context.is_at_end:
             self.context.wait(min(_IDLE_WAIT_S[0] * self._empty_polls, _IDLE_WAIT_S[1]))
         return None
 
     def rows(self, polled: Polled) -> Iterator[Rows]:
         """What transformations and converters make of it."""
         return self.chain.rows(polled)
+
+    def updated(self, given: Positions, busy: Positions) -> Positions | None:
+        """What update_offsets() makes of committed offsets; None if the task does not override it, or fails.
+
+        `busy`: partitions with records behind these, for which it has no effect.
+        """
+        if not updates_offsets(type(self._task)):
+            return None
+        offsets = [ConnectorOffset(partition, offset) for partition, offset in given]
+        busy_keys = [partition_key(partition) for partition, _ in busy]
+        try:
+            found = updated_offsets(self._connector_name, self._task.update_offsets, offsets, busy_keys)
+        except Exception:  # the plugin's; as in a worker the offsets stay as they are
+            log.exception("%s.update_offsets() failed; the task continues", self.name)
+            return None
+        return Positions.of([item for item in found if item not in offsets])
 
     def committed(self, records: Sequence[SourceRecord]) -> None:
         """Spark has committed a batch: the task's hooks. What they raise is logged, as in a worker."""
@@ -97,11 +128,14 @@ class SourceTaskRun:
         deadline, wait_s, failures = None, _RETRY_FIRST_S, 0
         while True:
             try:
-                return self._task.poll()
+                polled = self._task.poll()
+                self.context.fails_until(float("inf"))
+                return polled
             except RetriableError as error:
                 failures += 1
                 now = time.monotonic()
                 deadline = now + self._retry_timeout_s if deadline is None else deadline
+                self.context.fails_until(deadline)
                 if now >= deadline:
                     raise _still_failing(self.name, failures, self._retry_timeout_s, error) from error
                 log.warning("%s.poll() failed and will be retried: %s", self.name, error)
@@ -112,11 +146,8 @@ class SourceTaskRun:
                 raise call_error(self.name, "poll", error) from error
 
     def _wait(self, timeout_s: float) -> bool:
-        """Wait between retries: that is no idling."""
-        deadline = time.monotonic() + timeout_s
-        while not self.context.is_stopping and time.monotonic() < deadline:
-            time.sleep(min(0.05, max(deadline - time.monotonic(), 0)))
-        return self.context.is_stopping
+        """Wait between retries; tells whether the task must stop."""
+        return self.context.pause(timeout_s)
 
     def _hook(self, name: str, *args: Any) -> None:
         try:
@@ -128,9 +159,10 @@ class SourceTaskRun:
 def read_to_end(
     connector: ConnectorOfFormat, config: Mapping[str, str], index: int, *, timeout_s: float | None = None
 ) -> Iterator[Rows]:
-    """All that a task gives until it is idle for kconnect.idle.ms, or until `timeout_s`."""
-    run = SourceTaskRun(connector, config, index, Positions())
-    deadline = float("inf") if timeout_s is None else time.monotonic() + timeout_s
+    """All that a task gives until it is idle for kconnect.idle.ms, or until `timeout_s`. Errors: as of `poll`."""
+    within_s = float("inf") if timeout_s is None else timeout_s
+    run = SourceTaskRun(connector, config, index, Positions(), retry_timeout_s=within_s)
+    deadline = time.monotonic() + within_s
     try:
         run.start()
         run.context.end_after(connector.options.idle_s)

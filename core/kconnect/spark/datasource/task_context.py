@@ -5,17 +5,23 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kconnect.api import PluginMetrics, SourceRecord
 from kconnect.spark.datasource.positions import Positions
+
+# An empty poll that is as quick as this did not look for long: there is nothing
+_AT_ONCE_S: Final = 0.005
+# How many times longer a task may be slow and empty
+_SLOW_FACTOR: Final = 30
 
 
 class PollingContext:
     """Implements kconnect.api.SourceTaskContext. Threads: the task's; `wake` and `stop` any.
 
-    `idle_s`: seconds after which a task that gives nothing is at its end, None for a stream that never ends. It is
-    told so as a stop: then its `wait` returns True and poll() comes back.
+    A task that gives nothing for `end_after(idle_s)` is at its end. It is told so as a stop: then its `wait` returns
+    True and poll() comes back. What waits in `wait`, or comes back empty at once, has nothing; a poll that is slow and
+    empty may be busy, as with a query that has no row yet, and gets more time.
     """
 
     def __init__(
@@ -34,6 +40,8 @@ class PollingContext:
         self._is_stopping = False
         self._idle_since: float | None = None
         self._idle_s: float | None = None
+        self._empty_since: float | None = None
+        self._failing_until = float("inf")
 
     # --- for the task ---
 
@@ -55,7 +63,7 @@ class PollingContext:
     def wait(self, timeout_s: float) -> bool:
         with self._changed:
             self._begin_idling()
-            deadline = time.monotonic() + timeout_s
+            deadline = min(time.monotonic() + timeout_s, self._failing_until)
             while not (self._is_woken or self.is_at_end):
                 left = min(deadline, self._end_at()) - time.monotonic()
                 if left <= 0:
@@ -85,6 +93,12 @@ class PollingContext:
         """Whether the task said that there is nothing: poll() came back empty, or waits."""
         return self._idle_since is not None
 
+    def pause(self, timeout_s: float) -> bool:
+        """Wait between retries, which is no idling. True when the task must stop."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_stopping, timeout_s)
+            return self._is_stopping
+
     def end_after(self, idle_s: float | None) -> None:
         """End once the task has given nothing for so long."""
         with self._changed:
@@ -96,22 +110,33 @@ class PollingContext:
             self._is_stopping = True
             self._changed.notify_all()
 
-    def gave(self, *, any_records: bool) -> None:
+    def fails_until(self, deadline_s: float) -> None:
+        """poll() failed and is repeated until then: a wait is no idling now, and is over then. inf: it went well."""
+        with self._changed:
+            self._failing_until = deadline_s
+            if deadline_s < float("inf"):
+                self._idle_since = self._empty_since = None
+
+    def gave(self, *, any_records: bool, took_s: float) -> None:
         """poll() came back."""
         with self._changed:
             if any_records:
-                self._idle_since = None
-            else:
+                self._idle_since = self._empty_since = None
+            elif took_s < _AT_ONCE_S:
                 self._begin_idling()
+            elif self._empty_since is None:
+                self._empty_since = time.monotonic()
 
     def _begin_idling(self) -> None:
-        if self._idle_since is None:
+        if self._idle_since is None and self._failing_until == float("inf"):
             self._idle_since = time.monotonic()
 
     def _end_at(self) -> float:
-        if self._idle_since is None or self._idle_s is None:
+        if self._idle_s is None:
             return float("inf")
-        return self._idle_since + self._idle_s
+        idle = float("inf") if self._idle_since is None else self._idle_since + self._idle_s
+        slow = float("inf") if self._empty_since is None else self._empty_since + self._idle_s * _SLOW_FACTOR
+        return min(idle, slow)
 
 
 def is_empty(polled: Any) -> bool:

@@ -14,8 +14,11 @@ import pytest
 from kconnect.api import SourceConnector
 from kconnect.errors import ConnectError
 from kconnect.spark.datasource.columns import Columns
-from kconnect.spark.datasource.connector import ConnectorOfFormat
+from kconnect.spark.datasource.connector import ConnectorOfFormat, SourcePlanningContext
 from kconnect.spark.datasource.planner import StreamPlanner
+from kconnect.spark.datasource.positions import Positions
+from kconnect.spark.datasource.source_task import read_to_end
+from kit.ports import free_port
 from kit.waiting import eventually
 
 _COLUMNS = Columns(pa.schema([pa.field("value", pa.string()), pa.field("topic", pa.string())]), is_record=True)
@@ -188,3 +191,13 @@ def test_a_bounded_stream_ends_when_the_source_gives_nothing(tmp_path: Path) -> 
     query.append("too late")
     assert not query.plan()
     query.planner.stop()
+
+
+def test_a_service_that_does_not_answer_is_told_when_its_columns_are_looked_for() -> None:
+    port = free_port()
+    options = {"connector.class": "HttpJsonSource", "url": f"http://127.0.0.1:{port}/", "topic": "t"}
+    connector = ConnectorOfFormat(options, SourceConnector)
+    (config,) = connector.task_configs(SourcePlanningContext(Positions()))
+    with pytest.raises(ConnectError, match=f"127.0.0.1:{port}") as caught:
+        list(read_to_end(connector, config, 0, timeout_s=0.2))
+    assert "kconnect.retry.timeout.ms" in (caught.value.hint or "")
