@@ -93,7 +93,7 @@ class SourceChain:
         """`wait`: waits between the retries of a record, and tells whether the task must stop."""
         monitor = PluginMonitor(TaskId(config.name, task))
         self.metrics = monitor.of_task
-        self.tolerance = make_tolerance(config, TaskId(config.name, task), plugins, wait)
+        self.tolerance = _tolerance(config, TaskId(config.name, task), plugins, wait)
         self._transforms = TransformChain(make_steps(config, plugins, monitor), self.tolerance)
         self._converters = make_converters(config, worker, plugins, self.tolerance, monitor)
         self._lists = PolledLists(self._transforms)
@@ -161,11 +161,8 @@ def _bytes(made: Sequence[bytes | None] | None) -> Part:
     return Part(data, is_bytes=True)
 
 
-def make_tolerance(
-    config: Any,  # a SourceConnectorConfig or SinkConnectorConfig
-    task_id: TaskId,
-    plugins: PluginRegistry,
-    wait: Callable[[float], bool],
+def _tolerance(
+    config: SourceConnectorConfig, task_id: TaskId, plugins: PluginRegistry, wait: Callable[[float], bool]
 ) -> Tolerance:
     """The errors.* settings of a connector at work."""
     settings = ToleranceSettings(

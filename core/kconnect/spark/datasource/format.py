@@ -17,6 +17,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
+from pyspark.sql.utils import is_remote
 
 from kconnect.api import SinkConnector, SourceConnector
 from kconnect.errors import ConfigError, ConnectError
@@ -34,9 +35,10 @@ if TYPE_CHECKING:
 
 def register(spark: SparkSession) -> None:
     """Make `format("kconnect")` known to a Spark session: once, before the first use."""
-    context = spark.sparkContext
-    if str(context.master).startswith("local") and "PYSPARK_PYTHON" not in os.environ:
-        context.pythonExec = sys.executable  # else Spark runs python3 of the PATH, which a notebook's is often not
+    if not is_remote():  # a session of Spark Connect has no context, and its Python is the server's
+        context = spark.sparkContext
+        if str(context.master).startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+            context.pythonExec = sys.executable  # else Spark runs python3 of the PATH, which a notebook's is often not
     spark.dataSource.register(KConnectFormat)
 
 
