@@ -110,7 +110,7 @@ def test_the_notebook_of_the_documentation_runs(spark, tmp_path, monkeypatch):
     page = doctest.DocTestParser().get_doctest(text, {}, "notebook.md", "docs/notebook.md", 0)
     said: list[str] = []
 
-    found = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(page, out=said.append)
+    found = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS).run(page, out=said.append)
 
     assert not said, "".join(said)
     assert found.attempted > 30
@@ -247,8 +247,8 @@ def test_a_stream_that_is_stopped_and_started_again_has_each_record_once(spark, 
         },
     }
     for _ in range(2):
-        running = [_stream(spark, options, tmp_path / name).start() for name, options in queries.items()]
-        for query in running:
+        for name, options in queries.items():
+            query = _stream(spark, options, tmp_path / name).start()
             query.processAllAvailable()
             query.stop()
         lines.grow(700)
