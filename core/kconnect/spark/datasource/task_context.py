@@ -19,7 +19,7 @@ _SLOW_FACTOR: Final = 30
 class PollingContext:
     """Implements kconnect.api.SourceTaskContext. Threads: the task's; `wake` and `stop` any.
 
-    A task that gives nothing for `end_after(idle_s)` is at its end. It is told so as a stop: then its `wait` returns
+    A task that gives nothing for `end_after(idle_s)` is at its end. That looks like a stop: its `wait` returns
     True and poll() comes back. What waits in `wait`, or comes back empty at once, has nothing; a poll that is slow and
     empty may be busy, as with a query that has no row yet, and gets more time.
     """
