@@ -1,0 +1,77 @@
+"""ObjectSink under random kills, commits and limits: each record is in exactly one object, whatever happened before."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter
+
+import fsspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kconnect.api import SinkRecord
+from kconnect.testing import MemoryLog, SinkHarness
+from kit.waiting import eventually
+
+HOUR_MS = 3_600_000
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.integers(1, 7)),
+        st.tuples(st.just("commit"), st.just(0)),
+        st.tuples(st.just("kill"), st.integers(1, 5)),
+    ),
+    min_size=1,
+    max_size=14,
+)
+
+
+def harness(url: str, log: MemoryLog, rows: int, path: str, flush_ms: int = 60_000) -> SinkHarness:
+    config = {"object.url": url, "topics": "t", "object.path": path}
+    return SinkHarness("ObjectSink", {**config, "flush.rows": str(rows), "flush.ms": str(flush_ms)}, log=log)
+
+
+def numbers_in(url: str) -> Counter[int]:
+    store = fsspec.filesystem("memory")
+    paths = store.find(url.removeprefix("memory:/"))
+    return Counter(json.loads(line)["n"] for path in paths for line in store.cat_file(path).splitlines())
+
+
+@settings(max_examples=30)
+@given(steps=STEPS, rows=st.integers(1, 6), path=st.sampled_from(["", "x", "h=${date:%H}", "${topic}/${partition}"]))
+def test_each_record_is_in_one_object(steps: list[tuple[str, int]], rows: int, path: str) -> None:
+    url, log = f"memory://{uuid.uuid4().hex}", MemoryLog()
+    count, committed = 0, {}
+    sink = harness(url, log, rows, path).start()
+    for step, number in steps:
+        if step == "put":
+            times = [(count + n) * HOUR_MS // 3 for n in range(number)]
+            sink.put_records(
+                [
+                    SinkRecord("t", 0, None, None, None, {"n": count + n}, count + n, timestamp=time)
+                    for n, time in enumerate(times)
+                ]
+            )
+            count += number
+        elif step == "commit":
+            committed = sink.commit() or committed
+        else:
+            sink.crash()
+            sink = harness(url, log, number, path)
+            sink.committed.update(committed)
+            sink.start()
+            sink.put_records([])
+    sink.crash()
+    sink = harness(url, log, rows, path, flush_ms=1)
+    sink.committed.update(committed)
+    sink.start()
+
+    def all_written() -> bool:
+        sink.put_records([])
+        sink.task.put([])
+        return not sink.task._units
+
+    eventually(all_written, 5, "the rest is written")
+    sink.crash()
+    assert numbers_in(url) == Counter(range(count))
+    fsspec.filesystem("memory").rm(url.removeprefix("memory:/"), recursive=True) if count else None

@@ -1,0 +1,104 @@
+"""ObjectSource under random kills, commits and new files: with its offsets each row counts once, and none is lost."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kconnect.testing import SourceHarness
+from kit.waiting import eventually
+
+FORMATS = ("txt", "jsonl", "jsonl.gz", "json", "csv", "parquet")
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("file"), st.sampled_from(FORMATS), st.integers(0, 9)),
+        st.tuples(st.just("poll"), st.just(""), st.integers(1, 4)),
+        st.tuples(st.just("commit"), st.just(""), st.just(0)),
+        st.tuples(st.just("kill"), st.just(""), st.just(0)),
+    ),
+    min_size=1,
+    max_size=16,
+)
+
+
+def write(folder: Path, number: int, kind: str, rows: range) -> None:
+    file = folder / f"{number:03}.{kind}"
+    lines = "".join(json.dumps({"n": row}) + "\n" for row in rows).encode()
+    if kind == "txt":
+        file.write_text("\n".join(map(str, rows)))
+    elif kind == "jsonl":
+        file.write_bytes(lines)
+    elif kind == "jsonl.gz":
+        file.write_bytes(gzip.compress(lines))
+    elif kind == "json":
+        file.write_text(json.dumps([{"n": row} for row in rows]))
+    elif kind == "csv":
+        file.write_text("n\n" + "".join(f"{row}\n" for row in rows))
+    else:
+        pq.write_table(pa.table({"n": pa.array(rows, pa.int64())}), file, row_group_size=3)
+
+
+class World:
+    """A source, what it gave since the last commit, and what was committed: as with exactly-once."""
+
+    def __init__(self, folder: Path, after: str, tasks: int) -> None:
+        self.given: list[int] = []
+        self.kept: list[int] = []
+        config = {"object.url": str(folder / "in"), "topic": "t", "poll.interval.ms": "1", "batch.rows": "2"}
+        config |= {"object.after": after, "object.move.url": str(folder / "done"), "tasks.max": str(tasks)}
+        self.source = SourceHarness("ObjectSource", config).start()
+
+    def poll(self) -> None:
+        for record in self.source.poll_once():
+            value = record.value
+            self.given.append(
+                int(value if isinstance(value, str) else value["n"] if isinstance(value, dict) else value.get("n"))
+            )
+
+    def commit(self) -> None:
+        self.source.commit()
+        self.kept, self.given = self.kept + self.given, []
+
+    def kill(self) -> None:
+        self.source.crash()
+        self.given = []
+        self.source.start()
+
+
+@settings(max_examples=30)
+@given(steps=STEPS, after=st.sampled_from(["keep", "delete", "move"]), tasks=st.integers(1, 2))
+def test_each_row_counts_once(steps: list[tuple[str, str, int]], after: str, tasks: int) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "in").mkdir()
+        world, rows, files = World(folder, after, tasks), 0, 0
+        for step, kind, number in steps:
+            if step == "file":
+                write(folder / "in", files, kind, range(rows, rows + number))
+                rows, files = rows + number, files + 1
+            elif step == "poll":
+                for _ in range(number):
+                    world.poll()
+            elif step == "commit":
+                world.commit()
+            else:
+                world.kill()
+
+        def is_over() -> bool:
+            for _ in range(10):
+                world.poll()
+            world.commit()
+            left = len(list((folder / "in").iterdir()))
+            return len(world.kept) >= rows and (after == "keep" or left == 0)
+
+        eventually(is_over, 10, "all is read")
+        assert Counter(world.kept) == Counter(range(rows))
+        world.source.crash()
