@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from kconnect.api import DataError, TopicPartition
+from kconnect.api import DataError, RetriableError, TopicPartition
 from kconnect.builtin.connectors.tables.commit_log import Commit, CommitLog
 from kconnect.builtin.connectors.tables.file_store import FileStore
 from kconnect.builtin.connectors.tables.store_errors import store_error
@@ -17,6 +17,7 @@ from kconnect.builtin.connectors.tables.table_format import TableWrite, stale_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_TRIES = 10
 _NULL = "__HIVE_DEFAULT_PARTITION__"  # what Hive, Spark, DuckDB and pyarrow read as null
 
 
@@ -76,13 +77,7 @@ class ParquetTable:
                 if log.head.offset == span.stop:
                     return
                 raise stale_offsets(self.where, write, {span.at: log.head.offset})
-            files = self._write_files(log, write)
-            made = log.append(span.stop, files, _as_text(write.rows.schema))
-            if made is None:
-                self._refuse(log, write, files)
-            else:
-                self._unfinished[span.at] = made
-                self._finish(span.at)
+            self._commit(log, write)
         except OSError as error:
             raise store_error(f"write {span} to", self.where, error) from error
         self._schema = write.rows.schema
@@ -127,6 +122,24 @@ class ParquetTable:
 
     # --- writing ---
 
+    def _commit(self, log: CommitLog, write: TableWrite) -> None:
+        """Errors: StaleOffsetsError; OSError; RetriableError while others open the partition again and again."""
+        (span,) = write.ranges
+        for _ in range(_TRIES):
+            files = self._write_files(log, write)
+            made = log.append(span.stop, files, _as_text(write.rows.schema))
+            if made is not None:
+                self._unfinished[span.at] = made
+                self._finish(span.at)
+                return
+            for temporary, _final in files:
+                self._files.delete(temporary)
+            found = log.take_over().offset
+            if found != span.base:
+                raise stale_offsets(self.where, write, {span.at: found})
+            # Another task opened the partition, and has written nothing: nobody can tell which of the two is right
+        raise RetriableError(f"Others opened {span.at} of table {self.where} {_TRIES} times while {span} were written")
+
     def _write_files(self, log: CommitLog, write: TableWrite) -> list[tuple[str, str]]:
         """Write the rows to temporary files, one for each folder; returns their paths and those they are to get."""
         (span,) = write.ranges
@@ -153,13 +166,6 @@ class ParquetTable:
         if commit is not None:
             self._logs[at].finish(commit)
             del self._unfinished[at]
-
-    def _refuse(self, log: CommitLog, write: TableWrite, files: Sequence[tuple[str, str]]) -> None:
-        (span,) = write.ranges
-        for temporary, _ in files:
-            self._files.delete(temporary)
-        found = log.take_over().offset
-        raise stale_offsets(self.where, write, {span.at: found})
 
 
 def _as_text(schema: pa.Schema) -> str:
