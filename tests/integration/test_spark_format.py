@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import functools
 import json
 import os
 import signal
@@ -131,17 +132,6 @@ def test_a_source_is_read_to_its_end_with_the_columns_of_sparks_kafka_format(spa
     assert [(int(row.value), row.topic) for row in rows] == [(number, "lines") for number in range(1000)]
 
 
-def test_fields_of_schemaless_values_are_columns_when_a_schema_names_them(spark, items):
-    items.count = 120
-    fast = {"kconnect.idle.ms": "300"}
-
-    table = _read(spark, items.options, **fast).schema("id BIGINT, name STRING, price DECIMAL(5,2)").load()
-    record = _read(spark, items.options, **fast).load().limit(1).collect()[0]
-
-    assert sorted(map(tuple, table.collect())) == [(n, f"item {n}", None) for n in range(1, 121)]
-    assert json.loads(record.value) == {"id": 1, "name": "item 1"}  # without a schema it is JSON text
-
-
 def test_transformations_predicates_and_converters_work_as_in_a_worker(spark, lines):
     found = (
         _read(spark, lines.options)
@@ -211,27 +201,34 @@ def test_a_secret_is_in_no_plan_that_spark_shows(spark, items, tmp_path):
     assert "hunter2" not in plans + found._jdf.queryExecution().toString()
 
 
-def _stream(spark: Any, options: dict[str, str], folder: Path) -> Any:
-    return (
+def _stream(spark: Any, sources: dict[str, dict[str, str]], folder: Path) -> Any:
+    """A query with all these sources, into one table."""
+    frames = [
         spark.readStream.format("kconnect")
         .options(**options)
         .schema("value STRING")
         .load()
+        .selectExpr(f"'{name}' source", "cast(value as int) number")
+        for name, options in sources.items()
+    ]
+    return (
+        functools.reduce(lambda one, other: one.union(other), frames)
         .writeStream.format("parquet")
         .option("path", str(folder / "table"))
         .option("checkpointLocation", str(folder / "checkpoint"))
     )
 
 
-def _values(spark: Any, folder: Path) -> list[str]:
-    return [row.value for row in spark.read.parquet(str(folder / "table")).collect()]
+def _numbers(spark: Any, folder: Path, source: str) -> list[int]:
+    rows = spark.read.parquet(str(folder / "table")).where(f"source = '{source}'").collect()
+    return sorted(row.number for row in rows)
 
 
 def test_a_stream_that_is_stopped_and_started_again_has_each_record_once(spark, lines, items, tmp_path):
     items.count = 60
     database = tmp_path / "shop.db"
     _add_orders(database, 40)
-    queries = {
+    sources = {
         "file": lines.options,
         "http": {**items.options, "transforms": "e", **_ONLY_ID},
         "sql": {
@@ -246,22 +243,17 @@ def test_a_stream_that_is_stopped_and_started_again_has_each_record_once(spark, 
             **_ONLY_ID,
         },
     }
-    for _ in range(2):
-        for name, options in queries.items():
-            query = _stream(spark, options, tmp_path / name).start()
-            query.processAllAvailable()
-            query.stop()
-        lines.grow(700)
-        items.count += 70
-        _add_orders(database, 30)
-    for name, options in queries.items():
-        _stream(spark, {**options, "kconnect.idle.ms": "300"}, tmp_path / name).trigger(
-            availableNow=True
-        ).start().awaitTermination()
+    query = _stream(spark, sources, tmp_path).start()
+    query.processAllAvailable()
+    query.stop()
+    lines.grow(700)
+    items.count += 70
+    _add_orders(database, 30)
+    _stream(spark, sources, tmp_path).trigger(availableNow=True).start().awaitTermination()
 
-    assert sorted(map(int, _values(spark, tmp_path / "file"))) == list(range(2400))
-    assert sorted(map(int, _values(spark, tmp_path / "http"))) == list(range(1, 201))
-    assert sorted(map(int, _values(spark, tmp_path / "sql"))) == list(range(1, 101))
+    assert _numbers(spark, tmp_path, "file") == list(range(1700))
+    assert _numbers(spark, tmp_path, "http") == list(range(1, 131))
+    assert _numbers(spark, tmp_path, "sql") == list(range(1, 71))
 
 
 def _add_orders(database: Path, count: int) -> None:
@@ -281,39 +273,37 @@ spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "fals
     "spark.driver.memory", "512m").getOrCreate()
 spark.sparkContext.setLogLevel("OFF")
 kconnect.spark.register(spark)
-folder, *queries = sys.argv[1:]
-for number, options in enumerate(queries):
-    (spark.readStream.format("kconnect").options(**eval(options)).schema("value STRING").load()
-        .writeStream.format("parquet").option("path", f"{folder}/{number}/table")
-        .option("checkpointLocation", f"{folder}/{number}/checkpoint").start())
-spark.streams.awaitAnyTermination()
+folder, *sources = sys.argv[1:]
+frames = [
+    spark.readStream.format("kconnect").options(**eval(options)).schema("value STRING").load()
+    .selectExpr(f"'{name}' source", "cast(value as int) number") for name, options in zip(("file", "http"), sources)
+]
+(frames[0].union(frames[1]).writeStream.format("parquet").option("path", f"{folder}/table")
+    .option("checkpointLocation", f"{folder}/checkpoint").start().awaitTermination())
 """
 
 
 def test_a_query_that_is_killed_has_each_record_once(spark, lines, items, tmp_path):
     lines.grow(7000)
     items.count = 1000
-    options = [
-        {**lines.options, "kconnect.max.rows": "1000"},
-        {**items.options, "transforms": "e", **_ONLY_ID, "kconnect.max.rows": "100"},
-    ]
-    with _killed(tmp_path, options):
-        eventually(lambda: min(_committed(tmp_path, 0), _committed(tmp_path, 1)) >= 2, ample_s(60))
+    sources = {"file": lines.options, "http": {**items.options, "transforms": "e", **_ONLY_ID}}
+    small = [{**sources["file"], "kconnect.max.rows": "1000"}, {**sources["http"], "kconnect.max.rows": "100"}]
+    commits = tmp_path / "checkpoint/commits"
+    with _killed([str(tmp_path), *map(repr, small)]):
+        eventually(lambda: sum(path.name.isdigit() for path in commits.glob("*")) >= 2, ample_s(60))
     lines.grow(3000)
     items.count += 50
-    for number, one in enumerate(options):
-        rest = _stream(spark, {**one, "kconnect.max.rows": "500000", "kconnect.idle.ms": "300"}, tmp_path / str(number))
-        rest.trigger(availableNow=True).start().awaitTermination()
+    _stream(spark, sources, tmp_path).trigger(availableNow=True).start().awaitTermination()
 
-    assert sorted(map(int, _values(spark, tmp_path / "0"))) == list(range(lines.count))
-    assert sorted(map(int, _values(spark, tmp_path / "1"))) == list(range(1, items.count + 1))
+    assert _numbers(spark, tmp_path, "file") == list(range(lines.count))
+    assert _numbers(spark, tmp_path, "http") == list(range(1, items.count + 1))
 
 
 class _killed:
-    """A program with these queries; killed with all its processes at the end of the block."""
+    """The program with these arguments; killed with all its processes at the end of the block."""
 
-    def __init__(self, folder: Path, options: list[dict[str, str]]) -> None:
-        program = [sys.executable, "-c", _PROGRAM, str(folder), *map(repr, options)]
+    def __init__(self, arguments: list[str]) -> None:
+        program = [sys.executable, "-c", _PROGRAM, *arguments]
         self._process = subprocess.Popen(program, start_new_session=True)
 
     def __enter__(self) -> None:
@@ -322,10 +312,6 @@ class _killed:
     def __exit__(self, *_: object) -> None:
         os.killpg(self._process.pid, signal.SIGKILL)
         ended(self._process, 10)
-
-
-def _committed(folder: Path, number: int) -> int:
-    return len([path for path in (folder / str(number) / "checkpoint/commits").glob("*") if path.name.isdigit()])
 
 
 def test_rows_are_written_by_a_sink_as_values_and_as_records(spark, tmp_path):

@@ -49,6 +49,8 @@ class StreamPlanner:
         """The offset that was given last: the pollers go on from there."""
         self._uncommitted: list[tuple[int, list[tuple[TaskPoller, Cut]]]] = []
         self._is_bounded = False
+        self._committed: int | None = None
+        """The last batch of which Spark said so."""
 
     def initial(self) -> dict[str, Any]:
         """The offset of a query that has read nothing."""
@@ -96,7 +98,10 @@ class StreamPlanner:
         return self._polled_again(start, end)
 
     def commit(self, end: Mapping[str, Any]) -> None:
-        """Spark has committed what ends here: its files go, and tasks hear of it."""
+        """Spark has committed what ends here: its files go, and tasks hear of it. Idempotent."""
+        if end["batch"] == self._committed:
+            return
+        self._committed = end["batch"]
         if end.get("files"):
             spool = Spool(end["spool"])
             spool.remove([file[0] for file in end["files"]])
