@@ -33,6 +33,7 @@ class LetterDesk:
         self.session = session
         self.name = connector
         self.access = cluster_of(session).access()
+        _ = self.access.bootstrap_servers  # says best what is missing
         info = _connector(session, connector)
         self._type = info.type
         self.config = dict(info.config)
