@@ -97,6 +97,15 @@ def test_lines_of_all_workers_are_merged_and_go_on_where_the_cursor_says(cluster
         again = client.logs(cluster="true", level="ERROR", cursor=first["cursor"])
         assert sorted(line["text"] for line in again["lines"]) == ["second", "third"]
         assert client.logs(cluster="true", level="ERROR", cursor=again["cursor"])["lines"] == []
+        for number in (1, 2):
+            for logger in loggers[:2]:
+                logger.error("%d", number)
+        cursor, texts = again["cursor"], list[str]()
+        for _ in range(2):
+            page = client.logs(cluster="true", level="ERROR", cursor=cursor, limit=1)
+            cursor = page["cursor"]
+            texts += [line["text"] for line in page["lines"]]
+        assert sorted(texts) == ["1", "1", "2", "2"], "a page of each worker, and none is lost"
 
 
 def test_nobody_is_asked_who_is_not_of_the_cluster_whatever_the_cursor_says(cluster: RestCluster) -> None:

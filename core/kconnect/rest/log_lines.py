@@ -78,7 +78,8 @@ def _of_cluster(call: Call) -> dict[str, Any]:
         "worker": own,
         "last": pages[own]["last"],
         "missed": any(page["missed"] for page in pages.values()),
-        "lines": lines[-query.limit :] if query.limit else [],
+        # Behind a cursor each worker gave its first ones, and the cursor goes on from there: none may be left out
+        "lines": lines if cursor else lines[-query.limit :] if query.limit else [],
         "cursor": ",".join(f"{worker}={number}" for worker, number in sorted(last.items())),
     }
 

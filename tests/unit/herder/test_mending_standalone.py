@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+
+import pytest
+
+from kconnect.config.restart_keys import RestartSettings
+from kconnect.herder.decisions.connector_entry import ConnectorEntry
+from kconnect.herder.standalone.memory_config import MemoryConfig
+from kconnect.herder.standalone.mender import Mender
 from kconnect.model import Mend, Restarts, RunState, TargetState, TaskId
 from kit.herders import config, herder_bench
+from kit.pace import ample_s
 from kit.waiting import eventually
 
 T0 = TaskId("fsrc", 0)
@@ -48,3 +57,37 @@ def test_what_is_paused_or_deleted_is_not_restarted() -> None:
         bench.herder.delete_connector("fsrc")
         bench.herder._mend("fsrc", [0])
         assert bench.herder.connectors() == []
+
+
+class _Waits:
+    """A clock that notes how long it is asked to wait, and waits for the event alone."""
+
+    def __init__(self) -> None:
+        self.asked: list[float] = []
+
+    def time_ms(self) -> int:
+        return 1_000_000
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    def wait(self, event: threading.Event, timeout_s: float) -> bool:
+        self.asked.append(timeout_s)
+        return event.wait(ample_s(20))
+
+
+def test_an_error_in_a_restart_is_not_repeated_without_a_pause(caplog: pytest.LogCaptureFixture) -> None:
+    def restart(name: str, parts: object) -> None:
+        raise RuntimeError(f"{name} cannot be restarted")
+
+    clock, config_ = _Waits(), MemoryConfig()
+    config_.put(ConnectorEntry("fsrc", {**config("fsrc"), "errors.restart.backoff.ms": "0"}))
+    mender = Mender(config_, RestartSettings(backoff_ms=0), restart, lambda notice: None, clock)
+    mender.start("w:8083")
+    try:
+        mender.note("fsrc", RunState.FAILED, "Traceback: boom")
+        eventually(lambda: "fsrc cannot be restarted" in caplog.text, 5, "the restart fails")
+        eventually(lambda: len(clock.asked) == 2, 5, "it waits again")
+        assert clock.asked[1] == 5.0
+    finally:
+        mender.stop(5)

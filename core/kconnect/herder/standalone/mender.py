@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 # Between two looks when nothing is due
 _LONGEST_WAIT_S = 60.0
+# What was due is still due after an error, which should not fill the log
+_AFTER_ERROR_S = 5.0
 Seen = tuple[Subject, RunState | None, str | None]
 
 
@@ -88,6 +90,7 @@ class Mender:
                 wait_s = self._look()
             except Exception:  # top of the thread
                 log.exception("Automatic restarts could not be decided")
+                wait_s = _AFTER_ERROR_S
 
     def _look(self) -> float:
         """Take what was noted, do what is due; the seconds until the next look."""
