@@ -37,6 +37,7 @@ CASES: dict[str, Callable[[str, Ground], Figures]] = {
     "table-delta": tables.table_delta,
     "table-query": queries.table_query,
     "table-latency": tables.table_latency,
+    "spark-source": queries.spark_source,
     "query-latency": queries.query_latency,
     "format-lines": queries.format_lines,
     "sql-source": databases.sql_source,
@@ -62,7 +63,7 @@ ONLY_OURS = frozenset(
 )
 """Cases that Java Connect cannot run, or takes ten minutes for; Java's AvroConverter is not on Maven Central."""
 
-BESIDE_SPARK = frozenset({"table-parquet", "table-delta", "table-query"})
+BESIDE_SPARK = frozenset({"table-parquet", "table-delta", "table-query", "spark-source"})
 """Cases that have Spark, as it comes, as the other side."""
 
 NEEDS = {"beside-kcat": ("kcat", "Debian and Ubuntu have it: apt install kcat")}
