@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCK := $(BIN)/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev quickstart check lint types layers unit browser screenshots test differential bench chaos outages mixed tables fuzz lock docs clean
+.PHONY: help install dev quickstart check lint types layers unit browser screenshots test differential bench spark-matrix chaos outages mixed tables fuzz lock docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -92,6 +92,9 @@ differential: $(DEV)  ## a million random records, values and texts each, throug
 
 bench: $(DEV) install  ## records per second, beside Java Kafka Connect in the same run; BENCH="--cases cold-start" picks
 	$(BIN)/python tests/bench/run.py $(BENCH)
+
+spark-matrix: $(DEV)  ## which formats work on Spark 4.1, 4.2, 4.3, each in an environment of its own; MATRIX="4.2.0" picks
+	$(BIN)/python tests/matrix/run.py $(MATRIX)
 
 chaos: $(DEV) install  ## three workers killed and frozen for ten minutes, then counted; CHAOS="--exactly-once" picks
 	$(BIN)/python tests/chaos/run.py $(CHAOS)

@@ -73,8 +73,10 @@ _CONNECTORS = {
     "keeps the offsets ([spark.md](spark.md)). `table.catalog.NAME=VALUE` is handed to PyIceberg's catalog, "
     "`table.storage.NAME=VALUE` to the store (of fsspec for parquet, of deltalake for delta), "
     "`table.properties.NAME=VALUE` to a new table.",
-    "SparkSink": "Writes topics in any format that Spark can write: one query of Spark, in the worker's driver. "
-    "`spark.options.NAME=VALUE` is handed to the format.",
+    "SparkSink": "Writes topics in any format that Spark can write: one query of Spark, in the worker's driver "
+    "([spark.md](spark.md)). `spark.options.NAME=VALUE` is handed to the format.",
+    "SparkSource": "Reads any format that Spark can read into a topic: one query of Spark, in the worker's driver "
+    "([spark.md](spark.md)). `spark.options.NAME=VALUE` is handed to the format.",
     "FileStreamSource": "Reads the lines of a file, as Java's; also `org.apache.kafka.connect.file."
     "FileStreamSourceConnector`.",
     "FileStreamSink": "Appends values to a file, as Java's; also "

@@ -18,7 +18,7 @@ from kconnect.kafka.delivery import (
     WrittenRecord,
 )
 from kconnect.kafka.exclusive_writer import KafkaExclusiveWriter
-from kconnect.kafka.fenced_offsets import CommittedOffset, FencedOffsets
+from kconnect.kafka.fenced_offsets import CommittedOffset, FencedOffsets, MarkedProducer
 from kconnect.kafka.internal_topics import InternalTopicSpec, ensure_internal_topic
 from kconnect.kafka.log import CompactedLog, LogSpec
 from kconnect.kafka.producer import RecordProducer
@@ -43,6 +43,7 @@ __all__ = [
     "KafkaAdmin",
     "KafkaExclusiveWriter",
     "LogSpec",
+    "MarkedProducer",
     "RangeConsumer",
     "RebalanceListener",
     "RecordConsumer",

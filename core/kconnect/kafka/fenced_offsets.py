@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
@@ -14,9 +14,6 @@ from kconnect.kafka.transactional_producer import TransactionalProducer
 from kconnect.model import TopicPartition
 
 log = logging.getLogger(__name__)
-
-# One call to the coordinator; after it the stop is looked at, and the call repeated.
-_STEP_S: Final = 1.0
 
 
 class CommittedOffset(NamedTuple):
@@ -37,7 +34,7 @@ class FencedOffsets:
         """`producer` has a transactional.id, `consumer` the group.id."""
         self._group = str(consumer["group.id"])
         self._log = ClientLog(log, f"Consumer of {name}")
-        self._producer = _OffsetProducer(producer, name)
+        self._producer = TransactionalProducer(producer, name)
         # It never subscribes: the group stays without members, and can be altered once the writer is gone
         self._consumer = consumer_client({**consumer, "enable.auto.commit": False}, self._log)
 
@@ -47,19 +44,7 @@ class FencedOffsets:
 
     def read(self, partitions: Collection[TopicPartition], timeout_s: float) -> dict[TopicPartition, CommittedOffset]:
         """What is committed for these partitions; none for those without an offset. Errors: ConnectError."""
-        if not partitions:
-            return {}
-        asked = [ClientPartition(at.topic, at.partition) for at in partitions]
-        with kafka_errors(f"The offsets of consumer group {self._group!r} cannot be read"):
-            found = self._consumer.committed(asked, timeout=timeout_s)
-            for part in found:
-                if part.error is not None:
-                    raise KafkaException(part.error)
-        return {
-            TopicPartition(part.topic, part.partition): CommittedOffset(part.offset, part.metadata or "")
-            for part in found
-            if part.offset >= 0
-        }
+        return _read(self._consumer, self._group, partitions, timeout_s)
 
     def write(self, offsets: Mapping[TopicPartition, CommittedOffset], give_up: Callable[[], bool]) -> bool:
         """Commit all of these at once. False if `give_up` ended the wait: the outcome is then unknown."""
@@ -67,7 +52,7 @@ class FencedOffsets:
             return True
         given = [ClientPartition(at.topic, at.partition, to.offset, to.metadata) for at, to in sorted(offsets.items())]
         self._producer.begin()
-        return self._producer.add_offsets(given, self._consumer, give_up) and self._producer.commit(give_up)
+        return _add_offsets(self._producer, given, self._consumer, give_up) and self._producer.commit(give_up)
 
     def close(self) -> None:
         """Idempotent."""
@@ -78,14 +63,60 @@ class FencedOffsets:
                 consumer.close()
 
 
-class _OffsetProducer(TransactionalProducer):
-    """A transactional producer that commits a group's offsets instead of records."""
+class MarkedProducer(TransactionalProducer):
+    """A producer whose transactions commit an offset with their records, a mark: it says what has been written.
 
-    def add_offsets(self, offsets: list[ClientPartition], consumer: Any, give_up: Callable[[], bool]) -> bool:
-        """Put the offsets into the open transaction. Errors: those of the class."""
-        member = consumer.consumer_group_metadata()
+    The mark is read after `claim`, which ends the transactions of earlier producers: what it says then is final.
+    """
 
-        def attempt(step_s: float) -> None:
-            self._client.send_offsets_to_transaction(offsets, member, step_s)
+    def __init__(self, producer: Mapping[str, Any], consumer: Mapping[str, Any], name: str) -> None:
+        """`producer` has a transactional.id, `consumer` the group.id of the marks."""
+        super().__init__(producer, name)
+        self._group = str(consumer["group.id"])
+        self._reader_log = ClientLog(log, f"Consumer of {name}")
+        self._reader = consumer_client({**consumer, "enable.auto.commit": False}, self._reader_log)
 
-        return self._insist(attempt, "Offsets cannot be added to a transaction", self.timeout_s, give_up)
+    def mark_of(self, at: TopicPartition, timeout_s: float) -> CommittedOffset | None:
+        """The mark at this partition, None if there is none. Errors: ConnectError."""
+        return _read(self._reader, self._group, [at], timeout_s).get(at)
+
+    def mark(self, at: TopicPartition, to: CommittedOffset, give_up: Callable[[], bool]) -> bool:
+        """Put the mark into the open transaction. False if `give_up` ended the wait. Errors: those of the class."""
+        given = [ClientPartition(at.topic, at.partition, to.offset, to.metadata)]
+        return _add_offsets(self, given, self._reader, give_up)
+
+    def close(self) -> None:
+        super().close()
+        reader = self.__dict__.pop("_reader", None)
+        if reader is not None:
+            with kafka_errors("The consumer cannot be closed"):
+                reader.close()
+
+
+def _read(
+    consumer: Any, group: str, partitions: Collection[TopicPartition], timeout_s: float
+) -> dict[TopicPartition, CommittedOffset]:
+    if not partitions:
+        return {}
+    asked = [ClientPartition(at.topic, at.partition) for at in partitions]
+    with kafka_errors(f"The offsets of consumer group {group!r} cannot be read"):
+        found = consumer.committed(asked, timeout=timeout_s)
+        for part in found:
+            if part.error is not None:
+                raise KafkaException(part.error)
+    return {
+        TopicPartition(part.topic, part.partition): CommittedOffset(part.offset, part.metadata or "")
+        for part in found
+        if part.offset >= 0
+    }
+
+
+def _add_offsets(
+    producer: TransactionalProducer, offsets: list[ClientPartition], consumer: Any, give_up: Callable[[], bool]
+) -> bool:
+    member = consumer.consumer_group_metadata()
+
+    def attempt(step_s: float) -> None:
+        producer._client.send_offsets_to_transaction(offsets, member, step_s)
+
+    return producer._insist(attempt, "Offsets cannot be added to a transaction", producer.timeout_s, give_up)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 from kconnect.api import ConsumerInterceptor, ProducerInterceptor, SinkTask, SourceRecord, SourceTask
 from kconnect.config.client_config import (
@@ -76,18 +77,13 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
     spec = control.spec
     config = SourceConnectorConfig.parse(spec.connector_config)
     task = make_task(spec.connector_config, ports.plugins, SourceTask)  # type: ignore[type-abstract]  # looks for a subclass
-    tolerance = _tolerance(control, config, ports)
-    dead_letters = _source_dead_letters(control, config, ports)
-    tolerance.report_to([*_log_reporter(control, config, ports), *([dead_letters] if dead_letters else [])])
-    control.count_with(partial(_count_errors, tolerance, control.health, dead_letters))
-    transforms = TransformChain(make_steps(config, ports.plugins, control.monitor), tolerance)
-    converters = make_converters(config, spec.worker_config, ports.plugins, tolerance, control.monitor)
+    stages = source_stages(control, ports)
     interceptors = _producer_interceptors(control, ports, _producer_id(control))
     report_each = wants_each_record(type(task)) or bool(interceptors)
     transactions = transactions_of(control, config, report_each=report_each)
     requests = None if transactions is None else transactions.requests
     producer: TopicProducer = _plain_producer(control, report_each) if transactions is None else transactions.producer
-    topics: SourceTopics = _topic_creation(control) or _missing_topics(control, producer)
+    topics: SourceTopics = source_topics(control, producer)
     guarantee: DeliveryGuarantee
     if transactions is None:
         guarantee = _at_least_once(control, ports, config, producer, task)
@@ -100,21 +96,60 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
         task=task,
         task_config=spec.task_config,
         context=SourceContext(
-            control, ports.offsets, lambda: spec.task_config, requests, partial(_give_up, tolerance, type(task))
+            control, ports.offsets, lambda: spec.task_config, requests, partial(_give_up, stages.tolerance, type(task))
         ),
-        transforms=transforms,
-        converters=converters,
+        transforms=stages.transforms,
+        converters=stages.converters,
         producer=InterceptedProducer(producer, interceptors) if interceptors else producer,
         topics=topics,
         retry_delay_most_s=config.errors_retry_delay_max_ms / 1000,
         stop_budget_s=_stop_budget_s(spec.worker_config),
-        dead_letters=dead_letters,
+        dead_letters=stages.dead_letters,
     )
     return SourceLoop(control, parts, guarantee)
 
 
 def _give_up(tolerance: Tolerance, plugin: type, record: SourceRecord, error: BaseException) -> None:
     tolerance.give_up(StageError(Stage.TASK_POLL, plugin, record, error))
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStages:
+    """What a source's records go through between task and producer."""
+
+    tolerance: Tolerance
+    transforms: TransformChain
+    converters: Converters
+    dead_letters: SourceDeadLetters | None
+
+    def close(self) -> None:
+        self.tolerance.close()
+        self.transforms.close()
+        self.converters.close()
+
+
+def source_stages(control: TaskControl, ports: TaskPorts) -> SourceStages:
+    """The stages of a source's config, not started. Errors: ConfigError, NotFoundError for what its configs name."""
+    spec = control.spec
+    config = SourceConnectorConfig.parse(spec.connector_config)
+    tolerance = _tolerance(control, config, ports)
+    dead_letters = _source_dead_letters(control, config, ports)
+    tolerance.report_to([*_log_reporter(control, config, ports), *([dead_letters] if dead_letters else [])])
+    control.count_with(partial(_count_errors, tolerance, control.health, dead_letters))
+    transforms = TransformChain(make_steps(config, ports.plugins, control.monitor), tolerance)
+    converters = make_converters(config, spec.worker_config, ports.plugins, tolerance, control.monitor)
+    return SourceStages(tolerance, transforms, converters, dead_letters)
+
+
+def source_topics(control: TaskControl, producer: NamesTopics) -> SourceTopics:
+    """Creates missing topics if the config says how; else logs them."""
+    return _topic_creation(control) or _missing_topics(control, producer)
+
+
+class NamesTopics(Protocol):
+    """What a producer must say to find missing topics."""
+
+    def topic_names(self, timeout_s: float) -> Collection[str]: ...
 
 
 def _at_least_once(
@@ -173,7 +208,7 @@ def _topic_creation(control: TaskControl) -> TopicCreation | None:
     return TopicCreation(groups, control, lambda: KafkaAdmin(settings, f"the topics of {spec.id}"))
 
 
-def _missing_topics(control: TaskControl, producer: TopicProducer) -> MissingTopics:
+def _missing_topics(control: TaskControl, producer: NamesTopics) -> MissingTopics:
     may_be_made = bool(worker_value(control.spec.worker_config, "topic.creation.enable"))
     return MissingTopics(control, producer.topic_names, may_be_made=may_be_made)
 

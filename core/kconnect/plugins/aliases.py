@@ -95,6 +95,11 @@ _OURS = (
         (PluginType.SOURCE,),
     ),
     BuiltinPlugin(
+        "kconnect.spark.query.spark_source.SparkSourceConnector",
+        "kconnect.spark.query.spark_source:SparkSourceConnector",
+        (PluginType.SOURCE,),
+    ),
+    BuiltinPlugin(
         "kconnect.builtin.sql.sql_transform.SqlTransform",
         "kconnect.builtin.sql.sql_transform:SqlTransform",
         (PluginType.TRANSFORMATION,),

@@ -277,7 +277,7 @@ class SparkApplication:
         use = [RECORDING] if self._records_classes else archive_flags
         own = [
             *FAST_FLAGS,
-            *_SMALL_HEAP,
+            *(() if self._settings.query_cores else _SMALL_HEAP),  # rows of queries pass through the heap
             *use,
             f"-XX:ErrorFile={self._folder}/hs_err_%p.log",
             f"-Djava.io.tmpdir={self._folder}",

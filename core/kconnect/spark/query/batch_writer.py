@@ -23,7 +23,7 @@ class BatchWriter:
         """`query_id`: what the batches' numbers belong to."""
         self._settings = settings
         self._format = settings.format.lower()
-        self._id = query_id
+        self.query_id = query_id
 
     def write(self, rows: Any, batch: int) -> None:  # a DataFrame
         """Write the batch; does nothing if the table says that it has it."""
@@ -33,7 +33,8 @@ class BatchWriter:
         if self._format == "iceberg" and self._iceberg_has(rows.sparkSession, batch):
             log.info("Batch %d is in the table already", batch)
             return
-        writer = rows.write.format(self._settings.format).mode("append").options(**self._marks(batch))
+        mode = "overwrite" if self._settings.output_mode == "complete" else "append"
+        writer = rows.write.format(self._settings.format).mode(mode).options(**self._marks(batch))
         writer = writer.options(**self._settings.options)
         if self._settings.table:
             writer.saveAsTable(self._settings.table)
@@ -44,9 +45,9 @@ class BatchWriter:
         """Options by which the table remembers the batch."""
         match self._format:
             case "delta":
-                return {"txnAppId": self._id, "txnVersion": str(batch)}
+                return {"txnAppId": self.query_id, "txnVersion": str(batch)}
             case "iceberg":
-                return {f"snapshot-property.{_QUERY}": self._id, f"snapshot-property.{_BATCH}": str(batch)}
+                return {f"snapshot-property.{_QUERY}": self.query_id, f"snapshot-property.{_BATCH}": str(batch)}
         return {}
 
     def _merge(self, rows: Any, batch: int) -> None:
@@ -84,7 +85,7 @@ class BatchWriter:
             return False
         found = session.sql(
             f"SELECT max(cast(summary['{_BATCH}'] AS bigint)) FROM {self._settings.table}.snapshots "
-            f"WHERE summary['{_QUERY}'] = '{self._id}'"
+            f"WHERE summary['{_QUERY}'] = '{self.query_id}'"
         ).collect()
         return found[0][0] is not None and found[0][0] >= batch
 

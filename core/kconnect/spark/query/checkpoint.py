@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,20 +23,53 @@ class SeenFile:
     time_ms: int
 
 
+class Checkpoint:
+    """Reads a checkpoint wherever it is: here, or in a store that Spark reaches. Threads: any."""
+
+    def __init__(self, session: Any, base: str) -> None:
+        """`base`: a URI."""
+        self._session = session
+        self._base = base
+
+    def exists(self) -> bool:
+        """Whether a query has begun in it."""
+        file = self._session._jvm.org.apache.hadoop.fs.Path(f"{self._base.rstrip('/')}/metadata")
+        return bool(file.getFileSystem(self._session.sparkContext._jsc.hadoopConfiguration()).exists(file))
+
+    def text(self, *path: str) -> str:
+        """A file in it. Errors: OSError, Spark's."""
+        where = "/".join([self._base.rstrip("/"), *path])
+        if where.startswith("file:///"):
+            return Path(unquote(urlsplit(where).path)).read_text()
+        jvm, context = self._session._jvm, self._session.sparkContext._jsc
+        file = jvm.org.apache.hadoop.fs.Path(where)
+        stream = file.getFileSystem(context.hadoopConfiguration()).open(file)
+        try:
+            return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def id(self) -> str:
+        """What Spark calls the query of this checkpoint."""
+        return str(json.loads(self.text("metadata"))["id"])
+
+
 def seed(folder: Path, *, batch: int, done: Any, planned: Any | None, now_ms: int) -> None:
     """Make `batch` the last one that ended, at source offset `done`; with `planned`, batch + 1 is replayed up to there.
 
-    `done` and `planned` are what JSON can hold. `batch` is at least 0. Errors: OSError.
+    `done` and `planned` are what JSON can hold. Without `done` the planned one is Spark's first, which has number 0.
+    `batch` is at least 0. Errors: OSError.
     """
     for name in ("offsets", "commits"):
         (folder / name).mkdir(parents=True)
     (folder / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
     if planned is None and batch > 0:
         _write_offset(folder, batch - 1, done, now_ms)  # Spark reads the two last ones
-    _write_offset(folder, batch, done, now_ms)
-    (folder / "commits" / str(batch)).write_text('v1\n{"nextBatchWatermarkMs":0}')
+    if done is not None:
+        _write_offset(folder, batch, done, now_ms)
+        (folder / "commits" / str(batch)).write_text('v1\n{"nextBatchWatermarkMs":0}')
     if planned is not None:
-        _write_offset(folder, batch + 1, planned, now_ms)
+        _write_offset(folder, batch + 1 if done is not None else 0, planned, now_ms)
 
 
 def seed_files(folder: Path, done: Sequence[SeenFile], planned: Sequence[SeenFile] | None) -> None:
@@ -55,13 +89,21 @@ def offset_of(text: str) -> Any:
     return json.loads(lines[2])
 
 
-def files_of(text: str) -> list[SeenFile]:
-    """The files in one entry of a file source's log. Errors: ValueError for another layout."""
-    version, *lines = text.split("\n")
-    if version != "v1":
-        raise ValueError(f"A log of files of Spark begins with v1, not {text[:80]!r}")
-    entries = [json.loads(line) for line in lines if line]
-    return [SeenFile(str(entry["path"]), int(entry["timestamp"])) for entry in entries]
+def new_files(folder: Path, after: int, to: int) -> list[SeenFile]:
+    """The files between two offsets of a file source. Errors: OSError, ValueError for another layout."""
+    found: list[SeenFile] = []
+    for number in range(after + 1, to + 1):
+        log = folder / "sources" / "0" / str(number)
+        if not log.exists():
+            log = log.with_name(f"{number}.compact")  # with all files before
+        version, *lines = log.read_text().split("\n")
+        if version != "v1":
+            raise ValueError(f"A log of files of Spark begins with v1, not {version[:80]!r}")
+        entries = [json.loads(line) for line in lines if line]
+        found += [
+            SeenFile(str(entry["path"]), int(entry["timestamp"])) for entry in entries if entry["batchId"] == number
+        ]
+    return found
 
 
 def _write_offset(folder: Path, batch: int, offset: Any, now_ms: int) -> None:

@@ -10,8 +10,9 @@ from kconnect.api.config_key import Config
 from kconnect.errors import ConfigError
 from kconnect.spark.query.engine import QueryEngine, current_engine
 from kconnect.spark.query.failures import root_cause
-from kconnect.spark.query.formats import guarantee_of, known, package_of
-from kconnect.spark.query.sink_settings import EXACTLY_ONCE, MERGE, SinkQuerySettings
+from kconnect.spark.query.formats import guarantee_of, known, missing
+from kconnect.spark.query.sink_settings import AT_LEAST_ONCE, EXACTLY_ONCE, MERGE, SinkQuerySettings
+from kconnect.spark.query.source_settings import SourceQuerySettings
 
 # A worker that starts with its connectors validates them while Spark comes up
 _WAIT_FOR_SPARK_S: Final = 20.0
@@ -25,8 +26,26 @@ def check_sink(props: Mapping[str, str], config: Config) -> Config:
     except ConfigError:
         return config  # the table has said so
     guarantee = guarantee_of(settings.format, settings.mode)
-    values["delivery.guarantee"].recommended_values = [guarantee.replace(" ", "_")]
+    values["delivery.guarantee"].recommended_values = [EXACTLY_ONCE if guarantee == "exactly once" else AT_LEAST_ONCE]
     for key, problem in _problems(props, settings):
+        values[key].add_error_message(problem)
+    return config
+
+
+def check_source(props: Mapping[str, str], config: Config) -> Config:
+    """As check_sink, of a SparkSource."""
+    values = {value.name: value for value in config.config_values}
+    try:
+        settings = SourceQuerySettings.parse(props)
+    except ConfigError:
+        return config  # the table has said so
+    values["delivery.guarantee"].recommended_values = [EXACTLY_ONCE, AT_LEAST_ONCE]
+    if settings.format.lower() == "jdbc" and not settings.cursor_column:
+        values["cursor.column"].add_error_message(
+            "Spark cannot stream jdbc: name a column that only grows, such as a number given by the database or the "
+            "time of the last change"
+        )
+    for key, problem in _problems_in_spark(settings.format, settings.query, settings.schema):
         values[key].add_error_message(problem)
     return config
 
@@ -44,6 +63,11 @@ def _problems(props: Mapping[str, str], settings: SinkQuerySettings) -> Iterator
             yield "spark.mode", f"Spark cannot merge into {settings.format}: delta and iceberg can"
         if not settings.merge_keys:
             yield "merge.keys", "spark.mode=merge needs the columns that name a row"
+    yield from _problems_in_spark(settings.format, settings.query, settings.schema)
+
+
+def _problems_in_spark(format_name: str, query: str, schema: str) -> Iterator[tuple[str, str]]:
+    """What this worker's Spark says; nothing in a process without one."""
     engine = current_engine()
     if engine is None:
         return
@@ -52,18 +76,19 @@ def _problems(props: Mapping[str, str], settings: SinkQuerySettings) -> Iterator
     jvm = engine.jvm(_WAIT_FOR_SPARK_S)
     if jvm is None:
         return
-    if settings.query and (problem := sql_problem(jvm, settings.query)) is not None:
+    if query and (problem := sql_problem(jvm, query)) is not None:
         yield "spark.query", problem
-    if settings.schema and (problem := schema_problem(jvm, settings.schema)) is not None:
+    if schema and (problem := schema_problem(jvm, schema)) is not None:
         yield "spark.schema", problem
-    if (problem := format_problem(engine, jvm, settings.format)) is not None:
+    if (problem := format_problem(engine, jvm, format_name)) is not None:
         yield "spark.format", problem
 
 
 def sql_problem(jvm: Any, query: str) -> str | None:
     """Why a query does not parse, with line and column; None if it does."""
     try:
-        jvm.org.apache.spark.sql.catalyst.parser.CatalystSqlParser.parsePlan(query)
+        parser = getattr(jvm.org.apache.spark.sql.catalyst.parser, "CatalystSqlParser$")
+        getattr(parser, "MODULE$").parsePlan(query)  # no name of Python's
     except Exception as error:  # py4j's and Spark's errors share no root
         return _parse_message(root_cause(error).message)
     return None
@@ -84,14 +109,8 @@ def format_problem(engine: QueryEngine, jvm: Any, name: str) -> str | None:
     try:
         jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(name, conf)
     except Exception as error:  # as above
-        package = package_of(name, str(engine.app.context.version))
-        if package is None:
-            return f"Spark has no format {name}: {root_cause(error).message.splitlines()[0]}"
-        more = "".join(f", {key}={value}" for key, value in known(name).conf)
-        return (
-            f"Spark has no format {name} without its jar. Set spark.jars.packages={package}{more} "
-            "in the worker's properties, or the jar's path in spark.jars, and start it again"
-        )
+        said = missing(name, str(engine.app.context.version))
+        return said or f"Spark has no format {name}: {root_cause(error).message.splitlines()[0]}"
     return None
 
 

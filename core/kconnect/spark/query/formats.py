@@ -10,8 +10,8 @@ from typing import Final
 class Format:
     """One format, by the name that spark.format has."""
 
-    package: str | None = None
-    """What brings it: Maven coordinates for spark.jars.packages. None: Spark itself."""
+    packages: tuple[tuple[str, str], ...] = ()
+    """What brings it: lines of Spark (4.2), and Maven coordinates for spark.jars.packages. Empty: Spark itself."""
     is_exactly_once: bool = False
     """A batch that is written again after a crash counts once: the table remembers the number of the last one."""
     merges: bool = False
@@ -32,13 +32,23 @@ FORMATS: Final[dict[str, Format]] = {
     "text": Format(),
     "xml": Format(),
     "jdbc": Format(),
-    "avro": Format(package="org.apache.spark:spark-avro_2.13:{spark}"),
-    "kafka": Format(package="org.apache.spark:spark-sql-kafka-0-10_2.13:{spark}"),
+    "avro": Format(packages=tuple((line, "org.apache.spark:spark-avro_2.13:4.1.1") for line in ("4.1", "4.2", "4.3"))),
+    "kafka": Format(
+        packages=(
+            ("4.1", "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1"),
+            *((line, "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0") for line in ("4.2", "4.3")),
+        )
+    ),
     "delta": Format(
-        package="io.delta:delta-spark_{spark_line}_2.13:4.4.0", is_exactly_once=True, merges=True, conf=_DELTA_CONF
+        packages=tuple((line, f"io.delta:delta-spark_{line}_2.13:4.4.0") for line in ("4.1", "4.2")),
+        is_exactly_once=True,
+        merges=True,
+        conf=_DELTA_CONF,
     ),
     "iceberg": Format(
-        package="org.apache.iceberg:iceberg-spark-runtime-{spark_line}_2.13:1.12.0", is_exactly_once=True, merges=True
+        packages=(("4.1", "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"),),
+        is_exactly_once=True,
+        merges=True,
     ),
 }
 
@@ -49,10 +59,28 @@ def known(name: str) -> Format:
 
 
 def package_of(name: str, spark_version: str) -> str | None:
-    """Maven coordinates of what brings a format to this Spark; None if it is not known."""
-    package = known(name).package
+    """Maven coordinates of what brings a format to this Spark; None if there is nothing that works with it."""
     line = ".".join(spark_version.split(".")[:2])
-    return None if package is None else package.format(spark=spark_version, spark_line=line)
+    return dict(known(name).packages).get(line)
+
+
+def missing(name: str, spark_version: str) -> str | None:
+    """What to do about a format that this Spark lacks, in sentences; None if it is not known."""
+    found = known(name)
+    if not found.packages:
+        return None
+    package = package_of(name, spark_version)
+    if package is None:
+        lines = " and ".join(line for line, _ in found.packages)
+        return (
+            f"Spark {spark_version} has no format {name}, and no jar of it works with this version: there is one for "
+            f"Spark {lines}. TableSink writes delta and iceberg without Spark, in any version"
+        )
+    more = "".join(f", {key}={value}" for key, value in found.conf)
+    return (
+        f"Spark has no format {name} without its jar. Set spark.jars.packages={package}{more} "
+        "in the worker's properties, or the jar's path in spark.jars, and start it again"
+    )
 
 
 def guarantee_of(name: str, mode: str) -> str:

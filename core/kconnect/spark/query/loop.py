@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from kconnect.errors import ConfigError, ConnectError, RetriableError, TimedOutError, UnreachableError
+from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
 from kconnect.model import ConnectorType
 from kconnect.pipeline.error_texts import one_line
 from kconnect.pipeline.ports import TaskControl, TaskPorts
@@ -54,11 +54,13 @@ def query_loop(engine: QueryEngine) -> Callable[[TaskControl, TaskPorts], QueryL
     """Builds the data path of query tasks. Errors: ConfigError."""
 
     def build(control: TaskControl, ports: TaskPorts) -> QueryLoop:
-        from kconnect.spark.query.topic_sink import TopicSink
-
         if control.spec.type is ConnectorType.SINK:
+            from kconnect.spark.query.topic_sink import TopicSink
+
             return QueryLoop(control, TopicSink(control, ports, engine))
-        raise ConfigError(f"Task {control.spec.id} is no query of a sink")
+        from kconnect.spark.query.row_source import RowSource
+
+        return QueryLoop(control, RowSource(control, ports, engine))
 
     return build
 
@@ -104,23 +106,29 @@ class QueryLoop:
             if running is None:
                 return
             log.info("Query %s runs", self._control.spec.id.connector)
+            was_asked = False
             try:
-                self._watch(running)
+                was_asked = self._watch(running)
             finally:
                 query.end()
                 _stop(running)
                 self._progress.look(running)
-            if (failure := query.failure() or _exception(running)) is not None:
+            failure = query.failure() or _exception(running)
+            if failure is not None and was_asked:  # it was cut off; what went wrong by itself will again
+                log.info("The last batch of %s was left: %s", self._control.spec.id, root_cause(failure).message)
+            elif failure is not None:
                 raise failure
         finally:
             query.close()
 
-    def _watch(self, running: Any) -> None:  # a StreamingQuery
+    def _watch(self, running: Any) -> bool:  # a StreamingQuery
+        """Until it ends, or is to end; says whether the latter."""
         while running.isActive:
             if self._control.wait(_LOOK_S) or self._control.should_pause:
-                return
+                return True
             if self._progress.look(running):
                 self._control.health.went_well(time.monotonic(), moved=True)
+        return False
 
     def _wait_or_raise(self, error: Exception) -> None:
         """A pause before the next start if the error may pass. Errors: ConnectError for the status."""

@@ -11,6 +11,7 @@ from kconnect.api import ConfigDef
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 OPTIONS: Final = "spark.options."
 EXACTLY_ONCE: Final = "exactly_once"
+AT_LEAST_ONCE: Final = "at_least_once"
 MERGE: Final = "merge"
 # A batch of this size takes a second or two, and holds 100 MB in each reading process
 _MAX_RECORDS: Final = 500_000
@@ -102,9 +103,9 @@ SINK_QUERY_CONFIG = (
         "delivery.guarantee",
         _T.STRING,
         "any",
-        ConfigDef.ValidString.in_("any", EXACTLY_ONCE),
+        ConfigDef.ValidString.in_("any", AT_LEAST_ONCE, EXACTLY_ONCE),
         _I.MEDIUM,
-        "exactly_once: refuse a format that cannot do it. What the format gives is recommended by validate.",
+        "exactly_once: refuse a format that cannot do it. What the format gives is what validate recommends.",
     )
 )
 

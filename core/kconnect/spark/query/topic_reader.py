@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -123,9 +123,14 @@ def _registry(path: str | None) -> PluginRegistry:
 
 def plugins_of(order: TopicOrder) -> PluginRegistry:
     """The plugins of this process: from the worker's folders, or from where Spark has unpacked them."""
-    if not order.plugins:
-        return _registry(order.plugin_path)
+    return registry_of(order.plugin_path, order.plugins)
+
+
+def registry_of(plugin_path: str | None, shipped: Sequence[str]) -> PluginRegistry:
+    """The same, of a worker's `plugin.path` and the names of what was shipped."""
+    if not shipped:
+        return _registry(plugin_path)
     from pyspark import SparkFiles
 
     root = SparkFiles.getRootDirectory()
-    return _registry(",".join(os.path.join(root, name) for name in order.plugins))
+    return _registry(",".join(os.path.join(root, name) for name in shipped))

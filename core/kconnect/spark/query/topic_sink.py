@@ -18,17 +18,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.config.client_config import consumer_config, producer_config
-from kconnect.errors import ConnectError, FencedError
+from kconnect.errors import ConfigError, ConnectError, FencedError
 from kconnect.kafka import CommittedOffset, FencedOffsets
 from kconnect.logs import set_log_context
 from kconnect.model import TopicPartition
 from kconnect.pipeline.build_transactions import warn
 from kconnect.pipeline.ports import TaskControl, TaskPorts
 from kconnect.spark.query.batch_writer import BatchWriter
-from kconnect.spark.query.checkpoint import offset_of, seed
+from kconnect.spark.query.checkpoint import Checkpoint, offset_of, seed
 from kconnect.spark.query.failures import root_cause
 from kconnect.spark.query.formats import guarantee_of
 from kconnect.spark.query.loop import RestartQueryError
+from kconnect.spark.query.plans import has_state
 from kconnect.spark.query.positions import TopicPosition
 from kconnect.spark.query.sink_settings import MERGE, SinkQuerySettings
 from kconnect.spark.query.topic_ends import TopicEnds
@@ -68,6 +69,7 @@ class TopicSink:
         self._session: Any = None
         self._position: TopicPosition | None = None
         self._writer: BatchWriter | None = None
+        self._checkpoint: Checkpoint | None = None
         self._failure: BaseException | None = None
         self._idle = threading.Event()  # no batch is being written
         self._is_ending = False
@@ -89,9 +91,8 @@ class TopicSink:
             return None
         guarantee = guarantee_of(settings.format, settings.mode)
         log.info("Batch %d is the next of query %s; %s", position.batch + 1, position.id, guarantee)
-        self._writer = BatchWriter(settings, position.id)
         name = f"kconnect-{control.spec.id.connector}"
-        session.dataSource.register(topic_source(name, self._order(schema, about)))
+        session.dataSource.register(topic_source(name, self._order(schema, about, position)))
         rows = session.readStream.format(name).load()
         return self._started(self._result(session, rows), position)
 
@@ -166,7 +167,7 @@ class TopicSink:
             wanted |= {"_timestamp", "_offset", "_deleted", *(key for key in settings.merge_keys if key in ABOUT)}
         return tuple(name for name in ABOUT if name in wanted)
 
-    def _order(self, schema: Any, about: tuple[str, ...]) -> TopicOrder:
+    def _order(self, schema: Any, about: tuple[str, ...], position: TopicPosition) -> TopicOrder:
         settings, app = self._settings, self._engine.app
         return TopicOrder(
             key=uuid.uuid4().hex,
@@ -178,6 +179,7 @@ class TopicSink:
             is_inferred=not settings.schema,
             keeps_tombstones=settings.mode == MERGE,
             max_records=settings.max_records,
+            begin=to_json({**position.done, **position.planned}),
         )
 
     # --- the query ---
@@ -194,6 +196,25 @@ class TopicSink:
 
     def _started(self, result: Any, position: TopicPosition) -> Any:  # a StreamingQuery
         settings, name = self._settings, self._control.spec.id.connector
+        is_stateful = has_state(result)
+        if is_stateful or settings.checkpoint:
+            checkpoint = self._own_checkpoint(position, is_stateful=is_stateful)
+        else:
+            checkpoint = self._seeded(position)
+        self._checkpoint = Checkpoint(self._session, checkpoint)
+        # A table knows a batch by its number: numbers go with what counts them
+        self._writer = BatchWriter(settings, position.id if self._folder is not None else "")
+        return (
+            result.writeStream.queryName(name)
+            .outputMode(settings.output_mode)
+            .option("checkpointLocation", checkpoint)
+            .trigger(processingTime=f"{settings.trigger_ms} milliseconds")
+            .foreachBatch(self._on_batch)
+            .start()
+        )
+
+    def _seeded(self, position: TopicPosition) -> str:
+        """A checkpoint of this start alone."""
         folder = self._folder = Path(tempfile.mkdtemp(prefix="query-", dir=self._engine.app.folder))
         planned = {**position.done, **position.planned} if position.planned else None
         seed(
@@ -203,14 +224,24 @@ class TopicSink:
             planned=None if planned is None else to_json(planned),
             now_ms=time.time_ns() // 1_000_000,
         )
-        return (
-            result.writeStream.queryName(name)
-            .outputMode(settings.output_mode)
-            .option("checkpointLocation", folder.as_uri())
-            .trigger(processingTime=f"{settings.trigger_ms} milliseconds")
-            .foreachBatch(self._on_batch)
-            .start()
-        )
+        return folder.as_uri()
+
+    def _own_checkpoint(self, position: TopicPosition, *, is_stateful: bool) -> str:
+        """The folder that the config names, for state that cannot be made from topics. Errors: ConfigError."""
+        folder = self._settings.checkpoint
+        if not folder:
+            why = "spark.query has aggregations or joins of records, whose state needs a folder that lasts"
+            raise ConfigError.invalid("spark.checkpoint", "", why)
+        where = folder if "://" in folder or folder.startswith("file:") else Path(folder).absolute().as_uri()
+        if position.is_altered and Checkpoint(self._session, where).exists():
+            raise ConfigError(
+                f"The offsets of {self._control.spec.id.connector} were altered, but its query keeps its position with "
+                f"its state, in {folder}",
+                hint="Remove that folder, or name another one in spark.checkpoint: it then begins at the offsets.",
+            )
+        if is_stateful:
+            log.info("The position of this query is in its checkpoint, %s: altered offsets need another folder", folder)
+        return where
 
     # --- one batch ---
 
@@ -227,10 +258,12 @@ class TopicSink:
             self._idle.set()
 
     def _write_batch(self, rows: Any, number: int) -> None:
-        position, offsets, writer, folder = self._position, self._offsets, self._writer, self._folder
-        if self._is_ending or position is None or offsets is None or writer is None or folder is None:
+        position, offsets, writer, checkpoint = self._position, self._offsets, self._writer, self._checkpoint
+        if self._is_ending or position is None or offsets is None or writer is None or checkpoint is None:
             raise ConnectError("The query is being stopped")
-        end = from_json(offset_of((folder / "offsets" / str(number)).read_text()))
+        if not writer.query_id:
+            writer.query_id = checkpoint.id()
+        end = from_json(offset_of(checkpoint.text("offsets", str(number))))
         ahead = {at: to for at, to in end.items() if to > position.done.get(at, 0)}
         if ahead != position.planned:
             position = position.plan(ahead)

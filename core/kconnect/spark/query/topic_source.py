@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
 from kconnect.model import TopicPartition
@@ -42,7 +41,9 @@ class TopicOrder:
     is_inferred: bool
     """The schema was found in records: a field that is not in it ends the query, which finds it again."""
     keeps_tombstones: bool
-    max_records: int | None
+    max_records: int
+    begin: SourceOffset
+    """Where the query starts. Spark 4.1 does not say it to the source."""
 
 
 def topic_source(name: str, order: TopicOrder) -> type[DataSource]:
@@ -79,25 +80,30 @@ class TopicStreamReader(DataSourceStreamReader):
     def __init__(self, order: TopicOrder) -> None:
         self._order = order
         self._ends: TopicEnds | None = None
+        self._last = order.begin
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_order": self._order, "_ends": None}
+        return {"_order": self._order, "_ends": None, "_last": self._last}
 
     def initialOffset(self) -> SourceOffset:  # Spark's name
-        """Never used: the checkpoint that the query starts with has an offset."""
-        return {}
+        """For a query that keeps its checkpoint itself; every other one starts with a checkpoint that has an offset."""
+        return self._order.begin
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # Spark's name
-        most = self._order.max_records
-        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+    def getDefaultReadLimit(self) -> Any:  # Spark's name
+        """Called by Spark 4.2 and later, which asks for a limit."""
+        from pyspark.sql.streaming.datasource import ReadMaxRows
 
-    def latestOffset(self, start: SourceOffset, limit: ReadLimit) -> SourceOffset:  # Spark's name
+        return ReadMaxRows(self._order.max_records)
+
+    def latestOffset(self, start: SourceOffset | None = None, limit: Any = None) -> SourceOffset:  # Spark's name
+        """The end of the next batch. Spark 4.1 gives no `start`: it takes each answer as that of the next."""
         if self._ends is None:
             from kconnect.spark.query.topic_ends import TopicEnds
 
             self._ends = TopicEnds.of_order(self._order)
-        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return to_json(limited(from_json(start), self._ends.look(), most))
+        begin = from_json(self._last if start is None else start)
+        self._last = to_json(limited(begin, self._ends.look(), self._order.max_records))
+        return self._last
 
     def partitions(self, start: SourceOffset, end: SourceOffset) -> Sequence[InputPartition]:
         begin = from_json(start)

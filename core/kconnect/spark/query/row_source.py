@@ -1,0 +1,225 @@
+"""RowSource: a query that sends what Spark streams of any format to a topic.
+
+The position is in source offsets: what is planned is committed before a batch is sent, what is done after it. Spark's
+checkpoint is made from them at each start, and thrown away at its end.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kconnect.config.exactly_once_settings import is_exactly_once
+from kconnect.errors import ConfigError, ConnectError, FencedError
+from kconnect.logs import set_log_context
+from kconnect.pipeline.ports import TaskControl, TaskPorts
+from kconnect.spark.query.checkpoint import new_files, offset_of, seed, seed_files
+from kconnect.spark.query.cursor import CursorQuery
+from kconnect.spark.query.row_sender import SendOrder, sender
+from kconnect.spark.query.sink_settings import EXACTLY_ONCE
+from kconnect.spark.query.source_positions import ReadFiles, RowPosition, files_from, partition_of, text_of
+from kconnect.spark.query.source_settings import SourceQuerySettings
+
+if TYPE_CHECKING:
+    from kconnect.spark.query.engine import QueryEngine
+
+log = logging.getLogger(__name__)
+
+VIEW: Final = "records"
+_STOP_SHARE: Final = 0.5
+_LOG_OFFSET: Final = "logOffset"  # the only member of a file source's offset in Spark
+
+
+class RowSource:
+    """Implements Query. Threads: the task's; batches run on one of py4j's or the cursor's, one at a time."""
+
+    def __init__(self, control: TaskControl, ports: TaskPorts, engine: QueryEngine) -> None:
+        """`control.spec` has its references resolved."""
+        self._control = control
+        self._ports = ports
+        self._engine = engine
+        self._settings = SourceQuerySettings.parse(control.spec.connector_config)
+        self._name = control.spec.id.connector
+        wanted = self._settings.guarantee
+        self._is_exactly_once = wanted == EXACTLY_ONCE or (
+            wanted == "any" and is_exactly_once(control.spec.worker_config)
+        )
+        self._key = ""
+        self._folder: Path | None = None
+        self._position = RowPosition("")
+        self._files = ReadFiles(self._name, "")
+        self._last_log = -1
+        self._failure: BaseException | None = None
+        self._idle = threading.Event()  # no batch is being sent
+        self._is_ending = False
+
+    def begin(self) -> Any | None:
+        control, settings = self._control, self._settings
+        self._failure, self._is_ending, self._key = None, False, uuid.uuid4().hex
+        self._idle.set()
+        session = self._engine.session(lambda: control.is_stopping)
+        if session is None:
+            return None
+        self._ports.may_run(control.spec.id, control.spec.run)
+        self._position = RowPosition.of(self._ports.offsets.read(self._name, [partition_of(self._name)])[0])
+        guarantee = "exactly once" if self._is_exactly_once else "at least once"
+        log.info("Batch %d is the next of query %s; %s", self._position.batch + 1, self._position.id, guarantee)
+        if settings.cursor_column:
+            return CursorQuery(session, settings, self._position, self._send_planned, name=self._name).start()
+        return self._streamed(session)
+
+    def failure(self) -> BaseException | None:
+        return self._failure
+
+    def end(self) -> None:
+        self._is_ending = True
+        timeout_ms = float(self._control.spec.worker_config.get("task.shutdown.graceful.timeout.ms") or 5000)
+        self._idle.wait(timeout_ms / 1000 * _STOP_SHARE)
+
+    def close(self) -> None:
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    # --- what Spark streams ---
+
+    def _streamed(self, session: Any) -> Any:  # a StreamingQuery
+        settings = self._settings
+        session.conf.set("spark.sql.streaming.schemaInference", "true")
+        reader = session.readStream.format(settings.format).options(**settings.options)
+        if settings.schema:
+            reader = reader.schema(settings.schema)
+        rows = reader.table(settings.table) if settings.table else reader.load()
+        if settings.query:
+            rows.createOrReplaceTempView(VIEW)
+            rows = session.sql(settings.query)
+        folder = self._folder = Path(tempfile.mkdtemp(prefix="query-", dir=self._engine.app.folder))
+        self._seed(folder)
+        return (
+            rows.writeStream.queryName(self._name)
+            .option("checkpointLocation", folder.as_uri())
+            .trigger(processingTime=f"{settings.trigger_ms} milliseconds")
+            .foreachBatch(self._on_batch)
+            .start()
+        )
+
+    def _seed(self, folder: Path) -> None:
+        """A checkpoint for the position; none for a query that has not begun, which Spark then numbers from 0."""
+        at = self._position
+        self._files, self._last_log = ReadFiles(self._name, at.id), -1
+        if at.batch == 0 and at.planned is None:
+            return
+        done, planned = at.done, at.planned
+        if _is_of_files(done) or _is_of_files(planned):
+            chunks = self._ports.offsets.read(self._name, ReadFiles.partitions(self._name, at))
+            self._files = ReadFiles(self._name, at.id, [chunk for chunk in chunks if chunk is not None])
+            next_files = None if planned is None else files_from(planned["list"])
+            read = [file for file in self._files.files() if file not in set(next_files or ())]
+            seed_files(folder, read, next_files)
+            done, planned = {_LOG_OFFSET: 0}, None if planned is None else {_LOG_OFFSET: 1}
+            self._last_log = 0
+        seed(folder, batch=at.batch, done=done, planned=planned, now_ms=time.time_ns() // 1_000_000)
+
+    def _on_batch(self, rows: Any, number: int) -> None:
+        """Called by Spark for each batch. Errors end the query; they are kept for the task."""
+        set_log_context(self._name, self._control.spec.id.task)
+        try:
+            folder = self._folder
+            if folder is None:
+                raise ConnectError("The query is being stopped")
+            offset = offset_of((folder / "offsets" / str(number)).read_text())
+            if isinstance(offset, dict) and offset.keys() == {_LOG_OFFSET}:
+                found = new_files(folder, self._last_log, offset[_LOG_OFFSET])
+                self._send_planned(rows, {"list": [[file.path, file.time_ms] for file in found]})
+                self._last_log = offset[_LOG_OFFSET]
+            else:
+                self._send_planned(rows, offset)
+        except BaseException as error:
+            self._failure = self._failure or error
+            raise
+
+    # --- one batch ---
+
+    def _send_planned(self, rows: Any, planned: Any) -> int:
+        """Commit the plan, send the rows, commit that it is done; gives their number. Errors: Spark's; ConnectError."""
+        if self._is_ending:
+            raise ConnectError("The query is being stopped")
+        self._idle.clear()
+        try:
+            if self._control.is_cancelled:
+                raise FencedError("The task was abandoned: it sends nothing more")
+            position = self._position
+            if planned != position.planned:
+                position = self._position = position.plan(planned)
+                self._commit([position.to_commit(self._name)])
+            count = self._send(rows, position)
+            more = self._files.add(files_from(planned["list"])) if _is_of_files(planned) else []
+            ended = position.ended(self._files.done() if _is_of_files(planned) else planned)
+            self._commit([*more, ended.to_commit(self._name)])
+            self._position = ended
+            self._control.used_topics((self._settings.topic,))
+            return count
+        finally:
+            self._idle.set()
+
+    def _send(self, rows: Any, position: RowPosition) -> int:
+        settings, app = self._settings, self._engine.app
+        for name in (*settings.key_columns, *filter(None, [settings.value_column])):
+            if name not in rows.columns:
+                key = "value.column" if name == settings.value_column else "key.columns"
+                raise ConfigError.invalid(key, name, f"There is no such column, but {', '.join(rows.columns)}")
+        order = SendOrder(
+            key=self._key,
+            spec=self._control.spec.to_json(),
+            plugin_path=self._engine.settings.plugin_path,
+            plugins=app.shipped_plugins,
+            topic=settings.topic,
+            key_columns=settings.key_columns,
+            value_column=settings.value_column or None,
+            is_exactly_once=self._is_exactly_once,
+            query_id=position.id,
+            batch=position.batch + 1,
+            planned=text_of(position.planned),
+        )
+        if self._is_exactly_once:
+            rows = rows.coalesce(1)  # one transaction: a replay cannot divide the rows in another way
+        return counted(rows, sender(order))
+
+    def _commit(self, offsets: list[Any]) -> None:
+        counters, health, began_s = self._control.counters, self._control.health, time.monotonic()
+        health.commit_began(began_s)
+        try:
+            self._ports.offsets.commit(self._name, offsets)
+        except ConnectError:
+            counters.commit_failures += 1
+            raise
+        finally:
+            health.commit_done()
+        counters.commits += 1
+        counters.commit_ms.note((time.monotonic() - began_s) * 1000)
+
+
+def counted(rows: Any, run: Any) -> int:
+    """Runs a function of Arrow batches over all rows, and adds up the numbers it gives.
+
+    As `mapInArrow`, which asks for pandas although nothing in it uses pandas.
+    """
+    from pyspark.sql import DataFrame
+    from pyspark.sql.udf import UserDefinedFunction
+    from pyspark.util import PythonEvalType
+
+    of_batches = UserDefinedFunction(run, "rows bigint", evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    columns = of_batches(*[rows[name] for name in rows.columns])
+    made = DataFrame(rows._jdf.mapInArrow(columns._jc, False, None), rows.sparkSession)
+    return sum(row[0] for row in made.collect())
+
+
+def _is_of_files(value: Any) -> bool:
+    """Whether a position's `done` or `planned` is of a file source."""
+    return isinstance(value, dict) and ("chunks" in value or value.keys() == {"list"})
