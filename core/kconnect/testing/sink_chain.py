@@ -5,6 +5,7 @@ What `connect dlq replay --through` runs on. Records keep their original topic, 
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -27,6 +28,10 @@ class Passed:
     why: str | None = None
 
 
+REPLAY = "kconnect.replay"
+"""In a task's config: its records are single ones from outside, in any order. Their offsets say nothing."""
+
+
 class SinkChain:
     """One task of a sink. A context manager: starts it, and stops it without a commit. Threads: one.
 
@@ -37,6 +42,8 @@ class SinkChain:
     def __init__(self, config: Mapping[str, str], worker: Mapping[str, str], *, clock: Clock | None = None) -> None:
         """`config`, `worker`: references resolved."""
         own = {**config, "tasks.max": "1", "errors.tolerance": "all", "errors.retry.timeout": "0"}
+        # A sink that keeps offsets with its data must not take those of single records for the connector's own
+        own |= {"name": f"{config.get('name', 'sink')}-replay-{secrets.token_hex(4)}", REPLAY: "true"}
         self._harness = SinkHarness(own["connector.class"], own, worker=worker, partitions=(), clock=clock)
 
     def __enter__(self) -> Self:
@@ -88,7 +95,7 @@ class SinkChain:
         """Have the task write out what was put, as before a commit. Errors: ConnectError with what it raised."""
         (task,) = self._harness._tasks
         try:
-            task.pre_commit(task.assignment())
+            task.pre_commit(task.assignment(), is_last=True)
         except Exception as error:  # the plugin's
             raise ConnectError(f"flush() failed: {type(error).__name__}: {error}") from error
 

@@ -12,6 +12,7 @@ from deltalake.exceptions import DeltaError
 
 from kconnect.api import (
     ConnectError,
+    ConsumerRecord,
     Date,
     Decimal,
     RetriableError,
@@ -26,10 +27,12 @@ from kconnect.api import (
 from kconnect.builtin.connectors.tables.store_errors import store_error
 from kconnect.builtin.connectors.tables.table_sink import TableSinkConnector
 from kconnect.testing import SinkHarness
+from kconnect.testing.sink_chain import SinkChain
 from kit.tables import FORMATS, read_table, table_settings
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 NOW = {"topics": "t", "flush.ms": "0"}
+TABLE_SINK = "kconnect.builtin.connectors.tables.table_sink.TableSinkConnector"
 LATER = {"topics": "t", "flush.ms": "600000"}
 
 
@@ -322,3 +325,19 @@ def test_small_files_are_joined_on_a_timer_beside_the_task(tmp_path, caplog):
         sink.stop()
     assert f"Compacted table {tmp_path}/table: " in caplog.text
     assert [row["id"] for row in rows(settings)] == [0, 1, 2, 3, 4, 5]
+
+
+def test_dead_letters_put_through_the_sink_are_rows_whatever_the_tables_offsets_say(tmp_path):
+    settings = {**table_settings("delta", tmp_path), **LATER, "connector.class": TABLE_SINK}
+    with SinkHarness(TableSinkConnector, settings) as sink:
+        sink.put({"id": 0}, {"id": 1}, {"id": 2})
+    with SinkChain(settings, {}) as chain:
+        for number, offset in enumerate((2, 0, 1), 10):
+            value = json.dumps({"id": number}).encode()
+            letter = ConsumerRecord("t", 0, offset, None, value)
+            assert chain.put(letter).is_put
+            chain.flush()
+    with SinkHarness(TableSinkConnector, settings, log=sink.log) as again:
+        again.deliver()
+        again.put({"id": 3})
+    assert [row["id"] for row in rows(settings)] == [0, 1, 2, 3, 10, 11, 12]
