@@ -23,7 +23,7 @@ from kconnect.worker import StandaloneWorker
 from kit.certificates import Authority
 from kit.connect_ui import connect_ui
 from kit.distributed_worker import workers
-from kit.topics import consume_values, create_topic
+from kit.topics import consume_values, create_topic, produce_lines
 from kit.waiting import eventually
 from kit.written_cluster import WrittenCluster
 
@@ -81,6 +81,40 @@ def opened_ui(home, *arguments, **more):
         assert browser.ask("/ui")[0] == 401
         assert browser.ask(token)[0] == 200
         yield browser
+
+
+def test_a_sink_that_runs_is_moved_to_its_first_record_in_one_step_and_reads_all_again(
+    tmp_path, broker, topic, monkeypatch
+):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    produce_lines(broker.bootstrap, topic, ["one", "two", "three"])
+    out, own = tmp_path / "out.txt", "/ui/connectors/orders"
+    sink = {"connector.class": "FileStreamSink", "topics": topic, "file": str(out)}
+    settings = {"offset.flush.interval.ms": "200"}
+    with worker_of(tmp_path, broker.bootstrap, settings) as worker, ConnectClient(worker.rest_url) as client:
+        client.create_connector("orders", sink)
+        at_end = [{"kafka_offset": 3}]
+        eventually(
+            lambda: [each.offset for each in client.connector_offsets("orders")] == at_end, 20, "all is committed"
+        )
+        here = Browser(worker.rest_url)
+        page = here.ask(f"{own}/offsets")[1]
+        assert "stops it, changes its offsets, reads them back, and has it RUNNING again" in page
+        review = here.ask(f"{own}/offsets/review", {**agreed(page), "action": "move", "to": "earliest", "amount": ""})[
+            1
+        ]
+        assert "orders is stopped: it is RUNNING now." in review
+        assert re.search(
+            r'class="old">{&#34;kafka_offset&#34;:3}</td><td class="new">{&#34;kafka_offset&#34;:0}', review
+        )
+        assert out.read_text() == "one\ntwo\nthree\n"
+        status, told = here.ask(f"{own}/offsets", agreed(review))
+        assert (status, "was stopped, its offsets were changed and read back, and it is RUNNING again" in told) == (
+            200,
+            True,
+        ), told
+        eventually(lambda: out.read_text() == "one\ntwo\nthree\n" * 2, 20, "it reads all again")
+        assert client.connector_status("orders").connector.state is RunState.RUNNING
 
 
 def test_a_workers_console_and_connect_ui_work_behind_tls_and_basic_auth(tmp_path, broker):
