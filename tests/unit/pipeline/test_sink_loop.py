@@ -475,3 +475,14 @@ def test_a_task_learns_which_pre_commit_is_its_last() -> None:
         SinkRun(bench, Asks(), Steps(lambda run: None, lambda run: run.clock.advance(1.1), lambda run: None))() is None
     )
     assert told == [False, True]
+
+
+def test_a_task_is_called_again_as_soon_as_it_asks_and_only_that_once() -> None:
+    bench, task = SinkBench(), Buffered()
+    bench.write(ONE, 1)
+    task.in_put.append(lambda context: context.put_within(5))
+    run = SinkRun(bench, task, Steps(*[lambda run: None] * 4))
+    assert run() is None
+    waits = run.consumer.waits
+    assert waits.count(0.005) == 1
+    assert waits[waits.index(0.005) + 1] == 0.1
