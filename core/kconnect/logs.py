@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -203,6 +203,22 @@ class LoggerLevel:
         return {"level": self.level, "last_modified": self.last_modified_ms}
 
 
+_followers: list[Callable[[], None]] = []
+
+
+def follow_levels(changed: Callable[[], None]) -> Callable[[], None]:
+    """Have a function called after each change of a level, on the thread that changes it; gives one that ends it."""
+    _followers.append(changed)
+    return lambda: _followers.remove(changed) if changed in _followers else None
+
+
+def set_levels() -> dict[str, int]:
+    """Every level that was set, by logger, and that of `root`; others have that of the nearest name above."""
+    found = {name: made.level for name, made in list(logging.root.manager.loggerDict.items())
+             if isinstance(made, logging.Logger) and made.level}  # fmt: skip
+    return {**found, "root": logging.root.level}
+
+
 class LogLevels:
     """Levels of this process's loggers, adjustable at run time. Threads: any.
 
@@ -239,6 +255,8 @@ class LogLevels:
             for logger in changed:
                 logger.setLevel(level)
                 self._modified_ms[logger.name] = time.time_ns() // 1_000_000
+        for follower in list(_followers):
+            follower()
         return sorted(logger.name for logger in changed)
 
     def _shown(self, logger: logging.Logger) -> LoggerLevel:

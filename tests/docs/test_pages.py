@@ -42,6 +42,7 @@ _PAGES = {
     "databases.md": 60,
     "python-functions.md": 60,
     "stores.md": 60,
+    "java-plugins.md": 60,
     "spark.md": 60,
 }
 # The usual ports: all tests that need them are in this file, whose tests are never side by side.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kconnect.config.java_keys import OF_WORKER as JAVA
 from kconnect.config.key_table import Rows
 from kconnect.config.restart_keys import OF_WORKER, RESTART_KEYS
 from kconnect.config.webhook_keys import LAG_ABOVE
@@ -293,6 +294,7 @@ KCONNECT: Final[Rows] = (
     ),
     *OF_WORKER,
     *WEBHOOKS,
+    *JAVA,
     (
         "kconnect.ui.enable",
         BOOLEAN,

@@ -117,6 +117,9 @@ class KConnectSettings:
     webhook_queue_size: int
     webhook_lag_above: int | None
     ui_enable: bool
+    java_home: str | None
+    java_opts: str | None
+    java_heap: str
 
     @classmethod
     def parse(cls, props: Mapping[str, str]) -> KConnectSettings:

@@ -1,6 +1,6 @@
 """The dev broker and the dev registry: real servers from their Maven artifacts, for development, quickstart and tests.
 
-jars.py knows Kafka's jars, dev_broker.py starts and stops a node, folder.py looks after its data, broker_archive.py
+dev_broker.py starts and stops a node, folder.py looks after its data, broker_archive.py
 halves its start, readiness.py asks whether it is ready. dev_registry.py starts and stops a schema registry, whose
 program registry_program.py fetches. What both share is in server_folder.py and server_process.py.
 Imported by the CLI and the tests; imports nothing of ours but the ground rooms.
@@ -9,9 +9,9 @@ Imported by the CLI and the tests; imports nothing of ours but the ground rooms.
 from __future__ import annotations
 
 from kconnect.devbroker.dev_broker import DEFAULT_PORT, BrokerStatus, DevBroker, default_data_folder
-from kconnect.devbroker.jars import KAFKA_VERSION, JarSet
 from kconnect.folders import cache_folder
 from kconnect.java import Java, find_java
+from kconnect.kafka_jars import KAFKA_VERSION, JarSet
 
 __all__ = [
     "DEFAULT_PORT",

@@ -17,13 +17,13 @@ from types import TracebackType
 from kconnect.class_archive import ClassArchive, make_in_background
 from kconnect.devbroker.broker_archive import QUIET, broker_archive
 from kconnect.devbroker.folder import NODE_ID, BrokerFolder
-from kconnect.devbroker.jars import JarSet
 from kconnect.devbroker.readiness import ask_broker
 from kconnect.devbroker.server_folder import telling_lines
 from kconnect.devbroker.server_process import STOP_TIMEOUT_S, ServerProcess
 from kconnect.errors import EnvironmentProblemError, TimedOutError
 from kconnect.folders import cache_folder, data_folder
 from kconnect.java import Java, find_java
+from kconnect.kafka_jars import JarSet
 from kconnect.maven import Progress
 
 log = logging.getLogger(__name__)

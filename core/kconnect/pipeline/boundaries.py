@@ -9,9 +9,10 @@ from typing import Protocol
 
 from kconnect.api import RecordBatch, SourceRecord, TransactionBoundary
 from kconnect.errors import ConnectError
+from kconnect.java_plugins import EncodedPoll
 from kconnect.pipeline.polled_lists import records_of
 
-Polled = list[SourceRecord] | RecordBatch
+Polled = list[SourceRecord] | RecordBatch | EncodedPoll
 
 
 class Ending(Enum):
@@ -112,7 +113,7 @@ class ConnectorBoundary:
     def begin(self, now_s: float) -> None: ...
 
     def parts(self, polled: Polled) -> list[Part]:
-        if not self._requests.has_records:
+        if not self._requests.has_records or isinstance(polled, EncodedPoll):
             return [(polled, None)]
         records, start = records_of(polled), 0
         parts: list[Part] = []

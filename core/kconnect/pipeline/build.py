@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from kconnect.api import ConsumerInterceptor, ProducerInterceptor, SinkTask, SourceRecord, SourceTask
+from kconnect.api import (
+    ConsumerInterceptor,
+    ProducerInterceptor,
+    SinkTask,
+    SourceRecord,
+    SourceTask,
+    TransactionBoundary,
+)
 from kconnect.config.client_config import (
     admin_config,
     consumer_config,
@@ -22,8 +29,10 @@ from kconnect.config.connector_config import (
     SinkConnectorConfig,
     SourceConnectorConfig,
 )
+from kconnect.config.exactly_once_settings import is_exactly_once
 from kconnect.config.topic_creation import topic_groups
 from kconnect.errors import ConfigError
+from kconnect.java_plugins import JavaSinkTask, JavaSourceTask
 from kconnect.kafka import BulkProducer, KafkaAdmin, RecordConsumer, RecordProducer, topic_pattern
 from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorType
@@ -38,6 +47,7 @@ from kconnect.pipeline.inflight import InFlight
 from kconnect.pipeline.intercepted_consumer import InterceptedConsumer
 from kconnect.pipeline.intercepted_producer import InterceptedProducer
 from kconnect.pipeline.interceptors import Interceptors, make_interceptors
+from kconnect.pipeline.java_chain import EncodedPolls, JavaDecoding, java_chain, reported_record
 from kconnect.pipeline.offset_updates import OffsetUpdates
 from kconnect.pipeline.plugin_parts import make_converters, make_steps, make_task, worker_value
 from kconnect.pipeline.ports import TaskControl, TaskPorts
@@ -79,7 +89,11 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
     task = make_task(spec.connector_config, ports.plugins, SourceTask)  # type: ignore[type-abstract]  # looks for a subclass
     stages = source_stages(control, ports)
     interceptors = _producer_interceptors(control, ports, _producer_id(control))
-    report_each = wants_each_record(type(task)) or bool(interceptors)
+    if isinstance(task, JavaSourceTask) and not interceptors and not _ends_own_transactions(control, config):
+        chain = java_chain(config, spec.worker_config, ports.plugins)
+        if chain is not None:
+            task.encode_with(chain)
+    report_each = wants_each_record(task) or bool(interceptors)
     transactions = transactions_of(control, config, report_each=report_each)
     requests = None if transactions is None else transactions.requests
     producer: TopicProducer = _plain_producer(control, report_each) if transactions is None else transactions.producer
@@ -105,6 +119,7 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
         retry_delay_most_s=config.errors_retry_delay_max_ms / 1000,
         stop_budget_s=_stop_budget_s(spec.worker_config),
         dead_letters=stages.dead_letters,
+        encoded=EncodedPolls(stages.tolerance),
     )
     return SourceLoop(control, parts, guarantee)
 
@@ -150,6 +165,11 @@ class NamesTopics(Protocol):
     """What a producer must say to find missing topics."""
 
     def topic_names(self, timeout_s: float) -> Collection[str]: ...
+
+
+def _ends_own_transactions(control: TaskControl, config: SourceConnectorConfig) -> bool:
+    is_wished = TransactionBoundary(config.transaction_boundary) is TransactionBoundary.CONNECTOR
+    return is_wished and is_exactly_once(control.spec.worker_config)
 
 
 def _at_least_once(
@@ -222,6 +242,7 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
     tolerance, raw_records = stages.tolerance, stages.raw_records
     errant = stages.errant if raw_records.is_wanted else None
     context = SinkContext(consumer, lambda: spec.task_config, control.monitor.of_task, errant)
+    java = _java_decoding(task, config, control, ports, tolerance, stages.errant)
     return SinkLoop(
         control,
         SinkParts(
@@ -242,6 +263,7 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
             tolerance=tolerance,
             raw_records=raw_records,
             errant=errant,
+            java=java,
             dead_letters=stages.dead_letters,
             clock=ports.clock,
         ),
@@ -280,6 +302,22 @@ def sink_stages(control: TaskControl, ports: TaskPorts, task_class: type[SinkTas
     control.count_with(partial(_count_errors, tolerance, control.health, dead_letters))
     errant = ErrantRecords(tolerance, task_class, raw_records, converters.unguarded().to_kafka_record)
     return SinkStages(tolerance, transforms, converters, raw_records, errant, dead_letters)
+
+
+def _java_decoding(
+    task: SinkTask,
+    config: SinkConnectorConfig,
+    control: TaskControl,
+    ports: TaskPorts,
+    tolerance: Tolerance,
+    errant: ErrantRecords,
+) -> JavaDecoding | None:
+    """Where the whole chain of a sink is Java's; None where a part is ours."""
+    chain = java_chain(config, control.spec.worker_config, ports.plugins) if isinstance(task, JavaSinkTask) else None
+    if chain is None or not isinstance(task, JavaSinkTask):
+        return None
+    task.decode_with(chain, lambda run, error: errant.report(reported_record(run), error))
+    return JavaDecoding(task, tolerance)
 
 
 def _consumer(control: TaskControl, ports: TaskPorts) -> SinkConsumer:

@@ -7,7 +7,7 @@ loop always gets one kind of answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +62,14 @@ class KafkaBatch:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def records(self) -> Iterator[KafkaRecord]:
+        """One by one."""
+        keys: Sequence[bytes | None] = [None] * len(self) if self.keys is None else self.keys
+        times = self.timestamps if isinstance(self.timestamps, list) else [self.timestamps] * len(self)
+        headers = [None] * len(self) if self.headers is None else self.headers
+        for key, value, time, header in zip(keys, self.values, times, headers, strict=True):
+            yield KafkaRecord(self.topic, self.partition, key, value, time, header)
 
 
 @dataclass(slots=True)

@@ -10,10 +10,11 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from kconnect.api import RecordBatch, SourceRecord
+from kconnect.java_plugins import EncodedPoll
 from kconnect.kafka import DeliveryFailure, WrittenRecord
 from kconnect.pipeline.inflight import SourcePosition
 
-Polled = list[SourceRecord] | RecordBatch
+Polled = list[SourceRecord] | RecordBatch | EncodedPoll
 
 
 class SourceUnit(Protocol):

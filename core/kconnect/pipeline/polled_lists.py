@@ -7,6 +7,7 @@ from typing import Any
 
 from kconnect.api import ConnectRecord, RecordBatch, SourceRecord, SourceTask
 from kconnect.errors import DataError
+from kconnect.java_plugins import EncodedPoll
 from kconnect.pipeline.inflight import SourcePosition, partition_key
 from kconnect.pipeline.stages import TransformChain
 
@@ -42,8 +43,10 @@ class PolledLists:
         return batch
 
 
-def positions_of(polled: Sequence[SourceRecord] | RecordBatch) -> list[SourcePosition]:
+def positions_of(polled: Sequence[SourceRecord] | RecordBatch | EncodedPoll) -> list[SourcePosition]:
     """The last offset of each source partition, in the order the partitions first appear."""
+    if isinstance(polled, EncodedPoll):
+        return polled.positions
     if isinstance(polled, RecordBatch):
         if polled.source_partition is None:
             return []

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from kconnect.api import RecordBatch, SinkRecord
 from kconnect.model import TopicPartition
 from kconnect.pipeline.conversion import FetchedBatch
+from kconnect.pipeline.java_chain import TakenByJava
 from kconnect.wording import counted
 
 
@@ -16,7 +17,7 @@ from kconnect.wording import counted
 class PutBatch:
     """What one put() takes, and the offsets of its partitions afterwards."""
 
-    payload: RecordBatch | list[SinkRecord]
+    payload: RecordBatch | list[SinkRecord] | TakenByJava
     first: dict[TopicPartition, int]
     after: dict[TopicPartition, int]
     """The offset after its last record, by partition, counting records dropped on the way."""
@@ -90,8 +91,9 @@ def _joined(batches: Iterable[PutBatch]) -> list[PutBatch]:
     found: list[PutBatch] = []
     for batch in batches:
         last = found[-1] if found else None
-        if last is not None and isinstance(last.payload, list) and isinstance(batch.payload, list):
-            last.payload = last.payload + batch.payload
+        if last is not None and _are_put_together(last, batch):
+            if isinstance(last.payload, list) and isinstance(batch.payload, list):
+                last.payload = last.payload + batch.payload
             last.first = {**batch.first, **last.first}
             last.after.update(batch.after)
             last.fetched += batch.fetched
@@ -100,12 +102,18 @@ def _joined(batches: Iterable[PutBatch]) -> list[PutBatch]:
     return found
 
 
+def _are_put_together(a: PutBatch, b: PutBatch) -> bool:
+    return any(isinstance(a.payload, kind) and isinstance(b.payload, kind) for kind in (list, TakenByJava))
+
+
 def _without(batches: Iterable[PutBatch], gone: set[TopicPartition]) -> deque[PutBatch]:
     kept: deque[PutBatch] = deque()
     for batch in batches:
         touched = batch.after.keys() & gone
         if touched and isinstance(batch.payload, list):
             batch.payload = [record for record in batch.payload if _place(record) not in touched]
+        elif touched and isinstance(batch.payload, TakenByJava):
+            batch.payload.drop(touched)
         for partition in touched:
             del batch.after[partition]
         if batch.after:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kconnect.api import SourceRecord
 from kconnect.kafka import AnyDelivery, Delivery, DeliveryFailure, RecordDelivery
@@ -18,8 +18,8 @@ from kconnect.pipeline.ports import TaskControl
 if TYPE_CHECKING:
     from kconnect.pipeline.source_dead_letters import SourceDeadLetters
 
-Payloads = KafkaBatch | list[KafkaRecord | None]
-"""Bytes of records, None for those that were dropped while they were converted."""
+Payloads = KafkaBatch | list[KafkaRecord | None] | tuple[KafkaBatch, ...]
+"""Bytes of records, None for those that were dropped while they were converted; several batches for several topics."""
 
 
 class UnitProducer(Protocol):
@@ -93,17 +93,49 @@ class UnitSender:
         self._stop_seen_at_s: float | None = None
         self._lock = threading.Lock()  # guards the counters of what was written
 
-    def send(self, positions: Sequence[SourcePosition], polled: int, payloads: Payloads) -> bool:
-        """Send a unit of `polled` records. False when the task is stopped before the producer took all of it."""
+    def send(
+        self,
+        positions: Sequence[SourcePosition],
+        polled: int,
+        payloads: Payloads,
+        acknowledged: Callable[[], None] | None = None,
+    ) -> bool:
+        """Send a unit of `polled` records. False when the task is stopped before the producer took all of it.
+
+        `acknowledged` is called once Kafka has all of it. Threads: any.
+        """
         topics, kept = _topics(payloads), _count(payloads)
         if self._control.is_cancelled or not self._topics.ensure(topics):
             return False
         unit = self._guarantee.begin_unit(positions, kept)
-        delivery = self._delivery(unit, polled, kept, topics)
+        delivery = self._delivery(unit, polled, kept, topics, acknowledged)
         if isinstance(payloads, KafkaBatch):
             sent = self._producer.send_batch(payloads, delivery, self._gives_up)
+        elif isinstance(payloads, tuple):
+            sent = all(self._producer.send_batch(batch, delivery, self._gives_up) for batch in payloads)
         else:
             sent = all(self._send_record(record, delivery) for record in payloads if record is not None)
+        return self._end(unit, delivery, sent and self._send_dead_letters(delivery))
+
+    def send_each(
+        self,
+        positions: Sequence[SourcePosition],
+        polled: int,
+        batches: Sequence[KafkaBatch],
+        tokens: Sequence[Sequence[Any]],
+    ) -> bool:
+        """Send a unit and tell the task the place of each record; `tokens`: what it knows them by."""
+        topics = {batch.topic for batch in batches}
+        if self._control.is_cancelled or not self._topics.ensure(topics):
+            return False
+        kept = sum(len(batch) for batch in batches)
+        unit = self._guarantee.begin_unit(positions, kept)
+        delivery = self._delivery(unit, polled, kept, topics)
+        sent = all(
+            self._send_record(record, RecordDelivery(delivery, partial(unit.written, token)))
+            for batch, own in zip(batches, tokens, strict=True)
+            for record, token in zip(batch.records(), own, strict=True)
+        )
         return self._end(unit, delivery, sent and self._send_dead_letters(delivery))
 
     def send_one(self, record: SourceRecord, positions: Sequence[SourcePosition], payload: KafkaRecord | None) -> bool:
@@ -120,13 +152,22 @@ class UnitSender:
         reported = RecordDelivery(delivery, partial(unit.written, record))
         return self._end(unit, delivery, self._send_record(payload, reported) and self._send_dead_letters(delivery))
 
-    def _delivery(self, unit: SourceUnit, polled: int, kept: int, topics: Collection[str]) -> Delivery:
+    def _delivery(
+        self,
+        unit: SourceUnit,
+        polled: int,
+        kept: int,
+        topics: Collection[str],
+        acknowledged: Callable[[], None] | None = None,
+    ) -> Delivery:
         control, counters = self._control, self._control.counters
         counters.records_dropped += polled - kept
 
         def on_end(is_acked: bool) -> None:
             if is_acked:
                 unit.acknowledged()
+                if acknowledged is not None:
+                    acknowledged()
                 control.used_topics(topics)
                 with self._lock:
                     counters.records_written += kept
@@ -187,6 +228,8 @@ class UnitSender:
 def _count(payloads: Payloads) -> int:
     if isinstance(payloads, KafkaBatch):
         return len(payloads)
+    if isinstance(payloads, tuple):
+        return sum(len(batch) for batch in payloads)
     return len(payloads) - payloads.count(None)
 
 
@@ -194,4 +237,6 @@ def _topics(payloads: Payloads) -> Collection[str]:
     """Topics of one unit: known before it is sent, so that no record is kept for it. 10 ns for a record of a list."""
     if isinstance(payloads, KafkaBatch):
         return (payloads.topic,)
+    if isinstance(payloads, tuple):
+        return {batch.topic for batch in payloads}
     return {payload.topic for payload in payloads if payload is not None}

@@ -15,6 +15,7 @@ from kconnect.model import TopicPartition
 from kconnect.pipeline.conversion import Converters
 from kconnect.pipeline.dead_letter import DeadLetterQueue
 from kconnect.pipeline.health import CONVERSION
+from kconnect.pipeline.java_chain import JavaDecoding, TakenByJava
 from kconnect.pipeline.plugin_call import plugin_call
 from kconnect.pipeline.ports import TaskControl
 from kconnect.pipeline.put_queue import PutBatch, PutQueue
@@ -61,6 +62,8 @@ class SinkParts:
     tolerance: Tolerance
     raw_records: RawRecords
     errant: ErrantRecords | None = None
+    java: JavaDecoding | None = None
+    """Where Java converts and transforms as well."""
     dead_letters: DeadLetterQueue | None = None
     clock: Clock
 
@@ -83,7 +86,9 @@ class SinkLoop:
         self._context = parts.context
         self._health = control.health
         self._now_s = parts.clock.monotonic
-        self._conversion = SinkConversion(parts.task, parts.converters, parts.transforms, parts.raw_records, control)
+        self._conversion = SinkConversion(
+            parts.task, parts.converters, parts.transforms, parts.raw_records, control, parts.java
+        )
         self._queue = PutQueue()
         self._offsets = SinkOffsets()
         self._commits = SinkCommits(
@@ -211,7 +216,7 @@ class SinkLoop:
 
     def _give(self, batch: PutBatch) -> None:
         """Call put() or put_batch(). Errors: RetriableError; any other error says what the task was given."""
-        began_s = time.monotonic()
+        began_s, count = time.monotonic(), len(batch.payload)
         try:
             self._call_put(batch)
         except RetriableError:
@@ -226,12 +231,19 @@ class SinkLoop:
             self._parts.raw_records.put((), ())  # messages held until the next fetch would cost it the CPU's cache
         if self._parts.errant is not None:
             self._parts.errant.raise_unhandled()
-        if len(batch.payload):
+        if count:
             self._control.counters.put_ms.note((time.monotonic() - began_s) * 1000)
-            self._control.counters.batch_size.note(len(batch.payload))
+            self._control.counters.batch_size.note(count)
 
     def _call_put(self, batch: PutBatch) -> None:
         payload = batch.payload
+        if isinstance(payload, TakenByJava):
+            count = len(payload)
+            self._parts.raw_records.put((), batch.fetched)
+            with plugin_call(self._task, "put", self._health):
+                payload.task.put_taken()
+            self._control.counters.records_put += count
+            return
         if isinstance(payload, RecordBatch):
             if self._task.supports_batches:
                 self._parts.raw_records.put((), batch.fetched)

@@ -9,6 +9,7 @@ from kconnect.kafka import ConsumedRun
 from kconnect.kafka.consumed_records import TIMESTAMP_TYPES
 from kconnect.model import TopicPartition
 from kconnect.pipeline.conversion import Converters, FetchedBatch
+from kconnect.pipeline.java_chain import JavaDecoding
 from kconnect.pipeline.ports import TaskControl
 from kconnect.pipeline.put_queue import PutBatch
 from kconnect.pipeline.raw_records import RawRecords
@@ -32,7 +33,10 @@ class SinkConversion:
         transforms: TransformChain,
         raw_records: RawRecords,
         control: TaskControl,
+        java: JavaDecoding | None = None,
     ) -> None:
+        """`java`: where Java converts and transforms."""
+        self._java = java
         self._task = task
         self._converters = converters
         self._transforms = transforms
@@ -47,7 +51,11 @@ class SinkConversion:
         if self._raw_records.is_wanted:
             made.fetched.append(fetched)
             self._raw_records.at_hand = made.fetched
-        made.payload = self._transform(fetched)
+        if self._java is not None:
+            made.payload = self._java.take(fetched)
+            self._control.used_topics((fetched.topic,))
+        else:
+            made.payload = self._transform(fetched)
         return made
 
     def _transform(self, fetched: FetchedBatch) -> RecordBatch | list[SinkRecord]:

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 
 from kconnect.api import ConnectRecord, RecordBatch, SourceRecord, SourceTask
 from kconnect.errors import RetriableError
+from kconnect.java_plugins import EncodedPoll
 from kconnect.pipeline.conversion import Converters, KafkaBatch
 from kconnect.pipeline.guarantee import DeliveryGuarantee, Polled
 from kconnect.pipeline.health import CONVERSION
+from kconnect.pipeline.java_chain import EncodedPolls, EncodedUnit
 from kconnect.pipeline.plugin_call import call_error, plugin_call
 from kconnect.pipeline.polled_lists import PolledLists, index_of, no_records_error, positions_of, records_of
 from kconnect.pipeline.ports import TaskControl
@@ -51,6 +53,8 @@ class SourceParts:
     """How long the shutdown may take: flushing the producer, then the last commit."""
     dead_letters: SourceDeadLetters | None = None
     """Takes the records that stages gave up on."""
+    encoded: EncodedPolls = field(default_factory=EncodedPolls)
+    """Settles the failures of a chain that is all Java's."""
 
 
 class SourceLoop:
@@ -69,7 +73,8 @@ class SourceLoop:
             control, parts.producer, parts.topics, guarantee, parts.stop_budget_s, parts.dead_letters
         )
         self._lists = PolledLists(parts.transforms)
-        self._wants_each = wants_each_record(type(parts.task))
+        self._encoded = parts.encoded
+        self._wants_each = wants_each_record(parts.task)
         self._health = control.health
         self._poll_name = f"{type(parts.task).__name__}.poll()"
         self._retries = Retries(control, parts.task, "poll", first_s=_RETRY_FIRST_S, cap_s=parts.retry_delay_most_s)
@@ -128,7 +133,9 @@ class SourceLoop:
         """What the task returns, None for nothing; waits briefly after an empty poll that did not block."""
         began = time.monotonic()
         polled = self._call_poll(began)
-        if polled is not None and (isinstance(polled, str) or not isinstance(polled, Sequence | RecordBatch)):
+        if polled is not None and (
+            isinstance(polled, str) or not isinstance(polled, Sequence | RecordBatch | EncodedPoll)
+        ):
             raise no_records_error(self._task, polled)
         if polled:
             self._empty_polls = 0
@@ -162,6 +169,8 @@ class SourceLoop:
 
     def _deliver(self, polled: Polled) -> bool:
         """Convert and send records; False when the task is stopped before the producer has all of them."""
+        if isinstance(polled, EncodedPoll):
+            return self._deliver_encoded(polled)
         try:
             if self._wants_each:
                 return all(self._deliver_one(record) for record in records_of(polled))
@@ -172,6 +181,22 @@ class SourceLoop:
             if not odd:
                 raise
             raise no_records_error(self._task, odd[:1]) from None
+
+    def _deliver_encoded(self, polled: EncodedPoll) -> bool:
+        """Send what Java has transformed and converted."""
+        unit = EncodedUnit(polled)
+        try:
+            self._encoded.fill(unit, polled)
+        except StageError:
+            if self._guarantee.sends_before_failure and unit.polled:
+                self._send_encoded(unit)
+            raise
+        return self._send_encoded(unit)
+
+    def _send_encoded(self, unit: EncodedUnit) -> bool:
+        if unit.task.wants_metadata:
+            return self._sender.send_each(unit.positions, unit.polled, unit.batches, unit.numbers)
+        return self._sender.send(unit.positions, unit.polled, tuple(unit.batches), unit.acknowledged)
 
     def _deliver_one(self, record: SourceRecord) -> bool:
         """The path of tasks that override commit_record(): one record at a time, as in Java."""
@@ -185,7 +210,7 @@ class SourceLoop:
 
     # --- transforms, converters ---
 
-    def _convert(self, polled: Polled) -> Payloads:
+    def _convert(self, polled: list[SourceRecord] | RecordBatch) -> Payloads:
         """The records that remain, as bytes. Errors: StageError when a record fails the task."""
         self._health.call = (CONVERSION, time.monotonic())
         try:
@@ -204,7 +229,7 @@ class SourceLoop:
         finally:
             self._health.call = None
 
-    def _send_before(self, polled: Polled, failure: StageError) -> None:
+    def _send_before(self, polled: list[SourceRecord] | RecordBatch, failure: StageError) -> None:
         """Send what came before the record that fails the task, so that a restart begins at that record."""
         records = records_of(polled)
         before = records[: index_of(records, failure.record)]

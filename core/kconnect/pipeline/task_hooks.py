@@ -8,6 +8,7 @@ from collections import deque
 from typing import Any
 
 from kconnect.api import RecordMetadata, SourceRecord, SourceTask
+from kconnect.java_plugins import JavaSourceTask
 from kconnect.kafka import WrittenRecord
 from kconnect.pipeline.ports import TaskControl
 
@@ -51,6 +52,8 @@ class TaskHooks:
             self._control.health.call = None
 
 
-def wants_each_record(task_class: type[SourceTask]) -> bool:
-    """Whether the class overrides commit_record(), which rules out batches."""
-    return task_class.commit_record is not SourceTask.commit_record
+def wants_each_record(task: SourceTask) -> bool:
+    """Whether its class overrides commit_record(), which rules out batches."""
+    if isinstance(task, JavaSourceTask):
+        return task.wants_each
+    return type(task).commit_record is not SourceTask.commit_record

@@ -4,7 +4,7 @@ Each sub-folder of a `plugin.path` element is one plugin. Its folder is appended
 packages installed alongside kconnect always win; a sub-folder that is itself a package (it has `__init__.py`) and
 single `.py` files are imported from the element's folder. Python has no class loaders: two plugins cannot bring two
 versions of one library. A module name that is already taken is reported (`PluginFolders.conflicts`), never resolved
-by chance. Folders with Java archives are skipped with one line in the worker's log.
+by chance. Jars are Java's plugins, which kconnect.java_plugins finds.
 """
 
 from __future__ import annotations
@@ -112,25 +112,20 @@ class PluginFolders:
 
 
 def _roots_in(element: Path, tells_skipped: bool) -> list[PluginRoot]:
-    info, warning = (logging.INFO, logging.WARNING) if tells_skipped else (logging.DEBUG, logging.DEBUG)
+    warning = logging.WARNING if tells_skipped else logging.DEBUG
     if not element.is_dir():
-        if element.suffix in (".jar", ".zip"):
-            log.log(info, "plugin.path: %s is a Java archive and is skipped; Python plugins are folders.", element)
-        else:
+        if element.suffix not in (".jar", ".zip"):  # Java's are found by kconnect.java_plugins
             log.log(warning, "plugin.path: %s is not a folder; skipped.", element)
         return []
     try:
         children = sorted(child for child in element.iterdir() if not child.name.startswith((".", "__pycache__")))
         roots = [root for child in children if child.is_dir() and (root := _root_of(child)) is not None]
-        archives = list(element.rglob("*.jar")) if tells_skipped else []
     except OSError as err:
         log.log(warning, "plugin.path: %s cannot be read, skipped: %s", element, err)
         return []
     loose = tuple(child.stem for child in children if child.is_file() and _is_module(child))
     if loose:
         roots.append(PluginRoot(element, element, loose))
-    if archives:
-        log.log(info, "plugin.path: %s holds %d Java archives, which are skipped.", element, len(archives))
     return roots
 
 

@@ -23,6 +23,7 @@ from kconnect.api import (
 )
 from kconnect.errors import ConfigError, ConfigProblem
 from kconnect.java_compat.maven_version_range import VersionRange
+from kconnect.java_plugins import JavaIndex, JavaPlugins, JavaSettings
 from kconnect.model import named_plugins
 from kconnect.plugins.aliases import BUILTINS, NOT_THERE, BuiltinPlugin, PluginType, short_names
 from kconnect.plugins.code_location import import_problem
@@ -87,29 +88,42 @@ class PluginRegistry:
     1. the Java name of a plugin we ship, its simple name, or that without Connector, Converter, ..;
     2. an entry point of group `kconnect.plugins`: its name, its `module:Class`, or its class's short names;
     3. a Python class: `package.module.Class` or `package.module:Class`;
-    4. a class in a `plugin.path` folder, by its class name or short names.
+    4. a class in a `plugin.path` folder, by its class name or short names;
+    5. a Java class in a folder with jars, likewise; `java:` before the name takes no other.
 
     Errors: ConfigError in Java's words, with a hint about names that are close.
     Threads: any; results are cached. Source: o.a.k.connect.runtime.isolation.Plugins.
     """
 
-    def __init__(self, folders: PluginFolders, points: tuple[EntryPoint, ...] = ()) -> None:
+    def __init__(
+        self, folders: PluginFolders, points: tuple[EntryPoint, ...] = (), java: JavaPlugins | None = None
+    ) -> None:
         self._folders = folders
+        self._java = java
         self._points = points + tuple(point for root in folders.roots for point in root.entry_points)
         self._found: dict[tuple[str, type], type] = {}  # looked up twice at worst: no lock around a plugin's import
         self._any: dict[str, type] = {}  # by name, whatever its kind, likewise
         self._password_keys: dict[tuple[str, str], frozenset[str]] = {}  # by kind and name, likewise
 
     @classmethod
-    def load(cls, plugin_path: str | None = None, *, tells_skipped: bool = True) -> PluginRegistry:
+    def load(
+        cls, plugin_path: str | None = None, *, tells_skipped: bool = True, java: JavaSettings | None = None
+    ) -> PluginRegistry:
         """The registry of this environment. Reads folders and entry points; imports no plugin yet.
 
         `plugin_path` is the worker's `plugin.path`: folders, comma-separated. They are added to sys.path.
         `tells_skipped`: log what is skipped; for the worker, so that slots on its machine do not repeat it.
+        `java`: how the JVM for Java's plugins is started; it is when the first one is used.
         """
         folders = PluginFolders.read(plugin_path, tells_skipped=tells_skipped)
         folders.open()
-        return cls(folders, tuple(entry_points(group=PLUGIN_GROUP)))
+        java_plugins = JavaPlugins(JavaIndex.of(plugin_path), java or JavaSettings())
+        return cls(folders, tuple(entry_points(group=PLUGIN_GROUP)), java_plugins)
+
+    def close(self) -> None:
+        """End the JVM of Java's plugins, if one was started. Idempotent."""
+        if self._java is not None:
+            self._java.close()
 
     def connector_class(self, name: str) -> type[Connector]:
         """The class a `connector.class` names. Errors: ConfigError."""
@@ -249,7 +263,10 @@ class PluginRegistry:
 
     def _resolve(self, name: str, base: type) -> type:
         others: list[type] = []
-        for candidates in (self._builtin(name), self._installed(name), _python_class(name), self._in_folders(name)):
+        if name.startswith("java:"):
+            return self._of_java(name, base)[0]
+        ours = (self._builtin(name), self._installed(name), _python_class(name), self._in_folders(name))
+        for candidates in (*ours, self._of_java(name, base)):
             matches = list(dict.fromkeys(candidates))
             fitting = [match for match in matches if issubclass(match, base)]
             if len(fitting) > 1:
@@ -277,6 +294,9 @@ class PluginRegistry:
             class_name = _python_name(found)
             if name == class_name or any(name in short_names(class_name, kind) for kind in _kinds(found)):
                 yield found
+
+    def _of_java(self, name: str, base: type) -> list[type]:
+        return [] if self._java is None else self._java.find(name, base)
 
     @cached_property
     def _folder_classes(self) -> list[tuple[type, str]]:
@@ -308,6 +328,12 @@ class PluginRegistry:
             for plugin_class, location in found.items()
             if plugin_class not in known
             for kind in _kinds(plugin_class)
+        ]
+        taken = {info.class_name for info in infos}
+        infos += [
+            PluginInfo(_python_name(found.plugin_class), found.kind, found.version, found.location, found.plugin_class)
+            for found in ([] if self._java is None else self._java.listed())
+            if _python_name(found.plugin_class) not in taken
         ]
         return infos
 

@@ -33,6 +33,7 @@ class SparkSettings:
     start_timeout_s: float = 60.0
     offsets_timeout_s: float = 30.0
     plugin_path: str | None = None
+    java: Mapping[str, str] = field(default_factory=dict, repr=False)
     cache: Path = field(default_factory=cache_folder)
 
     @classmethod
@@ -60,6 +61,7 @@ class SparkSettings:
             start_timeout_s=ours.slot_start_timeout_ms / 1000,
             offsets_timeout_s=ours.offsets_request_timeout_ms / 1000,
             plugin_path=worker.get("plugin.path"),
+            java={key: value for key, value in worker.items() if key.startswith("kconnect.java.")},
         )
 
     @property

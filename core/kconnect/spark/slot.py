@@ -89,6 +89,7 @@ class _Slot:
     """The slot's threads: this one reads the link, one sends heartbeats, one a stop, and the host's own."""
 
     def __init__(self, spec: SlotSpec, link: Link, stdout: StdoutForwarder) -> None:
+        from kconnect.java_plugins import JavaSettings
         from kconnect.plugins import PluginRegistry
 
         self._spec = spec
@@ -100,14 +101,19 @@ class _Slot:
         self._usage = _Usage()
         self._sent_counters: Mapping[tuple[TaskId, int], TaskCounters] = {}
         self._sent_conditions: Mapping[tuple[TaskId, int], TaskCondition] = {}
+        # On the worker's machine the worker has reported what it skips; elsewhere the folders differ
+        self._plugins = PluginRegistry.load(
+            spec.plugin_path,
+            tells_skipped=spec.worker_host != socket.gethostname(),
+            java=JavaSettings.of(spec.java),
+        )
         self._host = TaskHost(
             report=self._report,
             offsets=self._offsets,
             reconfigure=self._request_reconfiguration,
             topic_used=self._report_topic,
             may_run=self._offsets.check_run,
-            # On the worker's machine the worker has reported what it skips; elsewhere the folders differ
-            plugins=PluginRegistry.load(spec.plugin_path, tells_skipped=spec.worker_host != socket.gethostname()),
+            plugins=self._plugins,
         )
 
     def run(self) -> int:
@@ -174,6 +180,7 @@ class _Slot:
     def _quit(self, timeout_s: float) -> None:
         self._host.close(timeout_s)
         leftovers = self._host.leftovers()
+        self._plugins.close()
         self._stdout.stop(1.0)
         self._exit_code = EXIT_LEFTOVERS if leftovers else 0
         self._link.abort()

@@ -205,6 +205,7 @@ class SlotPool:
             start_timeout_s=settings.start_timeout_s,
             offsets_timeout_s=settings.offsets_timeout_s,
             plugin_path=settings.plugin_path,
+            java=settings.java,
             log_level=logging.getLogger("kconnect").getEffectiveLevel(),
             worker_host=socket.gethostname(),
             worker_pid=os.getpid(),

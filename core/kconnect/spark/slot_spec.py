@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
@@ -18,6 +19,8 @@ class SlotSpec:
     start_timeout_s: float
     offsets_timeout_s: float
     plugin_path: str | None
+    java: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The settings kconnect.java.* of the worker."""
     log_level: int
     worker_host: str
     worker_pid: int

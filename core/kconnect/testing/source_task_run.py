@@ -24,7 +24,7 @@ class SourceTaskRun:
         self.stages = stages
         self.inflight = InFlight()
         self.uncommitted: dict[frozenset[tuple[str, Any]], ConnectorOffset] = {}
-        self.reports_each = wants_each_record(type(task))
+        self.reports_each = wants_each_record(task)
         self.updates_offsets = updates_offsets(type(task))
         self.is_whole = True
         """Whether everything that was polled is in the log."""

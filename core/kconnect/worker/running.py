@@ -40,6 +40,7 @@ from kconnect.herder.queries.lag_watch import LagWatch
 from kconnect.herder.validation.connector_checks import ConnectorValidator
 from kconnect.herder.validation.override_policies import load_policy
 from kconnect.herder.validation.plugin_config import plugin_config_keys
+from kconnect.java_plugins import JavaSettings
 from kconnect.log_tail import LogTail
 from kconnect.metrics import TaskCounters
 from kconnect.metrics.history import History
@@ -238,7 +239,9 @@ class RunningWorker(ABC, Generic[H, C]):
         self, parse: Callable[[Mapping[str, str], Callable[[str], object]], C]
     ) -> tuple[C, PluginRegistry, Variables]:
         """Typed settings, with the worker's own `${..}` resolved."""
-        plugins = PluginRegistry.load(self._props.get("plugin.path"))  # first: it may hold config providers
+        # First: it may hold config providers
+        plugins = PluginRegistry.load(self._props.get("plugin.path"), java=JavaSettings.of(self._props))
+        self._stack.callback(plugins.close)
         with exit_code(EXIT_WORKER, self._lead(), self._file):
             variables = self._resolve_properties()
             config = parse(self._props, lambda name: _worker_plugin(plugins, name))

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.devbroker.jars import KAFKA_VERSION, JarSet, locked_jars
 from kconnect.devbroker.registry_program import locked_registry
 from kconnect.errors import EnvironmentProblemError
 from kconnect.folders import cache_folder
+from kconnect.kafka_jars.jars import KAFKA_VERSION, JarSet, locked_jars
 from kconnect.maven import Jar
 
 

@@ -293,7 +293,7 @@ def test_what_pip_installed_into_a_plugin_folder_is_not_searched_but_its_entry_p
     assert "kc_bundle.Bundled" in {plugin.class_name for plugin in registry.describe()}
 
 
-def test_java_folders_are_skipped_with_one_line_each(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_folders_and_jars_of_java_are_no_python_plugins(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     jars = tmp_path / "connect-file"
     jars.mkdir()
     for name in ("a.jar", "b.jar"):
@@ -302,8 +302,6 @@ def test_java_folders_are_skipped_with_one_line_each(tmp_path: Path, caplog: pyt
         folders = PluginFolders.read(f"{tmp_path}, {jars / 'a.jar'}, {tmp_path / 'missing'},")
     assert folders.roots == ()
     assert [record.getMessage() for record in caplog.records] == [
-        f"plugin.path: {tmp_path} holds 2 Java archives, which are skipped.",
-        f"plugin.path: {jars / 'a.jar'} is a Java archive and is skipped; Python plugins are folders.",
         f"plugin.path: {tmp_path / 'missing'} is not a folder; skipped.",
     ]
 

@@ -57,7 +57,7 @@ class SourceTaskRun:
         self.context = PollingContext(config, offsets, self.chain.metrics, self._give_up)
         self._task: SourceTask = make_task(connector.config, connector.plugins, SourceTask)  # type: ignore[type-abstract]  # looks for a subclass
         self.name = type(self._task).__name__
-        self.wants_each = wants_each_record(type(self._task))
+        self.wants_each = wants_each_record(self._task)
         self._empty_polls = 0
 
     def start(self) -> None:

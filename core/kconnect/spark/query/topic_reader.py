@@ -12,6 +12,7 @@ from kconnect.config.client_config import consumer_config
 from kconnect.kafka import RangeConsumer
 from kconnect.model import TaskSpec, TopicPartition
 from kconnect.pipeline.build import SinkStages, sink_stages
+from kconnect.pipeline.java_chain import TakenByJava
 from kconnect.pipeline.lifecycle import resolved_spec
 from kconnect.pipeline.ports import TaskControl
 from kconnect.pipeline.sink_conversion import SinkConversion
@@ -100,6 +101,7 @@ class TopicPath:
         """Converted records. Errors: StageError for one that is not tolerated; RetriableError without brokers."""
         for run in self._consumer.read(at, begin, end, _FETCH, _SILENT_S):
             payload = self._conversion.batch_of(run).payload
+            assert not isinstance(payload, TakenByJava)  # a query has no Java task
             if len(payload):
                 yield payload
 

@@ -1,6 +1,6 @@
 """Kafka's own jars from its Maven artifacts, locked: `maven.py` fetches and checks them.
 
-jgo resolves the artifacts when the lock is made: `python -m kconnect.devbroker.jars`.
+jgo resolves the artifacts when the lock is made: `python -m kconnect.kafka_jars.jars`.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _make_lock(target: Path) -> None:
                         continue  # the log binding depends on another version: Kafka's own choice is kept
                     sets.setdefault(key, set()).add(name)
                     artifacts[key] = dependency.artifact
-        lines = ["# Kafka's jars: sets, SHA-256, bytes, Maven coordinate. Made by: python -m kconnect.devbroker.jars"]
+        lines = ["# Kafka's jars: sets, SHA-256, bytes, Maven coordinate. Made by: python -m kconnect.kafka_jars.jars"]
         for key in sorted(artifacts):
             data = Path(artifacts[key].resolve()).read_bytes()
             lines.append(f"{','.join(sorted(sets[key]))} {hashlib.sha256(data).hexdigest()} {len(data)} {key}")

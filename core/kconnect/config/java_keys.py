@@ -1,0 +1,39 @@
+"""Settings of the JVMs that run Java's plugins."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kconnect.api.config_key import Importance
+from kconnect.api.configdef import ConfigDef
+from kconnect.config.key_table import Rows
+
+_T, _LOW = ConfigDef.Type, Importance.LOW
+
+OF_WORKER: Final[Rows] = (
+    (
+        "kconnect.java.home",
+        _T.STRING,
+        None,
+        None,
+        _LOW,
+        "Home of the Java that runs Java's plugins, 17 or newer; JAVA_HOME, or java on the PATH, if it is not set.",
+    ),
+    (
+        "kconnect.java.opts",
+        _T.STRING,
+        None,
+        None,
+        _LOW,
+        "Options of the JVMs that run Java's plugins, as on a command line. One JVM runs beside the worker and beside "
+        "each slot, as soon as it has a Java plugin.",
+    ),
+    (
+        "kconnect.java.heap",
+        _T.STRING,
+        "512m",
+        ConfigDef.NonEmptyString(),
+        _LOW,
+        "Largest heap of each of these JVMs: what follows -Xmx.",
+    ),
+)

@@ -1,0 +1,76 @@
+"""What Java threw, as errors of ours: the cause first, then Java's stack."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kconnect.errors import ConfigError, ConnectError, DataError, RetriableError
+
+
+class JavaHostDiedError(ConnectError):
+    """The JVM that ran a plugin is gone. Its tasks fail; those of Python run on."""
+
+
+class JavaTraced:
+    """What the errors below have in common: Java's class and stack."""
+
+    java_class = ""
+    java_trace = ""
+
+
+class JavaPluginError(JavaTraced, ConnectError):
+    """A Java plugin threw something that no retry mends."""
+
+
+class JavaRetriableError(JavaTraced, RetriableError):
+    """A Java plugin threw a RetriableException."""
+
+
+class JavaDataError(JavaTraced, DataError):
+    """A Java plugin threw a DataException."""
+
+
+class JavaConfigError(JavaTraced, ConfigError):
+    """A Java plugin threw a ConfigException."""
+
+
+_CLASSES: Mapping[str, type[Any]] = {
+    "retriable": JavaRetriableError,
+    "data": JavaDataError,
+    "config": JavaConfigError,
+}
+_LINKAGE = "NoClassDefFoundError", "ClassNotFoundException"
+
+
+def java_error(told: Mapping[str, Any], location: str | None = None) -> ConnectError:
+    """The error of what `Errors.describe` (Java) told. `location`: the plugin's folder, for what it lacks."""
+    java_class, message = str(told["class"]), told.get("message")
+    text = message or java_class.rpartition(".")[2]
+    root = str(told.get("root") or "")
+    hint = None
+    kind = told.get("kind")
+    if kind in ("linkage", "missing"):
+        text, hint = _missing(java_class, text, root, location)
+    elif root and message and root.partition(": ")[2] not in message:
+        text = f"{text}: {root}"
+    error: Any = _CLASSES.get(str(kind), JavaPluginError)(text, hint=hint)
+    error.java_class = java_class
+    error.java_trace = str(told.get("trace") or "")
+    # The trace of a status shows it below ours, with the cause first as in all our traces
+    error.add_note(error.java_trace.rstrip())
+    return error  # type: ignore[no-any-return]
+
+
+def _missing(java_class: str, text: str, root: str, location: str | None) -> tuple[str, str | None]:
+    simple = java_class.rpartition(".")[2]
+    where = location or "the plugin's folder"
+    if simple == "UnsupportedClassVersionError":
+        return f"{simple}: {text}", f"The plugin in {where} needs a newer Java: set kconnect.java.home to one."
+    if any(name in f"{java_class} {root}" for name in _LINKAGE):
+        named = (root.partition(": ")[2] or text).replace("/", ".")
+        return (
+            f"{simple}: the class {named} is missing",
+            f"Put the jar that has {named} into {where}, or install the plugin with all its dependencies.",
+        )
+    return f"{simple}: {text}", f"Jars in {where} do not fit each other, or not Kafka's."

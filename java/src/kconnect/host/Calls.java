@@ -1,0 +1,79 @@
+package kconnect.host;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.connect.components.Versioned;
+import org.apache.kafka.connect.connector.Connector;
+import org.apache.kafka.connect.connector.Task;
+import org.apache.kafka.connect.errors.ConnectException;
+import org.apache.kafka.connect.sink.SinkTask;
+import org.apache.kafka.connect.source.SourceTask;
+import org.apache.kafka.connect.storage.Converter;
+import org.apache.kafka.connect.storage.HeaderConverter;
+import org.apache.kafka.connect.transforms.Transformation;
+import org.apache.kafka.connect.transforms.predicates.Predicate;
+
+/** What a new session can be asked: to make a plugin that it then serves, or something about a plugin. */
+final class Calls implements Session.Served {
+    private final Session session;
+    private final Folders folders;
+
+    Calls(Session session) {
+        this.session = session;
+        this.folders = session.host().folders();
+    }
+
+    @Override
+    public Object call(String method, JsonNode a) throws Exception {
+        return switch (method) {
+            case "describe" -> describe(a);
+            case "connector" -> serve(new ConnectorCalls(session, make(a, Connector.class)));
+            case "source" -> serve(new SourceCalls(session, make(a, SourceTask.class)));
+            case "sink" -> serve(new SinkCalls(session, make(a, SinkTask.class)));
+            case "stage" -> serve(new StageCalls(session, a));
+            case "levels" -> {
+                Log.setLevels(levels(a));
+                yield null;
+            }
+            case "threads" -> Threads.dump();
+            default -> throw new ConnectException("Unknown call: " + method);
+        };
+    }
+
+    static Map<String, Integer> levels(JsonNode a) {
+        Map<String, Integer> found = new HashMap<>();
+        a.get("levels").fields().forEachRemaining(level -> found.put(level.getKey(), level.getValue().asInt()));
+        return found;
+    }
+
+    private Object serve(Session.Served served) {
+        session.serveWith(served);
+        return null;
+    }
+
+    private <T> T make(JsonNode a, Class<T> kind) throws ReflectiveOperationException {
+        return folders.make(a.get("class").asText(), Json.text(a.get("folder")), kind);
+    }
+
+    /** Version, kinds and settings of a plugin; each part it does not have is null. */
+    private Object describe(JsonNode a) throws ReflectiveOperationException {
+        Object plugin = make(a, Object.class);
+        try (Swap swap = new Swap(plugin)) {
+            return Json.map(
+                    "version", plugin instanceof Task task
+                            ? task.version() : plugin instanceof Versioned versioned ? versioned.version() : null,
+                    "kinds", Kinds.of(plugin),
+                    "config", ConfigJson.keys(configOf(plugin)));
+        }
+    }
+
+    static ConfigDef configOf(Object plugin) {
+        if (plugin instanceof Connector connector) return connector.config();
+        if (plugin instanceof Transformation<?> transformation) return transformation.config();
+        if (plugin instanceof Predicate<?> predicate) return predicate.config();
+        if (plugin instanceof HeaderConverter converter) return converter.config();
+        return plugin instanceof Converter converter ? converter.config() : new ConfigDef();
+    }
+}

@@ -1,0 +1,99 @@
+package kconnect.host;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.kafka.connect.errors.ConnectException;
+
+/** The connection on which Java speaks first: log lines, events, and questions of threads that serve no call. */
+final class Control {
+    private static final int WAITING_LINES = 1000;
+    private static final long ANSWER_S = 60;
+    private final Map<Long, CompletableFuture<JsonNode>> waiting = new ConcurrentHashMap<>();
+    private final AtomicLong numbers = new AtomicLong();
+    private final List<Object> early = new ArrayList<>(); // before Python is there; guarded by this
+    private volatile Wire wire;
+
+    /** Serves the connection until its end. */
+    void run(Wire given) throws IOException {
+        synchronized (this) {
+            wire = given;
+            for (Object event : early) given.send(Wire.EVENT, event);
+            early.clear();
+        }
+        for (var body = given.receive(); body != null; body = given.receive()) {
+            JsonNode answer = Json.read(body);
+            CompletableFuture<JsonNode> asked = waiting.remove(answer.get("number").asLong());
+            if (asked != null) asked.complete(answer);
+        }
+    }
+
+    /** Tells Python. Threads: any; never fails. */
+    void tell(Map<String, Object> event) {
+        try {
+            synchronized (this) {
+                if (wire == null) {
+                    if (early.size() < WAITING_LINES) early.add(event);
+                    return;
+                }
+            }
+            wire.send(Wire.EVENT, event);
+        } catch (IOException e) {
+            // the connection is gone, and this process ends in a moment
+        }
+    }
+
+    /** Asks Python. Threads: any that serves no call. */
+    JsonNode ask(long session, String what, Object arguments) {
+        long number = numbers.incrementAndGet();
+        CompletableFuture<JsonNode> answer = new CompletableFuture<>();
+        waiting.put(number, answer);
+        tell(Json.map("e", "ask", "number", number, "session", session, "what", what, "arguments", arguments));
+        try {
+            return answer.get(ANSWER_S, TimeUnit.SECONDS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new ConnectException("Interrupted while waiting for the worker: " + what, e);
+        } catch (ExecutionException | TimeoutException e) {
+            throw new ConnectException("The worker did not answer within " + ANSWER_S + " s: " + what, e);
+        } finally {
+            waiting.remove(number);
+        }
+    }
+
+    /** What plugins print, as log lines. */
+    PrintStream stream(String name) {
+        return new PrintStream(new Lines(name), true, StandardCharsets.UTF_8);
+    }
+
+    private final class Lines extends OutputStream {
+        private final String name;
+        private final ByteArrayOutputStream line = new ByteArrayOutputStream();
+
+        Lines(String name) {
+            this.name = name;
+        }
+
+        @Override
+        public synchronized void write(int next) {
+            if (next != '\n') {
+                line.write(next);
+                return;
+            }
+            Log.line(Control.this, "kconnect.java." + name, "INFO", line.toString(StandardCharsets.UTF_8), null);
+            line.reset();
+        }
+    }
+}

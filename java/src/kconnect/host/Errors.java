@@ -1,0 +1,44 @@
+package kconnect.host;
+
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.util.Map;
+import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.connect.errors.DataException;
+import org.apache.kafka.connect.errors.RetriableException;
+
+/** What Python is told of something that was thrown. */
+final class Errors {
+    private Errors() {}
+
+    static Map<String, Object> describe(Throwable thrown) {
+        return Json.map(
+                "class", thrown.getClass().getName(),
+                "message", thrown.getMessage(),
+                "kind", kindOf(thrown),
+                "trace", trace(thrown),
+                "root", root(thrown).toString());
+    }
+
+    static String trace(Throwable thrown) {
+        StringWriter text = new StringWriter();
+        thrown.printStackTrace(new PrintWriter(text));
+        return text.toString();
+    }
+
+    static Throwable root(Throwable thrown) {
+        Throwable found = thrown;
+        for (int depth = 0; found.getCause() != null && depth < 50; depth++) found = found.getCause();
+        return found;
+    }
+
+    private static String kindOf(Throwable thrown) {
+        if (thrown instanceof RetriableException
+                || thrown instanceof org.apache.kafka.common.errors.RetriableException) return "retriable";
+        if (thrown instanceof ConfigException) return "config";
+        if (thrown instanceof DataException) return "data";
+        if (thrown instanceof LinkageError) return "linkage";
+        if (thrown instanceof ClassNotFoundException) return "missing";
+        return thrown instanceof Error ? "fatal" : "other";
+    }
+}

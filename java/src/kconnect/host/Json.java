@@ -1,0 +1,58 @@
+package kconnect.host;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/** JSON of calls and answers. */
+final class Json {
+    private static final ObjectMapper MAPPER = new ObjectMapper();
+
+    private Json() {}
+
+    static byte[] bytes(Object value) {
+        try {
+            return MAPPER.writeValueAsBytes(value);
+        } catch (JsonProcessingException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    static JsonNode read(ByteBuffer body) throws IOException {
+        return MAPPER.readTree(body.array(), body.arrayOffset() + body.position(), body.remaining());
+    }
+
+    static JsonNode read(String text) throws IOException {
+        return MAPPER.readTree(text);
+    }
+
+    static JsonNode tree(byte[] text) {
+        try {
+            return MAPPER.readTree(text);
+        } catch (IOException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    /** A map of texts, nulls kept. */
+    static Map<String, String> texts(JsonNode node) {
+        Map<String, String> found = new LinkedHashMap<>();
+        node.fields().forEachRemaining(field -> found.put(field.getKey(), text(field.getValue())));
+        return found;
+    }
+
+    static String text(JsonNode node) {
+        return node == null || node.isNull() ? null : node.asText();
+    }
+
+    /** A map in the order of its arguments: name, value, name, value .. */
+    static Map<String, Object> map(Object... pairs) {
+        Map<String, Object> made = new LinkedHashMap<>();
+        for (int i = 0; i < pairs.length; i += 2) made.put((String) pairs[i], pairs[i + 1]);
+        return made;
+    }
+}

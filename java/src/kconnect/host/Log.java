@@ -1,0 +1,50 @@
+package kconnect.host;
+
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+
+/** Log lines for Python, which has the levels; those of Java's loggers are copied here, so that most lines cost a look. */
+public final class Log {
+    private static final Map<String, Integer> LEVELS = new ConcurrentHashMap<>();
+    private static final Map<String, Integer> KNOWN = new ConcurrentHashMap<>();
+    private static volatile Control control;
+
+    private Log() {}
+
+    static void open(Control given, Map<String, Integer> levels) {
+        control = given;
+        setLevels(levels);
+    }
+
+    static void setLevels(Map<String, Integer> levels) {
+        LEVELS.clear();
+        LEVELS.putAll(levels);
+        KNOWN.clear();
+    }
+
+    /** The level from which a logger speaks, in Python's numbers: that of the nearest name above it. */
+    public static int level(String logger) {
+        return KNOWN.computeIfAbsent(logger, name -> {
+            for (String above = name; !above.isEmpty(); above = above.substring(0, Math.max(0, above.lastIndexOf('.')))) {
+                Integer found = LEVELS.get(above);
+                if (found != null) return found;
+            }
+            return LEVELS.getOrDefault("root", 20);
+        });
+    }
+
+    /** Writes a line; a thread that serves a session names it. */
+    public static void write(String logger, int level, String message, Throwable thrown) {
+        Control to = control;
+        if (to == null) return;
+        Map<String, Object> event = Json.map("e", "log", "logger", logger, "level", level, "message", message);
+        Session session = Session.current();
+        if (session != null) event.put("session", session.id());
+        if (thrown != null) event.put("trace", Errors.trace(thrown));
+        to.tell(event);
+    }
+
+    static void line(Control to, String logger, String level, String message, Throwable thrown) {
+        to.tell(Json.map("e", "log", "logger", logger, "level", 20, "message", message));
+    }
+}

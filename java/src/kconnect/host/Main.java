@@ -1,0 +1,78 @@
+package kconnect.host;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.BufferedInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.PrintStream;
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.stream.Stream;
+
+/**
+ * Hosts Java's plugins for one process of kconnect, which speaks over a Unix socket: one connection and one thread for
+ * each plugin object that lives longer than a call. The first line of standard input says what it needs, and its end
+ * that the process is gone: then this ends, too.
+ */
+public final class Main {
+    private Main() {}
+
+    public static void main(String[] arguments) throws IOException {
+        InputStream input = new BufferedInputStream(System.in);
+        JsonNode start = Json.read(line(input));
+        PrintStream output = System.out;
+        Host host = new Host(start);
+        System.setOut(host.control().stream("stdout"));
+        System.setErr(host.control().stream("stderr"));
+        Path folder = Path.of(start.get("socket").asText()).getParent();
+        endWith(input, folder);
+        try (ServerSocketChannel server = ServerSocketChannel.open(StandardProtocolFamily.UNIX)) {
+            server.bind(UnixDomainSocketAddress.of(start.get("socket").asText()));
+            output.println("ready");
+            output.flush();
+            while (true) serve(host, server.accept());
+        }
+    }
+
+    private static void serve(Host host, SocketChannel channel) {
+        Thread thread = new Thread(() -> new Session(host, new Wire(channel)).run(), "kconnect-session");
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    /** Ends this process with its parent, whose folder for it nobody else may be left to delete. */
+    private static void endWith(InputStream input, Path folder) {
+        Thread thread = new Thread(() -> {
+            try {
+                while (input.read() >= 0) continue;
+            } catch (IOException e) {
+                // as its end: nobody is there to be told
+            }
+            delete(folder);
+            Runtime.getRuntime().halt(0);
+        }, "kconnect-parent");
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    private static void delete(Path folder) {
+        try (Stream<Path> files = Files.list(folder)) {
+            for (Path file : files.toList()) Files.deleteIfExists(file);
+            Files.deleteIfExists(folder);
+        } catch (IOException e) {
+            // the parent deletes it at the same time
+        }
+    }
+
+    private static String line(InputStream input) throws IOException {
+        ByteArrayOutputStream text = new ByteArrayOutputStream();
+        for (int next = input.read(); next >= 0 && next != '\n'; next = input.read()) text.write(next);
+        return text.toString(StandardCharsets.UTF_8);
+    }
+}

@@ -1,0 +1,99 @@
+package kconnect.host;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import org.apache.kafka.connect.errors.ConnectException;
+
+/** One connection, served by one thread: the first call says who asks, each later one goes to what was made here. */
+final class Session {
+    private static final ThreadLocal<Session> CURRENT = new ThreadLocal<>();
+    private final Host host;
+    private final Wire wire;
+    private long id = -1;
+    private Served served;
+
+    /** What answers the calls of a session. */
+    interface Served {
+        /** The answer: JSON, or a ByteBuffer that is sent as a block. */
+        Object call(String method, JsonNode arguments) throws Exception;
+
+        /** The answer to a block of records. */
+        default Object block(ByteBuffer body) throws Exception {
+            throw new ConnectException("This plugin takes no records");
+        }
+    }
+
+    Session(Host host, Wire wire) {
+        this.host = host;
+        this.wire = wire;
+    }
+
+    /** The session that this thread serves, null on threads of plugins. */
+    static Session current() {
+        return CURRENT.get();
+    }
+
+    Host host() {
+        return host;
+    }
+
+    Wire wire() {
+        return wire;
+    }
+
+    long id() {
+        return id;
+    }
+
+    void run() {
+        CURRENT.set(this);
+        try {
+            JsonNode hello = Json.read(wire.receive());
+            if (!host.knows(hello.path("token").asText())) return;
+            id = hello.get("session").asLong();
+            Thread.currentThread().setName(hello.get("thread").asText());
+            if (hello.path("control").asBoolean()) {
+                CURRENT.remove();
+                Log.open(host.control(), Calls.levels(hello));
+                host.control().run(wire);
+                return;
+            }
+            served = new Calls(this);
+            for (ByteBuffer body = wire.receive(); body != null; body = wire.receive()) answer(body);
+        } catch (IOException e) {
+            // Python has closed the connection, or is gone
+        } finally {
+            CURRENT.remove();
+            try {
+                wire.close();
+            } catch (IOException e) {
+                // nothing left to close
+            }
+        }
+    }
+
+    /** From now on calls go there. */
+    void serveWith(Served made) {
+        served = made;
+    }
+
+    private void answer(ByteBuffer body) throws IOException {
+        Object result;
+        try {
+            if (wire.kind() == Wire.BLOCK) {
+                result = served.block(body);
+            } else {
+                JsonNode call = Json.read(body);
+                result = served.call(call.get("m").asText(), call);
+            }
+        } catch (OutOfMemoryError e) {
+            throw e; // the JVM ends with -XX:+ExitOnOutOfMemoryError; what is left of it cannot be trusted
+        } catch (Throwable e) {
+            wire.send(Wire.ERROR, Errors.describe(e));
+            return;
+        }
+        if (result instanceof ByteBuffer block) wire.send(Wire.BLOCK, block);
+        else wire.send(Wire.RESULT, result);
+    }
+}

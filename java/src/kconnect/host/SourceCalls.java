@@ -1,0 +1,293 @@
+package kconnect.host;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.metrics.PluginMetrics;
+import org.apache.kafka.connect.errors.ConnectException;
+import org.apache.kafka.connect.source.SourceRecord;
+import org.apache.kafka.connect.source.SourceTask;
+import org.apache.kafka.connect.source.SourceTaskContext;
+import org.apache.kafka.connect.source.TransactionContext;
+import org.apache.kafka.connect.storage.OffsetStorageReader;
+
+/**
+ * One source task. What it polls goes to Python as bytes when its whole chain is Java's, else as columns.
+ * Source: o.a.k.connect.runtime.AbstractWorkerSourceTask.
+ */
+final class SourceCalls implements Session.Served {
+    private static final long NO_TIME = Long.MIN_VALUE;
+    private static final long NOT_THERE = -1;
+    private final Session session;
+    private final SourceTask task;
+    private final Upcall upcall;
+    private final Offsets offsets;
+    private final Transactions transactions = new Transactions();
+    private final boolean wantsEach;
+    private final Out out = new Out();
+    private final Map<Long, SourceRecord> unacknowledged = new HashMap<>(); // by number; only of tasks that want each
+    private Chain<SourceRecord> chain;
+    private List<SourceRecord> polled = List.of();
+    private long first; // the number of the first record of what was polled last
+
+    SourceCalls(Session session, SourceTask task) {
+        this.session = session;
+        this.task = task;
+        this.upcall = new Upcall(session);
+        this.offsets = new Offsets(upcall);
+        this.wantsEach = overrides("commitRecord", SourceRecord.class)
+                || overrides("commitRecord", SourceRecord.class, RecordMetadata.class);
+    }
+
+    @Override
+    public Object call(String method, JsonNode a) throws Exception {
+        return switch (method) {
+            case "wants" -> Json.map(
+                    "each", wantsEach,
+                    "metadata", overrides("commitRecord", SourceRecord.class, RecordMetadata.class));
+            case "start" -> start(a);
+            case "poll" -> poll();
+            case "go_on" -> encode(a.get("from").asInt());
+            case "record" -> {
+                int row = a.get("row").asInt();
+                yield new Runs(polled.subList(row, row + 1), offsets).block(out, Json.map());
+            }
+            case "commit" -> in(task::commit);
+            case "commit_records" -> in(() -> commitRecords(a.get("records")));
+            case "stop" -> in(() -> {
+                task.stop();
+                if (chain != null) chain.close();
+            });
+            default -> throw new ConnectException("Unknown call of a source task: " + method);
+        };
+    }
+
+    private interface Action {
+        void run() throws Exception;
+    }
+
+    private Object in(Action action) throws Exception {
+        try (Swap swap = new Swap(task)) {
+            action.run();
+        }
+        return null;
+    }
+
+    private Object start(JsonNode a) throws Exception {
+        chain = new Chain<>(session.host().folders(), a.path("chain"));
+        Map<String, String> config = Json.texts(a.get("config"));
+        Context context = new Context(config, Json.texts(a.get("tags")), a.path("transactions").asBoolean());
+        in(() -> {
+            task.initialize(context);
+            task.start(config);
+        });
+        return null;
+    }
+
+    private ByteBuffer poll() throws Exception {
+        first += polled.size();
+        List<SourceRecord> found;
+        try (Swap swap = new Swap(task)) {
+            found = task.poll();
+        }
+        polled = found == null ? List.of() : found;
+        if (polled.isEmpty()) return ByteBuffer.allocate(0);
+        if (wantsEach) for (int i = 0; i < polled.size(); i++) unacknowledged.put(first + i, polled.get(i));
+        return encode(0);
+    }
+
+    private ByteBuffer encode(int from) throws Exception {
+        return chain.hasConverters() ? bytes(from) : new Runs(polled, offsets).block(out, head(from, polled.size()));
+    }
+
+    private Map<String, Object> head(int from, int to) {
+        Map<String, Object> meta = Json.map("polled", polled.size(), "first", first, "from", from, "to", to);
+        List<Object> ends = transactions.take(polled);
+        if (!ends.isEmpty()) meta.put("transactions", ends);
+        return meta;
+    }
+
+    /** The records from an index on, as bytes, up to one that fails: its failure then stands in the head. */
+    private ByteBuffer bytes(int from) {
+        int size = polled.size() - from;
+        int count = 0;
+        int at = from;
+        byte[][] keys = new byte[size][];
+        byte[][] values = new byte[size][];
+        int[] places = new int[size];
+        int[] rows = new int[size];
+        long[] times = new long[size];
+        List<Object> headers = new ArrayList<>();
+        Map<TopicAndPartition, Integer> topics = new LinkedHashMap<>();
+        Map<String, Object> failure = null;
+        TopicAndPartition last = null;
+        int place = 0;
+        for (; at < polled.size(); at++) {
+            try {
+                SourceRecord record = chain.apply(polled.get(at));
+                if (record == null) continue;
+                RecordHeaders made = chain.headers(record);
+                keys[count] = chain.keyBytes(record, made);
+                values[count] = chain.valueBytes(record, made);
+                if (last == null || !last.is(record)) {
+                    last = new TopicAndPartition(record.topic(), record.kafkaPartition());
+                    place = topics.computeIfAbsent(last, unknown -> topics.size());
+                }
+                places[count] = place;
+                times[count] = record.timestamp() == null ? NO_TIME : record.timestamp();
+                rows[count] = at;
+                if (made.toArray().length > 0) headers.add(headerRow(count, made));
+                count++;
+            } catch (StageFailure e) {
+                failure = e.describe(at);
+                break;
+            }
+        }
+        Map<String, Object> meta = head(from, at);
+        List<Object> named = new ArrayList<>();
+        topics.keySet().forEach(one -> named.add(new Object[] {one.topic, one.partition}));
+        meta.put("topics", named);
+        meta.put("positions", positions(Math.max(0, from - 1), at)); // with the record before, which may be skipped
+        if (!headers.isEmpty()) meta.put("headers", headers);
+        if (failure != null) meta.put("failure", failure);
+        out.restart().json(meta);
+        out.integer(count);
+        out.integers(places, count);
+        out.integers(rows, count);
+        out.longs(times, count);
+        out.binary(keys, count);
+        out.binary(values, count);
+        return out.done();
+    }
+
+    static List<Object> headerRow(int row, RecordHeaders headers) {
+        List<Object> made = new ArrayList<>();
+        made.add(row);
+        for (var header : headers) {
+            made.add(header.key());
+            made.add(header.value() == null ? null : Base64.getEncoder().encodeToString(header.value()));
+        }
+        return made;
+    }
+
+    /** The last offset of each source partition, in the order in which partitions come first. */
+    private List<Object> positions(int from, int to) {
+        Map<Map<String, ?>, Map<String, ?>> found = new LinkedHashMap<>();
+        for (SourceRecord record : polled.subList(from, to)) {
+            if (record.sourcePartition() != null) found.put(record.sourcePartition(), record.sourceOffset());
+        }
+        List<Object> made = new ArrayList<>();
+        found.forEach((partition, offset) -> made.add(new Object[] {offsets.json(partition), offsets.json(offset)}));
+        return made;
+    }
+
+    /** Records that Kafka has, by number: [number, topic, partition, offset, time], or [number] for a dropped one. */
+    private void commitRecords(JsonNode acknowledged) throws InterruptedException {
+        for (JsonNode one : acknowledged) {
+            SourceRecord record = unacknowledged.remove(one.get(0).asLong());
+            if (record == null) continue;
+            RecordMetadata metadata = null;
+            if (one.size() > 1) {
+                TopicPartition place = new TopicPartition(one.get(1).asText(), one.get(2).asInt());
+                long time = one.get(4).isNull() ? NOT_THERE : one.get(4).asLong();
+                metadata = new RecordMetadata(place, one.get(3).asLong(), 0, time, -1, -1);
+            }
+            task.commitRecord(record, metadata);
+        }
+    }
+
+    private boolean overrides(String method, Class<?>... arguments) {
+        try {
+            return task.getClass().getMethod(method, arguments).getDeclaringClass() != SourceTask.class;
+        } catch (NoSuchMethodException e) {
+            return false;
+        }
+    }
+
+    private record TopicAndPartition(String topic, Integer partition) {
+        boolean is(SourceRecord record) {
+            return Objects.equals(record.topic(), topic) && Objects.equals(record.kafkaPartition(), partition);
+        }
+    }
+
+    /** Ends of transactions that the task asked for; told with the next poll. Source: WorkerTransactionContext. */
+    private static final class Transactions implements TransactionContext {
+        private final Map<SourceRecord, Boolean> records = new java.util.IdentityHashMap<>();
+        private Boolean batch;
+
+        @Override
+        public synchronized void commitTransaction() {
+            batch = true;
+        }
+
+        @Override
+        public synchronized void commitTransaction(SourceRecord record) {
+            records.put(Objects.requireNonNull(record, "Source record used to define transaction boundaries may not be null"), true);
+        }
+
+        @Override
+        public synchronized void abortTransaction() {
+            batch = false;
+        }
+
+        @Override
+        public synchronized void abortTransaction(SourceRecord record) {
+            records.put(Objects.requireNonNull(record, "Source record used to define transaction boundaries may not be null"), false);
+        }
+
+        synchronized List<Object> take(List<SourceRecord> polled) {
+            List<Object> made = new ArrayList<>();
+            if (!records.isEmpty()) {
+                for (int i = 0; i < polled.size(); i++) {
+                    Boolean commits = records.remove(polled.get(i));
+                    if (commits != null) made.add(new Object[] {i, commits});
+                }
+            }
+            if (batch != null) made.add(new Object[] {polled.size() - 1, batch});
+            batch = null;
+            return made;
+        }
+    }
+
+    private final class Context implements SourceTaskContext {
+        private final Map<String, String> config;
+        private final PluginMetrics metrics;
+        private final boolean hasTransactions;
+
+        Context(Map<String, String> config, Map<String, String> tags, boolean hasTransactions) {
+            this.config = config;
+            this.metrics = session.host().pluginMetrics(tags);
+            this.hasTransactions = hasTransactions;
+        }
+
+        @Override
+        public Map<String, String> configs() {
+            JsonNode now = upcall.ask("configs", null);
+            return now == null || now.isNull() ? config : Json.texts(now);
+        }
+
+        @Override
+        public OffsetStorageReader offsetStorageReader() {
+            return offsets;
+        }
+
+        @Override
+        public TransactionContext transactionContext() {
+            return hasTransactions ? transactions : null;
+        }
+
+        @Override
+        public PluginMetrics pluginMetrics() {
+            return metrics;
+        }
+    }
+}

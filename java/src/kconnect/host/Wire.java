@@ -1,0 +1,79 @@
+package kconnect.host;
+
+import java.io.EOFException;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.SocketChannel;
+
+/**
+ * Frames of one connection: int32 length of the body, one byte that says its kind, the body. Little endian.
+ * Threads: one reads; any may send.
+ */
+final class Wire {
+    static final byte CALL = 'C'; // JSON: {"m": method, ..}
+    static final byte RESULT = 'R'; // JSON
+    static final byte ERROR = 'E'; // JSON of Errors
+    static final byte UPCALL = 'U'; // JSON: Java asks Python in the middle of a call
+    static final byte EVENT = 'V'; // JSON: Java tells Python, no answer
+    static final byte BLOCK = 'B'; // records, see Block
+    private static final int HEAD = 5;
+    private static final int LARGEST = Integer.MAX_VALUE - 64;
+
+    private final SocketChannel channel;
+    private final ByteBuffer head = buffer(HEAD);
+    private final ByteBuffer sentHead = buffer(HEAD);
+    private ByteBuffer in = buffer(1 << 16);
+    private byte kind;
+
+    Wire(SocketChannel channel) {
+        this.channel = channel;
+    }
+
+    static ByteBuffer buffer(int size) {
+        return ByteBuffer.allocate(size).order(ByteOrder.LITTLE_ENDIAN);
+    }
+
+    /** The body of the next frame, valid until the next call; null when Python has closed the connection. */
+    ByteBuffer receive() throws IOException {
+        head.clear();
+        if (!fill(head)) return null;
+        int length = head.flip().getInt();
+        kind = head.get();
+        if (length < 0 || length > LARGEST) throw new IOException("A frame cannot have " + length + " bytes");
+        if (in.capacity() < length) in = buffer(Math.max(length, (int) Math.min(LARGEST, in.capacity() * 2L)));
+        in.clear().limit(length);
+        if (!fill(in) && length > 0) throw new EOFException("The connection broke off inside a frame");
+        return in.flip();
+    }
+
+    /** The kind of the frame that receive() gave. */
+    byte kind() {
+        return kind;
+    }
+
+    synchronized void send(byte kind, ByteBuffer body) throws IOException {
+        sentHead.clear();
+        sentHead.putInt(body.remaining()).put(kind).flip();
+        ByteBuffer[] parts = {sentHead, body};
+        while (sentHead.hasRemaining() || body.hasRemaining()) channel.write(parts);
+    }
+
+    void send(byte kind, Object json) throws IOException {
+        send(kind, ByteBuffer.wrap(Json.bytes(json)));
+    }
+
+    void close() throws IOException {
+        channel.close();
+    }
+
+    private boolean fill(ByteBuffer target) throws IOException {
+        while (target.hasRemaining()) {
+            if (channel.read(target) < 0) {
+                if (target.position() == 0) return false;
+                throw new EOFException("The connection broke off inside a frame");
+            }
+        }
+        return true;
+    }
+}

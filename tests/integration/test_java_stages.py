@@ -1,0 +1,219 @@
+"""Java's transformations and converters in our process: what crosses comes back unchanged, and what goes wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import psutil
+import pytest
+
+from kconnect.api import RecordBatch, Schema, SinkRecord, SourceRecord, TimestampType
+from kconnect.api.columns import column_of, values_of
+from kconnect.errors import ConfigError, DataError, RetriableError
+from kconnect.java_plugins import JavaSettings
+from kconnect.java_plugins.java_error import JavaHostDiedError, JavaPluginError
+from kconnect.plugins import PluginRegistry
+from kit.java_answers import without_order, written_value
+from kit.java_plugin_folder import java_plugin_folder
+from kit.random_data import random_plain, random_schema, random_struct_schema, random_value
+from kit.waiting import eventually
+
+_JSON = "org.apache.kafka.connect.json.JsonConverter"
+
+
+@pytest.fixture(scope="module")
+def plugin_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return java_plugin_folder(tmp_path_factory.mktemp("plugins"))
+
+
+@pytest.fixture(scope="module")
+def registry(plugin_path: Path) -> Iterator[PluginRegistry]:
+    made = PluginRegistry.load(str(plugin_path), java=JavaSettings(heap="128m"))
+    assert made.transformation("TestPlugins$Identity")().version() == "undefined"  # the JVM is up
+    yield made
+    made.close()
+
+
+@contextmanager
+def transformation(registry: PluginRegistry, name: str, **config: str) -> Iterator[Any]:
+    made = registry.transformation(name)()
+    made.configure(config)
+    try:
+        yield made
+    finally:
+        with suppress(JavaHostDiedError):  # where the test has ended it
+            made.close()
+
+
+def is_text(text: str) -> bool:
+    """Whether it is free of half surrogates: names of members with one are no JSON that Java reads."""
+    return "\\ud" not in text and text.isprintable()
+
+
+def random_column(random: Random, schema: Schema) -> Any:
+    """A column without half surrogates, for which Arrow has no form."""
+    while True:
+        with suppress(DataError):
+            count = random.randint(2, 40)
+            return column_of(schema, [random_value(random, schema, complete=True) for _ in range(count)])
+
+
+def test_records_come_back_from_java_as_they_were(registry: PluginRegistry) -> None:
+    random = Random(1)
+    with transformation(registry, "TestPlugins$Identity") as identity:
+        for number in range(150):
+            schema = random_schema(random) if number % 3 else None
+            value = random_plain(random) if schema is None else random_value(random, schema)
+            if not is_text(repr(value)):
+                continue
+            record = SinkRecord(
+            "topic", 3, Schema.STRING_SCHEMA, f"k{number}", schema, value, number, timestamp=number,
+            timestamp_type=TimestampType.CREATE_TIME,
+        )  # fmt: skip
+            record.headers.add("h", random_value(random, Schema.INT32_SCHEMA), Schema.INT32_SCHEMA)
+            record.headers.add("plain", "text")
+
+            assert repr(identity.apply(record)) == repr(record)
+
+
+def test_batches_come_back_from_java_as_they_were(registry: PluginRegistry) -> None:
+    random = Random(2)
+    with transformation(registry, "TestPlugins$Identity") as identity:
+        for _ in range(60):
+            schema = random_struct_schema(random)
+            column = random_column(random, schema)
+            batch = RecordBatch("topic", value=column, value_schema=schema, timestamp=7)
+
+            after = identity.apply_batch(batch)
+
+            assert repr(values_of(schema, after.value, len(column))) == repr(values_of(schema, column, len(column)))
+            assert (after.value_schema, after.topic, after.timestamp.to_pylist()) == (
+                schema,
+                "topic",
+                [7] * len(column),
+            )
+
+
+def test_javas_converter_writes_and_reads_what_ours_does(registry: PluginRegistry) -> None:
+    java, ours = registry.converter(f"java:{_JSON}")(), registry.converter(_JSON)()
+    for converter in (java, ours):
+        converter.configure({"schemas.enable": "true", "replace.null.with.default": "false"}, False)
+    random = Random(3)
+    for _ in range(60):
+        schema = random_struct_schema(random)
+        column = random_column(random, schema)
+        values = values_of(schema, column, len(column))
+        wanted = [ours.from_connect_data("t", schema, value) for value in values]
+
+        assert [java.from_connect_data("t", schema, value) for value in values[:2]] == wanted[:2]
+        made = java.from_connect_batch("t", schema, column)
+        assert made.to_pylist() == wanted
+        schema_again, again = java.to_connect_batch("t", made)
+        assert schema_again == schema
+        for text, other in zip(wanted, values_of(schema, again, len(again)), strict=True):
+            value = ours.to_connect_data("t", text).value
+            assert without_order(written_value(schema, other)) == without_order(written_value(schema, value))
+    java.close()
+
+
+def test_what_java_throws_is_an_error_of_ours_with_the_cause_first_and_javas_stack_below(
+    registry: PluginRegistry,
+) -> None:
+    bad = SourceRecord({}, {}, "t", "bad")
+    with transformation(registry, "kit.TestPlugins$Misbehaves", does="throw") as throwing:
+        assert throwing.apply(SourceRecord({}, {}, "t", "good")).value == "good"
+        with pytest.raises(DataError, match=r"This is bad: java\.lang\.IllegalStateException: the reason") as raised:
+            throwing.apply(bad)
+    assert "at kit.TestPlugins$Misbehaves.apply(TestPlugins.java" in raised.value.__notes__[0]
+    retrying = transformation(registry, "kit.TestPlugins$Misbehaves", does="retry")
+    with retrying as made, pytest.raises(RetriableError, match="Not yet"):
+        made.apply(bad)
+    lacking = transformation(registry, "kit.TestPlugins$Misbehaves", does="missing")
+    with lacking as made, pytest.raises(JavaPluginError, match=r"the class kit\.Missing is missing") as raised:
+        made.apply(bad)
+    assert "Put the jar that has kit.Missing into" in (raised.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        ("exit", "ended (exit code 7)"),
+        ("crash", "SIGSEGV"),
+        ("memory", "out of memory: raise kconnect.java.heap"),
+    ],
+)
+def test_a_plugin_that_ends_java_leaves_python_alone_and_the_next_one_has_a_new_jvm(
+    plugin_path: Path, does: str, said: str
+) -> None:
+    registry = PluginRegistry.load(
+        str(plugin_path), java=JavaSettings(heap="128m", options=("-XX:-CreateCoredumpOnCrash",))
+    )
+    try:
+        with transformation(registry, "kit.TestPlugins$Misbehaves", does=does) as bad:
+            with pytest.raises(JavaHostDiedError) as raised:
+                bad.apply(SourceRecord({}, {}, "t", "bad"))
+            assert said in str(raised.value)
+        with transformation(registry, "kit.TestPlugins$Misbehaves", does=does) as again:
+            assert again.apply(SourceRecord({}, {}, "t", "good")).value == "good"
+    finally:
+        registry.close()
+
+
+def test_java_ends_with_the_process_that_started_it(plugin_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "from kconnect.plugins import PluginRegistry\n"
+        f"made = PluginRegistry.load({str(plugin_path)!r}).transformation('TestPlugins$Identity')()\n"
+        "made.configure({})\n"
+        "print('up', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"up\n"
+        (jvm,) = psutil.Process(child.pid).children()
+        os.kill(child.pid, signal.SIGKILL)
+    eventually(lambda: not jvm.is_running(), 10, "the JVM has ended")
+
+
+def test_settings_of_a_java_plugin_are_checked_by_its_own_table(registry: PluginRegistry) -> None:
+    table = registry.transformation("TestPlugins$Misbehaves")().config()
+    (does, *_) = table.validate({"does": "dance"})
+    assert does.error_messages == [
+        "Invalid value dance for configuration does: String must be one of: "
+        "throw, retry, exit, crash, memory, sleep, missing"
+    ]
+    connector = registry.connector_class("TestPlugins$Numbers")()
+    assert connector.version() == "1.2.3"
+    errors = {value.name: value.error_messages for value in connector.validate({"count": "0"}).config_values}
+    assert errors["count"] == ["Invalid value 0 for configuration count: Value must be at least 1"]
+    assert errors["topic"] == ['Missing required configuration "topic" which has no default value.']
+
+
+def test_a_name_that_is_nothing_or_of_another_kind_is_refused(registry: PluginRegistry, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="Failed to find any class that implements Connector and which name matches"):
+        registry.connector_class("kit.Nothing")
+    with pytest.raises(
+        ConfigError, match=r"kit.TestPlugins\$Identity is transformation, where sink or source is wanted"
+    ):
+        registry.connector_class("kit.TestPlugins$Identity")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "broken.jar").write_text("no jar")
+    other = PluginRegistry.load(str(tmp_path))
+    with closing(other), pytest.raises(ConfigError, match="Failed to find any class"):
+        other.connector_class("com.example.Thing")
+
+
+def test_lists_name_javas_plugins_with_version_and_place(registry: PluginRegistry, plugin_path: Path) -> None:
+    found = {info.class_name: info for info in registry.describe() if info.class_name.startswith("kit.")}
+    numbers = found["kit.TestPlugins$Numbers"]
+    assert (numbers.type, numbers.version, numbers.location) == ("source", "1.2.3", str(plugin_path / "kit"))
+    assert set(found) == {"kit.TestPlugins$Numbers", "kit.TestPlugins$Identity", "kit.TestPlugins$Misbehaves"}
