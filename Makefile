@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCK := $(BIN)/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev quickstart check lint types layers unit browser screenshots test differential bench spark-matrix chaos outages mixed tables fuzz lock docs clean
+.PHONY: help install dev quickstart check lint types layers unit browser screenshots test differential bench spark-matrix chaos outages mixed queries tables fuzz lock docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -105,6 +105,9 @@ outages: $(DEV) install  ## thirty outages in a row, and what everybody says hel
 tables: $(DEV) install  ## a million records into tables of three formats, killed every few seconds, three times; SEEDS=, RECORDS=
 	KCONNECT_TABLES=long KCONNECT_TABLES_SEEDS="$(or $(SEEDS),1 2 3)" KCONNECT_TABLES_RECORDS=$(or $(RECORDS),1000000) \
 	  $(BIN)/pytest -q -s tests/faults/test_tables_killed.py -k million
+
+queries: $(DEV) install  ## SparkSink and SparkSource through kills, and a worker frozen while another takes its query
+	KCONNECT_QUERIES=long $(BIN)/pytest -q tests/integration/test_spark_queries.py
 
 mixed: $(DEV) install  ## two Java workers and two of ours in one group: each killed in turn, then Java rolled out
 	KCONNECT_MIXED=long $(BIN)/pytest -q tests/interop/test_mixed_cluster.py
