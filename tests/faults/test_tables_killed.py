@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from kconnect.devbroker import DevBroker
 from kit.table_kills import Numbers, TableRun
 from kit.topics import create_topic, topic_for
+from kit.waiting import stays
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -45,7 +45,7 @@ def a_million_records_are_there_once_after_kills_every_few_seconds(
     create_topic(bootstrap, topic, partitions=2)
     with TableRun(tmp_path, own_broker, topic, seed) as run, Numbers(bootstrap, topic, count, 8_000) as numbers:
         while numbers.produced < count:
-            time.sleep(chance.uniform(2, 6))
+            stays(lambda: True, chance.uniform(2, 6), "the worker is left alone")
             run.kill(chance.choice(["slot", "slot", "slot", "worker", "broker"]))
         numbers.await_end(300)
         run.await_rows(count, 300)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,7 +15,7 @@ from kconnect.spark.datasource.columns import Columns
 from kconnect.spark.datasource.connector import ConnectorOfFormat
 from kconnect.spark.datasource.planner import StreamPlanner
 from kconnect.spark.datasource.source_task import read_to_end
-from kit.waiting import eventually
+from kit.waiting import eventually, stays
 
 _COLUMNS = Columns(pa.schema([pa.field("value", pa.string())]), is_record=True)
 
@@ -79,7 +78,7 @@ def connector(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ConnectorOfFor
 
 
 def _slow(seconds: float) -> Callable[[], None]:
-    return lambda: time.sleep(seconds)
+    return lambda: stays(lambda: True, seconds, "the source is silent")
 
 
 def _busy() -> None:
