@@ -26,6 +26,9 @@ __all__ = [
     "beside_kcat",
     "dlq_idle",
     "file_to_topic",
+    "java_file",
+    "java_json",
+    "java_sink",
     "json_schemaless",
     "json_schemas",
     "python_source",
@@ -99,6 +102,38 @@ def file_to_topic(side: str, ground: Ground) -> Figures:
             return stream(worker, began, ground, progress)
 
 
+def java_file(side: str, ground: Ground) -> Figures:
+    """The same by Java's FileStreamSource on both sides: here in the JVM of a slot, with producing ours."""
+    with made_topic(ground, side, "java-file") as topic, end_offsets(ground.bootstrap, topic) as progress:
+        connector = _javas(side, file_source(topic, ground.input_file))
+        with running(side, ground, topic, connector) as (worker, began):
+            return stream(worker, began, ground, progress)
+
+
+def java_json(side: str, ground: Ground) -> Figures:
+    """Java's FileStreamSource through three of its transformations, as JSON with the schema beside each value."""
+    return _file_to_json(side, ground, "java-json", "true", javas=True)
+
+
+def java_sink(side: str, ground: Ground) -> Figures:
+    """The records of one topic into a file, by Java's FileStreamSink on both sides."""
+    ground.fill_topic()
+    name = ground.next_name(side, "java-sink")
+    target = ground.folder / f"{name}.txt"
+    try:
+        with running(side, ground, name, _javas(side, _sink(name, ground, target))) as (worker, began):
+            return stream(worker, began, ground, lambda: _lines_in(target))
+    finally:
+        target.unlink(missing_ok=True)
+
+
+def _javas(side: str, connector: dict[str, str]) -> dict[str, str]:
+    """The connector with Java's class on both sides."""
+    if side == "java":
+        return connector
+    return {**connector, "connector.class": f"java:{connector['connector.class']}"}
+
+
 def beside_kcat(side: str, ground: Ground) -> Figures:
     """The same beside `kcat -P -l`, which is C on the library that we have: `times_kcat` is to be 0.9 at least."""
     with made_topic(ground, "kcat", "beside-kcat") as topic, end_offsets(ground.bootstrap, topic) as progress:
@@ -160,7 +195,7 @@ def _chained(steps: Sequence[Mapping[str, str]]) -> dict[str, str]:
     return settings
 
 
-def _file_to_json(side: str, ground: Ground, case: str, schemas: str) -> Figures:
+def _file_to_json(side: str, ground: Ground, case: str, schemas: str, *, javas: bool = False) -> Figures:
     with made_topic(ground, side, case) as topic, end_offsets(ground.bootstrap, topic) as progress:
         connector = file_source(topic, ground.input_file) | {
             "topic": f"{topic}.raw",
@@ -168,6 +203,8 @@ def _file_to_json(side: str, ground: Ground, case: str, schemas: str) -> Figures
             "value.converter.schemas.enable": schemas,
             **_TRANSFORMS,
         }
+        if javas:
+            connector = _javas(side, connector)
         with running(side, ground, topic, connector) as (worker, began):
             return stream(worker, began, ground, progress)
 
