@@ -65,9 +65,11 @@ def _steps(session: Any, name: str, path: str) -> dict[str, Callable[[], None]]:
 
     def write() -> None:
         given = rows.select("text") if name == "text" else rows
-        given.write.format(name).mode("append").save(path)
+        given.write.format(name).mode("append").options(**options).save(path)
 
-    return {"append": write, "read": lambda: _expect(session.read.format(name).load(path).count(), 10)}
+    options = {"rowTag": "row"} if name == "xml" else {}
+    read = session.read.format(name).options(**options)
+    return {"append": write, "read": lambda: _expect(read.load(path).count(), 10)}
 
 
 def _delta(session: Any, rows: Any, path: str) -> dict[str, Callable[[], None]]:
