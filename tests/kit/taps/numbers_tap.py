@@ -30,7 +30,7 @@ class Numbers(Stream):
         first = self.get_starting_replication_key_value(context) or 0
         sys.stderr.write(f"reading from {first} with {self.config.get('password')}\n")
         for n in range(int(first) + (first != 0), self.config["upto"] + 1):
-            time.sleep(self.config["pace_s"])
+            time.sleep(float(self.config["pace_s"]))  # the SDK reads fractions as Decimal
             yield {"n": n, "at": "2026-11-23T12:00:00Z", "tags": [f"t{n}"]}
 
 
