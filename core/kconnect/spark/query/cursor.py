@@ -65,6 +65,10 @@ class CursorQuery:
     def isActive(self) -> bool:  # Spark's name
         return self._thread.is_alive()
 
+    @property
+    def lastProgress(self) -> _Progress | None:  # Spark's name
+        return self.recentProgress[-1] if self.recentProgress else None
+
     def start(self) -> Self:
         self._thread.start()
         return self
