@@ -30,6 +30,8 @@ class _Progress:
     """As Spark's StreamingQueryProgress, as far as anybody looks at it."""
 
     json: str
+    batchId: int  # Spark's name
+    timestamp: float
 
 
 class CursorQuery:
@@ -149,7 +151,9 @@ class CursorQuery:
             "addBatch": int((now_s - planned_s) * 1000),
         }
         self.recentProgress.append(
-            _Progress(json.dumps({"batchId": self._batch, "numInputRows": count, "durationMs": took}))
+            _Progress(
+                json.dumps({"batchId": self._batch, "numInputRows": count, "durationMs": took}), self._batch, now_s
+            )
         )
 
 
