@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from kconnect.herder.validation.connector_checks import ConnectorValidator
 from kconnect.plugins import PluginRegistry
 from kit.certificates import Authority
 from kit.cli import cli_env
+from kit.debezium import debezium_plugin_path
 from kit.documents import Block, blocks_of, file_name, is_for_make, run_page, screen_differs, steps_of
 from kit.ports import is_listening
 
@@ -151,6 +153,12 @@ def test_settings_of_the_documents_are_known_and_valid(
     Authority().file(tmp_path / "ca.pem")
     settings = parse_properties(block.text.replace("/etc/connect/", f"{tmp_path}/"), str(block))
     assert settings
+    if settings.get("connector.class", "").startswith("io.debezium."):
+        with closing(PluginRegistry.load(str(debezium_plugin_path()))) as plugins:
+            known = plugins.connector_class(settings["connector.class"])().config().names()
+        # The connector's own validation would dial the database
+        assert {key for key in settings if not key.startswith("transforms")} <= known | {"name", "connector.class"}
+        return
     if "connector.class" in settings:
         validator = ConnectorValidator(PluginRegistry.load(None), _WORKER, Variables())
         validator.raise_if_invalid(settings)

@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
-from pathlib import Path
 
 import psutil
 import psycopg
 import pytest
 
 from kconnect.devbroker import DevBroker
-from kconnect.folders import cache_folder
-from kconnect.java_plugins.install import LOCK, install
+from kit.debezium import debezium_plugin_path
 from kit.postgres import logical_postgres
 from kit.standalone import Standalone
 from kit.topics import consume, create_topic, end_offset
 from kit.waiting import eventually
 
-_PLUGIN = "io.debezium:debezium-connector-postgres:3.6.1.Final"
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
 _ROWS = 400
-
-
-@pytest.fixture(scope="module")
-def plugin_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Debezium by its lock; its jars are fetched once a machine."""
-    path = cache_folder() / "test-plugins"
-    target = path / _PLUGIN.split(":")[1]
-    target.mkdir(parents=True, exist_ok=True)
-    shutil.copy(Path(__file__).parents[1] / "kit" / "debezium-postgres.lock", target / LOCK)
-    install(_PLUGIN, path)
-    return path
 
 
 def jvm_of_slots(worker: Standalone) -> psutil.Process:
@@ -55,7 +40,7 @@ def last_by_key(bootstrap: str, topic: str) -> dict[int, str]:
 
 @pytest.mark.timeout(240)
 def test_debezium_streams_a_database_while_jvm_and_worker_are_killed(
-    plugin_path: Path, broker: DevBroker, tmp_path_factory: pytest.TempPathFactory
+    broker: DevBroker, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     topic = "shop.public.customers"
     create_topic(broker.bootstrap, topic)
@@ -79,7 +64,7 @@ def test_debezium_streams_a_database_while_jvm_and_worker_are_killed(
             **{f"{kind}.converter": _JSON for kind in ("key", "value")},
             **{f"{kind}.converter.schemas.enable": "false" for kind in ("key", "value")},
         }
-        settings = {"plugin.path": str(plugin_path), "kconnect.slots": "1", "spark.master": "local[1]"}
+        settings = {"plugin.path": str(debezium_plugin_path()), "kconnect.slots": "1", "spark.master": "local[1]"}
         with Standalone(folder, broker.bootstrap, {"shop": connector}, settings) as worker:
             worker.start()
             rows = {n: f"name {n}" for n in range(1, _ROWS + 1)}
