@@ -196,7 +196,8 @@ def _fetch_rebalances(session: CliSession, url: str, answers: _Answers) -> None:
         answers.failure = err
     else:
         answers.answered += 1
-        answers.rows += [{"worker": url, **row} for row in found]
+        # By the URL that was asked: the name that a worker gives itself is one in its cluster
+        answers.rows += [{**row, "worker": url} for row in found]
 
 
 def _summary(document: dict[str, Any]) -> list[tuple[str, str]]:
