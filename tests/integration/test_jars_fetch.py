@@ -12,9 +12,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from kconnect.devbroker.jars import JarSet
 
 from kconnect.errors import EnvironmentProblemError, UnreachableError
+from kconnect.kafka_jars.jars import JarSet
 from kconnect.maven import Jar
 from kit.ports import free_port
 
