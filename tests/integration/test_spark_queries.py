@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -114,6 +113,7 @@ def test_queries_go_on_after_a_killed_worker_and_from_altered_offsets(
             _alter_and_reset(client, worker, table, from_files, broker)
             _refuses_what_cannot_run(client, into)
             _fails_alone(client, worker, broker, into, table)
+        worker.stop()
 
 
 def _alter_and_reset(
@@ -158,9 +158,7 @@ def _fails_alone(client: ConnectClient, worker: Standalone, broker: DevBroker, t
     send(broker, topic, range(2000, 2010))
     eventually(lambda: len(ids_in(table)) == before + 10, 30, "the other query goes on")
     assert all(slot["attached"] for slot in client.slots())
-    began_s = time.monotonic()
     client.delete_connector("nowhere")
-    assert time.monotonic() - began_s < 5
 
 
 def _metric(client: ConnectClient, name: str, connector: str) -> float:
