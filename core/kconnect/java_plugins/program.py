@@ -1,4 +1,4 @@
-"""The Java program that hosts plugins, compiled with the wheel or here at first need; and the command to start it."""
+"""The Java program that hosts plugins, compiled at first need; and the command to start it."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ class HostProgram:
 
 
 def _host_jar(java: Java, jars: list[Path]) -> Path:
-    """The jar of the program: that of the wheel, else one made from the sources of this checkout."""
+    """The jar of the program, made from the sources of this checkout; or one beside this module."""
     if not _SOURCES.is_dir():
         if _PACKED.is_file():
             return _PACKED
         raise EnvironmentProblemError(
             f"The Java program that hosts plugins does not exist: neither {_PACKED} nor its sources.",
-            hint="Install kconnect from a wheel or a checkout.",
+            hint="Run kconnect from a checkout: wheels do not bring it yet.",
         )
     sources = sorted(_SOURCES.rglob("*.java"))
     digest = hashlib.sha256()
