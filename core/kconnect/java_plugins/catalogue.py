@@ -144,9 +144,8 @@ class JavaPlugins:
         for kind in kinds:
             if kind in known:
                 return kind
-        what = " and ".join(sorted(known)) or "no plugin"
         raise ConfigError(
-            f"{name} is {what}, where {' or '.join(kinds)} is wanted",
+            f"{name} is a Java class of type {' and '.join(sorted(known)) or 'unknown'}, not {' or '.join(kinds)}",
             hint="Connect's REST extensions cannot run here: kconnect has its own."
             if "rest_extension" in known
             else None,

@@ -43,13 +43,13 @@ class _JavaConnector(Hosted):
         self._java.call("start", config=dict(props))
 
     def stop(self) -> None:
-        if self._java is not None:
-            self._java.call("stop")
-
-    def close(self) -> None:
-        if self._java is not None:
-            self._java.close()
-            self._java = None
+        # The host keeps what answers an open connection; a resume makes a new object in Java
+        java, self._java = self._java, None
+        if java is not None:
+            try:
+                java.call("stop")
+            finally:
+                java.close()
 
     def task_class(self) -> type[Any]:
         name = self._ask(lambda java: java.call("task_class"))

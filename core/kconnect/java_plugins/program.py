@@ -22,7 +22,6 @@ from kconnect.maven import ArtifactSet, Jar
 MAIN: Final = "kconnect.host.Main"
 _RELEASE: Final = "17"
 _COMPILE_TIMEOUT_S: Final = 120.0
-_PACKED = Path(__file__).with_name("host.jar")
 _SOURCES = Path(__file__).parents[3] / "java" / "src"
 # Where there is only a JRE: Eclipse's compiler, a single jar.
 _COMPILER = Jar(
@@ -69,12 +68,10 @@ class HostProgram:
 
 
 def _host_jar(java: Java, jars: list[Path]) -> Path:
-    """The jar of the program, made from the sources of this checkout; or one beside this module."""
+    """The jar of the program, made from the sources of this checkout."""
     if not _SOURCES.is_dir():
-        if _PACKED.is_file():
-            return _PACKED
         raise EnvironmentProblemError(
-            f"The Java program that hosts plugins does not exist: neither {_PACKED} nor its sources.",
+            f"The Java program that hosts plugins cannot be compiled: its sources do not exist at {_SOURCES}.",
             hint="Run kconnect from a checkout: wheels do not bring it yet.",
         )
     sources = sorted(_SOURCES.rglob("*.java"))

@@ -37,7 +37,6 @@ final class Calls implements Session.Served {
                 Log.setLevels(levels(a));
                 yield null;
             }
-            case "threads" -> Threads.dump();
             default -> throw new ConnectException("Unknown call: " + method);
         };
     }

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.metrics.PluginMetrics;
+import org.apache.kafka.common.metrics.internals.PluginMetricsImpl;
 import org.apache.kafka.connect.connector.Connector;
 import org.apache.kafka.connect.connector.ConnectorContext;
 import org.apache.kafka.connect.errors.ConnectException;
@@ -22,6 +23,7 @@ final class ConnectorCalls implements Session.Served {
     private final Upcall upcall;
     private final Connector connector;
     private final Offsets offsets;
+    private Context context;
 
     ConnectorCalls(Session session, Connector connector) {
         this.session = session;
@@ -35,7 +37,7 @@ final class ConnectorCalls implements Session.Served {
         try (Swap swap = new Swap(connector)) {
             return switch (method) {
                 case "initialize" -> {
-                    ConnectorContext context = connector instanceof SourceConnector ? new Source(a) : new Sink(a);
+                    context = connector instanceof SourceConnector ? new Source(a) : new Sink(a);
                     if (a.hasNonNull("task_configs")) connector.initialize(context, configs(a.get("task_configs")));
                     else connector.initialize(context);
                     yield null;
@@ -46,6 +48,7 @@ final class ConnectorCalls implements Session.Served {
                 }
                 case "stop" -> {
                     connector.stop();
+                    if (context != null) context.metrics.close();
                     yield null;
                 }
                 case "task_class" -> connector.taskClass().getName();
@@ -91,7 +94,7 @@ final class ConnectorCalls implements Session.Served {
     }
 
     private class Context implements ConnectorContext {
-        private final PluginMetrics metrics;
+        private final PluginMetricsImpl metrics;
 
         Context(JsonNode a) {
             metrics = session.host().pluginMetrics(Json.texts(a.get("tags")));

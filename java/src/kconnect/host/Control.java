@@ -92,7 +92,7 @@ final class Control {
                 line.write(next);
                 return;
             }
-            Log.line(Control.this, "kconnect.java." + name, "INFO", line.toString(StandardCharsets.UTF_8), null);
+            Log.printed(Control.this, name, line.toString(StandardCharsets.UTF_8));
             line.reset();
         }
     }

@@ -5,7 +5,6 @@ import java.security.MessageDigest;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import org.apache.kafka.common.metrics.Metrics;
-import org.apache.kafka.common.metrics.PluginMetrics;
 import org.apache.kafka.common.metrics.internals.PluginMetricsImpl;
 
 /** What all sessions of the process share. */
@@ -32,7 +31,7 @@ final class Host {
         return metrics;
     }
 
-    PluginMetrics pluginMetrics(Map<String, String> tags) {
+    PluginMetricsImpl pluginMetrics(Map<String, String> tags) {
         return new PluginMetricsImpl(metrics, tags);
     }
 

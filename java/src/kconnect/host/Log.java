@@ -44,7 +44,8 @@ public final class Log {
         to.tell(event);
     }
 
-    static void line(Control to, String logger, String level, String message, Throwable thrown) {
-        to.tell(Json.map("e", "log", "logger", logger, "level", 20, "message", message));
+    /** What a plugin printed. */
+    static void printed(Control to, String stream, String line) {
+        to.tell(Json.map("e", "log", "logger", "kconnect.java." + stream, "level", 20, "message", line));
     }
 }

@@ -16,7 +16,6 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.internals.RecordHeaders;
-import org.apache.kafka.common.metrics.PluginMetrics;
 import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.connect.data.SchemaAndValue;
 import org.apache.kafka.connect.errors.ConnectException;
@@ -43,6 +42,7 @@ final class SinkCalls implements Session.Served {
     private final List<SinkRecord> batch = new ArrayList<>();
     private List<ConsumerRecord<byte[], byte[]>> unread = List.of();
     private Chain<SinkRecord> chain;
+    private Context context;
 
     SinkCalls(Session session, SinkTask task) {
         this.session = session;
@@ -73,6 +73,7 @@ final class SinkCalls implements Session.Served {
             case "stop" -> in(() -> {
                 task.stop();
                 if (chain != null) chain.close();
+                if (context != null) context.close();
             });
             default -> throw new ConnectException("Unknown call of a sink task: " + method);
         };
@@ -93,7 +94,7 @@ final class SinkCalls implements Session.Served {
     private Object start(JsonNode a) throws Exception {
         chain = new Chain<>(session.host().folders(), a.path("chain"));
         Map<String, String> config = Json.texts(a.get("config"));
-        Context context = new Context(config, Json.texts(a.get("tags")), a.path("reports").asBoolean());
+        context = new Context(a);
         in(() -> {
             task.initialize(context);
             task.start(config);
@@ -226,21 +227,12 @@ final class SinkCalls implements Session.Served {
         }
     }
 
-    private final class Context implements SinkTaskContext {
-        private final Map<String, String> config;
-        private final PluginMetrics metrics;
+    private final class Context extends TaskContext implements SinkTaskContext {
         private final boolean reports;
 
-        Context(Map<String, String> config, Map<String, String> tags, boolean reports) {
-            this.config = config;
-            this.metrics = session.host().pluginMetrics(tags);
-            this.reports = reports;
-        }
-
-        @Override
-        public Map<String, String> configs() {
-            JsonNode now = upcall.ask("configs", null);
-            return now == null || now.isNull() ? config : Json.texts(now);
+        Context(JsonNode start) {
+            super(session, upcall, start);
+            reports = start.path("reports").asBoolean();
         }
 
         @Override
@@ -287,11 +279,6 @@ final class SinkCalls implements Session.Served {
         @Override
         public ErrantRecordReporter errantRecordReporter() {
             return reports ? this::report : null;
-        }
-
-        @Override
-        public PluginMetrics pluginMetrics() {
-            return metrics;
         }
 
         private void change(String what, TopicPartition... places) {

@@ -12,7 +12,6 @@ import java.util.Objects;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.internals.RecordHeaders;
-import org.apache.kafka.common.metrics.PluginMetrics;
 import org.apache.kafka.connect.errors.ConnectException;
 import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.source.SourceTask;
@@ -36,6 +35,7 @@ final class SourceCalls implements Session.Served {
     private final Out out = new Out();
     private final Map<Long, SourceRecord> unacknowledged = new HashMap<>(); // by number; only of tasks that want each
     private Chain<SourceRecord> chain;
+    private Context context;
     private List<SourceRecord> polled = List.of();
     private long first; // the number of the first record of what was polled last
 
@@ -66,6 +66,7 @@ final class SourceCalls implements Session.Served {
             case "stop" -> in(() -> {
                 task.stop();
                 if (chain != null) chain.close();
+                if (context != null) context.close();
             });
             default -> throw new ConnectException("Unknown call of a source task: " + method);
         };
@@ -85,7 +86,7 @@ final class SourceCalls implements Session.Served {
     private Object start(JsonNode a) throws Exception {
         chain = new Chain<>(session.host().folders(), a.path("chain"));
         Map<String, String> config = Json.texts(a.get("config"));
-        Context context = new Context(config, Json.texts(a.get("tags")), a.path("transactions").asBoolean());
+        context = new Context(a);
         in(() -> {
             task.initialize(context);
             task.start(config);
@@ -258,21 +259,12 @@ final class SourceCalls implements Session.Served {
         }
     }
 
-    private final class Context implements SourceTaskContext {
-        private final Map<String, String> config;
-        private final PluginMetrics metrics;
+    private final class Context extends TaskContext implements SourceTaskContext {
         private final boolean hasTransactions;
 
-        Context(Map<String, String> config, Map<String, String> tags, boolean hasTransactions) {
-            this.config = config;
-            this.metrics = session.host().pluginMetrics(tags);
-            this.hasTransactions = hasTransactions;
-        }
-
-        @Override
-        public Map<String, String> configs() {
-            JsonNode now = upcall.ask("configs", null);
-            return now == null || now.isNull() ? config : Json.texts(now);
+        Context(JsonNode start) {
+            super(session, upcall, start);
+            hasTransactions = start.path("transactions").asBoolean();
         }
 
         @Override
@@ -283,11 +275,6 @@ final class SourceCalls implements Session.Served {
         @Override
         public TransactionContext transactionContext() {
             return hasTransactions ? transactions : null;
-        }
-
-        @Override
-        public PluginMetrics pluginMetrics() {
-            return metrics;
         }
     }
 }

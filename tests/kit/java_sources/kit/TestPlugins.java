@@ -2,9 +2,11 @@ package kit;
 
 import java.lang.reflect.Field;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.common.metrics.Gauge;
 import org.apache.kafka.connect.connector.ConnectRecord;
 import org.apache.kafka.connect.connector.Task;
 import org.apache.kafka.connect.data.Schema;
@@ -157,6 +159,10 @@ public class TestPlugins {
             bad = Long.parseLong(config.getOrDefault("bad", "-1"));
             Map<String, Object> offset = context.offsetStorageReader().offset(Map.of("source", "numbers"));
             next = offset == null ? 0 : (Long) offset.get("next");
+            // a second run of the task adds it again
+            var metrics = context.pluginMetrics();
+            metrics.addMetric(metrics.metricName("next", "The next number.", new LinkedHashMap<>()),
+                    (Gauge<Long>) (given, now) -> next);
         }
 
         @Override
