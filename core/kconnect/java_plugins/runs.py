@@ -10,6 +10,7 @@ import pyarrow as pa
 from kconnect.api import ConnectHeaders, ConnectRecord, Headers, RecordBatch, Schema, SinkRecord, SourceRecord
 from kconnect.api.columns import column_of, values_of
 from kconnect.api.record import TimestampType
+from kconnect.errors import DataError
 from kconnect.java_plugins.blocks import BlockReader, BlockWriter
 from kconnect.java_plugins.texts import plain_text, read_plain, read_schema, read_value, schema_text, value_text
 from kconnect.java_plugins.wire_format import NO_TIME
@@ -87,7 +88,7 @@ class Column:
         if schema is not None and any(value is not None for value in values):
             try:
                 return cls(schema, column_of(schema, values), None)
-            except Exception:
+            except DataError:
                 pass  # a decimal of 40 digits: by its text
         return cls(schema, None, values)
 
