@@ -8,9 +8,15 @@ WORKDIR /src
 COPY requirements.lock ./
 RUN python -m venv /opt/kconnect \
     && /opt/kconnect/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
-COPY pyproject.toml README.md LICENSE ./
+# The wheel has the program that hosts Java's plugins, which javac makes
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends openjdk-17-jdk-headless \
+    && rm -rf /var/lib/apt/lists/*
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY core core
 COPY cli cli
+COPY java java
 RUN /opt/kconnect/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation .
 
 FROM python:${PYTHON}-slim-bookworm

@@ -26,19 +26,22 @@ class Java:
     version: str
 
 
-def find_java(purpose: str = "the Kafka broker", *, env: Mapping[str, str] | None = None) -> Java:
-    """The Java of JAVA_HOME, else the one on the PATH; Java 17 or newer.
+def find_java(
+    purpose: str = "the Kafka broker", *, env: Mapping[str, str] | None = None, home: str | None = None
+) -> Java:
+    """The Java of `home` (kconnect.java.home) or JAVA_HOME, else the one on the PATH; Java 17 or newer.
 
     Errors: EnvironmentProblemError, in one sentence, if none is found, it cannot be run or it is too old.
     """
     env = os.environ if env is None else env
     needed = f"Java {MINIMUM_JAVA} or newer is needed for {purpose}"
-    home = env.get("JAVA_HOME", "").strip()
+    setting = "kconnect.java.home" if home else "JAVA_HOME"
+    home = home or env.get("JAVA_HOME", "").strip()
     if home:
         executable = Path(home) / "bin" / "java"
         if not os.access(executable, os.X_OK):
             raise EnvironmentProblemError(
-                f"{needed}; JAVA_HOME is {home}, but there is no program at {executable}.", hint=_HINT
+                f"{needed}; {setting} is {home}, but there is no program at {executable}.", hint=_HINT
             )
     else:
         found = shutil.which("java", path=env.get("PATH", ""))

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cmp_to_key, partial
 from pathlib import Path
 from typing import Any
 
@@ -191,7 +192,38 @@ def maven_context(folder: Path, progress: Any = None) -> Any:  # Any: jgo has no
 
     remotes = GlobalSettings.load().repositories or None
     resolver = PythonResolver(progress_callback=progress)
-    return MavenContext(resolver=resolver, repo_cache=folder, remote_repos=remotes, timeout=_READ_TIMEOUT_S)
+    context = MavenContext(resolver=resolver, repo_cache=folder, remote_repos=remotes, timeout=_READ_TIMEOUT_S)
+    context.project = partial(_project, context)  # type: ignore[method-assign]  # what jgo makes begins with a project
+    return context
+
+
+def _project(context: Any, group: str, artifact: str) -> Any:
+    """A project of which a range such as `[4.7,4.7.99]` means the newest version in it; jgo's own take it literally.
+
+    As Maven does, it asks the repository which versions there are.
+    """
+    from jgo.maven import Component, Project
+    from jgo.maven._version import compare_versions, version_in_range
+
+    class Ranged(Component):
+        _exact: str
+
+        @property
+        def version(self) -> str:
+            return self._exact
+
+        @version.setter
+        def version(self, wanted: str) -> None:  # jgo sets it again when it has put in a property of the POM
+            self._exact = wanted
+            if wanted[:1] in ("[", "("):
+                if not self.project.metadata.versions:
+                    self.project.update()
+                fitting = [found for found in self.project.metadata.versions if version_in_range(found, wanted)]
+                self._exact = max(fitting, key=cmp_to_key(compare_versions)) if fitting else wanted
+
+    project = Project(context, group, artifact)
+    project.at_version = lambda version: Ranged(project, version)  # type: ignore[method-assign]
+    return project
 
 
 def _artifact(context: Any, coordinate: str) -> Any:

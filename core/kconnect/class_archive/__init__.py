@@ -1,6 +1,7 @@
 """Class archives of the JVMs we start: cached_archive.py finds, checks and keeps them, maker.py makes one.
 
-Imported by kconnect.spark and kconnect.devbroker, which know how their JVM is started; imports kconnect.errors alone.
+Imported by kconnect.spark, kconnect.devbroker and kconnect.java_plugins, which know how their JVM is started; imports
+kconnect.errors alone.
 """
 
 from kconnect.class_archive.cached_archive import ClassArchive

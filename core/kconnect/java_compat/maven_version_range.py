@@ -37,12 +37,14 @@ class Interval:
     is_single: bool = False
 
     def holds(self, version: str) -> bool:
-        at = _order(version)
+        at = version_order(version)
         if self.is_single:
-            return at == _order(self.low)
-        if self.low and (at < _order(self.low) or (at == _order(self.low) and not self.includes_low)):
+            return at == version_order(self.low)
+        if self.low and (at < version_order(self.low) or (at == version_order(self.low) and not self.includes_low)):
             return False
-        return not (self.high and (at > _order(self.high) or (at == _order(self.high) and not self.includes_high)))
+        return not (
+            self.high and (at > version_order(self.high) or (at == version_order(self.high) and not self.includes_high))
+        )
 
     def __str__(self) -> str:
         return f"{'[' if self.includes_low else '('}{self.low},{self.high}{']' if self.includes_high else ')'}"
@@ -98,7 +100,7 @@ def _interval(text: str) -> Interval:
             raise ConfigError(f"Single version must be surrounded by []: {text}")
         return Interval(True, low, low, True, is_single=True)
     if low and high:
-        least, most = _order(low), _order(high)
+        least, most = version_order(low), version_order(high)
         if most < least or (most == least and not (includes_low and includes_high)):
             raise ConfigError(f"Range defies version ordering: {text}")
     return Interval(includes_low, low, high, includes_high)
@@ -108,10 +110,10 @@ def _is_behind(interval: Interval, before: Interval) -> bool:
     """Whether an interval starts at the end of the previous one, or later."""
     if not before.high:
         return True  # as in Maven: a previous interval without upper bound is not checked
-    return bool(interval.low) and _order(interval.low) >= _order(before.high)
+    return bool(interval.low) and version_order(interval.low) >= version_order(before.high)
 
 
-def _order(version: str) -> list[tuple[int, int | str]]:
+def version_order(version: str) -> list[tuple[int, int | str]]:
     """The sort key of a version: numbers compare as numbers, 4.3 equals 4.3.0, rc precedes the release."""
     parts: list[tuple[int, int | str]] = []
     for part in [*_PARTS.findall(version.lower()), "final"]:

@@ -16,6 +16,7 @@ from kconnect.api import Schema
 from kconnect.api.columns import arrow_type
 from kconnect.api.logical import Decimal
 from kconnect.api.schema_types import Type
+from kconnect.java_plugins.few_rows import RowReader
 
 _FIXED: dict[Type, int] = {
     Type.INT8: 1,
@@ -79,6 +80,13 @@ class BlockReader:
         size = (count + 7) // 8 if schema.type is Type.BOOLEAN else _FIXED[schema.type] * count
         return pa.Array.from_buffers(kind, count, [valid, self._slice(size)])
 
+    def rows(self, schema: Schema, count: int) -> list[Any]:
+        """The values of such a column, faster than by `column` when they are few."""
+        reader = RowReader(self._view, self._at)
+        values = reader.column(schema, count)
+        self._at = reader.at
+        return values
+
     def _map(self, schema: Schema, kind: pa.DataType, count: int, valid: pa.Buffer) -> pa.Array:
         ends = self._slice(4 * (count + 1))
         size = self.integer()
@@ -134,6 +142,10 @@ class BlockWriter:
     def binary(self, column: pa.Array) -> None:
         self._validity(column)
         self._texts(column)
+
+    def encoded(self, column: bytes | bytearray) -> None:
+        """A column that few_rows.write_rows has written."""
+        self._add(pa.py_buffer(column), len(column))
 
     def column(self, schema: Schema, column: pa.Array) -> None:
         """What BlockReader.column (Java: Columns.read) reads."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from kconnect.api import (
+    ConfigProvider,
     Connector,
+    ConnectorClientConfigOverridePolicy,
     Converter,
     HeaderConverter,
     Predicate,
@@ -17,12 +20,17 @@ from kconnect.api import (
     Transformation,
 )
 from kconnect.errors import ConfigError, ConnectError
+from kconnect.java_compat.maven_version_range import VersionRange, version_order
 from kconnect.java_plugins.connectors import JavaSinkConnector, JavaSourceConnector
 from kconnect.java_plugins.descriptions import describe
 from kconnect.java_plugins.host import HostProcess, JavaSettings
 from kconnect.java_plugins.hosting import Hosted, java_class
-from kconnect.java_plugins.index import JavaIndex
-from kconnect.java_plugins.versions import versions
+from kconnect.java_plugins.index import JavaIndex, in_order
+from kconnect.java_plugins.kafkas_own import KAFKAS_OWN
+from kconnect.java_plugins.preparation import Preparation
+from kconnect.java_plugins.versions import Loaded, PluginVersions
+from kconnect.java_plugins.worker_plugins import JavaConfigProvider, JavaOverridePolicy
+from kconnect.kafka_jars import KAFKA_VERSION
 
 log = logging.getLogger(__name__)
 
@@ -43,12 +51,18 @@ def _stands_for(kind: str) -> type[Any]:
         return JavaSourceConnector
     if kind == "sink":
         return JavaSinkConnector
+    if kind in _OF_WORKER:
+        return _OF_WORKER[kind]
     from kconnect.java_plugins import stages
 
     found: type[Any] = getattr(stages, _STAGES[kind])
     return found
 
 
+_OF_WORKER: Final[Mapping[str, type[Any]]] = {
+    "configprovider": JavaConfigProvider,
+    "connector_client_config_override_policy": JavaOverridePolicy,
+}
 _KINDS: Final[Mapping[type, tuple[str, ...]]] = {
     Connector: ("sink", "source"),
     SinkConnector: ("sink",),
@@ -57,13 +71,20 @@ _KINDS: Final[Mapping[type, tuple[str, ...]]] = {
     Predicate: ("predicate",),
     Converter: ("converter",),
     HeaderConverter: ("header_converter",),
+    ConfigProvider: ("configprovider",),
+    ConnectorClientConfigOverridePolicy: ("connector_client_config_override_policy",),
 }
+
+
+LISTED: Final = ("source", "sink", *_STAGES)
+"""The kinds that Connect's REST lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class JavaPluginInfo:
     """A Java plugin in a list."""
 
+    class_name: str
     plugin_class: type[Any]
     kind: str
     location: str
@@ -77,54 +98,104 @@ class JavaPlugins:
     """
 
     def __init__(self, index: JavaIndex, settings: JavaSettings) -> None:
-        self._index = index
+        self.index = index
+        self._settings = settings
         self._host = HostProcess(index, settings)
+        self.versions = PluginVersions(index, self._host, lambda: HostProcess(index, settings))
         self._made: dict[tuple[str, str | None, str], type[Any]] = {}  # made twice at worst: no lock
+
+    def prepare(self) -> Preparation:
+        """Have what a JVM needs fetched and compiled in the background."""
+        preparation = Preparation(self._settings.home)
+        preparation.start()
+        return preparation
 
     def close(self) -> None:
         """End the JVM, if there is one."""
         self._host.stop()
+
+    def abandon(self, connector: str, task: int) -> None:
+        """Let go of the Java plugins of a task that did not stop in time. Never blocks."""
+        self._host.abandon(connector, task)
+
+    def stack(self, connector: str, task: int) -> list[str] | None:
+        """Where a task was in Java when this was asked before, innermost call first; None for one that is not there."""
+        return self._host.stack(connector, task)
 
     @property
     def pid(self) -> int | None:
         """Process id of the JVM; None while there is none."""
         return self._host.pid
 
-    def find(self, name: str, base: type) -> list[type[Any]]:
-        """The classes of a kind that a name may mean: the full Java name, or a short one as Java has it."""
+    def find(
+        self, name: str, base: type, wanted: VersionRange | None = None, beside: str | None = None
+    ) -> list[type[Any]]:
+        """The classes of a kind that a name may mean: the full Java name, or a short one as Java has it.
+
+        `wanted`: the newest version in this range; the newest of all if there is none. `beside`: a folder whose own
+        class goes before others.
+        Source: DelegatingClassLoader.findPluginLoader (KIP-891).
+        """
         kinds = _KINDS.get(base, ())
         if name.startswith(PREFIX):
             full = name.removeprefix(PREFIX)
-            return [self._class(full, self._folder(full), kinds)]
-        if not self._index:
-            return []
-        if self._index.locations(name):
-            return [self._class(name, self._folder(name), kinds)]
+            return [self._class(full, self._folder(full, wanted, beside), kinds)]
+        if self.index and self.index.locations(name):
+            return [self._class(name, self._folder(name, wanted, beside), kinds)]
+        if name in KAFKAS_OWN and "source" in kinds:
+            return [self._class(name, None, kinds)]
         if "." in name:
             return []
+        named: dict[str, Iterable[str]] = {**dict.fromkeys(KAFKAS_OWN, ("source",)), **self.index.plugins()}
         return [
-            self._class(full, self._folder(full), (kind,))
-            for full, found in self._index.named().items()
+            self._class(full, self._folder(full, wanted, beside), (kind,))
+            for full, found in named.items()
             for kind in found
             if kind in kinds and name in _short_names(full, kind)
         ]
 
-    def listed(self) -> list[JavaPluginInfo]:
-        """All plugins that name themselves in META-INF/services. Starts a JVM when these jars are new."""
-        if not self._index:
-            return []
-        known = versions(self._index, self._host)
-        return [
-            JavaPluginInfo(self._class(full, str(location), (kind,)), kind, str(location), known.get(full, "undefined"))
-            for full, kinds in self._index.named().items()
-            for kind, locations in kinds.items()
-            if kind in ("source", "sink", *_STAGES)
-            for location in locations[:1]
-        ]
+    def listed(self, kinds: Container[str] = LISTED) -> list[JavaPluginInfo]:
+        """All plugins that `plugin.discovery` finds and Java can load. Starts a JVM when these jars are new.
 
-    def _folder(self, name: str) -> str | None:
-        locations = self._index.locations(name)
-        return str(locations[0]) if locations else None
+        Without Java all are listed, with no version.
+        """
+        found = [plugin for plugin in in_order(self.index.plugins()) if plugin[1] in kinds]
+        known = self.versions.of_all([(name, place) for name, _, place in found])
+        made = [
+            JavaPluginInfo(name, self._class(name, None, ("source",)), "source", "classpath", KAFKA_VERSION)
+            for name in KAFKAS_OWN
+            if "source" in kinds and not self.index.locations(name)
+        ]
+        for name, kind, place in found:
+            loaded = known.get((name, place), Loaded(kinds=(kind,)))
+            if loaded.problem is None and kind in loaded.kinds:
+                plugin = self._class(name, str(place), (kind,)) if kind in LISTED else object
+                made.append(JavaPluginInfo(name, plugin, kind, str(place), loaded.version))
+        return made
+
+    def available(self, name: str) -> list[str]:
+        """The versions of a class, oldest first: one for each place and kind, as Java's messages list them."""
+        kinds = self.index.plugins().get(name, {})
+        pairs = [(kind, place) for kind, places in kinds.items() for place in places]
+        known = self.versions.of_all([(name, place) for _, place in pairs])
+        found = [known[name, place] for _, place in pairs if (name, place) in known]
+        return sorted((loaded.version for loaded in found if loaded.problem is None), key=version_order)
+
+    def _folder(self, name: str, wanted: VersionRange | None, beside: str | None) -> str | None:
+        """Where the class is taken from. None for one of Kafka's own jars."""
+        places = self.index.locations(name)
+        if len(places) < 2:
+            return str(places[0]) if places else None
+        if wanted is None and beside is not None and Path(beside) in places:
+            return beside
+        known = self.versions.of_all([(name, place) for place in places])
+        loaded = {place: known.get((name, place), Loaded()) for place in places}
+        usable = [place for place in places if loaded[place].problem is None] or places
+        ranked = sorted(usable, key=lambda place: (version_order(loaded[place].version), str(place)))
+        fitting = [place for place in ranked if wanted is None or wanted.holds(loaded[place].version)]
+        if beside is not None and Path(beside) in fitting:
+            return beside
+        return str((fitting or ranked)[-1])
 
     def _class(self, name: str, folder: str | None, kinds: tuple[str, ...]) -> type[Any]:
         kind = self._kind(name, folder, kinds)
@@ -135,7 +206,7 @@ class JavaPlugins:
 
     def _kind(self, name: str, folder: str | None, kinds: tuple[str, ...]) -> str:
         """Which of the wanted kinds the class is: by services, else Java is asked. Errors: ConfigError."""
-        known: Any = self._index.kinds(name)
+        known: Any = {"source"} if name in KAFKAS_OWN else self.index.kinds(name)
         if not known:
             try:
                 known = describe(java_class(name, folder, Hosted, self._host))["kinds"]
@@ -152,9 +223,13 @@ class JavaPlugins:
         )
 
 
-def _short_names(full: str, kind: str) -> tuple[str, str]:
-    """The simple name, and that without the word for its kind. Source: PluginUtils.prunedName."""
+def _short_names(full: str, kind: str) -> tuple[str, ...]:
+    """The simple name, with and without the classes around it, and that without the word for its kind.
+
+    Source: PluginUtils.prunedName.
+    """
     simple = full.rpartition(".")[2]
+    inner = simple.rpartition("$")[2]
     ends = {
         "sink": ("Connector",),
         "source": ("Connector",),
@@ -162,8 +237,8 @@ def _short_names(full: str, kind: str) -> tuple[str, str]:
         "header_converter": ("HeaderConverter", "Converter"),
         "transformation": ("Transformation", "Transform"),
         "predicate": ("Predicate",),
+        "configprovider": ("ConfigProvider",),
+        "connector_client_config_override_policy": ("ConnectorClientConfigOverridePolicy",),
     }.get(kind, ())
-    for end in ends:
-        if simple.endswith(end) and simple != end:
-            return simple, simple.removesuffix(end)
-    return simple, simple
+    cut = [name.removesuffix(end) for name in (simple, inner) for end in ends if name.endswith(end) and name != end]
+    return simple, inner, *cut

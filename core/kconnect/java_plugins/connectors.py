@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,13 +14,17 @@ from kconnect.java_plugins.connection import JavaConnection
 from kconnect.java_plugins.definitions import config_values
 from kconnect.java_plugins.descriptions import settings_of, version_of
 from kconnect.java_plugins.hosting import Hosted, java_class
-from kconnect.java_plugins.java_error import java_error
+from kconnect.java_plugins.java_error import JavaHostDiedError, java_error
+from kconnect.java_plugins.jvm import DIED
+from kconnect.java_plugins.plugin_metrics import JavaMetrics
 from kconnect.java_plugins.sink_task import JavaSinkTask
 from kconnect.java_plugins.source_task import JavaSourceTask
 from kconnect.model import TopicPartition
 
+log = logging.getLogger(__name__)
 
-class _JavaConnector(Hosted):
+
+class JavaConnector(Hosted):
     """What source and sink connectors share. An object in Java is made for each question until the first start."""
 
     context: ConnectorContext
@@ -28,6 +33,7 @@ class _JavaConnector(Hosted):
     def __init__(self) -> None:
         self._java: JavaConnection | None = None
         self._task_configs: Sequence[Mapping[str, str]] | None = None
+        self._metrics: JavaMetrics | None = None
 
     def initialize(self, context: ConnectorContext, task_configs: Sequence[Mapping[str, str]] | None = None) -> None:
         self.context = context
@@ -35,11 +41,12 @@ class _JavaConnector(Hosted):
 
     def start(self, props: Mapping[str, str]) -> None:
         if self._java is None:
+            self._metrics = JavaMetrics(self.context.plugin_metrics())
             self._java = self.connect(
                 "connector", answer=self._answer, event=self._event, thread=f"connector-{props.get('name', '')}"
             )
             configs = None if not self._task_configs else [dict(config) for config in self._task_configs]
-            self._java.call("initialize", task_configs=configs, tags=self.tags(props))
+            self._java.call("initialize", task_configs=configs, tags=self._metrics.tags)
         self._java.call("start", config=dict(props))
 
     def stop(self) -> None:
@@ -48,12 +55,20 @@ class _JavaConnector(Hosted):
         if java is not None:
             try:
                 java.call("stop")
+            except JavaHostDiedError as err:
+                log.info("%s: its JVM is gone, so there is nothing to stop: %s", self.java_class, err)
             finally:
                 java.close()
+                if self._metrics is not None:
+                    self._metrics.close()
 
     def task_class(self) -> type[Any]:
         name = self._ask(lambda java: java.call("task_class"))
-        return java_class(str(name), self.folder, self._task, self.host)
+        return self.task_named(str(name))
+
+    def task_named(self, name: str) -> type[Any]:
+        """The task's class, by the name that a started connector gave: others may not know it."""
+        return java_class(name, self.folder, self._task, self.host)
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         found: list[dict[str, str]] = self._ask(lambda java: java.call("task_configs", most=max_tasks)) or []
@@ -79,13 +94,17 @@ class _JavaConnector(Hosted):
         raise ConnectError(f"A connector does not answer {what}")
 
     def _event(self, what: str, arguments: Any) -> None:
-        if what == "reconfigure":
+        if what == "metrics" and self._metrics is not None:
+            self._metrics.told(arguments)
+        elif what == "reconfigure":
             self.context.request_task_reconfiguration()
         elif what == "raise":
             self.context.raise_error(java_error(arguments, self.folder))
+        elif what == DIED:
+            self.context.raise_error(arguments)  # its threads are gone, as that which looks for new tables
 
 
-class JavaSourceConnector(_JavaConnector, SourceConnector):
+class JavaSourceConnector(JavaConnector, SourceConnector):
     """Runs o.a.k.connect.source.SourceConnector in the host JVM."""
 
     context: SourceConnectorContext
@@ -110,7 +129,7 @@ class JavaSourceConnector(_JavaConnector, SourceConnector):
         return super()._answer(what, arguments)
 
 
-class JavaSinkConnector(_JavaConnector, SinkConnector):
+class JavaSinkConnector(JavaConnector, SinkConnector):
     """Runs o.a.k.connect.sink.SinkConnector in the host JVM."""
 
     _task = JavaSinkTask

@@ -23,9 +23,12 @@ class JavaPart:
     class_name: str
     folder: str | None
     config: Mapping[str, str] = field(repr=False)
+    tags: Mapping[str, str] = field(default_factory=dict)
+    """Of its own metrics, beside those of the task."""
 
     def to_json(self) -> dict[str, Any]:
-        return {"class": self.class_name, "folder": self.folder, "config": dict(self.config)}
+        config, tags = dict(self.config), dict(self.tags)
+        return {"class": self.class_name, "folder": self.folder, "config": config, "tags": tags}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,8 @@ class EncodedFailure:
 class EncodedPoll:
     """What a Java source polled, as bytes for Kafka, up to a record that a stage could not do.
 
-    `len` is the number of records that the task gave, so that a poll is not empty whose first record fails.
+    `len` is the number of records that the task gave; 0 for what follows the end of a transaction in the same poll. It
+    is true also where a stage has left nothing of it.
     """
 
     parts: list[EncodedPart]
@@ -100,11 +104,12 @@ class EncodedPoll:
     """The number by which Java knows the first record."""
     task: JavaSourceTask
     failure: EncodedFailure | None = None
-    start: int = 0
-    """The row of the poll that this begins with."""
 
     def __len__(self) -> int:
         return self.polled
+
+    def __bool__(self) -> bool:
+        return True
 
 
 def encoded_poll(block: BlockReader, head: Mapping[str, Any], task: JavaSourceTask) -> EncodedPoll:
@@ -137,14 +142,14 @@ def encoded_poll(block: BlockReader, head: Mapping[str, Any], task: JavaSourceTa
     return EncodedPoll(
         made,
         [(partition, offset) for partition, offset in head["positions"]],
-        int(head["polled"]),
+        # Behind the end of a transaction the same poll goes on
+        int(head["polled"]) if int(head["from"]) == 0 else 0,
         int(head["to"]) - int(head["from"]),
         int(head["first"]),
         task,
         None
         if failure is None
         else EncodedFailure(failure["row"], failure["stage"], failure["class"], failure["error"]),
-        int(head["from"]),
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar
 
 from kconnect.java_plugins.connection import Answer, JavaConnection
-from kconnect.java_plugins.host import Event, HostProcess
+from kconnect.java_plugins.host import HostProcess
+from kconnect.java_plugins.jvm import Event
 
 T = TypeVar("T")
 
@@ -38,10 +38,15 @@ class Hosted:
             raise
         return made
 
-    @staticmethod
-    def tags(config: Mapping[str, str]) -> dict[str, str]:
-        """The tags of the plugin's own metrics."""
-        return {"connector": config.get("name", "")}
+
+class Deferrable:
+    """A plugin that Java need not make before it is used."""
+
+    is_deferred = False
+
+    def defer(self) -> None:
+        """Have configure() only keep what it is given."""
+        self.is_deferred = True
 
 
 def java_class(name: str, folder: str | None, base: type[T], host: HostProcess | None = None) -> type[T]:

@@ -30,6 +30,9 @@ from kconnect.maven import ArtifactSet, Jar, Progress, maven_context, read_lock
 LOCK: Final = "plugin.lock"
 # Groups of which Connect's own class path has artifacts; a plugin's copy would never be used.
 _PARENTS: Final = ("org.apache.kafka", "org.slf4j")
+# Its modules are found as services, Connect's among them, and have to fit its core: a plugin with a core of its own
+# fails as soon as it looks for modules. So vendors leave it out of their zips, unless they need a newer one.
+_JACKSON: Final = "com.fasterxml.jackson"
 _NOT_SHIPPED: Final = ("test", "provided", "system")
 _COORDINATE: Final = re.compile(r"[\w.-]+:[\w.-]+:[\w.-]+")
 
@@ -92,11 +95,20 @@ def _resolved(coordinate: str) -> list[Jar]:
 
 def _shipped(plugin: Iterable[Any], more: Iterable[Any]) -> Iterator[Any]:
     yield from plugin
-    own = {jar.coordinate.split(":")[1] for jar in JarSet("connect").jars}
+    own = dict(jar.coordinate.split(":")[1:3] for jar in JarSet("connect").jars)
+    # A folder with connect-mirror needs its client beside it: they share what a package keeps to itself
+    own.pop("connect-mirror-client", None)
     for found in more:
-        is_connects = found.groupId in _PARENTS and found.artifactId in own
+        is_connects = found.artifactId in own and (
+            found.groupId in _PARENTS
+            or (found.groupId.startswith(_JACKSON) and _numbers(found.version) <= _numbers(own[found.artifactId]))
+        )
         if found.type == "jar" and found.scope not in _NOT_SHIPPED and not is_connects:
             yield found
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]
 
 
 def _jar(dependency: Any) -> Jar:  # jgo has no type information we may rely on

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -12,9 +13,12 @@ from kconnect.api.columns import column_of, values_of
 from kconnect.api.record import TimestampType
 from kconnect.errors import DataError
 from kconnect.java_plugins.blocks import BlockReader, BlockWriter
+from kconnect.java_plugins.few_rows import write_rows
 from kconnect.java_plugins.texts import plain_text, read_plain, read_schema, read_value, schema_text, value_text
 from kconnect.java_plugins.wire_format import NO_TIME
 
+# From so many on an Arrow column is made faster than one by rows
+_FEWEST_BY_ARROW = 16
 _TIME_NAMES = {kind: kind.value for kind in TimestampType}
 
 
@@ -35,13 +39,15 @@ class Values:
         return values_of(self.schema, self.column, self.count) if self._values is None else self._values
 
 
-def read_values(block: BlockReader, head: Mapping[str, Any], count: int) -> Values:
-    """The column that a head describes (Java: Columns)."""
+def read_values(block: BlockReader, head: Mapping[str, Any], count: int, *, by_rows: bool) -> Values:
+    """The column that a head describes (Java: Columns). `by_rows`: as values at once, for few of them."""
     schema, kind = read_schema(head["schema"]), head["kind"]
     if kind == "null":
         return Values(schema, count, None, None)
     if kind == "columns":
         assert schema is not None
+        if by_rows:
+            return Values(schema, count, None, block.rows(schema, count))
         return Values(schema, count, block.column(schema, count), None)
     texts = block.binary(count).to_pylist()
     if schema is None:
@@ -77,17 +83,31 @@ def write_values(
 class Column:
     """A column on its way to Java: Arrow's if its values have the schema's types, else values."""
 
-    def __init__(self, schema: Schema | None, column: pa.Array | None, values: list[Any] | None) -> None:
+    def __init__(
+        self,
+        schema: Schema | None,
+        column: pa.Array | None,
+        values: list[Any] | None,
+        encoded: bytearray | None = None,
+    ) -> None:
         self.schema = schema
         self.column = column
         self.values = values
-        self.head = column_head(schema, column, values)
+        self._encoded = encoded
+        if encoded is not None:
+            self.head = {"kind": "columns", "schema": schema_text(schema)}
+        else:
+            self.head = column_head(schema, column, values)
 
     @classmethod
     def of_values(cls, schema: Schema | None, values: list[Any]) -> Column:
         if schema is not None and any(value is not None for value in values):
             try:
-                return cls(schema, column_of(schema, values), None)
+                if len(values) >= _FEWEST_BY_ARROW:
+                    return cls(schema, column_of(schema, values), None)
+                encoded = bytearray()
+                write_rows(encoded, schema, values)
+                return cls(schema, None, None, encoded)
             except DataError:
                 pass  # a decimal of 40 digits: by its text
         return cls(schema, None, values)
@@ -99,7 +119,10 @@ class Column:
         return cls(schema, column, None)
 
     def write(self, block: BlockWriter) -> None:
-        write_values(block, self.head, self.schema, self.column, self.values)
+        if self._encoded is not None:
+            block.encoded(self._encoded)
+        else:
+            write_values(block, self.head, self.schema, self.column, self.values)
 
 
 def run_head(batch: RecordBatch, key: Column, value: Column) -> dict[str, Any]:
@@ -147,12 +170,13 @@ def _header_texts(schema: Schema | None, value: Any) -> tuple[str | None, str | 
 class Run:
     """One run as Java told it."""
 
-    def __init__(self, block: BlockReader, head: Mapping[str, Any]) -> None:
+    def __init__(self, block: BlockReader, head: Mapping[str, Any], *, by_rows: bool = False) -> None:
+        """`by_rows`: values are wanted one by one, and are few."""
         self.head = head
         self.rows = int(head["rows"])
         self.times = block.longs(self.rows)
-        self.key = read_values(block, head["key"], self.rows)
-        self.value = read_values(block, head["value"], self.rows)
+        self.key = read_values(block, head["key"], self.rows, by_rows=by_rows)
+        self.value = read_values(block, head["value"], self.rows, by_rows=by_rows)
 
     @property
     def topic(self) -> str:
@@ -246,24 +270,46 @@ def source_records(run: Run) -> list[SourceRecord]:
 
 def batch_of_one(record: ConnectRecord) -> tuple[RecordBatch, Column, Column]:
     """A record as a run of one row, with its columns."""
-    is_sink = isinstance(record, SinkRecord)
-    key = Column.of_values(record.key_schema, [record.key])
-    value = Column.of_values(record.value_schema, [record.value])
-    more: dict[str, Any] = {}
-    if isinstance(record, SinkRecord):
-        more = {
-            "kafka_offsets": pa.array([record.kafka_offset], pa.int64()),
-            "timestamp_type": record.timestamp_type,
-            "original_topic": record.original_topic,
-            "original_kafka_partition": record.original_kafka_partition,
-        }
-    batch = RecordBatch(
+    return _run_of([record])
+
+
+def runs_of(records: Sequence[SinkRecord]) -> list[tuple[RecordBatch, Column, Column]]:
+    """Records of a sink as runs of neighbours that are of one kind, each with its columns."""
+    return [_run_of(list(run)) for _, run in groupby(records, _kind_of)]
+
+
+def _kind_of(record: SinkRecord) -> tuple[Any, ...]:
+    return (
         record.topic,
-        kafka_partition=record.kafka_partition,
-        timestamp=record.timestamp,
-        headers=[record.headers] if record.has_headers else None,
-        length=1,
+        record.kafka_partition,
+        record.key_schema,
+        record.value_schema,
+        record.timestamp_type,
+        record.original_topic,
+        record.original_kafka_partition,
+    )
+
+
+def _run_of(records: Sequence[ConnectRecord]) -> tuple[RecordBatch, Column, Column]:
+    first = records[0]
+    key = Column.of_values(first.key_schema, [record.key for record in records])
+    value = Column.of_values(first.value_schema, [record.value for record in records])
+    more: dict[str, Any] = {}
+    if isinstance(first, SinkRecord):
+        offsets = [record.kafka_offset for record in records if isinstance(record, SinkRecord)]
+        more = {
+            "kafka_offsets": pa.array(offsets, pa.int64()),
+            "timestamp_type": first.timestamp_type,
+            "original_topic": first.original_topic,
+            "original_kafka_partition": first.original_kafka_partition,
+        }
+    times = [record.timestamp for record in records]
+    batch = RecordBatch(
+        first.topic,
+        kafka_partition=first.kafka_partition,
+        timestamp=times[0] if len(times) == 1 else pa.array(times, pa.int64()),
+        headers=[record.headers for record in records] if any(record.has_headers for record in records) else None,
+        length=len(records),
         **more,
     )
-    assert is_sink == (batch.kafka_offsets is not None)
     return batch, key, value

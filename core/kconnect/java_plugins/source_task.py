@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +13,10 @@ from kconnect.java_plugins.connection import JavaConnection
 from kconnect.java_plugins.descriptions import version_of
 from kconnect.java_plugins.encoded import EncodedPoll, JavaChain, encoded_poll
 from kconnect.java_plugins.hosting import Hosted
+from kconnect.java_plugins.java_error import JavaHostDiedError
+from kconnect.java_plugins.plugin_metrics import JavaMetrics
+
+log = logging.getLogger(__name__)
 
 
 class JavaSourceTask(Hosted, SourceTask):
@@ -20,12 +25,14 @@ class JavaSourceTask(Hosted, SourceTask):
     def __init__(self) -> None:
         self._java: JavaConnection | None = None
         self._chain: JavaChain | None = None
-        self._ready: deque[RecordBatch | list[SourceRecord]] = deque()
+        self._metrics: JavaMetrics | None = None
+        self._ready: deque[tuple[RecordBatch | list[SourceRecord], bool | None]] = deque()
+        """Runs of the last poll, and how the transaction ends after each: True commits it, False aborts it."""
+        self._rest: int | None = None
+        """The row at which the last poll goes on, behind the end of a transaction."""
         self._done: list[list[Any]] = []  # for commitRecord
         self._numbers: dict[int, tuple[SourceRecord, int]] = {}  # by id(), of records that have not been told yet
         self._wants_each = False
-        self.wants_metadata = False
-        """Whether commitRecord() wants the place of each record in Kafka."""
 
     def encode_with(self, chain: JavaChain) -> None:
         """Have Java transform and convert as well: poll() then gives an EncodedPoll. Call before start()."""
@@ -33,9 +40,9 @@ class JavaSourceTask(Hosted, SourceTask):
 
     @property
     def wants_each(self) -> bool:
-        """Whether records must be sent one by one. Asks Java, so it starts the JVM."""
+        """Whether its class overrides commitRecord(), which wants the place of each record. Starts the JVM to ask."""
         self._opened()
-        return self.wants_metadata or (self._wants_each and self._chain is None)
+        return self._wants_each
 
     def version(self) -> str:
         return version_of(type(self))
@@ -43,18 +50,22 @@ class JavaSourceTask(Hosted, SourceTask):
     def start(self, props: Mapping[str, str]) -> None:
         chain = {} if self._chain is None else self._chain.to_json()
         transactions = self.context.transaction_context() is not None
-        self._opened().call("start", config=dict(props), chain=chain, tags=self.tags(props), transactions=transactions)
+        self._metrics = JavaMetrics(self.context.plugin_metrics())
+        tags = self._metrics.tags
+        self._opened().call("start", config=dict(props), chain=chain, tags=tags, transactions=transactions)
 
     def _opened(self) -> JavaConnection:
         if self._java is None:
-            self._java = self.connect("source", answer=self._answer)
-            told = self._java.call("wants")
-            self._wants_each, self.wants_metadata = bool(told["each"]), bool(told["metadata"])
+            self._java = self.connect("source", answer=self._answer, event=self._event)
+            self._wants_each = bool(self._java.call("wants")["each"])
         return self._java
 
     def poll(self) -> Any:  # list[SourceRecord] | RecordBatch | EncodedPoll | None
         if self._ready:
-            return self._ready.popleft()
+            return self._next_run()
+        rest, self._rest = self._rest, None
+        if rest is not None:
+            return self.go_on(rest)
         self._tell_done()
         return self._taken(self._connection.call("poll"))
 
@@ -85,19 +96,18 @@ class JavaSourceTask(Hosted, SourceTask):
             told += [metadata.topic, metadata.partition, metadata.offset, metadata.timestamp]
         self._done.append(told)
 
-    def acknowledged(self, first: int, count: int) -> None:
-        """Kafka has these records. Threads: any."""
-        if self._wants_each and not self.wants_metadata:
-            self._done.extend([number] for number in range(first, first + count))
-
     def stop(self) -> None:
         if self._java is not None:
             try:
                 self._tell_done()
                 self._java.call("stop")
+            except JavaHostDiedError as err:
+                log.info("%s: its JVM is gone, so there is nothing to stop: %s", self.java_class, err)
             finally:
                 self._java.close()
                 self._java = None
+                if self._metrics is not None:
+                    self._metrics.close()
 
     # --- what Java gives ---
 
@@ -116,32 +126,41 @@ class JavaSourceTask(Hosted, SourceTask):
         block = BlockReader(body)
         head = block.head()
         if self._chain is not None:
-            return encoded_poll(block, head, self)
-        runs = [Run(block, told) for told in head["runs"]]
-        if head.get("transactions") or self._wants_each:
-            records = [record for run in runs for record in source_records(run)]
-            return self._numbered(self._with_endings(records, head), int(head["first"]))
-        self._ready.extend(source_batch(run) or source_records(run) for run in runs)
-        return self._ready.popleft() if self._ready else None
+            made = encoded_poll(block, head, self)
+            if made.failure is None and int(head["to"]) < int(head["polled"]):
+                self._rest = int(head["to"])
+            self._end_transaction(head.get("commits"))
+            return made
+        number = int(head["first"])
+        for run in [Run(block, told) for told in head["runs"]]:
+            given = self._numbered(source_records(run), number) if self._wants_each else source_batch(run)
+            self._ready.append((given or source_records(run), run.head.get("commits")))
+            number += run.rows
+        return self._next_run()
 
-    def _with_endings(self, records: list[SourceRecord], head: Mapping[str, Any]) -> list[SourceRecord]:
-        """The records, with the ends of transactions that the task asked for."""
-        context = self.context.transaction_context()
-        for row, commits in head.get("transactions", ()) if context is not None else ():
-            assert context is not None
-            end = context.commit_transaction if commits else context.abort_transaction
-            end(records[row])
-        return records
+    def _next_run(self) -> RecordBatch | list[SourceRecord]:
+        given, commits = self._ready.popleft()
+        self._end_transaction(commits)
+        return given
+
+    def _end_transaction(self, commits: bool | None) -> None:
+        """Ask for the end of the transaction after the records that are given now."""
+        context = None if commits is None else self.context.transaction_context()
+        if context is not None:
+            (context.commit_transaction if commits else context.abort_transaction)()
 
     def _numbered(self, records: list[SourceRecord], first: int) -> list[SourceRecord]:
-        if self._wants_each:
-            self._numbers.update((id(record), (record, number)) for number, record in enumerate(records, first))
+        self._numbers.update((id(record), (record, number)) for number, record in enumerate(records, first))
         return records
 
     def _tell_done(self) -> None:
         done, self._done = self._done, []
         if done:
             self._connection.call("commit_records", records=done)
+
+    def _event(self, what: str, arguments: Any) -> None:
+        if what == "metrics" and self._metrics is not None:
+            self._metrics.told(arguments)
 
     def _answer(self, what: str, arguments: Any) -> Any:
         if what == "offsets":

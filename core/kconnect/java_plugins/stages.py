@@ -13,6 +13,8 @@ from kconnect.api import (
     Converter,
     HeaderConverter,
     Headers,
+    Monitorable,
+    PluginMetrics,
     Predicate,
     RecordBatch,
     Schema,
@@ -24,16 +26,25 @@ from kconnect.api import (
 from kconnect.java_plugins.blocks import BlockReader, BlockWriter
 from kconnect.java_plugins.connection import JavaConnection
 from kconnect.java_plugins.descriptions import settings_of, version_of
-from kconnect.java_plugins.hosting import Hosted
+from kconnect.java_plugins.hosting import Deferrable, Hosted
 from kconnect.java_plugins.java_error import java_error
+from kconnect.java_plugins.plugin_metrics import JavaMetrics
 from kconnect.java_plugins.runs import Column, Run, batch_of_one, run_head, write_run
 
 
-class _JavaStage(Hosted):
+class _JavaStage(Hosted, Deferrable, Monitorable):
     """One object in Java for the life of a task."""
 
     def __init__(self) -> None:
         self._java: JavaConnection | None = None
+        self._metrics: JavaMetrics | None = None
+        self._given: tuple[str, Mapping[str, Any], bool] | None = None
+
+    def with_plugin_metrics(self, metrics: PluginMetrics) -> None:
+        """Has no effect on a class that is not Monitorable in Java."""
+        if not self.is_deferred:
+            self._metrics = JavaMetrics(metrics)
+            self._opened().call("monitor", tags=dict(self._metrics.tags))
 
     def config(self) -> ConfigDef:
         return settings_of(type(self))
@@ -48,22 +59,38 @@ class _JavaStage(Hosted):
                 made.call("close")
             finally:
                 made.close()
+                if self._metrics is not None:
+                    self._metrics.close()
 
     def _configure(self, kind: str, configs: Mapping[str, Any], is_key: bool = False) -> None:
-        made = self.connect("stage")
+        self._given = kind, configs, is_key
+        if not self.is_deferred:
+            self._opened()
+
+    def _opened(self) -> JavaConnection:
+        if self._java is None:
+            assert self._given is not None, f"{self.java_class} is not configured"
+            self._java = self._made(*self._given)
+        return self._java
+
+    def _made(self, kind: str, configs: Mapping[str, Any], is_key: bool) -> JavaConnection:
+        made = self.connect("stage", event=self._event)
         texts = {name: _text(value) for name, value in configs.items()}
         try:
             made.call("configure", kind=kind, config=texts, key=is_key)
         except BaseException:
             made.close()
             raise
-        self._java = made
+        return made
+
+    def _event(self, what: str, arguments: Any) -> None:
+        if what == "metrics" and self._metrics is not None:
+            self._metrics.told(arguments)
 
     def _exchange(self, head: Mapping[str, Any], write: Any) -> Any:
-        assert self._java is not None, f"{self.java_class} is not configured"
         block = BlockWriter(head)
         write(block)
-        return self._java.block(block.done())
+        return self._opened().block(block.done())
 
     def _raise(self, head: Mapping[str, Any]) -> None:
         failure = head.get("failure")
@@ -85,7 +112,7 @@ class JavaTransformation(_JavaStage, Transformation):
         self._raise(head)
         if not head["runs"]:
             return None
-        run = Run(block, head["runs"][0])
+        run = Run(block, head["runs"][0], by_rows=True)
         ((made_key, made_value, time, headers),) = run.records()
         return _like(record, run, made_key, made_value, time, headers)
 
@@ -150,15 +177,15 @@ class _BytesStage(_JavaStage):
         self._raise(told)
         return block.binary(count)
 
-    def _from_bytes(self, topic: str, header: str | None, column: pa.Array) -> list[Run]:
+    def _from_bytes(self, topic: str, header: str | None, column: pa.Array, *, by_rows: bool = False) -> list[Run]:
         head = {"m": "from_bytes", "topic": topic, "header": header, "rows": len(column)}
         block = BlockReader(self._exchange(head, lambda writer: writer.binary(column)))
         told = block.head()
         self._raise(told)
-        return [Run(block, run) for run in told["runs"]]
+        return [Run(block, run, by_rows=by_rows) for run in told["runs"]]
 
     def _one_from_bytes(self, topic: str, header: str | None, value: bytes | None) -> SchemaAndValue:
-        (run,) = self._from_bytes(topic, header, pa.array([value], pa.binary()))
+        (run,) = self._from_bytes(topic, header, pa.array([value], pa.binary()), by_rows=True)
         return SchemaAndValue(run.value.schema, run.value.values()[0])
 
 

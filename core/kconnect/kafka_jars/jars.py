@@ -33,6 +33,7 @@ _ROOTS = {
             "connect-json",
             "connect-transforms",
             "connect-basic-auth-extension",
+            "connect-mirror",
         )
     ),
 }

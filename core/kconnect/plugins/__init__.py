@@ -8,5 +8,6 @@ from __future__ import annotations
 
 from kconnect.plugins.aliases import PluginType
 from kconnect.plugins.registry import PluginInfo, PluginRegistry
+from kconnect.plugins.variables import worker_variables
 
-__all__ = ["PluginInfo", "PluginRegistry", "PluginType"]
+__all__ = ["PluginInfo", "PluginRegistry", "PluginType", "worker_variables"]

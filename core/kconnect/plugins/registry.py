@@ -22,8 +22,8 @@ from kconnect.api import (
     Transformation,
 )
 from kconnect.errors import ConfigError, ConfigProblem
-from kconnect.java_compat.maven_version_range import VersionRange
-from kconnect.java_plugins import JavaIndex, JavaPlugins, JavaSettings
+from kconnect.java_compat.maven_version_range import VersionRange, version_order
+from kconnect.java_plugins import DiscoveryCheck, Hosted, JavaIndex, JavaPlugins, JavaSettings, Preparation
 from kconnect.model import named_plugins
 from kconnect.plugins.aliases import BUILTINS, NOT_THERE, BuiltinPlugin, PluginType, short_names
 from kconnect.plugins.code_location import import_problem
@@ -101,9 +101,11 @@ class PluginRegistry:
         self._folders = folders
         self._java = java
         self._points = points + tuple(point for root in folders.roots for point in root.entry_points)
-        self._found: dict[tuple[str, type], type] = {}  # looked up twice at worst: no lock around a plugin's import
-        self._any: dict[str, type] = {}  # by name, whatever its kind, likewise
-        self._password_keys: dict[tuple[str, str], frozenset[str]] = {}  # by kind and name, likewise
+        # By name, kind, version and place; looked up twice at worst: no lock around a plugin's import
+        self._found: dict[tuple[str, type, str | None, str | None], type] = {}
+        self._any: dict[tuple[str, str | None], type] = {}  # by name and version, whatever its kind, likewise
+        # By kind, name and version, likewise
+        self._password_keys: dict[tuple[str, str, str | None], frozenset[str]] = {}
 
     @classmethod
     def load(
@@ -117,17 +119,49 @@ class PluginRegistry:
         """
         folders = PluginFolders.read(plugin_path, tells_skipped=tells_skipped)
         folders.open()
-        java_plugins = JavaPlugins(JavaIndex.of(plugin_path), java or JavaSettings())
+        java = java or JavaSettings()
+        java_plugins = JavaPlugins(JavaIndex.of(plugin_path, java.discovery), java)
         return cls(folders, tuple(entry_points(group=PLUGIN_GROUP)), java_plugins)
+
+    def check_discovery(self) -> DiscoveryCheck | None:
+        """Say, or refuse, as `plugin.discovery` of the worker asks, what Java's plugins lack; to be stopped.
+
+        None where no plugin is Java's. Errors: ConfigError in Java's words.
+        """
+        if self._java is None or not self._java.index:
+            return None
+        check = DiscoveryCheck(self._java)
+        check.start()
+        return check
+
+    def prepare(self) -> Preparation | None:
+        """Fetch and compile in the background what Java's plugins need; None where no plugin is Java's."""
+        return self._java.prepare() if self._java is not None and self._java.index else None
 
     def close(self) -> None:
         """End the JVM of Java's plugins, if one was started. Idempotent."""
         if self._java is not None:
             self._java.close()
 
-    def connector_class(self, name: str) -> type[Connector]:
-        """The class a `connector.class` names. Errors: ConfigError."""
-        found: type[Connector] = self._class(name, Connector)
+    def abandon(self, connector: str, task: int) -> None:
+        """Let go of the Java plugins of a task that did not stop in time: its thread comes back. Never blocks."""
+        if self._java is not None:
+            self._java.abandon(connector, task)
+
+    def java_stack(self, connector: str, task: int) -> list[str] | None:
+        """Where a task was in Java when this was asked before, innermost call first: empty at first. Never blocks.
+
+        None for a task that has nothing in Java.
+        """
+        return None if self._java is None else self._java.stack(connector, task)
+
+    def connector_class(self, name: str, version: str | None = None) -> type[Connector]:
+        """The class a `connector.class` names. Errors: ConfigError.
+
+        `version`, here and below: which of several to take, as `connector.plugin.version` has it. Without one that
+        matches the newest is taken, which `require_version` then refuses.
+        """
+        found: type[Connector] = self._class(name, Connector, version)
         return found
 
     def password_keys(self, config: Mapping[str, str]) -> frozenset[str]:
@@ -137,25 +171,28 @@ class PluginRegistry:
         that is missing or fails has none: the error appears when it is run.
         """
         return frozenset(
-            f"{prefix}{key}" for prefix, name in named_plugins(config) for key in self._passwords(prefix, name)
+            f"{prefix}{key}"
+            for prefix, name in named_plugins(config)
+            for key in self._passwords(prefix, name, config.get(f"{prefix or 'connector.'}plugin.version"))
         )
 
-    def _passwords(self, prefix: str, name: str) -> frozenset[str]:
+    def _passwords(self, prefix: str, name: str, version: str | None) -> frozenset[str]:
         kind = prefix.partition(".")[0]
-        found = self._password_keys.get((kind, name))
+        found = self._password_keys.get((kind, name, version))
         if found is None:
-            found = self._password_keys[kind, name] = self._typed_password(kind, name)
+            found = self._password_keys[kind, name, version] = self._typed_password(kind, name, version)
         return found
 
-    def _typed_password(self, kind: str, name: str) -> frozenset[str]:
-        finders: dict[str, Callable[[str], type[Any]]] = {
+    def _typed_password(self, kind: str, name: str, version: str | None) -> frozenset[str]:
+        finders: dict[str, Callable[..., type[Any]]] = {
             "": self.connector_class,
             "transforms": self.transformation,
             "predicates": self.predicate,
             "header": self.header_converter,
         }
         try:
-            table = finders.get(kind, self.converter)(name)().config()
+            find: Callable[..., type[Any]] = finders.get(kind, self.converter)
+            table = find(name, version)().config()
         except ConfigError:
             return frozenset()
         except Exception as err:  # a plugin call
@@ -165,25 +202,42 @@ class PluginRegistry:
             return frozenset()
         return frozenset(key.name for key in table.config_keys.values() if key.type is ConfigDef.Type.PASSWORD)
 
-    def converter(self, name: str) -> type[Converter]:
-        """The class a `key.converter` or `value.converter` names. Errors: ConfigError."""
-        found: type[Converter] = self._class(name, Converter)
+    def converter(self, name: str, version: str | None = None, beside: type[Any] | None = None) -> type[Converter]:
+        """The class a `key.converter` or `value.converter` names. Errors: ConfigError.
+
+        `beside`, here and below: the connector, whose own copy in its folder goes before others, as in Java.
+        """
+        found: type[Converter] = self._class(name, Converter, version, beside)
         return found
 
-    def header_converter(self, name: str) -> type[HeaderConverter]:
+    def header_converter(
+        self, name: str, version: str | None = None, beside: type[Any] | None = None
+    ) -> type[HeaderConverter]:
         """The class a `header.converter` names. Errors: ConfigError."""
-        found: type[HeaderConverter] = self._class(name, HeaderConverter)
+        found: type[HeaderConverter] = self._class(name, HeaderConverter, version, beside)
         return found
 
-    def transformation(self, name: str) -> type[Transformation]:
+    def transformation(
+        self, name: str, version: str | None = None, beside: type[Any] | None = None
+    ) -> type[Transformation]:
         """The class a `transforms.X.type` names. Errors: ConfigError."""
-        found: type[Transformation] = self._class(name, Transformation)
+        found: type[Transformation] = self._class(name, Transformation, version, beside)
         return found
 
-    def predicate(self, name: str) -> type[Predicate]:
+    def predicate(self, name: str, version: str | None = None, beside: type[Any] | None = None) -> type[Predicate]:
         """The class a `predicates.X.type` names. Errors: ConfigError."""
-        found: type[Predicate] = self._class(name, Predicate)
+        found: type[Predicate] = self._class(name, Predicate, version, beside)
         return found
+
+    def java_class(self, name: str, base: type[P]) -> type[P] | None:
+        """A Java class of a kind that only workers have: a config provider, an override policy. None if there is none.
+
+        Errors: ConfigError for a short name of several, and for a class that Java cannot load.
+        """
+        found: list[type[Any]] = self._of_java(name.strip(), base, None, None)
+        if len(found) > 1:
+            raise ConfigError(_ambiguous(name, base, [self.java_name(match) for match in found]))
+        return found[0] if found else None
 
     def python_class(self, name: str, base: type[P]) -> type[P] | None:
         """A class of a kind that is named in Python only, such as an interceptor: `module:Class` or `module.Class`.
@@ -196,22 +250,22 @@ class PluginRegistry:
             raise ConfigError(f"{name} is not a {base.__name__}.", hint=f"Extend kconnect.api.{base.__name__}.")
         return found
 
-    def any_plugin(self, name: str) -> type[Any]:
+    def any_plugin(self, name: str, version: str | None = None) -> type[Any]:
         """The class of any kind with this name, as Java loads any class first. Errors: ConfigError.
 
         Cached: each kind without it costs a scan of all plugins, and each validation looks up all classes that its
         config names.
         """
-        found = self._any.get(name)
+        found = self._any.get((name, version))
         if found is None:
-            found = self._any[name] = self._of_any_kind(name)
+            found = self._any[name, version] = self._of_any_kind(name, version)
         return found
 
-    def _of_any_kind(self, name: str) -> type[Any]:
+    def _of_any_kind(self, name: str, version: str | None) -> type[Any]:
         finders = (self.converter, self.transformation, self.predicate, self.header_converter, self.connector_class)
         for find in finders:
             try:
-                return find(name)
+                return find(name, version)
             except ConfigError as err:
                 problem = err
         raise problem
@@ -232,19 +286,30 @@ class PluginRegistry:
         """Refuse a plugin whose version does not match a setting such as `key.converter.plugin.version`.
 
         Errors: ConfigError with Java's message, for another version and for an invalid one.
-        Source: DelegatingClassLoader#findPluginLoader (KIP-891). Differs: there is one version of each plugin.
+        Source: DelegatingClassLoader#findPluginLoader (KIP-891).
         """
         span = None if wanted is None else VersionRange.parse(wanted)
         if span is None:
             return
         found = str(plugin.version())
         if not span.holds(found):
-            kinds = max(1, sum(1 for info in self.describe() if info.plugin_class is type(plugin)))
+            available = self._available(type(plugin)) or [found]
+            several = ", ".join(dict.fromkeys(available))
             raise ConfigError(
                 f"Plugin {self.java_name(type(plugin))} not found that matches the version range {span}, "
-                f"available versions: [{', '.join([found] * kinds)}]",
-                hint=f"This worker has version {found}: ask for that one, or for none.",
+                f"available versions: [{', '.join(available)}]",
+                hint=f"This worker has version {several}: ask for {'one of these' if ',' in several else 'that one'}, "
+                "or for none.",
             )
+
+    def versions(self, plugin_class: type) -> list[str]:
+        """The versions of a plugin that are installed, oldest first, each once."""
+        return list(dict.fromkeys(self._available(plugin_class)))
+
+    def _available(self, plugin_class: type) -> list[str]:
+        """One for each place and kind, as Java lists them; of a class of ours with its twins in plugin.path."""
+        name = self.java_name(plugin_class)
+        return sorted((str(info.version) for info in self._all if info.class_name == name), key=version_order)
 
     def java_name(self, plugin_class: type) -> str:
         """The name of a class in REST: Java's for built-in plugins and their tasks, else `module.Class`.
@@ -254,27 +319,37 @@ class PluginRegistry:
         name = _python_name(plugin_class)
         return _JAVA_NAMES.get(name, name)
 
-    def _class(self, name: str, base: type) -> Any:  # the subclass of base that the callers promise
+    def _class(
+        self, name: str, base: type, version: str | None = None, beside: type[Any] | None = None
+    ) -> Any:  # the subclass of base that the callers promise
         name = name.strip()
-        found = self._found.get((name, base))
+        key = (name, base, version, getattr(beside, "folder", None))
+        found = self._found.get(key)
         if found is None:
-            found = self._found[name, base] = self._resolve(name, base)
+            found = self._found[key] = self._resolve(name, base, _span(version), key[3])
         return found
 
-    def _resolve(self, name: str, base: type) -> type:
+    def _resolve(self, name: str, base: type, wanted: VersionRange | None, beside: str | None) -> type:
         others: list[type] = []
         if name.startswith("java:"):
-            return self._of_java(name, base)[0]
+            return self._of_java(name, base, wanted, beside)[0]
         ours = (self._builtin(name), self._installed(name), _python_class(name), self._in_folders(name))
-        for candidates in (*ours, self._of_java(name, base)):
+        for candidates in (*ours, self._of_java(name, base, wanted, beside)):
             matches = list(dict.fromkeys(candidates))
             fitting = [match for match in matches if issubclass(match, base)]
             if len(fitting) > 1:
                 raise ConfigError(_ambiguous(name, base, [self.java_name(match) for match in fitting]))
             if fitting:
-                return fitting[0]
+                return self._in_version(fitting[0], base, wanted)
             others += matches
         raise self._unknown(name, base, others)
+
+    def _in_version(self, found: type, base: type, wanted: VersionRange | None) -> type:
+        """Java's class of the same name where that is the one which has the version."""
+        if wanted is None or issubclass(found, Hosted) or wanted.holds(str(_version(found))):
+            return found
+        twins = self._of_java(self.java_name(found), base, wanted, None)
+        return next((twin for twin in twins if wanted.holds(str(_version(twin)))), found)
 
     def _builtin(self, name: str) -> Iterator[type]:
         for plugin in BUILTINS:
@@ -295,8 +370,8 @@ class PluginRegistry:
             if name == class_name or any(name in short_names(class_name, kind) for kind in _kinds(found)):
                 yield found
 
-    def _of_java(self, name: str, base: type) -> list[type]:
-        return [] if self._java is None else self._java.find(name, base)
+    def _of_java(self, name: str, base: type, wanted: VersionRange | None, beside: str | None) -> list[type]:
+        return [] if self._java is None else self._java.find(name, base, wanted, beside)
 
     @cached_property
     def _folder_classes(self) -> list[tuple[type, str]]:
@@ -305,7 +380,10 @@ class PluginRegistry:
     @cached_property
     def _in_order(self) -> list[PluginInfo]:
         order = list(PluginType)
-        return sorted(self._all, key=lambda info: (order.index(PluginType(info.type)), info.class_name))
+        return sorted(
+            self._all,
+            key=lambda info: (order.index(PluginType(info.type)), info.class_name, version_order(str(info.version))),
+        )
 
     @cached_property
     def _all(self) -> list[PluginInfo]:
@@ -329,11 +407,11 @@ class PluginRegistry:
             if plugin_class not in known
             for kind in _kinds(plugin_class)
         ]
-        taken = {info.class_name for info in infos}
+        taken = {(info.class_name, info.type, info.version) for info in infos}
         infos += [
-            PluginInfo(_python_name(found.plugin_class), found.kind, found.version, found.location, found.plugin_class)
+            PluginInfo(found.class_name, found.kind, found.version, found.location, found.plugin_class)
             for found in ([] if self._java is None else self._java.listed())
-            if _python_name(found.plugin_class) not in taken
+            if (found.class_name, found.kind, found.version) not in taken
         ]
         return infos
 
@@ -393,6 +471,14 @@ def _is_stem_near(name: str, near: str) -> bool:
             # Flaot and Float are 0.8; JsonSchema, which is another converter, is 0.57 of Json
             return difflib.SequenceMatcher(None, *stems).ratio() >= 0.7
     return True
+
+
+def _span(version: str | None) -> VersionRange | None:
+    """None for an invalid one too, which `require_version` refuses."""
+    try:
+        return None if version is None else VersionRange.parse(version)
+    except ConfigError:
+        return None
 
 
 def _python_class(name: str) -> Iterator[type]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from kconnect.errors import AlreadyExistsError, BadRequestError, ConnectError, EnvironmentProblemError, NotFoundError
-from kconnect.java_plugins.install import install
+from kconnect.java_plugins.install import _shipped, install
 
 
 def archive(path: Path, *names: str) -> Path:
@@ -62,3 +63,21 @@ def test_what_is_no_plugin_is_refused_with_what_would_be_one(tmp_path: Path) -> 
     (tmp_path / "text.zip").write_text("text")
     with pytest.raises(BadRequestError, match="is no zip file"):
         install(str(tmp_path / "text.zip"), tmp_path)
+
+
+def test_what_connect_has_itself_is_left_out_but_for_a_newer_jackson() -> None:
+    def dependency(coordinate: str, scope: str = "compile") -> SimpleNamespace:
+        group, artifact, version = coordinate.split(":")
+        return SimpleNamespace(groupId=group, artifactId=artifact, version=version, type="jar", scope=scope)
+
+    more = {
+        "org.apache.kafka:connect-api:4.3.0": False,
+        "com.fasterxml.jackson.core:jackson-databind:2.16.2": False,
+        "com.fasterxml.jackson.core:jackson-databind:2.99.0": True,
+        "com.fasterxml.jackson.datatype:jackson-datatype-jsr310:2.16.2": True,
+        "org.postgresql:postgresql:42.7.7": True,
+    }
+    plugin = dependency("org.example:plugin:1.0")
+    kept = list(_shipped([plugin], [*map(dependency, more), dependency("org.junit:junit:5.0.0", "test")]))
+    assert kept[0] is plugin
+    assert [f"{one.groupId}:{one.artifactId}:{one.version}" for one in kept[1:]] == [one for one in more if more[one]]

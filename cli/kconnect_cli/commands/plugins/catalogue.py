@@ -23,6 +23,7 @@ _PLUGINS = (
     Column("TYPE", lambda row: row["type"]),
     Column("VERSION", lambda row: row.get("version") or "-"),
 )
+_LOCATION = Column("LOCATION", lambda row: row.get("location") or "-")
 _SETTINGS = (
     Column("SETTING", lambda row: row["name"]),
     Column("TYPE", lambda row: str(row["type"]).lower()),
@@ -42,17 +43,22 @@ def list_(
     kind: Annotated[str | None, typer.Option("--type", metavar="TYPE", help=", ".join(_TYPES))] = None,
     all_: Annotated[bool, typer.Option("--all", help="Converters, transformations and predicates too.")] = False,
 ) -> None:
-    """List the connectors, or all plugins, of the worker; without a worker, those installed here."""
+    """List the connectors, or all plugins, of the worker; without a worker, those installed here.
+
+    LOCATION is the folder or jar on the worker's plugin.path, or classpath for what is included. Java's workers do not
+    tell it: connect plugins path list does, on their machine.
+    """
     session = session_of(ctx)
     if kind is not None and kind not in _TYPES:
         raise UsageProblem(f"Unknown plugin type: {kind}", hint=f"Valid values: {', '.join(_TYPES)}.")
     connectors_only = not all_ and kind in (None, "source", "sink")
     try:
-        found = session.client.plugins(connectors_only=connectors_only)
+        found = session.client.plugins(connectors_only=connectors_only, locations=True)
     except UnreachableError as err:
         found = _installed_here(session, err, all_types=not connectors_only)
     rows = [row for row in found if kind in (None, row["type"])]
-    write_rows(rows, _PLUGINS, session.output, name="class")
+    columns = (*_PLUGINS, _LOCATION) if any("location" in row for row in rows) else _PLUGINS
+    write_rows(rows, columns, session.output, name="class")
 
 
 def show(
@@ -189,7 +195,7 @@ def _local_plugins() -> list[dict[str, Any]]:
 
     rows = []
     for info in PluginRegistry.load(tells_skipped=False).describe():
-        row = {"class": info.class_name, "type": str(info.type)}
+        row = {"class": info.class_name, "type": str(info.type), "location": info.location}
         rows.append(row if info.version in (None, "undefined") else row | {"version": info.version})
     return rows
 

@@ -39,6 +39,7 @@ from kconnect.herder.validation.exactly_once_checks import check_exactly_once
 from kconnect.herder.validation.override_policies import refused_overrides
 from kconnect.herder.validation.plugin_keys import PluginFinder, any_plugin, enriched, instance_of, suggest_nearest
 from kconnect.java_compat.maven_version_range import VersionRange
+from kconnect.java_plugins import Hosted
 from kconnect.logs import log_context, mask
 
 log = logging.getLogger(__name__)
@@ -146,7 +147,7 @@ class ConnectorValidator:
             shown = ", ".join(f"{key}={'null' if value is None else value}" for key, value in mask(props).items())
             message = f"Connector config {{{shown}}} contains no connector type"
             raise InvalidConnectorError(message, (ConfigProblem("connector.class", None, message),))
-        connector = self._connector(name)
+        connector = self._connector(name, props.get(_VERSION))
         if refused := self._other_version(name, connector, props):
             return refused
         given: dict[str, str] = {key: value for key, value in props.items() if value is not None}
@@ -168,7 +169,7 @@ class ConnectorValidator:
             values.setdefault(key, ConfigValue(key)).add_error_message(message)
         # They add errors to Connect's own rows, and so come first
         converters = [
-            self._converter(given, values, key, label)
+            self._converter(given, values, key, label, type(connector))
             for key, label in (
                 ("header.converter", "header converter"),
                 ("key.converter", "key converter"),
@@ -189,7 +190,8 @@ class ConnectorValidator:
     def _warn_of_unknown_keys(self, props: Mapping[str, str | None], infos: ConfigInfos) -> None:
         """Warn once about each setting that neither Connect nor the connector lists: most are misspelt.
 
-        A connector without any table may read any setting: only those that look misspelt cause a warning.
+        A connector without any table may read any setting, and so may one of Java's, whose clients and drivers take
+        more than it lists: only those that look misspelt cause a warning.
         Differs: Java does not warn.
         """
         known = {
@@ -199,7 +201,7 @@ class ConnectorValidator:
         }
         meant = misspelt_settings(props, known)
         own = known - {*OWN_OF_CONNECTORS, *SOURCE_CONFIG.config_keys, *SINK_CONFIG.config_keys}
-        has_table = any(not name.startswith(_PLUGIN_PREFIXES) for name in own)
+        has_table = not self._is_javas(props) and any(not name.startswith(_PLUGIN_PREFIXES) for name in own)
         name = props.get("name") or ""
         for key in props:
             is_suspect = key in meant or (has_table and not key.startswith(_FREE_PREFIXES))
@@ -209,9 +211,15 @@ class ConnectorValidator:
             suggestion = f" Did you mean {meant[key]}?" if key in meant else ""
             log.warning("Unknown setting of connector %s: %s.%s", name, key, suggestion)
 
-    def _connector(self, name: str) -> Any:  # a Connector
+    def _is_javas(self, props: Mapping[str, str | None]) -> bool:
         try:
-            plugin_class = self.plugins.connector_class(name)
+            return issubclass(self.plugins.connector_class(props.get("connector.class") or ""), Hosted)
+        except ConfigError:  # its name is a reference
+            return False
+
+    def _connector(self, name: str, version: str | None) -> Any:  # a Connector
+        try:
+            plugin_class = self.plugins.connector_class(name, version)
         except (ConfigError, NotFoundError) as err:
             shorter = err.problems[0].message if isinstance(err, ConfigError) and err.problems else str(err)
             problem = ConfigProblem("connector.class", name, shorter)
@@ -240,7 +248,7 @@ class ConnectorValidator:
             values = CONNECTOR_CONFIG.validate_all(props, lambda plugin: any_plugin(self.plugins, plugin))
             for key in ("connector.class", _VERSION):
                 values[key].add_error_message(str(err))
-            values[_VERSION].recommended_values = [str(connector.version())]
+            values[_VERSION].recommended_values = list(self.plugins.versions(type(connector)))
             for key in ("key.converter", "value.converter", "header.converter"):
                 values[f"{key}.plugin.version"].visible = key in props
             return of_connector(name, CONNECTOR_CONFIG.config_keys, list(values.values()), CONNECTOR_CONFIG.groups)
@@ -266,7 +274,12 @@ class ConnectorValidator:
         return of_connector(name, keys, [*values, *config.config_values], groups)
 
     def _converter(
-        self, props: Mapping[str, str], values: Mapping[str, ConfigValue], key: str, label: str
+        self,
+        props: Mapping[str, str],
+        values: Mapping[str, ConfigValue],
+        key: str,
+        label: str,
+        beside: type[Any],  # the connector
     ) -> ConfigInfos:
         """Settings of a converter that the connector names itself; nothing when the class is wrong already."""
         nothing = ConfigInfos("", 0, (), ())
@@ -274,7 +287,7 @@ class ConnectorValidator:
             return nothing
         find = self.plugins.header_converter if key == "header.converter" else self.plugins.converter
         try:
-            plugin = instance_of(find(props[key]))
+            plugin = instance_of(find(props[key], props.get(f"{key}.plugin.version"), beside))
             if not self._is_wanted(plugin, props, values, key):
                 return nothing
             table = plugin.config()
@@ -348,7 +361,7 @@ class ConnectorValidator:
         request = ConnectorClientConfigRequest(
             props.get("name", ""),
             kind,
-            self.plugins.connector_class(props["connector.class"]),
+            self.plugins.connector_class(props["connector.class"], props.get(_VERSION)),
             given,
             ClientType(client),
         )

@@ -1,4 +1,4 @@
-"""A worker's override policy: one that is included or the Python class that it names, and what it refuses."""
+"""A worker's override policy: one that is included or the class that it names, and what it refuses."""
 
 from __future__ import annotations
 
@@ -20,21 +20,23 @@ _ALLOWLIST: Final = "connector.client.config.override.allowlist"
 
 
 class ClassFinder(Protocol):
-    """What finds a Python class: the plugin registry."""
+    """What finds a class: the plugin registry."""
 
     def python_class(self, name: str, base: type[P]) -> type[P] | None: ...
+    def java_class(self, name: str, base: type[P]) -> type[P] | None: ...
 
 
 def load_policy(plugins: ClassFinder, worker: Mapping[str, str]) -> ConnectorClientConfigOverridePolicy | None:
     """The policy of a worker, configured; None for one that is included, which `override_error` knows.
 
-    Errors: ConfigError for a name that is neither, or a class that cannot be configured. A Java class cannot run here.
+    Errors: ConfigError for a name that is neither, or a class that cannot be configured.
     """
     name = worker.get(_POLICY, "All")
     try:
         override_error(name, "client.id")
     except ConfigError as unknown:
         found = plugins.python_class(name, ConnectorClientConfigOverridePolicy)  # type: ignore[type-abstract]  # looks for a subclass
+        found = found or plugins.java_class(name, ConnectorClientConfigOverridePolicy)  # type: ignore[type-abstract]  # likewise
         if found is None:
             raise unknown
     else:

@@ -43,7 +43,7 @@ def plugin_config_keys(plugins: NamedPlugins, name: str, version: str | None) ->
     if "$" in name and "." not in name:
         raise NotFoundError(f"Unknown plugin {name}.")
     try:
-        plugin_class = any_plugin(plugins, name)
+        plugin_class = any_plugin(plugins, name, version)
     except (ConfigError, NotFoundError) as err:
         raise NotFoundError(f"Unknown plugin {name}.") from err
     if not issubclass(plugin_class, _KINDS):  # the common prefix of such names as HoistField$Key and HoistField$Value
@@ -63,7 +63,10 @@ def plugin_config_keys(plugins: NamedPlugins, name: str, version: str | None) ->
     for kind, table in common.items():
         if isinstance(plugin, kind):
             keys |= {key: row for key, row in table.config_keys.items() if key not in keys}
-            keys[_VERSION] = replace(keys[_VERSION], default=str(plugin.version()))
+            # Java has none for a connector of its own jars (DelegatingClassLoader.latestVersion)
+            if getattr(plugin_class, "folder", "") is not None:
+                newest = (plugins.versions(plugin_class) or [str(plugin.version())])[-1]
+                keys[_VERSION] = replace(keys[_VERSION], default=newest)
     return list(keys.values())
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from kconnect.api.config_key import NO_DEFAULT, ConfigValue
+from kconnect.api.config_key import NO_DEFAULT, ConfigKey, ConfigValue
 from kconnect.api.config_parse import parse_type
 from kconnect.api.configdef import ConfigDef
 from kconnect.errors import ConfigError, ConnectError, NotFoundError
@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 
 _T, _I, _W = ConfigDef.Type, ConfigDef.Importance, ConfigDef.Width
 _IMPLICIT = ("predicate", "negate")
+_DEFAULT_HEADER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 _NOT_FOUND = " could not be found."
 _KIND_OF = (
     (re.compile(r"(key|value)\.converter"), "converter"),
@@ -38,17 +39,23 @@ class PluginLike(Protocol):
     def type(self) -> str: ...
     @property
     def version(self) -> str | None: ...
+    @property
+    def location(self) -> str: ...
 
 
 class PluginFinder(Protocol):
     """What validation needs of the plugin registry; each finder raises ConfigError for an unknown name."""
 
-    def connector_class(self, name: str) -> type[Any]: ...
-    def converter(self, name: str) -> type[Any]: ...
-    def header_converter(self, name: str) -> type[Any]: ...
-    def transformation(self, name: str) -> type[Any]: ...
-    def predicate(self, name: str) -> type[Any]: ...
-    def any_plugin(self, name: str) -> type[Any]: ...
+    def connector_class(self, name: str, version: str | None = None) -> type[Any]: ...
+    def converter(self, name: str, version: str | None = None, beside: type[Any] | None = None) -> type[Any]: ...
+    def header_converter(self, name: str, version: str | None = None, beside: type[Any] | None = None) -> type[Any]: ...
+    def transformation(self, name: str, version: str | None = None, beside: type[Any] | None = None) -> type[Any]: ...
+    def predicate(self, name: str, version: str | None = None, beside: type[Any] | None = None) -> type[Any]: ...
+    def any_plugin(self, name: str, version: str | None = None) -> type[Any]: ...
+    def versions(self, plugin_class: type) -> list[str]:
+        """The installed versions of a plugin, oldest first."""
+        ...
+
     def describe(self) -> Sequence[PluginLike]: ...
     def nearest(self, name: str, *kinds: str) -> list[str]:
         """Plugins of these kinds that an unknown name may have meant."""
@@ -70,10 +77,10 @@ def enriched(
     return table
 
 
-def any_plugin(plugins: PluginFinder, name: str) -> type[Any]:
+def any_plugin(plugins: PluginFinder, name: str, version: str | None = None) -> type[Any]:
     """The class of any kind that a name means, as Java loads any class first. Errors: ConfigError."""
     try:
-        return plugins.any_plugin(name)
+        return plugins.any_plugin(name, version)
     except (ConfigError, NotFoundError):
         if _inner_classes(plugins, name):
             return type
@@ -107,7 +114,7 @@ class _Kind:
     name: str
     key: str
     group: str
-    find: Callable[[str], type[Any]]
+    find: Callable[..., type[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +138,6 @@ def _with_plugin_defaults(
     described = plugins.describe()
     converters = tuple(plugin.class_name for plugin in described if plugin.type == "converter")
     headers = tuple(plugin.class_name for plugin in described if plugin.type == "header_converter")
-    default_header = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
     table = ConfigDef()
     for key in base.config_keys.values():
         match key.name:
@@ -145,23 +151,37 @@ def _with_plugin_defaults(
             case "header.converter":
                 key = replace(
                     key,
-                    default=worker.get(key.name, default_header),
+                    default=worker.get(key.name, _DEFAULT_HEADER),
                     validator=_OfKind("HeaderConverter", plugins.header_converter, str(key.validator)),
                     recommender=_Offer(headers),
                 )
             case name if name.endswith(".plugin.version"):
-                plugin_key = name.removesuffix(".plugin.version")
-                plugin_key = "connector.class" if plugin_key == "connector" else plugin_key
-                chosen = props.get(plugin_key) or worker.get(plugin_key) or default_header
-                finder = {
-                    "connector.class": plugins.connector_class,
-                    "header.converter": plugins.header_converter,
-                }.get(plugin_key, plugins.converter)
-                version = _version(finder, chosen)
-                offer = () if version is None else (version,)
-                key = replace(key, default=version, recommender=_Offer(offer, _is_class(plugins, chosen)))
+                key = _version_key(key, props, plugins, worker)
         table.define_key(key)
     return table
+
+
+def _version_key(
+    key: ConfigKey, props: Mapping[str, str | None], plugins: PluginFinder, worker: Mapping[str, str]
+) -> ConfigKey:
+    """The row of a `.plugin.version` with the version that is taken without it, and those there are.
+
+    Source: ConnectorConfig.converterDefaults, PluginsRecommenders.
+    """
+    setting = key.name.removesuffix(".plugin.version")
+    if setting == "connector":
+        chosen = props.get("connector.class") or ""
+        versions = _versions(plugins, plugins.connector_class, chosen)
+        default = versions[-1] if versions else None
+    else:
+        chosen = props.get(setting) or worker.get(setting) or _DEFAULT_HEADER
+        find = plugins.header_converter if setting == "header.converter" else plugins.converter
+        versions = _versions(plugins, find, chosen)
+        if props.get(setting):
+            default = _version(find, chosen, _connector(props, plugins))
+        else:
+            default = worker.get(key.name) or (versions[-1] if versions else None)
+    return replace(key, default=default, recommender=_Offer(tuple(versions), _is_class(plugins, chosen)))
 
 
 def _add(table: ConfigDef, kind: _Kind, props: Mapping[str, str | None], plugins: PluginFinder) -> None:
@@ -175,7 +195,7 @@ def _add(table: ConfigDef, kind: _Kind, props: Mapping[str, str | None], plugins
             f"{prefix}type",
             _T.CLASS,
             NO_DEFAULT,
-            _TypeOf(kind, alias, props, plugins),
+            _TypeOf(kind, alias, props, plugins, _connector(props, plugins)),
             _I.HIGH,
             f"Class of the {lower} {alias}.",
             group=group,
@@ -184,33 +204,36 @@ def _add(table: ConfigDef, kind: _Kind, props: Mapping[str, str | None], plugins
             display_name=f"{kind.name} type for {alias}",
             recommender=_Offer(offered),
         )
-        version = _version(kind.find, given) if given is not None else None
+        beside = _connector(props, plugins)
+        version = _version(kind.find, given, beside) if given is not None else None
         wanted = props.get(f"{prefix}plugin.version")
         table.define(
             f"{prefix}plugin.version",
             _T.STRING,
             version,
-            _VersionOf(kind, given, plugins),
+            _VersionOf(kind, given, plugins, beside),
             _I.HIGH,
             f"Version of the {lower} {alias} to use; the newest if not given.",
             group=group,
             order=1,
             width=_W.LONG,
             display_name=f"{kind.name} version for {alias}",
-            recommender=_Offer(() if version is None else (version,)),
+            recommender=_Offer(() if given is None else tuple(_versions(plugins, kind.find, given))),
         )
-        own = None if given is None else _own_table(kind, given, plugins, wanted)
+        own = None if given is None else _own_table(kind, given, plugins, wanted, beside)
         if own is not None:
             table.embed(prefix, group, 2, own)
 
 
-def _own_table(kind: _Kind, name: str, plugins: PluginFinder, wanted: str | None) -> ConfigDef | None:
+def _own_table(
+    kind: _Kind, name: str, plugins: PluginFinder, wanted: str | None, beside: type[Any] | None
+) -> ConfigDef | None:
     """The settings of one plugin with the implicit ones of its kind.
 
     None if its class is not installed, or not in the required version.
     """
     try:
-        plugin = instance_of(kind.find(name))
+        plugin = instance_of(kind.find(name, wanted, beside))
         plugins.require_version(plugin, wanted)
         definition = plugin.config()
     except (ConfigError, NotFoundError):
@@ -227,13 +250,30 @@ def _own_table(kind: _Kind, name: str, plugins: PluginFinder, wanted: str | None
     return table
 
 
-def _version(find: Callable[[str], type[Any]], name: str) -> str | None:
+def _version(find: Callable[..., type[Any]], name: str, beside: type[Any] | None = None) -> str | None:
+    """The version of a plugin that is taken when none is asked for."""
     try:
-        plugin = instance_of(find(name))
+        plugin = instance_of(find(name, None, beside))
+        version = getattr(plugin, "version", None)
+        return None if version is None else str(version())
     except ConnectError:
         return None
-    version = getattr(plugin, "version", None)
-    return None if version is None else str(version())
+
+
+def _versions(plugins: PluginFinder, find: Callable[..., type[Any]], name: str) -> list[str]:
+    """All versions of a plugin, oldest first; none of one that is not here."""
+    try:
+        return plugins.versions(find(name))
+    except ConnectError:
+        return []
+
+
+def _connector(props: Mapping[str, str | None], plugins: PluginFinder) -> type[Any] | None:
+    """The connector, beside which its own plugins are looked for; None when it is not here."""
+    try:
+        return plugins.connector_class(props.get("connector.class") or "", props.get("connector.plugin.version"))
+    except ConnectError:
+        return None
 
 
 def _is_class(plugins: PluginFinder, name: str) -> bool:
@@ -255,7 +295,7 @@ class _OfKind:
     """Refuses a class of another kind. Source: ConnectorConfig's validators of converters."""
 
     interface: str
-    find: Callable[[str], type[Any]]
+    find: Callable[..., type[Any]]
     text: str
 
     def ensure_valid(self, name: str, value: Any) -> None:
@@ -278,6 +318,7 @@ class _TypeOf:
     alias: str
     props: Mapping[str, str | None]
     plugins: PluginFinder
+    beside: type[Any] | None
 
     def ensure_valid(self, name: str, value: Any) -> None:
         prefix = f"{self.kind.key}.{self.alias}."
@@ -293,9 +334,10 @@ class _TypeOf:
         if inner:
             raise ConfigError(f"This class is abstract and cannot be created. Did you mean {', '.join(inner)}?")
         _OfKind(self.kind.name, self.kind.find, "").ensure_valid(name, value)
+        wanted = self.props.get(f"{prefix}plugin.version")
         try:
-            plugin = instance_of(self.kind.find(value))
-            self.plugins.require_version(plugin, self.props.get(f"{prefix}plugin.version"))
+            plugin = instance_of(self.kind.find(value, wanted, self.beside))
+            self.plugins.require_version(plugin, wanted)
             definition = plugin.config()
         except ConnectError:
             raise
@@ -315,14 +357,15 @@ class _VersionOf:
     """Refuses a version that the class of an alias does not have. Source: ConnectorConfig.PluginVersionValidator."""
 
     kind: _Kind
-    type: str | None
+    named: str | None
     plugins: PluginFinder
+    beside: type[Any] | None
 
     def ensure_valid(self, name: str, value: Any) -> None:
-        if value is None or self.type is None:
+        if value is None or self.named is None:
             return
         try:
-            plugin = instance_of(self.kind.find(self.type))
+            plugin = instance_of(self.kind.find(self.named, value, self.beside))
         except (ConfigError, NotFoundError):  # reported with the type
             return
         self.plugins.require_version(plugin, value)

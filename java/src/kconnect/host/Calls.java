@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.kafka.common.config.ConfigDef;
-import org.apache.kafka.connect.components.Versioned;
 import org.apache.kafka.connect.connector.Connector;
 import org.apache.kafka.connect.connector.Task;
 import org.apache.kafka.connect.errors.ConnectException;
@@ -29,9 +28,11 @@ final class Calls implements Session.Served {
     public Object call(String method, JsonNode a) throws Exception {
         return switch (method) {
             case "describe" -> describe(a);
+            case "load" -> load(a);
             case "connector" -> serve(new ConnectorCalls(session, make(a, Connector.class)));
             case "source" -> serve(new SourceCalls(session, make(a, SourceTask.class)));
             case "sink" -> serve(new SinkCalls(session, make(a, SinkTask.class)));
+            case "worker" -> serve(new WorkerCalls(folders, make(a, Object.class)));
             case "stage" -> serve(new StageCalls(session, a));
             case "levels" -> {
                 Log.setLevels(levels(a));
@@ -56,13 +57,19 @@ final class Calls implements Session.Served {
         return folders.make(a.get("class").asText(), Json.text(a.get("folder")), kind);
     }
 
+    /** Version and kinds of a plugin, and whether its class is the folder's own. */
+    private Object load(JsonNode a) throws ReflectiveOperationException {
+        Object plugin = make(a, Object.class);
+        boolean isOwn = plugin.getClass().getClassLoader() == folders.loader(Json.text(a.get("folder")));
+        return Json.map("version", Folders.version(plugin), "kinds", Kinds.of(plugin), "own", isOwn);
+    }
+
     /** Version, kinds and settings of a plugin; each part it does not have is null. */
     private Object describe(JsonNode a) throws ReflectiveOperationException {
         Object plugin = make(a, Object.class);
         try (Swap swap = new Swap(plugin)) {
             return Json.map(
-                    "version", plugin instanceof Task task
-                            ? task.version() : plugin instanceof Versioned versioned ? versioned.version() : null,
+                    "version", plugin instanceof Task task ? task.version() : Folders.version(plugin),
                     "kinds", Kinds.of(plugin),
                     "config", ConfigJson.keys(configOf(plugin)));
         }

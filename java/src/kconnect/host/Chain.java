@@ -2,7 +2,6 @@ package kconnect.host;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.header.internals.RecordHeaders;
@@ -26,12 +25,14 @@ final class Chain<R extends ConnectRecord<R>> implements AutoCloseable {
     private final Converter value;
     private final HeaderConverter header;
 
-    /** Of the parts that Python named; converters may be missing. */
-    Chain(Folders folders, JsonNode parts) throws ReflectiveOperationException {
-        for (JsonNode step : parts.path("steps")) steps.add(step(folders, step));
-        key = converter(folders, parts.get("key"), true);
-        value = converter(folders, parts.get("value"), false);
-        header = parts.hasNonNull("header") ? headerConverter(folders, parts.get("header")) : null;
+    /** Of the parts that Python named in the start of a task; converters may be missing. */
+    Chain(Session session, JsonNode start) throws ReflectiveOperationException {
+        JsonNode parts = start.path("chain");
+        Maker maker = new Maker(session, start.get("tags"));
+        for (JsonNode step : parts.path("steps")) steps.add(step(maker, step));
+        key = converter(maker, parts.get("key"), true);
+        value = converter(maker, parts.get("value"), false);
+        header = parts.hasNonNull("header") ? headerConverter(maker, parts.get("header")) : null;
     }
 
     boolean hasConverters() {
@@ -123,46 +124,40 @@ final class Chain<R extends ConnectRecord<R>> implements AutoCloseable {
         if (header != null) header.close();
     }
 
-    @SuppressWarnings("unchecked")
-    private static <R extends ConnectRecord<R>> Step<R> step(Folders folders, JsonNode given)
-            throws ReflectiveOperationException {
-        Transformation<R> made = make(folders, given, Transformation.class);
-        try (Swap swap = new Swap(made)) {
-            made.configure(Json.texts(given.get("config")));
+    /** Makes and configures the parts of one task, and gives them what they add metrics to. */
+    private record Maker(Session session, JsonNode tags) {
+        interface Configuring<T> {
+            void configure(T plugin, Map<String, String> config);
         }
-        JsonNode wanted = given.get("predicate");
-        Predicate<R> predicate = null;
-        if (wanted != null && !wanted.isNull()) {
-            predicate = make(folders, wanted, Predicate.class);
-            try (Swap swap = new Swap(predicate)) {
-                predicate.configure(Json.texts(wanted.get("config")));
+
+        <T> T make(JsonNode given, Class<T> kind, Configuring<T> configuring) throws ReflectiveOperationException {
+            T made = session.host().folders().make(given.get("class").asText(), Json.text(given.get("folder")), kind);
+            try (Swap swap = new Swap(made)) {
+                configuring.configure(made, Json.texts(given.get("config")));
+                session.meter().attach(made, tags, given.get("tags"));
             }
+            return made;
         }
+    }
+
+    @SuppressWarnings("unchecked")
+    private static <R extends ConnectRecord<R>> Step<R> step(Maker maker, JsonNode given)
+            throws ReflectiveOperationException {
+        Transformation<R> made = maker.make(given, Transformation.class, Transformation::configure);
+        Predicate<R> predicate = given.hasNonNull("predicate")
+                ? maker.make(given.get("predicate"), Predicate.class, Predicate::configure) : null;
         return new Step<>(made, predicate, given.path("negate").asBoolean());
     }
 
-    private static Converter converter(Folders folders, JsonNode given, boolean isKey)
-            throws ReflectiveOperationException {
+    private static Converter converter(Maker maker, JsonNode given, boolean isKey) throws ReflectiveOperationException {
         if (given == null || given.isNull()) return null;
-        Converter made = make(folders, given, Converter.class);
-        try (Swap swap = new Swap(made)) {
-            made.configure(Json.texts(given.get("config")), isKey);
-        }
-        return made;
+        return maker.make(given, Converter.class, (made, config) -> made.configure(config, isKey));
     }
 
-    private static HeaderConverter headerConverter(Folders folders, JsonNode given)
-            throws ReflectiveOperationException {
-        HeaderConverter made = make(folders, given, HeaderConverter.class);
-        Map<String, String> config = new HashMap<>(Json.texts(given.get("config")));
-        config.put("converter.type", "header");
-        try (Swap swap = new Swap(made)) {
+    private static HeaderConverter headerConverter(Maker maker, JsonNode given) throws ReflectiveOperationException {
+        return maker.make(given, HeaderConverter.class, (made, config) -> {
+            config.put("converter.type", "header");
             made.configure(config);
-        }
-        return made;
-    }
-
-    private static <T> T make(Folders folders, JsonNode given, Class<T> kind) throws ReflectiveOperationException {
-        return folders.make(given.get("class").asText(), Json.text(given.get("folder")), kind);
+        });
     }
 }

@@ -7,7 +7,6 @@ import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.metrics.PluginMetrics;
-import org.apache.kafka.common.metrics.internals.PluginMetricsImpl;
 import org.apache.kafka.connect.connector.Connector;
 import org.apache.kafka.connect.connector.ConnectorContext;
 import org.apache.kafka.connect.errors.ConnectException;
@@ -48,7 +47,7 @@ final class ConnectorCalls implements Session.Served {
                 }
                 case "stop" -> {
                     connector.stop();
-                    if (context != null) context.metrics.close();
+                    session.meter().close();
                     yield null;
                 }
                 case "task_class" -> connector.taskClass().getName();
@@ -94,10 +93,11 @@ final class ConnectorCalls implements Session.Served {
     }
 
     private class Context implements ConnectorContext {
-        private final PluginMetricsImpl metrics;
+        private final Map<String, String> tags;
+        private PluginMetrics metrics;
 
         Context(JsonNode a) {
-            metrics = session.host().pluginMetrics(Json.texts(a.get("tags")));
+            tags = Json.texts(a.get("tags"));
         }
 
         @Override
@@ -111,7 +111,8 @@ final class ConnectorCalls implements Session.Served {
         }
 
         @Override
-        public PluginMetrics pluginMetrics() {
+        public synchronized PluginMetrics pluginMetrics() {
+            if (metrics == null) metrics = session.meter().of(tags);
             return metrics;
         }
     }

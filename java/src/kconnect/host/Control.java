@@ -21,10 +21,16 @@ import org.apache.kafka.connect.errors.ConnectException;
 final class Control {
     private static final int WAITING_LINES = 1000;
     private static final long ANSWER_S = 60;
+    private static final String OURS = "kconnect.host.";
+    private final Host host;
     private final Map<Long, CompletableFuture<JsonNode>> waiting = new ConcurrentHashMap<>();
     private final AtomicLong numbers = new AtomicLong();
     private final List<Object> early = new ArrayList<>(); // before Python is there; guarded by this
     private volatile Wire wire;
+
+    Control(Host host) {
+        this.host = host;
+    }
 
     /** Serves the connection until its end. */
     void run(Wire given) throws IOException {
@@ -35,9 +41,33 @@ final class Control {
         }
         for (var body = given.receive(); body != null; body = given.receive()) {
             JsonNode answer = Json.read(body);
+            if (answer.has("ping")) {
+                tell(Json.map("e", "pong"));
+                continue;
+            }
+            if (answer.has("stack")) {
+                tellStack(answer.get("stack").asLong());
+                continue;
+            }
             CompletableFuture<JsonNode> asked = waiting.remove(answer.get("number").asLong());
             if (asked != null) asked.complete(answer);
         }
+    }
+
+    /** Where the thread of a session is in its plugin, innermost call first; nowhere if it waits for a call. */
+    private void tellStack(long session) {
+        Thread thread = host.threads().get(session);
+        if (thread == null) return;
+        List<String> frames = new ArrayList<>();
+        boolean isCalled = false;
+        boolean isInPlugin = true;
+        for (StackTraceElement frame : thread.getStackTrace()) {
+            isCalled |= frame.getClassName().equals(Session.class.getName()) && frame.getMethodName().equals("answer");
+            isInPlugin &= !frame.getClassName().startsWith(OURS); // below is what called it
+            if (isInPlugin) frames.add(frame.toString());
+        }
+        if (!isCalled) frames.clear();
+        tell(Json.map("e", "stack", "session", session, "arguments", frames));
     }
 
     /** Tells Python. Threads: any; never fails. */

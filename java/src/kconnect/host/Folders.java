@@ -8,9 +8,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import org.apache.kafka.connect.components.Versioned;
 import org.apache.kafka.connect.errors.ConnectException;
 import org.apache.kafka.connect.runtime.isolation.PluginClassLoader;
 import org.apache.kafka.connect.runtime.isolation.PluginUtils;
+import org.apache.maven.artifact.versioning.DefaultArtifactVersion;
 
 /**
  * Plugin folders, isolated from each other as in Java Connect: a PluginClassLoader each, and above all of them one that
@@ -18,10 +20,10 @@ import org.apache.kafka.connect.runtime.isolation.PluginUtils;
  * Source: o.a.k.connect.runtime.isolation.DelegatingClassLoader.
  */
 final class Folders extends ClassLoader {
-    private final Map<String, String> index;
+    private final Map<String, List<String>> index;
     private final Map<String, ClassLoader> loaders = new ConcurrentHashMap<>();
 
-    Folders(Map<String, String> index) {
+    Folders(Map<String, List<String>> index) {
         super(Folders.class.getClassLoader());
         this.index = index;
     }
@@ -47,12 +49,44 @@ final class Folders extends ClassLoader {
         }
     }
 
-    /** Another plugin's class that a plugin names, as its converter. */
+    /**
+     * Another plugin's class that a plugin names, as its converter. What is not isolated, as most of Kafka's packages,
+     * a folder's loader asks for here before it looks at its own. Source: DelegatingClassLoader.pluginClassLoader.
+     */
     @Override
     protected Class<?> findClass(String name) throws ClassNotFoundException {
-        String folder = index.get(name);
-        if (folder == null) throw new ClassNotFoundException(name);
-        return ((PluginClassLoader) loader(folder)).loadClass(name);
+        List<String> places = index.get(name);
+        if (places == null || !PluginUtils.shouldLoadInIsolation(name)) throw new ClassNotFoundException(name);
+        PluginClassLoader loader = (PluginClassLoader) loader(newest(name, places));
+        // A manifest may name a class that is not there, for which the folder's loader would ask here again
+        if (loader.findResource(name.replace('.', '/') + ".class") == null) throw new ClassNotFoundException(name);
+        return loader.loadClass(name);
+    }
+
+    /** The folder with the newest version of a class, the last of those that have it. */
+    private String newest(String name, List<String> places) {
+        String found = places.get(0);
+        DefaultArtifactVersion best = null;
+        for (String place : places.size() == 1 ? List.<String>of() : places) {
+            try {
+                DefaultArtifactVersion version = new DefaultArtifactVersion(version(make(name, place, Object.class)));
+                if (best != null && version.compareTo(best) < 0) continue;
+                best = version;
+                found = place;
+            } catch (ReflectiveOperationException | LinkageError | RuntimeException e) {
+                continue; // Java Connect does not know it as a plugin either
+            }
+        }
+        return found;
+    }
+
+    /** Source: o.a.k.connect.runtime.isolation.PluginScanner.versionFor, PluginDesc. */
+    static String version(Object plugin) {
+        try (Swap swap = new Swap(plugin)) {
+            return plugin instanceof Versioned versioned ? String.valueOf(versioned.version()) : "undefined";
+        } catch (RuntimeException | LinkageError e) {
+            return "undefined";
+        }
     }
 
     private ClassLoader open(String folder) {

@@ -3,19 +3,28 @@ package kconnect.host;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.security.MessageDigest;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
-import org.apache.kafka.common.metrics.Metrics;
-import org.apache.kafka.common.metrics.internals.PluginMetricsImpl;
+import java.util.concurrent.ConcurrentHashMap;
 
 /** What all sessions of the process share. */
 final class Host {
     private final Folders folders;
-    private final Control control = new Control();
-    private final Metrics metrics = new Metrics();
+    private final Control control = new Control(this);
+    private final Meters meters = new Meters();
+    private final Map<Long, Thread> threads = new ConcurrentHashMap<>();
     private final byte[] token;
 
     Host(JsonNode start) {
-        folders = new Folders(Json.texts(start.get("index")));
+        Map<String, List<String>> index = new HashMap<>();
+        start.get("index").fields().forEachRemaining(plugin -> {
+            List<String> places = new ArrayList<>();
+            plugin.getValue().forEach(place -> places.add(place.asText()));
+            index.put(plugin.getKey(), places);
+        });
+        folders = new Folders(index);
         token = start.get("token").asText().getBytes(StandardCharsets.UTF_8);
     }
 
@@ -27,12 +36,13 @@ final class Host {
         return control;
     }
 
-    Metrics metrics() {
-        return metrics;
+    Meters meters() {
+        return meters;
     }
 
-    PluginMetricsImpl pluginMetrics(Map<String, String> tags) {
-        return new PluginMetricsImpl(metrics, tags);
+    /** The threads that serve sessions, by their numbers. */
+    Map<Long, Thread> threads() {
+        return threads;
     }
 
     boolean knows(String given) {

@@ -8,12 +8,21 @@ import org.slf4j.helpers.MessageFormatter;
 public final class HostLogger extends MarkerIgnoringBase {
     private static final long serialVersionUID = 1;
 
+    private volatile int seen = -1;
+    private volatile int from;
+
     public HostLogger(String name) {
         this.name = name;
     }
 
+    /** Sinks ask for each record, so the level is looked up once after each change. */
     private boolean speaks(int level) {
-        return level >= Log.level(name);
+        int now = Log.changes();
+        if (seen != now) {
+            from = Log.level(name);
+            seen = now;
+        }
+        return level >= from;
     }
 
     private void write(int level, String message, Throwable thrown) {

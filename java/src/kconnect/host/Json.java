@@ -7,12 +7,20 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import org.apache.kafka.connect.json.JsonConverter;
 
 /** JSON of calls and answers. */
 final class Json {
     private static final ObjectMapper MAPPER = new ObjectMapper();
 
     private Json() {}
+
+    /** A JsonConverter for our own use, whose settings are no news: each one logs them at INFO. */
+    static JsonConverter converter(boolean withSchemas) {
+        JsonConverter made = new JsonConverter();
+        Log.quietly(() -> made.configure(Map.of("schemas.enable", withSchemas), false));
+        return made;
+    }
 
     static byte[] bytes(Object value) {
         try {

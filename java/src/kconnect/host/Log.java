@@ -7,7 +7,9 @@ import java.util.concurrent.ConcurrentHashMap;
 public final class Log {
     private static final Map<String, Integer> LEVELS = new ConcurrentHashMap<>();
     private static final Map<String, Integer> KNOWN = new ConcurrentHashMap<>();
+    private static final ThreadLocal<Boolean> QUIET = new ThreadLocal<>();
     private static volatile Control control;
+    private static volatile int changes;
 
     private Log() {}
 
@@ -16,10 +18,16 @@ public final class Log {
         setLevels(levels);
     }
 
-    static void setLevels(Map<String, Integer> levels) {
+    static synchronized void setLevels(Map<String, Integer> levels) {
         LEVELS.clear();
         LEVELS.putAll(levels);
         KNOWN.clear();
+        changes++;
+    }
+
+    /** How often levels have changed. */
+    static int changes() {
+        return changes;
     }
 
     /** The level from which a logger speaks, in Python's numbers: that of the nearest name above it. */
@@ -33,12 +41,22 @@ public final class Log {
         });
     }
 
-    /** Writes a line; a thread that serves a session names it. */
+    /** Does something whose lines nobody wants. */
+    static void quietly(Runnable action) {
+        QUIET.set(true);
+        try {
+            action.run();
+        } finally {
+            QUIET.remove();
+        }
+    }
+
+    /** Writes a line; the session that it is of says whose it is. */
     public static void write(String logger, int level, String message, Throwable thrown) {
         Control to = control;
-        if (to == null) return;
+        if (to == null || QUIET.get() != null) return;
         Map<String, Object> event = Json.map("e", "log", "logger", logger, "level", level, "message", message);
-        Session session = Session.current();
+        Session session = Session.owner();
         if (session != null) event.put("session", session.id());
         if (thrown != null) event.put("trace", Errors.trace(thrown));
         to.tell(event);

@@ -28,12 +28,13 @@ public final class Main {
         JsonNode start = Json.read(line(input));
         PrintStream output = System.out;
         Host host = new Host(start);
-        System.setOut(host.control().stream("stdout"));
-        System.setErr(host.control().stream("stderr"));
         Path folder = Path.of(start.get("socket").asText()).getParent();
-        endWith(input, folder);
+        endWith(input, folder, start.path("records").asBoolean());
         try (ServerSocketChannel server = ServerSocketChannel.open(StandardProtocolFamily.UNIX)) {
             server.bind(UnixDomainSocketAddress.of(start.get("socket").asText()));
+            // Not before: what ends the start must be read in the process' own output
+            System.setOut(host.control().stream("stdout"));
+            System.setErr(host.control().stream("stderr"));
             output.println("ready");
             output.flush();
             while (true) serve(host, server.accept());
@@ -47,7 +48,7 @@ public final class Main {
     }
 
     /** Ends this process with its parent, whose folder for it nobody else may be left to delete. */
-    private static void endWith(InputStream input, Path folder) {
+    private static void endWith(InputStream input, Path folder, boolean recordsClasses) {
         Thread thread = new Thread(() -> {
             try {
                 while (input.read() >= 0) continue;
@@ -55,7 +56,8 @@ public final class Main {
                 // as its end: nobody is there to be told
             }
             delete(folder);
-            Runtime.getRuntime().halt(0);
+            if (recordsClasses) System.exit(0); // halt() writes no archive
+            Runtime.getRuntime().halt(0); // no hook of a plugin's delays it
         }, "kconnect-parent");
         thread.setDaemon(true);
         thread.start();

@@ -12,12 +12,11 @@ import org.apache.kafka.connect.storage.OffsetStorageReader;
 /** Committed source offsets, which Python has; converted by the class that Java's worker converts them with. */
 final class Offsets implements OffsetStorageReader {
     private static final String NO_TOPIC = "offsets";
+    private static final JsonConverter CONVERTER = Json.converter(false);
     private final Upcall upcall;
-    private final JsonConverter converter = new JsonConverter();
 
     Offsets(Upcall upcall) {
         this.upcall = upcall;
-        converter.configure(Map.of("schemas.enable", "false"), false);
     }
 
     @Override
@@ -41,12 +40,12 @@ final class Offsets implements OffsetStorageReader {
 
     /** A partition or offset as JSON, with the numbers and the order in which Java's worker writes it. */
     JsonNode json(Map<String, ?> map) {
-        return map == null ? null : Json.tree(converter.fromConnectData(NO_TOPIC, null, map));
+        return map == null ? null : Json.tree(CONVERTER.fromConnectData(NO_TOPIC, null, map));
     }
 
     @SuppressWarnings("unchecked")
     Map<String, Object> map(JsonNode json) {
         if (json == null || json.isNull()) return null;
-        return (Map<String, Object>) converter.toConnectData(NO_TOPIC, Json.bytes(json)).value();
+        return (Map<String, Object>) CONVERTER.toConnectData(NO_TOPIC, Json.bytes(json)).value();
     }
 }

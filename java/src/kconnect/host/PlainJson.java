@@ -23,11 +23,7 @@ import org.apache.kafka.connect.json.JsonConverter;
  */
 final class PlainJson {
     private static final JsonNodeFactory NODES = JsonNodeFactory.withExactBigDecimals(true);
-    private static final JsonConverter CONVERTER = new JsonConverter();
-
-    static {
-        CONVERTER.configure(Map.of("schemas.enable", "false"), false);
-    }
+    private static final JsonConverter CONVERTER = Json.converter(false);
 
     private PlainJson() {}
 
@@ -53,8 +49,7 @@ final class PlainJson {
     }
 
     static Object[] read(Schema schema, byte[][] texts) {
-        JsonConverter reader = new JsonConverter();
-        reader.configure(Map.of("schemas.enable", "true"), false);
+        JsonConverter reader = Json.converter(true);
         JsonNode told;
         try {
             told = Json.read(Schemas.text(schema));

@@ -16,10 +16,12 @@ final class Runs {
     private static final long NO_TIME = Long.MIN_VALUE;
     private final List<? extends ConnectRecord<?>> records;
     private final Offsets offsets;
+    private final Map<Integer, Boolean> endings; // rows after which a transaction ends; each ends its run
 
-    Runs(List<? extends ConnectRecord<?>> records, Offsets offsets) {
+    Runs(List<? extends ConnectRecord<?>> records, Offsets offsets, Map<Integer, Boolean> endings) {
         this.records = records;
         this.offsets = offsets;
+        this.endings = endings;
     }
 
     /** A head with `runs`, then the columns of each: times, keys, values. */
@@ -27,7 +29,9 @@ final class Runs {
         List<List<? extends ConnectRecord<?>>> runs = split();
         List<Object> told = new ArrayList<>();
         List<Columns> columns = new ArrayList<>();
+        int row = 0;
         for (List<? extends ConnectRecord<?>> run : runs) {
+            row += run.size();
             ConnectRecord<?> one = run.get(0);
             Columns keys = Columns.of(one.keySchema(), values(run, true));
             Columns values = Columns.of(one.valueSchema(), values(run, false));
@@ -37,6 +41,7 @@ final class Runs {
                     "rows", run.size(), "key", keys.head(), "value", values.head());
             if (one instanceof SourceRecord) addPositions(made, run);
             addHeaders(made, run);
+            if (endings.containsKey(row - 1)) made.put("commits", endings.get(row - 1));
             told.add(made);
         }
         head.put("runs", told);
@@ -69,7 +74,7 @@ final class Runs {
         List<List<? extends ConnectRecord<?>>> made = new ArrayList<>();
         int start = 0;
         for (int i = 1; i <= records.size(); i++) {
-            if (i == records.size() || !alike(records.get(start), records.get(i))) {
+            if (i == records.size() || endings.containsKey(i - 1) || !alike(records.get(start), records.get(i))) {
                 made.add(records.subList(start, i));
                 start = i;
             }

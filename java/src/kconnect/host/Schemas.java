@@ -11,13 +11,9 @@ import org.apache.kafka.connect.json.JsonConverter;
 /** Schemas as the JSON of Connect's JsonConverter, each written and read once. */
 final class Schemas {
     private static final int MOST = 500;
-    private static final JsonConverter CONVERTER = new JsonConverter();
+    private static final JsonConverter CONVERTER = Json.converter(false);
     private static final Map<Schema, String> TEXTS = recent();
     private static final Map<String, Schema> READ = recent();
-
-    static {
-        CONVERTER.configure(Map.of("schemas.enable", "false"), false);
-    }
 
     private Schemas() {}
 

@@ -8,8 +8,10 @@ import org.apache.kafka.connect.errors.ConnectException;
 /** One connection, served by one thread: the first call says who asks, each later one goes to what was made here. */
 final class Session {
     private static final ThreadLocal<Session> CURRENT = new ThreadLocal<>();
+    private static final ThreadLocal<Session> OWNER = new InheritableThreadLocal<>();
     private final Host host;
     private final Wire wire;
+    private final Meter meter = new Meter(this);
     private long id = -1;
     private Served served;
 
@@ -34,6 +36,11 @@ final class Session {
         return CURRENT.get();
     }
 
+    /** The session whose plugin runs on this thread, or has started it, or the thread that did; null if none. */
+    static Session owner() {
+        return OWNER.get();
+    }
+
     Host host() {
         return host;
     }
@@ -44,6 +51,10 @@ final class Session {
 
     long id() {
         return id;
+    }
+
+    Meter meter() {
+        return meter;
     }
 
     void run() {
@@ -59,12 +70,17 @@ final class Session {
                 host.control().run(wire);
                 return;
             }
+            OWNER.set(this);
+            host.threads().put(id, Thread.currentThread());
             served = new Calls(this);
             for (ByteBuffer body = wire.receive(); body != null; body = wire.receive()) answer(body);
         } catch (IOException e) {
             // Python has closed the connection, or is gone
         } finally {
             CURRENT.remove();
+            meter.close();
+            host.threads().remove(id);
+            if (id > 0) host.control().tell(Json.map("e", "ended", "session", id));
             try {
                 wire.close();
             } catch (IOException e) {
@@ -87,9 +103,8 @@ final class Session {
                 JsonNode call = Json.read(body);
                 result = served.call(call.get("m").asText(), call);
             }
-        } catch (OutOfMemoryError e) {
-            throw e; // the JVM ends with -XX:+ExitOnOutOfMemoryError; what is left of it cannot be trusted
         } catch (Throwable e) {
+            // Also an OutOfMemoryError that Java's own code throws, as of direct buffers: the JVM's own have ended it
             wire.send(Wire.ERROR, Errors.describe(e));
             return;
         }

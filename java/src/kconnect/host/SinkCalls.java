@@ -28,8 +28,9 @@ import org.apache.kafka.connect.sink.SinkTask;
 import org.apache.kafka.connect.sink.SinkTaskContext;
 
 /**
- * One sink task. Blocks bring records; `put` gives the task all that came since the last one, and again after a
- * RetriableException. What the task asks of its context goes back with each answer.
+ * One sink task. Blocks bring records of numbered batches; `put` gives the task one of them, and again after a
+ * RetriableException. What the task asks of its context goes back with each answer; while it has asked for something, or
+ * has not put what came before, a batch is put only when Python says so again.
  * Source: o.a.k.connect.runtime.WorkerSinkTask, WorkerSinkTaskContext.
  */
 final class SinkCalls implements Session.Served {
@@ -39,8 +40,7 @@ final class SinkCalls implements Session.Served {
     private final Upcall upcall;
     private final Asks asks = new Asks();
     private final Set<TopicPartition> assigned = new HashSet<>();
-    private final List<SinkRecord> batch = new ArrayList<>();
-    private List<ConsumerRecord<byte[], byte[]>> unread = List.of();
+    private final SinkBatches batches = new SinkBatches();
     private Chain<SinkRecord> chain;
     private Context context;
 
@@ -52,32 +52,42 @@ final class SinkCalls implements Session.Served {
 
     @Override
     public Object call(String method, JsonNode a) throws Exception {
-        Object result = switch (method) {
+        Object result;
+        try {
+            result = answer(method, a);
+        } catch (Exception e) {
+            // With what the task asked before it threw: the time after which to put again
+            return Json.map("error", Errors.describe(e), "asks", asks.take());
+        }
+        return Json.map("result", result, "asks", asks.take());
+    }
+
+    private Object answer(String method, JsonNode a) throws Exception {
+        return switch (method) {
             case "start" -> start(a);
             case "open" -> in(() -> {
                 assigned.addAll(places(a));
                 task.open(places(a));
             });
             case "close" -> in(() -> {
-                drop(places(a));
+                batches.drop(places(a));
                 task.close(places(a));
                 assigned.removeAll(places(a));
             });
-            case "drop" -> drop(places(a));
-            case "go_on" -> convert(a.get("from").asInt());
-            case "put" -> in(() -> {
-                task.put(batch);
-                batch.clear();
-            });
+            case "drop" -> batches.drop(batches.get(a.get("batch").asLong()), places(a));
+            case "go_on" -> {
+                SinkBatches.Batch batch = batches.get(a.get("batch").asLong());
+                yield convert(batch, a.get("part").asInt(), a.get("from").asInt());
+            }
+            case "put" -> put(batches.get(a.get("batch").asLong()), a.path("if_next").asBoolean(), a.path("seen").asInt());
             case "pre_commit" -> preCommit(a);
             case "stop" -> in(() -> {
                 task.stop();
                 if (chain != null) chain.close();
-                if (context != null) context.close();
+                session.meter().close();
             });
             default -> throw new ConnectException("Unknown call of a sink task: " + method);
         };
-        return Json.map("result", result, "asks", asks.take());
     }
 
     private interface Action {
@@ -92,14 +102,14 @@ final class SinkCalls implements Session.Served {
     }
 
     private Object start(JsonNode a) throws Exception {
-        chain = new Chain<>(session.host().folders(), a.path("chain"));
+        chain = new Chain<>(session, a);
         Map<String, String> config = Json.texts(a.get("config"));
         context = new Context(a);
         in(() -> {
             task.initialize(context);
             task.start(config);
         });
-        return Json.map("version", task.version());
+        return null;
     }
 
     /** Records of one partition: bytes when the chain is Java's, else columns. */
@@ -107,10 +117,29 @@ final class SinkCalls implements Session.Served {
     public Object block(ByteBuffer body) throws Exception {
         In in = new In(body);
         JsonNode head = in.json();
-        if (!head.has("bytes")) {
-            Object counted = columns(in, head);
-            return Json.map("result", counted, "asks", asks.take());
+        SinkBatches.Batch batch = batches.get(head.get("batch").asLong());
+        SinkBatches.Part part = new SinkBatches.Part();
+        batch.parts.add(part);
+        if (head.has("runs")) {
+            for (JsonNode run : head.get("runs")) {
+                List<SinkRecord> made = Reading.sinkRecords(in, run);
+                part.records.addAll(run.has("raw") ? withRaw(made, fetched(in, run.get("raw"))) : made);
+            }
+            return Json.map("result", Json.map("records", batch.size()), "asks", asks.take());
         }
+        part.unread = fetched(in, head);
+        return Json.map("result", convert(batch, batch.parts.size() - 1, 0), "asks", asks.take());
+    }
+
+    private static List<SinkRecord> withRaw(List<SinkRecord> records, List<ConsumerRecord<byte[], byte[]>> raw) {
+        List<SinkRecord> made = new ArrayList<>(records.size());
+        for (int i = 0; i < records.size(); i++) {
+            made.add(new InternalSinkRecord(new ProcessingContext<>(raw.get(i)), records.get(i)));
+        }
+        return made;
+    }
+
+    private static List<ConsumerRecord<byte[], byte[]>> fetched(In in, JsonNode head) {
         int count = head.get("rows").asInt();
         String topic = head.get("topic").asText();
         int partition = head.get("partition").asInt();
@@ -123,12 +152,23 @@ final class SinkCalls implements Session.Served {
         for (JsonNode row : head.path("headers")) headers.put(row.get(0).asInt(), headers(row));
         List<ConsumerRecord<byte[], byte[]>> made = new ArrayList<>(count);
         for (int i = 0; i < count; i++) {
-            RecordHeaders own = headers.getOrDefault(i, new RecordHeaders());
+            RecordHeaders own = headers.isEmpty() ? new RecordHeaders() : headers.getOrDefault(i, new RecordHeaders());
             made.add(new ConsumerRecord<>(topic, partition, offsets[i], times[i] == NO_TIME ? -1 : times[i], kind, -1, -1,
                     keys[i], values[i], own, java.util.Optional.empty()));
         }
-        unread = made;
-        return Json.map("result", convert(0), "asks", asks.take());
+        return made;
+    }
+
+    /** Gives the task a batch; `ifNext`: unless something must happen before. `seen`: how many asks Python knew of. */
+    private Object put(SinkBatches.Batch batch, boolean ifNext, int seen) {
+        if (ifNext && (!batches.isNext(batch) || asks.hasMoreThan(seen))) return Json.map("put", false, "records", batch.size());
+        long began = System.nanoTime();
+        int count = batch.size();
+        try (Swap swap = new Swap(task)) {
+            task.put(batch.records());
+        }
+        batches.put(batch);
+        return Json.map("put", true, "records", count, "ms", (System.nanoTime() - began) / 1e6);
     }
 
     private static RecordHeaders headers(JsonNode row) {
@@ -140,18 +180,33 @@ final class SinkCalls implements Session.Served {
         return made;
     }
 
-    /** Converts what came, up to a record that fails. */
-    private Object convert(int from) {
-        for (int at = from; at < unread.size(); at++) {
+    /** Converts a part from a row on, up to a record that fails. */
+    private Object convert(SinkBatches.Batch batch, int number, int from) {
+        SinkBatches.Part part = batch.parts.get(number);
+        int size = part.unread.size();
+        for (part.done = from; part.done < size; part.done++) {
+            ConsumerRecord<byte[], byte[]> raw = part.unread.get(part.done);
             try {
-                SinkRecord record = read(unread.get(at));
-                if (record != null) batch.add(record);
+                SinkRecord record = read(raw);
+                if (record != null) part.records.add(record);
             } catch (StageFailure e) {
-                return Json.map("records", batch.size(), "failure", e.describe(at));
+                Map<String, Object> failure = e.describe(part.done);
+                failure.put("raw", described(raw));
+                return Json.map("records", batch.size(), "part", number, "failure", failure);
             }
         }
-        unread = List.of();
+        part.unread = List.of();
+        part.done = 0;
         return Json.map("records", batch.size());
+    }
+
+    /** A record as it was read, for its report. */
+    private static Map<String, Object> described(ConsumerRecord<byte[], byte[]> raw) {
+        return Json.map(
+                "topic", raw.topic(), "partition", raw.partition(), "offset", raw.offset(),
+                "key", base64(raw.key()), "value", base64(raw.value()),
+                "timestamp", raw.timestamp() < 0 ? null : raw.timestamp(), "time", raw.timestampType().name,
+                "headers", SourceCalls.headerRow(0, (RecordHeaders) raw.headers()));
     }
 
     private SinkRecord read(ConsumerRecord<byte[], byte[]> given) {
@@ -165,12 +220,6 @@ final class SinkCalls implements Session.Served {
                 value.value(), given.offset(), time, given.timestampType(), headers);
         SinkRecord made = chain.apply(plain);
         return made == null ? null : new InternalSinkRecord(new ProcessingContext<>(given), made);
-    }
-
-    /** Runs of records that Python converted and transformed. */
-    private Object columns(In in, JsonNode head) {
-        for (JsonNode run : head.get("runs")) batch.addAll(Reading.sinkRecords(in, run));
-        return Json.map("records", batch.size());
     }
 
     private static String base64(byte[] value) {
@@ -190,12 +239,6 @@ final class SinkCalls implements Session.Served {
         return made;
     }
 
-    private int drop(List<TopicPartition> gone) {
-        batch.removeIf(record -> gone.contains(
-                new TopicPartition(record.originalTopic(), record.originalKafkaPartition())));
-        return batch.size();
-    }
-
     private static List<TopicPartition> places(JsonNode a) {
         List<TopicPartition> made = new ArrayList<>();
         a.get("partitions").forEach(one -> made.add(place(one)));
@@ -212,9 +255,19 @@ final class SinkCalls implements Session.Served {
         private final List<Object> pauses = new ArrayList<>();
         private Long timeout;
         private boolean commit;
+        private int told;
+
+        private boolean hasAny() {
+            return !offsets.isEmpty() || !pauses.isEmpty() || timeout != null || commit;
+        }
+
+        synchronized boolean hasMoreThan(int seen) {
+            return told > seen || hasAny();
+        }
 
         synchronized Map<String, Object> take() {
-            if (offsets.isEmpty() && pauses.isEmpty() && timeout == null && !commit) return null;
+            if (!hasAny()) return null;
+            told++;
             List<Object> rewinds = new ArrayList<>();
             offsets.forEach((place, offset) -> rewinds.add(new Object[] {place.topic(), place.partition(), offset}));
             Map<String, Object> made = Json.map(
@@ -289,19 +342,11 @@ final class SinkCalls implements Session.Served {
 
         /** Python has the record's bytes by its original place. It writes the letter before it commits past it. */
         private Future<Void> report(SinkRecord record, Throwable error) {
-            Map<String, Object> told = Json.map(
-                    "topic", record.originalTopic(),
-                    "partition", record.originalKafkaPartition(),
-                    "offset", record.originalKafkaOffset(),
-                    "error", Errors.describe(error));
-            if (record instanceof InternalSinkRecord known) {
-                ConsumerRecord<byte[], byte[]> raw = known.context().original();
-                told.put("key", base64(raw.key()));
-                told.put("value", base64(raw.value()));
-                told.put("timestamp", raw.timestamp() < 0 ? null : raw.timestamp());
-                told.put("time", raw.timestampType().name);
-                told.put("headers", SourceCalls.headerRow(0, (RecordHeaders) raw.headers()));
-            }
+            Map<String, Object> told = record instanceof InternalSinkRecord known
+                    ? described(known.context().original())
+                    : Json.map("topic", record.originalTopic(), "partition", record.originalKafkaPartition(),
+                            "offset", record.originalKafkaOffset());
+            told.put("error", Errors.describe(error));
             upcall.ask("report", told);
             return CompletableFuture.completedFuture(null);
         }

@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -37,6 +38,7 @@ final class SourceCalls implements Session.Served {
     private Chain<SourceRecord> chain;
     private Context context;
     private List<SourceRecord> polled = List.of();
+    private Map<Integer, Boolean> endings = Map.of(); // rows after which a transaction ends: whether it is committed
     private long first; // the number of the first record of what was polled last
 
     SourceCalls(Session session, SourceTask task) {
@@ -44,29 +46,26 @@ final class SourceCalls implements Session.Served {
         this.task = task;
         this.upcall = new Upcall(session);
         this.offsets = new Offsets(upcall);
-        this.wantsEach = overrides("commitRecord", SourceRecord.class)
-                || overrides("commitRecord", SourceRecord.class, RecordMetadata.class);
+        this.wantsEach = overrides("commitRecord", SourceRecord.class, RecordMetadata.class);
     }
 
     @Override
     public Object call(String method, JsonNode a) throws Exception {
         return switch (method) {
-            case "wants" -> Json.map(
-                    "each", wantsEach,
-                    "metadata", overrides("commitRecord", SourceRecord.class, RecordMetadata.class));
+            case "wants" -> Json.map("each", wantsEach);
             case "start" -> start(a);
             case "poll" -> poll();
             case "go_on" -> encode(a.get("from").asInt());
             case "record" -> {
                 int row = a.get("row").asInt();
-                yield new Runs(polled.subList(row, row + 1), offsets).block(out, Json.map());
+                yield new Runs(polled.subList(row, row + 1), offsets, Map.of()).block(out, Json.map());
             }
             case "commit" -> in(task::commit);
             case "commit_records" -> in(() -> commitRecords(a.get("records")));
             case "stop" -> in(() -> {
                 task.stop();
                 if (chain != null) chain.close();
-                if (context != null) context.close();
+                session.meter().close();
             });
             default -> throw new ConnectException("Unknown call of a source task: " + method);
         };
@@ -84,7 +83,7 @@ final class SourceCalls implements Session.Served {
     }
 
     private Object start(JsonNode a) throws Exception {
-        chain = new Chain<>(session.host().folders(), a.path("chain"));
+        chain = new Chain<>(session, a);
         Map<String, String> config = Json.texts(a.get("config"));
         context = new Context(a);
         in(() -> {
@@ -102,22 +101,20 @@ final class SourceCalls implements Session.Served {
         }
         polled = found == null ? List.of() : found;
         if (polled.isEmpty()) return ByteBuffer.allocate(0);
+        endings = transactions.take(polled);
         if (wantsEach) for (int i = 0; i < polled.size(); i++) unacknowledged.put(first + i, polled.get(i));
         return encode(0);
     }
 
     private ByteBuffer encode(int from) throws Exception {
-        return chain.hasConverters() ? bytes(from) : new Runs(polled, offsets).block(out, head(from, polled.size()));
+        return chain.hasConverters() ? bytes(from) : new Runs(polled, offsets, endings).block(out, head(from, polled.size()));
     }
 
     private Map<String, Object> head(int from, int to) {
-        Map<String, Object> meta = Json.map("polled", polled.size(), "first", first, "from", from, "to", to);
-        List<Object> ends = transactions.take(polled);
-        if (!ends.isEmpty()) meta.put("transactions", ends);
-        return meta;
+        return Json.map("polled", polled.size(), "first", first, "from", from, "to", to);
     }
 
-    /** The records from an index on, as bytes, up to one that fails: its failure then stands in the head. */
+    /** The records from an index on, as bytes, up to one that fails or that ends a transaction: the head says so. */
     private ByteBuffer bytes(int from) {
         int size = polled.size() - from;
         int count = 0;
@@ -132,10 +129,14 @@ final class SourceCalls implements Session.Served {
         Map<String, Object> failure = null;
         TopicAndPartition last = null;
         int place = 0;
-        for (; at < polled.size(); at++) {
+        Boolean ending = endings.remove(from - 1); // of a record that failed and is skipped
+        while (at < polled.size() && ending == null) {
             try {
                 SourceRecord record = chain.apply(polled.get(at));
-                if (record == null) continue;
+                if (record == null) {
+                    ending = endings.remove(at++);
+                    continue;
+                }
                 RecordHeaders made = chain.headers(record);
                 keys[count] = chain.keyBytes(record, made);
                 values[count] = chain.valueBytes(record, made);
@@ -148,6 +149,7 @@ final class SourceCalls implements Session.Served {
                 rows[count] = at;
                 if (made.toArray().length > 0) headers.add(headerRow(count, made));
                 count++;
+                ending = endings.remove(at++);
             } catch (StageFailure e) {
                 failure = e.describe(at);
                 break;
@@ -157,6 +159,7 @@ final class SourceCalls implements Session.Served {
         List<Object> named = new ArrayList<>();
         topics.keySet().forEach(one -> named.add(new Object[] {one.topic, one.partition}));
         meta.put("topics", named);
+        if (ending != null) meta.put("commits", ending);
         meta.put("positions", positions(Math.max(0, from - 1), at)); // with the record before, which may be skipped
         if (!headers.isEmpty()) meta.put("headers", headers);
         if (failure != null) meta.put("failure", failure);
@@ -220,40 +223,57 @@ final class SourceCalls implements Session.Served {
         }
     }
 
-    /** Ends of transactions that the task asked for; told with the next poll. Source: WorkerTransactionContext. */
+    /** Ends of transactions that the task asked for. Source: WorkerTransactionContext. */
     private static final class Transactions implements TransactionContext {
-        private final Map<SourceRecord, Boolean> records = new java.util.IdentityHashMap<>();
+        private static final String NO_RECORD = "Source record used to define transaction boundaries may not be null";
+        private final Map<SourceRecord, Boolean> records = new IdentityHashMap<>();
         private Boolean batch;
+        private String contradiction; // fails the poll, so that the task cannot swallow it
 
         @Override
         public synchronized void commitTransaction() {
-            batch = true;
+            ask(true);
         }
 
         @Override
         public synchronized void commitTransaction(SourceRecord record) {
-            records.put(Objects.requireNonNull(record, "Source record used to define transaction boundaries may not be null"), true);
+            ask(record, true);
         }
 
         @Override
         public synchronized void abortTransaction() {
-            batch = false;
+            ask(false);
         }
 
         @Override
         public synchronized void abortTransaction(SourceRecord record) {
-            records.put(Objects.requireNonNull(record, "Source record used to define transaction boundaries may not be null"), false);
+            ask(record, false);
         }
 
-        synchronized List<Object> take(List<SourceRecord> polled) {
-            List<Object> made = new ArrayList<>();
-            if (!records.isEmpty()) {
-                for (int i = 0; i < polled.size(); i++) {
-                    Boolean commits = records.remove(polled.get(i));
-                    if (commits != null) made.add(new Object[] {i, commits});
-                }
+        private void ask(boolean commits) {
+            if (batch != null && batch != commits) {
+                contradiction = "Connector requested both commit and abort of same transaction";
             }
-            if (batch != null) made.add(new Object[] {polled.size() - 1, batch});
+            batch = commits;
+        }
+
+        private void ask(SourceRecord record, boolean commits) {
+            Boolean before = records.put(Objects.requireNonNull(record, NO_RECORD), commits);
+            if (before != null && before != commits) {
+                contradiction = "Connector requested both commit and abort of same record against topic/partition "
+                        + record.topic() + "/" + record.kafkaPartition();
+            }
+        }
+
+        /** Rows of what was polled after which a transaction ends, and whether it is committed. */
+        synchronized Map<Integer, Boolean> take(List<SourceRecord> polled) {
+            if (contradiction != null) throw new ConnectException(contradiction);
+            Map<Integer, Boolean> made = new HashMap<>();
+            for (int i = 0; i < polled.size() && !records.isEmpty(); i++) {
+                Boolean commits = records.remove(polled.get(i));
+                if (commits != null) made.put(i, commits);
+            }
+            if (batch != null) made.putIfAbsent(polled.size() - 1, batch);
             batch = null;
             return made;
         }

@@ -21,10 +21,12 @@ import org.apache.kafka.connect.transforms.predicates.Predicate;
 
 /** A single transformation, predicate or converter in a chain that is partly Python's: columns in, columns out. */
 final class StageCalls implements Session.Served {
+    private final Session session;
     private final Object plugin;
     private final Out out = new Out();
 
     StageCalls(Session session, JsonNode a) throws ReflectiveOperationException {
+        this.session = session;
         plugin = session.host().folders().make(a.get("class").asText(), Json.text(a.get("folder")), Object.class);
     }
 
@@ -35,7 +37,12 @@ final class StageCalls implements Session.Served {
                 case "configure" -> configure(Json.texts(a.get("config")), a.get("kind").asText(), a.path("key").asBoolean());
                 case "validate" -> ConfigJson.validate(Calls.configOf(plugin), Json.texts(a.get("config")));
                 case "check" -> check(a.get("name").asText(), Json.text(a.get("value")));
+                case "monitor" -> {
+                    session.meter().attach(plugin, a.get("tags"), Json.read("{}"));
+                    yield null;
+                }
                 case "close" -> {
+                    session.meter().close();
                     if (plugin instanceof AutoCloseable closeable) closeable.close();
                     yield null;
                 }
@@ -108,7 +115,7 @@ final class StageCalls implements Session.Served {
         head.put("rows", rows);
         List<ConnectRecord<?>> bare = new ArrayList<>();
         for (ConnectRecord<?> one : made) bare.add(one instanceof SourceRecord record ? withoutPosition(record) : one);
-        return new Runs(bare, null).block(out, head);
+        return new Runs(bare, null, Map.of()).block(out, head);
     }
 
     private static ConnectRecord<?> withoutPosition(SourceRecord record) {
@@ -166,6 +173,6 @@ final class StageCalls implements Session.Served {
             }
         }
         answer.put("rows", made.size());
-        return new Runs(made, null).block(out, answer);
+        return new Runs(made, null, Map.of()).block(out, answer);
     }
 }

@@ -1,21 +1,22 @@
 package kconnect.host;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.io.IOException;
 import java.util.Map;
 import org.apache.kafka.common.metrics.PluginMetrics;
-import org.apache.kafka.common.metrics.internals.PluginMetricsImpl;
 
 /** What source and sink tasks are given alike. */
 class TaskContext {
+    private final Session session;
     private final Upcall upcall;
     private final Map<String, String> config;
-    private final PluginMetricsImpl metrics;
+    private final Map<String, String> tags;
+    private PluginMetrics metrics;
 
     TaskContext(Session session, Upcall upcall, JsonNode start) {
+        this.session = session;
         this.upcall = upcall;
         this.config = Json.texts(start.get("config"));
-        this.metrics = session.host().pluginMetrics(Json.texts(start.get("tags")));
+        this.tags = Json.texts(start.get("tags"));
     }
 
     /** The settings now: Python resolves references again. */
@@ -24,12 +25,8 @@ class TaskContext {
         return now == null || now.isNull() ? config : Json.texts(now);
     }
 
-    public PluginMetrics pluginMetrics() {
+    public synchronized PluginMetrics pluginMetrics() {
+        if (metrics == null) metrics = session.meter().of(tags);
         return metrics;
-    }
-
-    /** Removes the task's metrics: the next run of it adds them again. */
-    void close() throws IOException {
-        metrics.close();
     }
 }

@@ -29,7 +29,7 @@ final class Upcall {
     private JsonNode inline(String what, Object arguments) {
         try {
             session.wire().send(Wire.UPCALL, Json.map("what", what, "arguments", arguments));
-            var body = session.wire().receive();
+            var body = session.wire().answer();
             if (body == null) throw new ConnectException("The worker is gone");
             return Json.read(body);
         } catch (IOException e) {

@@ -5,6 +5,8 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.SocketChannel;
+import java.util.ArrayDeque;
+import java.util.Deque;
 
 /**
  * Frames of one connection: int32 length of the body, one byte that says its kind, the body. Little endian.
@@ -25,6 +27,9 @@ final class Wire {
     private final ByteBuffer sentHead = buffer(HEAD);
     private ByteBuffer in = buffer(1 << 16);
     private byte kind;
+    private final Deque<Frame> early = new ArrayDeque<>(); // came before the answer that was waited for
+
+    private record Frame(byte kind, ByteBuffer body) {}
 
     Wire(SocketChannel channel) {
         this.channel = channel;
@@ -36,6 +41,22 @@ final class Wire {
 
     /** The body of the next frame, valid until the next call; null when Python has closed the connection. */
     ByteBuffer receive() throws IOException {
+        Frame frame = early.poll();
+        if (frame == null) return next();
+        kind = frame.kind;
+        return frame.body;
+    }
+
+    /** The answer to a question of ours; what Python sent before it read the question waits for receive(). */
+    ByteBuffer answer() throws IOException {
+        ByteBuffer body = next();
+        for (; body != null && kind != RESULT; body = next()) {
+            early.add(new Frame(kind, buffer(body.remaining()).put(body).flip()));
+        }
+        return body;
+    }
+
+    private ByteBuffer next() throws IOException {
         head.clear();
         if (!fill(head)) return null;
         int length = head.flip().getInt();

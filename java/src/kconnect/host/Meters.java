@@ -1,0 +1,40 @@
+package kconnect.host;
+
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+
+/** The sessions whose plugins have metrics, and the thread that has them told once a second, while there are any. */
+final class Meters {
+    private static final long EVERY_MS = 1000;
+    private final Set<Meter> meters = ConcurrentHashMap.newKeySet();
+    private Thread thread; // guarded by this
+
+    synchronized void add(Meter meter) {
+        meters.add(meter);
+        if (thread != null) return;
+        thread = new Thread(this::run, "kconnect-metrics");
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    void remove(Meter meter) {
+        meters.remove(meter);
+    }
+
+    private void run() {
+        try {
+            do {
+                Thread.sleep(EVERY_MS);
+                for (Meter meter : meters) meter.tell();
+            } while (!isOver());
+        } catch (InterruptedException e) {
+            // by a plugin: nobody else knows this thread
+        }
+    }
+
+    private synchronized boolean isOver() {
+        if (!meters.isEmpty()) return false;
+        thread = null;
+        return true;
+    }
+}
