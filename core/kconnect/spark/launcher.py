@@ -6,7 +6,7 @@ import itertools
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kconnect.errors import ConnectError
@@ -39,6 +39,7 @@ from kconnect.spark.messages import (
 from kconnect.spark.ports import Application, PoolPorts
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_pool import SlotPool
+from kconnect.spark.slot_spec import TallyAddress
 from kconnect.spark.slot_target import SlotTarget, UnreachableSlots
 from kconnect.spark.task_table import TaskTable
 from kconnect.wording import counted
@@ -73,12 +74,23 @@ class SparkLauncher:
     offsets are read and committed on threads of their own.
     """
 
-    def __init__(self, settings: SparkSettings, app: Application | None = None, ports: PoolPorts | None = None) -> None:
-        """`app` and `ports` stand in for a real Spark and its slots, in tests."""
+    def __init__(
+        self,
+        settings: SparkSettings,
+        app: Application | None = None,
+        ports: PoolPorts | None = None,
+        *,
+        note_tally: Callable[[TaskMetrics], None] | None = None,
+    ) -> None:
+        """`app` and `ports` stand in for a real Spark and its slots, in tests.
+
+        `note_tally` takes what processes of queries have counted.
+        """
         self._settings = settings
         self._app: Application = SparkApplication(settings) if app is None else app
         ports = ports or PoolPorts(jobs=self._app)
         self._clock = ports.clock
+        self._note_tally = note_tally
         self._pool = SlotPool(settings, ports, self)
         self._meters = TaskMeters()
         self._relay = EventRelay(self._pool.send)
@@ -93,6 +105,7 @@ class SparkLauncher:
         self._has_run = False  # a slot has been up
         self._log_levels = [SetLogLevel(logger, level) for logger, level in given_levels().items()]
         self._had_archive_made = False
+        self._listens = threading.Event()
         self._stopping = threading.Event()
         self._stopped = False
         self._starter = threading.Thread(target=self._bring_up, name="spark-start", daemon=True)
@@ -193,6 +206,10 @@ class SparkLauncher:
             log.debug("Spark does not answer: %s", err)
             return None
 
+    def tally_address(self, timeout_s: float) -> TallyAddress | None:
+        """Where processes of queries say what they have counted; None if the link does not listen within the time."""
+        return self._pool.tally_address() if self._listens.wait(timeout_s) else None
+
     def waits_for(self) -> str | None:
         with self._lock:
             if self._has_run or self._failure is not None:
@@ -279,6 +296,10 @@ class SparkLauncher:
                 self._meters.forget([spec.id])  # the next process counts from zero
                 self._relay.post(TaskReport(spec.id, spec.run, RunState.UNASSIGNED, None))
 
+    def query_counted(self, message: TaskMetrics) -> None:
+        if self._note_tally is not None:
+            self._note_tally(message)
+
     def tick(self) -> None:
         with self._lock:
             self._place()
@@ -299,6 +320,7 @@ class SparkLauncher:
             with self._lock:
                 self._spark_is_up = True
             self._pool.start(self._settings.link_advertised_host or self._app.driver_host)
+            self._listens.set()
             if self._settings.is_local:
                 self._grow(0, self._settings.slot_count())
             else:

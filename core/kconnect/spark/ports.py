@@ -15,7 +15,7 @@ from kconnect.errors import LinkRefusedError
 from kconnect.herder.interface import RuntimeInfo
 from kconnect.spark.executors import Executor, RunningSlot
 from kconnect.spark.link import LinkServer
-from kconnect.spark.messages import Hello, Message
+from kconnect.spark.messages import Hello, Message, TaskMetrics
 from kconnect.spark.processes import kill_descendant
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_spec import SlotSpec
@@ -140,6 +140,10 @@ class PoolEvents(Protocol):
     def slot_attached(self, slot: int) -> None: ...
     def slot_said(self, slot: int, message: Message) -> None: ...
     def slot_lost(self, slot: int, reason: str) -> None: ...
+    def query_counted(self, message: TaskMetrics) -> None:
+        """A process of a query has counted so much more than it said before."""
+        ...
+
     def tick(self) -> None:
         """Called once in each heartbeat interval."""
         ...

@@ -33,12 +33,12 @@ MODULES = (
 )
 
 
-def preload() -> None:
+def preload(modules: Sequence[str] = MODULES) -> None:
     """Import what slots need. A module that fails here fails again, with its reason, in the slot that needs it."""
     # The jemalloc in pyarrow would start a thread of its own as soon as it is loaded.
     os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"
     gc.disable()  # modules leave little garbage: looking for it would take a tenth of the imports' time
-    for name in MODULES:
+    for name in modules:
         try:
             importlib.import_module(name)
         except Exception as error:
@@ -70,9 +70,14 @@ def _leave_zipped_sources() -> None:
     sys.path[:] = kept
 
 
-if __name__ == "__main__":
+def run_daemon(modules: Sequence[str] = MODULES) -> None:
+    """Be Spark's Python daemon, with these modules imported. Returns when Spark ends it."""
     _leave_zipped_sources()
-    preload()
+    preload(modules)
     import pyspark.daemon
 
     pyspark.daemon.manager()
+
+
+if __name__ == "__main__":
+    run_daemon()

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import logging
+import os
 import queue
+import socket
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from kconnect.herder.interface import LauncherEvents
+from kconnect.errors import ConflictError
+from kconnect.herder.interface import LauncherEvents, SlotInfo
 from kconnect.metrics import TaskCounters, TaskMeter, TaskMeters
-from kconnect.model import ConnectorOffset, RunState, TargetState, TaskCondition, TaskId, TaskSpec
+from kconnect.model import ConnectorOffset, ConnectorType, RunState, TargetState, TaskCondition, TaskId, TaskSpec
 from kconnect.spark.application import SparkApplication
+from kconnect.spark.messages import TaskMetrics
 from kconnect.spark.query.engine import QueryEngine, set_current
+from kconnect.spark.query.tallies import Tallies
 from kconnect.spark.settings import SparkSettings
+from kconnect.spark.slot_spec import TallyAddress
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +33,15 @@ class QueryLauncher:
     Lifecycle: constructed -> start -> stop. Threads: all methods from any; events come one at a time from one thread.
     """
 
-    def __init__(self, settings: SparkSettings, app: SparkApplication) -> None:
-        self._engine = QueryEngine(settings, app)
+    def __init__(
+        self,
+        settings: SparkSettings,
+        app: SparkApplication,
+        tally_address: Callable[[float], TallyAddress | None],
+    ) -> None:
+        """`tally_address` gives where processes of Spark reach this worker, None after so many seconds without."""
+        self._tallies = Tallies()
+        self._engine = QueryEngine(settings, app, self._tallies, tally_address)
         self._plugin_path = settings.plugin_path
         self._events: LauncherEvents | None = None
         self._notices: queue.SimpleQueue[_Notice | None] = queue.SimpleQueue()
@@ -59,6 +72,7 @@ class QueryLauncher:
             known = [task_id for task_id in ids if self._specs.pop(task_id, None) is not None]
             host = self._host
         self._meters.forget(known)
+        self._tallies.forget(known)
         left: set[TaskId] = set() if host is None else host.stop(known, timeout_s)
         return left
 
@@ -85,6 +99,16 @@ class QueryLauncher:
                 self._meters.fares(task_id, run, condition)
         return self._meters.conditions()
 
+    def note_tally(self, message: TaskMetrics) -> None:
+        """A process of Spark has counted errors in records of a query."""
+        self._tallies.add(message)
+
+    def slots(self) -> Sequence[SlotInfo]:
+        """The driver, if it has queries."""
+        with self._lock:
+            tasks = tuple(sorted(self._specs))
+        return [SlotInfo(None, True, socket.gethostname(), os.getpid(), tasks, executor="driver")] if tasks else []
+
     def stop(self, timeout_s: float) -> None:
         """Stop every query. Idempotent."""
         with self._lock:
@@ -109,7 +133,7 @@ class QueryLauncher:
                 self._host = TaskHost(
                     report=self._report,
                     offsets=_Offsets(self._events),
-                    may_run=self._events.check_run,
+                    may_run=self._check_run,
                     reconfigure=self._events.reconfiguration_requested,
                     topic_used=lambda task_id, topic: self._notices.put((task_id, topic)),
                     plugins=PluginRegistry.load(self._plugin_path, tells_skipped=False),
@@ -118,6 +142,16 @@ class QueryLauncher:
                 self._deliverer = threading.Thread(target=self._deliver_all, name="query-events", daemon=True)
                 self._deliverer.start()
             return self._host
+
+    def _check_run(self, task_id: TaskId, run: int) -> None:
+        """Errors: ConflictError for a run that was stopped or replaced; of a source also what its herder finds."""
+        assert self._events is not None, "start() first"
+        with self._lock:
+            spec = self._specs.get(task_id)
+        if spec is None or spec.run != run:
+            raise ConflictError(f"Run {run} of task {task_id} is no longer wanted on this worker")
+        if spec.type is ConnectorType.SOURCE:  # no round of fencing comes before the start of a sink
+            self._events.check_run(task_id, run)
 
     def _count(self) -> None:
         host = self._host

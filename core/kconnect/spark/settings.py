@@ -61,7 +61,11 @@ class SparkSettings:
             start_timeout_s=ours.slot_start_timeout_ms / 1000,
             offsets_timeout_s=ours.offsets_request_timeout_ms / 1000,
             plugin_path=worker.get("plugin.path"),
-            java={key: value for key, value in worker.items() if key.startswith("kconnect.java.")},
+            java={
+                key: value
+                for key, value in worker.items()
+                if key.startswith("kconnect.java.") or key == "plugin.discovery"
+            },
         )
 
     @property

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 
 import kconnect
 from kconnect.errors import ConnectError, LinkError
-from kconnect.spark.messages import Console, Heartbeat, Hello, LogLine, Message, Quit
+from kconnect.spark.messages import Console, Heartbeat, Hello, LogLine, Message, Quit, TaskMetrics
 from kconnect.spark.ports import PoolEvents, PoolPorts, SlotLink
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_io import replay_log_line
-from kconnect.spark.slot_spec import SlotSpec
+from kconnect.spark.slot_spec import SlotSpec, TallyAddress
 from kconnect.wording import counted
 
 log = logging.getLogger(__name__)
@@ -94,6 +94,10 @@ class SlotPool:
     def address(self) -> str:
         """Where slots connect to; only after start."""
         return f"{self._host}:{self._listener.port}"
+
+    def tally_address(self) -> TallyAddress:
+        """Where processes of queries say what they have counted; only after start."""
+        return TallyAddress(self._host, self._listener.port, self._token)
 
     def send(self, slot: int, message: Message) -> None:
         """Send to a slot, in the order of the calls. Never blocks; messages to a lost slot are dropped."""
@@ -215,6 +219,9 @@ class SlotPool:
 
     def _serve(self, link: SlotLink) -> None:
         hello = link.receive(self._settings.heartbeat_timeout_s)
+        if isinstance(hello, TaskMetrics):  # of a process that works for a query: it says that, and goes
+            self._events.query_counted(hello)
+            return
         if not isinstance(hello, Hello):
             raise LinkError("A slot must say hello first")
         if hello.version != kconnect.__version__:

@@ -1,4 +1,4 @@
-"""SlotSpec: what a worker tells a slot about itself. Apart from `slot`, so that a worker loads no data path."""
+"""What a worker tells its processes about itself. Apart from `slot`, so that a worker loads no data path."""
 
 from __future__ import annotations
 
@@ -20,7 +20,16 @@ class SlotSpec:
     offsets_timeout_s: float
     plugin_path: str | None
     java: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """The settings kconnect.java.* of the worker."""
+    """The settings kconnect.java.* and plugin.discovery of the worker."""
     log_level: int
     worker_host: str
     worker_pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class TallyAddress:
+    """Where a worker takes what processes of its queries have counted. Plain values: it travels in Spark's tasks."""
+
+    host: str
+    port: int
+    token: bytes = field(repr=False)

@@ -26,8 +26,8 @@ class WorkerLauncher:
 
     def __init__(self, settings: SparkSettings) -> None:
         app = SparkApplication(settings)
-        self._slots = SparkLauncher(settings, app)
-        self._queries = QueryLauncher(settings, app)
+        self._queries = QueryLauncher(settings, app, lambda timeout_s: self._slots.tally_address(timeout_s))
+        self._slots = SparkLauncher(settings, app, note_tally=self._queries.note_tally)
         self._lock = threading.Lock()  # guards the one below
         self._in_driver: set[TaskId] = set()
 
@@ -82,7 +82,7 @@ class WorkerLauncher:
         return {**self._slots.task_conditions(), **self._queries.task_conditions()}
 
     def slots(self) -> Sequence[SlotInfo]:
-        return self._slots.slots()
+        return [*self._slots.slots(), *self._queries.slots()]
 
     def runtime(self) -> RuntimeInfo | None:
         return self._slots.runtime()

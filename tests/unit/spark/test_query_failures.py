@@ -24,6 +24,11 @@ IN_A_DRIVER = """An error occurred while calling o77.save.
 Caused by: java.net.ConnectException: Connection refused
 \t... 2 more
 """
+IN_A_TABLE = """An error occurred while calling o77.save.
+: org.apache.spark.SparkException: Job aborted
+Caused by: org.postgresql.util.PSQLException: relation missing does not exist
+\t... 2 more
+"""
 
 
 class SparkError(Exception):
@@ -44,9 +49,14 @@ def test_the_error_of_a_reading_process_is_the_root_cause() -> None:
 
 
 def test_the_innermost_cause_of_java_is_the_root_cause() -> None:
+    assert root_cause(Exception(IN_A_TABLE)).message == "relation missing does not exist"
+
+
+def test_what_a_socket_says_names_no_address_so_the_error_above_it_is_told() -> None:
     cause = root_cause(Exception(IN_A_DRIVER))
 
-    assert (cause.kind, cause.message) == ("java.net.ConnectException", "Connection refused")
+    assert cause.kind == "org.postgresql.util.PSQLException"
+    assert cause.message == "Connection to 127.0.0.1:1 refused. Check that the hostname is correct."
 
 
 def test_spark_s_description_of_the_query_is_no_part_of_the_message() -> None:
@@ -61,9 +71,32 @@ def test_spark_s_description_of_the_query_is_no_part_of_the_message() -> None:
         ("ExecutorLostFailure (executor 1 exited caused by one of the running tasks)", True),
         ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)", True),
         (IN_A_READER.replace("kconnect.pipeline.stages.StageError", "kconnect.errors.RetriableError"), True),
+        (IN_A_READER.replace("kconnect.pipeline.stages.StageError", "kconnect.errors.FencedError"), True),
         (IN_A_READER, False),
-        (IN_A_DRIVER, False),
+        (IN_A_DRIVER, True),
+        (IN_A_TABLE, False),
     ],
 )
 def test_a_lost_process_and_a_silent_broker_may_pass(text: str, passes: bool) -> None:
     assert root_cause(Exception(text)).is_passing is passes
+
+
+def test_what_another_writer_of_the_table_has_caused_passes() -> None:
+    conflict = (
+        "An error occurred while calling o1.sql.\n: io.delta.exceptions.ConcurrentAppendException: [DELTA_..] x\n\tat y"
+    )
+
+    assert root_cause(SparkError("short", conflict)).is_passing
+
+
+def test_where_else_an_error_was_thrown_is_no_cause() -> None:
+    trace = (
+        "An error occurred while calling o1.save.\n"
+        ": org.apache.spark.SparkException: Job aborted: ExecutorLostFailure x\n\tat y\n"
+        "\tSuppressed: org.apache.spark.util.Utils$OriginalTryStackTraceException: Full stacktrace of caller\n\tat z"
+    )
+
+    cause = root_cause(SparkError("short", trace))
+
+    assert cause.message == "Job aborted: ExecutorLostFailure x"
+    assert cause.is_passing

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kconnect.api.config_key import Config
+from kconnect.spark import SparkSettings
+from kconnect.spark.application import SparkApplication
 from kconnect.spark.query.checks import check_sink, check_source
+from kconnect.spark.query.engine import QueryEngine, set_current
 from kconnect.spark.query.formats import guarantee_of, missing
+from kconnect.spark.query.iceberg_batches import batch_in
 from kconnect.spark.query.sink_settings import SINK_QUERY_CONFIG
 from kconnect.spark.query.source_settings import SOURCE_QUERY_CONFIG
+from kconnect.spark.query.tallies import Tallies
 
 
 def test_a_missing_format_is_told_with_its_jar_and_settings() -> None:
@@ -56,3 +63,41 @@ def test_a_database_needs_a_cursor() -> None:
     props = {"spark.format": "jdbc", "topic": "t"}
 
     assert errors(check_source(props, Config(SOURCE_QUERY_CONFIG.validate(props)))).keys() == {"cursor.column"}
+
+
+def test_an_iceberg_table_is_known_by_its_name_alone() -> None:
+    props = {"spark.format": "iceberg", "spark.options.path": "/lake/t"}
+
+    assert errors(check_sink(props, Config(SINK_QUERY_CONFIG.validate(props)))).keys() == {"spark.table"}
+
+
+def test_a_batch_is_known_by_the_mark_of_its_query() -> None:
+    assert batch_in("kconnect-abc-12", "abc") == 12
+    assert batch_in("kconnect-a-b-c-3", "a-b-c") == 3
+    for of_others in (None, "", "nightly", "kconnect-abd-12", "kconnect-abc-x"):
+        assert batch_in(of_others, "abc") is None
+
+
+def test_a_worker_without_a_core_for_queries_says_what_to_set() -> None:
+    settings = SparkSettings.parse({"spark.master": "local[1]"})
+    props = {"spark.format": "parquet"}
+    set_current(QueryEngine(settings, SparkApplication(settings), Tallies(), lambda timeout_s: None))
+    try:
+        found = errors(check_sink(props, Config(SINK_QUERY_CONFIG.validate(props))))
+    finally:
+        set_current(None)
+
+    assert found.keys() == {"spark.format"}
+    assert found["spark.format"].startswith("No core of spark.master=local[1] is free for queries")
+    assert "Set kconnect.query.cores=1" in found["spark.format"]
+
+
+@pytest.mark.parametrize(("given", "recommended"), [("4", [1]), ("1", [1]), ("x", None)])
+def test_one_task_is_recommended_and_more_are_no_error(given: str, recommended: list[int] | None) -> None:
+    props = {"spark.format": "parquet", "tasks.max": given}
+
+    config = check_sink(props, Config(SINK_QUERY_CONFIG.validate(props)))
+
+    tasks = [value.recommended_values for value in config.config_values if value.name == "tasks.max"]
+    assert tasks == ([] if recommended is None else [recommended])
+    assert not errors(config)

@@ -9,7 +9,7 @@ import pytest
 
 from kconnect.api import RecordBatch, Schema, SchemaBuilder, SinkRecord, Struct
 from kconnect.errors import DataError
-from kconnect.spark.query.topic_rows import ABOUT, RowsOfBatch, SchemaGrownError, fields_of
+from kconnect.spark.query.topic_rows import ABOUT, RowsOfBatch, SchemaGrownError, fields_of, key_row
 
 FIELDS = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
@@ -26,8 +26,8 @@ class Reports:
         self.seen.append((record.kafka_offset, str(error)))
 
 
-def rows_of(about: tuple[str, ...] = (), **more: bool) -> RowsOfBatch:
-    settings = {"is_inferred": True, "keeps_tombstones": False} | more
+def rows_of(about: tuple[str, ...] = (), **more: Any) -> RowsOfBatch:
+    settings: dict[str, Any] = {"is_inferred": True, "keeps_tombstones": False} | more
     schema = pa.schema([*FIELDS, *((name, ABOUT[name]) for name in about)])
     return RowsOfBatch(schema, about, **settings)
 
@@ -98,3 +98,26 @@ def test_fields_take_a_type_that_fits_all_values() -> None:
     )
     with pytest.raises(DataError, match="Field a has values of different types"):
         fields_of([{"a": 1}, {"a": "x"}])
+
+
+def test_a_tombstone_names_its_row_by_its_key_and_one_that_names_none_is_reported() -> None:
+    reports = Reports()
+    rows = rows_of(("_deleted",), keeps_tombstones=True, merge_keys=("id",))
+
+    made = rows.of([record({"id": 1}), record(None, 1, key="17"), record(None, 2), record(None, 3, key="x")], reports)
+
+    assert made.to_pylist() == [
+        {"id": 1, "name": None, "_deleted": False},
+        {"id": 17, "name": None, "_deleted": True},
+    ]
+    assert [offset for offset, _ in reports.seen] == [2, 3]
+    assert "names no row to remove" in reports.seen[0][1]
+    assert "does not fit the column id of type int64" in reports.seen[1][1]
+
+
+def test_the_columns_that_name_a_row_are_fields_of_the_key() -> None:
+    columns = [pa.field("id", pa.int64()), pa.field("region", pa.string())]
+
+    assert key_row({"id": 1, "region": "eu", "more": True}, columns) == {"id": 1, "region": "eu"}
+    with pytest.raises(DataError, match=r"merge\.keys names 2 columns"):
+        key_row(1, columns)

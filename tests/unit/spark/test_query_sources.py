@@ -53,8 +53,27 @@ def test_read_files_are_kept_in_chunks_and_each_once() -> None:
     assert found.files() == files
 
 
+def test_files_beyond_what_the_position_counts_are_not_done() -> None:
+    """Of a batch that did not end; or the offsets were set back by an import that has fewer files."""
+    files = [SeenFile(f"file:///in/{number}", number) for number in range(450)]
+    chunks = [item.offset for item in ReadFiles("f", "id").add(files)]
+
+    kept = ReadFiles("f", "id", chunks, {"files": 210, "chunks": 2})
+
+    assert kept.files() == files[:210]
+    assert kept.done() == {"files": 210, "chunks": 2}
+    assert [item.partition["files"] for item in kept.add(files[210:220])] == [1]
+
+
+def test_a_position_that_was_set_back_gets_numbers_that_were_not_written() -> None:
+    position = RowPosition("id", 3, {"cursor": "30"}, {"cursor": "40"})
+
+    assert (position.highest, RowPosition("id", 3).highest) == (4, 3)
+    assert position.after(7) == RowPosition("id", 7, {"cursor": "30"}, None)
+
+
 def test_a_checkpoint_has_the_last_batch_and_the_planned_one(tmp_path: Path) -> None:
-    seed(tmp_path, batch=7, done={"t": {"0": 5}}, planned={"t": {"0": 9}}, now_ms=1)
+    seed(tmp_path, batch=7, done={"t": {"0": 5}}, planned={"t": {"0": 9}}, now_ms=1, conf={})
 
     assert sorted(path.name for path in (tmp_path / "offsets").iterdir()) == ["7", "8"]
     assert [path.name for path in (tmp_path / "commits").iterdir()] == ["7"]
@@ -62,13 +81,13 @@ def test_a_checkpoint_has_the_last_batch_and_the_planned_one(tmp_path: Path) -> 
 
 
 def test_a_checkpoint_without_a_plan_has_two_offsets_as_spark_reads_them(tmp_path: Path) -> None:
-    seed(tmp_path, batch=7, done=3, planned=None, now_ms=1)
+    seed(tmp_path, batch=7, done=3, planned=None, now_ms=1, conf={})
 
     assert sorted(path.name for path in (tmp_path / "offsets").iterdir()) == ["6", "7"]
 
 
 def test_a_first_batch_that_was_planned_is_spark_s_first(tmp_path: Path) -> None:
-    seed(tmp_path, batch=0, done=None, planned=3, now_ms=1)
+    seed(tmp_path, batch=0, done=None, planned=3, now_ms=1, conf={})
 
     assert [path.name for path in (tmp_path / "offsets").iterdir()] == ["0"]
     assert list((tmp_path / "commits").iterdir()) == []

@@ -5,21 +5,21 @@ Like the worker's path to Kafka (pipeline/source.py), except that a part without
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConfigDef, ConnectRecord, Converter, RecordBatch, Schema, SchemaAndValue
 from kconnect.config.connector_config import SourceConnectorConfig
 from kconnect.kafka.byte_column import ByteColumn
-from kconnect.model import TaskId
+from kconnect.pipeline.build import source_stages
 from kconnect.pipeline.conversion import KafkaHeaders, KafkaRecord
-from kconnect.pipeline.plugin_monitor import PluginMonitor
-from kconnect.pipeline.plugin_parts import make_converters, make_steps
 from kconnect.pipeline.polled_lists import PolledLists
-from kconnect.pipeline.stages import TransformChain
-from kconnect.pipeline.tolerance import LogReporter, Tolerance, ToleranceSettings
+from kconnect.pipeline.ports import TaskControl
 from kconnect.plugins import PluginRegistry
+from kconnect.spark.datasource.letters import LetterSender
+from kconnect.spark.no_host import ports_without_host
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,25 +82,32 @@ class SourceChain:
     Errors: StageError for a record that fails and is not tolerated.
     """
 
-    def __init__(
-        self,
-        config: SourceConnectorConfig,
-        worker: Mapping[str, str],
-        plugins: PluginRegistry,
-        task: int,
-        wait: Callable[[float], bool],
-    ) -> None:
-        """`wait`: waits between the retries of a record, and tells whether the task must stop."""
-        monitor = PluginMonitor(TaskId(config.name, task))
-        self.metrics = monitor.of_task
-        self.tolerance = _tolerance(config, TaskId(config.name, task), plugins, wait)
-        self._transforms = TransformChain(make_steps(config, plugins, monitor), self.tolerance)
-        self._converters = make_converters(config, worker, plugins, self.tolerance, monitor)
+    def __init__(self, control: TaskControl, plugins: PluginRegistry) -> None:
+        """`control`: of the task; its stop ends the waits between retries."""
+        config = SourceConnectorConfig.parse(control.spec.connector_config)
+        stages = source_stages(control, ports_without_host(plugins))
+        self.metrics = control.monitor.of_task
+        self.tolerance = stages.tolerance
+        self._transforms, self._converters = stages.transforms, stages.converters
+        self._letters = None if stages.dead_letters is None else LetterSender(stages.dead_letters, control)
         self._lists = PolledLists(self._transforms)
         self._has_key, self._has_value = config.key_converter is not None, config.value_converter is not None
 
+    def start(self) -> None:
+        """Create the topic of dead letters, where it is missing. Errors: ConnectError."""
+        if self._letters is not None:
+            self._letters.start()
+
+    def send_letters(self) -> None:
+        """Have the dead letters so far in Kafka. Errors: ConnectError, TimedOutError when they are not."""
+        if self._letters is not None:
+            self._letters.send()
+
     def rows(self, polled: RecordBatch | Sequence[ConnectRecord]) -> Iterator[Rows]:
-        """The rows that are left of one poll, in order, in runs of equal schemas."""
+        """The rows that are left of one poll, in order, in runs of equal schemas.
+
+        Its dead letters are in Kafka once the last of them was taken.
+        """
         columns = polled if isinstance(polled, RecordBatch) else self._lists.columns_of(polled)
         kept: Any  # RecordBatch, list of records, or None
         if isinstance(columns, RecordBatch):
@@ -112,12 +119,14 @@ class SourceChain:
         elif kept:
             for run in _runs(kept):
                 yield from self._of_records(run)
+        self.send_letters()
 
     def close(self) -> None:
-        try:
-            self._transforms.close()
-        finally:
-            self._converters.close()
+        with contextlib.ExitStack() as parts:
+            if self._letters is not None:
+                parts.callback(self._letters.close)
+            parts.callback(self._converters.close)
+            parts.callback(self._transforms.close)
 
     def _of_batch(self, batch: RecordBatch) -> Rows:
         if not (self._has_key or self._has_value or batch.headers):
@@ -159,25 +168,6 @@ def _bytes(made: Sequence[bytes | None] | None) -> Part:
     """What a converter made, as a column if it made one."""
     data = made.column if isinstance(made, ByteColumn) else None if made is None else list(made)
     return Part(data, is_bytes=True)
-
-
-def _tolerance(
-    config: SourceConnectorConfig, task_id: TaskId, plugins: PluginRegistry, wait: Callable[[float], bool]
-) -> Tolerance:
-    """The errors.* settings of a connector at work."""
-    settings = ToleranceSettings(
-        tolerate_all=config.tolerates_errors,
-        retry_timeout_ms=config.errors_retry_timeout_ms,
-        retry_delay_max_ms=config.errors_retry_delay_max_ms,
-        log_enable=config.errors_log_enable,
-        log_include_messages=config.errors_log_include_messages,
-    )
-    reporters = []
-    if config.errors_log_enable:
-        reporters.append(
-            LogReporter(task_id, include_messages=config.errors_log_include_messages, java_name=plugins.java_name)
-        )
-    return Tolerance(settings, wait, reporters)
 
 
 def _runs(records: Sequence[ConnectRecord]) -> Iterator[Sequence[ConnectRecord]]:

@@ -22,9 +22,11 @@ from kconnect.herder.validation.config_infos import ConfigInfos
 from kconnect.herder.validation.connector_checks import ConnectorValidator
 from kconnect.herder.validation.plugin_keys import enriched, instance_of
 from kconnect.metrics import PluginMetricsRegistry
+from kconnect.model import ConnectorType, TaskId, TaskSpec
 from kconnect.pipeline.plugin_call import plugin_call
 from kconnect.plugins import PluginRegistry
-from kconnect.spark.datasource.options import FormatOptions, connector_settings, with_aliases
+from kconnect.spark.datasource.options import FormatOptions, connector_settings, provider_settings, with_aliases
+from kconnect.spark.datasource.process_plugins import process_plugins
 from kconnect.wording import counted
 
 log = logging.getLogger(__name__)
@@ -52,10 +54,10 @@ class ConnectorOfFormat:
         self.topic = self.options.topic or _only_topic(written)
         if kind is SinkConnector and not (written.keys() & {"topics", "topics.regex"}):
             written["topics"] = self.topic or _ANY_TOPIC  # a sink must name topics; rows have them here
-        self.config: dict[str, str] = dict(Variables().resolve(written, f"connector {named['name']}").values)
+        self.config: dict[str, str] = _resolved(written, provider_settings(named))
         self._hide_secrets()
         _refuse_problems(self._infos(), self.config)
-        self._refuse_dead_letters(is_sink=kind is SinkConnector)
+        self._refuse_dead_letters()
 
     @property
     def worker(self) -> dict[str, str]:
@@ -66,6 +68,20 @@ class ConnectorOfFormat:
             "value.converter": NO_CONVERTER,
             **({"bootstrap.servers": brokers} if brokers else {}),
         }
+
+    def spec(
+        self, kind: ConnectorType, index: int, task_config: Mapping[str, str], *, letters: bool = True
+    ) -> TaskSpec:
+        """A task as the pipeline knows it. `letters`: with its dead letter queue, if it has one."""
+        config = self.config if letters else {key: value for key, value in self.config.items() if key != _DLQ}
+        return TaskSpec(
+            id=TaskId(self.config["name"], index),
+            run=1,
+            type=kind,
+            connector_config=config,
+            task_config=task_config,
+            worker_config=self.worker,
+        )
 
     def source_config(self) -> SourceConnectorConfig:
         return SourceConnectorConfig.parse(self.config)
@@ -124,7 +140,7 @@ class ConnectorOfFormat:
         return self.plugins.connector_class(self._class_name)
 
     def _load(self) -> None:
-        self.plugins = PluginRegistry.load(self.options.plugin_path, tells_skipped=False)
+        self.plugins = process_plugins(self.options.plugin_path, self.options.java)
 
     def _hide_secrets(self) -> None:
         self.hides_secrets(())
@@ -143,19 +159,21 @@ class ConnectorOfFormat:
             raise ConfigError("\n".join(f"Unknown setting: {key}. Did you mean {name}?" for key, name in meant.items()))
         return found
 
-    def _refuse_dead_letters(self, *, is_sink: bool) -> None:
-        if not self.config.get(_DLQ, "").strip():
-            return
-        if not is_sink:
-            raise ConfigError(
-                f"{_DLQ}: a source that Spark reads has no dead letters, as nothing goes to Kafka",
-                hint="errors.tolerance=all leaves records out, errors.log.enable=true logs them.",
-            )
-        if not self.options.bootstrap_servers:
+    def _refuse_dead_letters(self) -> None:
+        if self.config.get(_DLQ, "").strip() and not self.options.bootstrap_servers:
             raise ConfigError(f"{_DLQ} needs bootstrap.servers, the brokers that have the topic")
 
     def _infos(self) -> ConfigInfos:
         return ConnectorValidator(self.plugins, self.worker).validate(self.config)
+
+
+def _resolved(written: Mapping[str, str], providers: Mapping[str, str]) -> dict[str, str]:
+    """The settings with their references resolved. Errors: ConfigError naming reference and provider, never a value."""
+    variables = Variables.of_worker(providers)
+    try:
+        return dict(variables.resolve(written, f"connector {written.get('name', '')}").values)
+    finally:
+        variables.close()
 
 
 def _only_topic(config: Mapping[str, str]) -> str | None:

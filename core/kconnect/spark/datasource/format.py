@@ -15,12 +15,12 @@ from pyspark.sql.datasource import (
     DataSourceStreamWriter,
     DataSourceWriter,
 )
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 
 from kconnect.api import SinkConnector, SourceConnector
 from kconnect.errors import ConfigError, ConnectError
+from kconnect.spark.arrow_types import arrow_schema, struct_type
 from kconnect.spark.datasource.batch_reader import ConnectorReader
 from kconnect.spark.datasource.columns import Columns, inferred, is_record_schema
 from kconnect.spark.datasource.connector import ConnectorOfFormat, SourcePlanningContext
@@ -57,7 +57,7 @@ class KConnectFormat(DataSource):
             connector = self._connector(SourceConnector)
         with told_to_spark("looking for its columns"):
             self._is_inferred = True
-            return from_arrow_schema(_inferred_schema(connector))
+            return struct_type(_inferred_schema(connector))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         with told_to_spark(""):
@@ -98,13 +98,13 @@ class KConnectFormat(DataSource):
     def _columns(self, schema: StructType) -> Columns:
         chosen = self.options.get("kconnect.columns", "auto")
         is_record = is_record_schema(schema.fieldNames()) if chosen == "auto" else chosen == "record"
-        return Columns(to_arrow_schema(schema, timezone="UTC"), is_record, is_strict=self._is_inferred)
+        return Columns(arrow_schema(schema), is_record, is_strict=self._is_inferred)
 
 
 def _inferred_schema(connector: ConnectorOfFormat) -> Any:  # a pa.Schema
     is_record = connector.options.columns != "value"
     for index, config in enumerate(connector.task_configs(SourcePlanningContext(Positions()))):
-        rows = read_to_end(connector, config, index, timeout_s=connector.options.schema_timeout_s)
+        rows = read_to_end(connector, config, index, timeout_s=connector.options.schema_timeout_s, letters=False)
         try:
             first = list(itertools.islice(rows, 1))
         finally:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kconnect.api import ConfigDef
+from kconnect.java_plugins import JavaSettings
 
 _INT, _LONG, _STRING = ConfigDef.Type.INT, ConfigDef.Type.LONG, ConfigDef.Type.STRING
 _LOW, _MEDIUM = ConfigDef.Importance.LOW, ConfigDef.Importance.MEDIUM
@@ -100,15 +101,44 @@ OPTIONS: Final = (
         "Folders with connectors, comma-separated, as a worker's; on a cluster they must exist on each executor.",
     )
     .define(
+        "config.providers",
+        _STRING,
+        None,
+        None,
+        _MEDIUM,
+        "Names of config providers for ${name:path:key} in the connector's settings, each with "
+        "config.providers.NAME.class, as a worker's. They read where Spark plans: beside the driver.",
+    )
+    .define(
+        "kconnect.java.home",
+        _STRING,
+        None,
+        None,
+        _LOW,
+        "Java for plugins written in it; by default that of JAVA_HOME or the PATH.",
+    )
+    .define("kconnect.java.opts", _STRING, None, None, _LOW, "Options of the JVM for plugins written in Java.")
+    .define(
+        "kconnect.java.heap",
+        _STRING,
+        "512m",
+        None,
+        _LOW,
+        "Largest heap of the JVM for plugins written in Java: one beside the driver, one in each Python process of "
+        "Spark that reads or writes with such a plugin.",
+    )
+    .define(
         "bootstrap.servers",
         _STRING,
         None,
         None,
         _LOW,
-        "Kafka brokers, for a connector's or transformation's own use and for the dead letters of a sink.",
+        "Kafka brokers, for a connector's or transformation's own use and for dead letters.",
     )
 )
 """Options of the format itself. All others are the connector's."""
+
+_PROVIDERS: Final = "config.providers"
 
 # Spark adds them to the options of a reader or writer
 _OF_SPARK: Final = frozenset({"path", "paths", "checkpointlocation", "queryname", "mergeschema"})
@@ -129,6 +159,7 @@ class FormatOptions:
     topic: str | None
     plugin_path: str | None
     bootstrap_servers: str | None
+    java: JavaSettings
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> FormatOptions:
@@ -146,13 +177,19 @@ class FormatOptions:
             topic=values["kconnect.topic"],
             plugin_path=values["plugin.path"],
             bootstrap_servers=values["bootstrap.servers"],
+            java=JavaSettings.of({key: text for key, text in values.items() if isinstance(text, str)}),
         )
 
 
+def provider_settings(options: Mapping[str, str]) -> dict[str, str]:
+    """The options that are of config providers."""
+    return {key: value for key, value in options.items() if key == _PROVIDERS or key.startswith(f"{_PROVIDERS}.")}
+
+
 def with_aliases(options: Mapping[str, str]) -> dict[str, str]:
-    """Options with the aliases of transformations and predicates spelt as `transforms` and `predicates` spell them."""
+    """Options with the names of transformations, predicates and config providers spelt as their lists spell them."""
     found = dict(options)
-    for kind in ("transforms", "predicates"):
+    for kind in ("transforms", "predicates", _PROVIDERS):
         for alias in (part.strip() for part in options.get(kind, "").split(",")):
             lower, spelt = f"{kind}.{alias.lower()}.", f"{kind}.{alias}."
             if alias and lower != spelt:
@@ -167,7 +204,7 @@ def connector_settings(options: Mapping[str, str], known: Collection[str]) -> di
     own = {}
     for key, value in options.items():
         name = key if key in known else spelt.get(key.lower(), key)
-        if name not in known and (key in OPTIONS.config_keys or key in _OF_SPARK):
+        if name not in known and (key in OPTIONS.config_keys or key in _OF_SPARK or key.startswith(f"{_PROVIDERS}.")):
             continue
         own[name] = value
     return own

@@ -105,7 +105,7 @@ class TaskPoller:
 
     def ask_to_stop(self) -> None:
         """Have the thread end after its poll, without waiting for it."""
-        self._run.context.stop()
+        self._run.ask_to_stop()
         with self._changed:
             self._changed.notify_all()
 
@@ -126,8 +126,8 @@ class TaskPoller:
                 self._run.start()
                 while self._may_go_on():
                     self._call_hooks()
-                    if self._run.context.is_at_end:
-                        continue
+                    if self._run.context.is_at_end or self._is_ahead():
+                        continue  # it was woken for the hooks alone
                     polled = self._run.poll()
                     if polled is not None:
                         self._take(polled)

@@ -9,7 +9,7 @@ from typing import Any
 
 from kconnect.api import ErrantRecordReporter, PluginMetrics, RecordBatch, SinkRecord, SinkTask
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
-from kconnect.model import ConnectorType, TaskId, TaskSpec, TopicPartition
+from kconnect.model import ConnectorType, TopicPartition
 from kconnect.pipeline.build import sink_stages
 from kconnect.pipeline.conversion import Converters, FetchedBatch
 from kconnect.pipeline.plugin_call import plugin_call
@@ -38,16 +38,8 @@ class SinkTaskRun:
         connector.hides_secrets([config])
         self._config = config
         self._options = connector.options
-        spec = TaskSpec(
-            id=TaskId(connector.config["name"], index),
-            run=1,
-            type=ConnectorType.SINK,
-            connector_config=connector.config,
-            task_config=config,
-            worker_config=connector.worker,
-        )
         ports = ports_without_host(connector.plugins)
-        self._control = TaskControl(spec, ports)
+        self._control = TaskControl(connector.spec(ConnectorType.SINK, index, config), ports)
         self._task: SinkTask = make_task(connector.config, connector.plugins, SinkTask)  # type: ignore[type-abstract]  # looks for a subclass
         self._name = type(self._task).__name__
         self._stages = sink_stages(self._control, ports, type(self._task))

@@ -9,18 +9,20 @@ from typing import Any
 
 from kconnect.api import RecordBatch, SourceRecord, SourceTask
 from kconnect.errors import RetriableError, TimedOutError
-from kconnect.model import ConnectorOffset
+from kconnect.model import ConnectorOffset, ConnectorType
 from kconnect.pipeline.inflight import partition_key
 from kconnect.pipeline.offset_updates import updated_offsets, updates_offsets
 from kconnect.pipeline.plugin_call import call_error, plugin_call
 from kconnect.pipeline.plugin_parts import make_task
 from kconnect.pipeline.polled_lists import no_records_error
+from kconnect.pipeline.ports import TaskControl
 from kconnect.pipeline.stages import Stage, StageError
 from kconnect.pipeline.task_hooks import wants_each_record
 from kconnect.spark.datasource.chain import Rows, SourceChain
 from kconnect.spark.datasource.connector import ConnectorOfFormat
 from kconnect.spark.datasource.positions import Positions
 from kconnect.spark.datasource.task_context import PollingContext, is_empty
+from kconnect.spark.no_host import ports_without_host
 
 log = logging.getLogger(__name__)
 
@@ -45,15 +47,20 @@ class SourceTaskRun:
         offsets: Positions,
         *,
         retry_timeout_s: float = float("inf"),
+        letters: bool = True,
     ) -> None:
-        """`retry_timeout_s`: less patience with a RetriableError than kconnect.retry.timeout.ms."""
+        """`retry_timeout_s`: less patience with a RetriableError than kconnect.retry.timeout.ms.
+
+        `letters`: records that fail become dead letters, if the connector has a queue for them.
+        """
         connector.hides_secrets([config])
         self.index = index
         self._config = config
         self._connector_name = connector.config["name"]
         self._retry_timeout_s = min(connector.options.retry_timeout_s, retry_timeout_s)
-        settings = connector.source_config()
-        self.chain = SourceChain(settings, connector.worker, connector.plugins, index, self._wait)
+        spec = connector.spec(ConnectorType.SOURCE, index, config, letters=letters)
+        self._control = TaskControl(spec, ports_without_host(connector.plugins))
+        self.chain = SourceChain(self._control, connector.plugins)
         self.context = PollingContext(config, offsets, self.chain.metrics, self._give_up)
         self._task: SourceTask = make_task(connector.config, connector.plugins, SourceTask)  # type: ignore[type-abstract]  # looks for a subclass
         self.name = type(self._task).__name__
@@ -61,6 +68,7 @@ class SourceTaskRun:
         self._empty_polls = 0
 
     def start(self) -> None:
+        self.chain.start()
         with plugin_call(self._task, "initialize"):
             self._task.initialize(self.context)
         with plugin_call(self._task, "start"):
@@ -76,6 +84,7 @@ class SourceTaskRun:
         took_s = time.monotonic() - began_s
         if not (polled is None or isinstance(polled, RecordBatch) or _is_list(polled)):
             raise no_records_error(self._task, polled)
+        self.chain.send_letters()  # of records that the task itself reported
         found = not is_empty(polled)
         self.context.gave(any_records=found, took_s=took_s)
         if found:
@@ -111,6 +120,11 @@ class SourceTaskRun:
         for record in records:
             self._hook("commit_record", record, None)
         self._hook("commit")
+
+    def ask_to_stop(self) -> None:
+        """Have poll() and all waits come back. Threads: any."""
+        self._control.stop()
+        self.context.stop()
 
     def stop(self) -> None:
         """Stop the task, whatever its chain does."""
@@ -157,19 +171,29 @@ class SourceTaskRun:
 
 
 def read_to_end(
-    connector: ConnectorOfFormat, config: Mapping[str, str], index: int, *, timeout_s: float | None = None
+    connector: ConnectorOfFormat,
+    config: Mapping[str, str],
+    index: int,
+    *,
+    timeout_s: float | None = None,
+    letters: bool = True,
 ) -> Iterator[Rows]:
-    """All that a task gives until it is idle for kconnect.idle.ms, or until `timeout_s`. Errors: as of `poll`."""
+    """All that a task gives until it is idle for kconnect.idle.ms, or until `timeout_s`. Errors: as of `poll`.
+
+    `letters`: as of SourceTaskRun.
+    """
     within_s = float("inf") if timeout_s is None else timeout_s
-    run = SourceTaskRun(connector, config, index, Positions(), retry_timeout_s=within_s)
-    deadline = time.monotonic() + within_s
+    run = SourceTaskRun(connector, config, index, Positions(), retry_timeout_s=within_s, letters=letters)
     try:
         run.start()
+        deadline = time.monotonic() + within_s  # a slow start leaves time for a poll
         run.context.end_after(connector.options.idle_s)
-        while not run.context.is_at_end and time.monotonic() < deadline:
+        while not run.context.is_at_end:
             polled = run.poll()
             if polled is not None:
                 yield from run.rows(polled)
+            if time.monotonic() >= deadline:
+                break
     finally:
         run.stop()
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kconnect.errors import ConfigError
 from kconnect.spark.query.formats import known
+from kconnect.spark.query.iceberg_batches import IcebergBatches, session_conf
 from kconnect.spark.query.sink_settings import MERGE, SinkQuerySettings
 
-log = logging.getLogger(__name__)
-
-_QUERY: Final = "kconnect.query"
-_BATCH: Final = "kconnect.batch"
+# As Delta Lake's options of a write, for a MERGE, which has none. Source: DeltaSQLConf of delta-spark 4.4
+_DELTA_APP: Final = "spark.databricks.delta.write.txnAppId"
+_DELTA_VERSION: Final = "spark.databricks.delta.write.txnVersion"
 
 
 class BatchWriter:
@@ -26,32 +25,43 @@ class BatchWriter:
         self.query_id = query_id
 
     def write(self, rows: Any, batch: int) -> None:  # a DataFrame
-        """Write the batch; does nothing if the table says that it has it."""
+        """Write the batch; does nothing if the table says that it has it, or a later one."""
         if self._settings.mode == MERGE:
             self._merge(rows, batch)
-            return
-        if self._format == "iceberg" and self._iceberg_has(rows.sparkSession, batch):
-            log.info("Batch %d is in the table already", batch)
-            return
-        mode = "overwrite" if self._settings.output_mode == "complete" else "append"
-        writer = rows.write.format(self._settings.format).mode(mode).options(**self._marks(batch))
-        writer = writer.options(**self._settings.options)
+        elif self._format == "iceberg":
+            self._write_iceberg(rows, batch)
+        else:
+            mode = "overwrite" if self._settings.output_mode == "complete" else "append"
+            self._save(rows, mode, self._marks(batch))
+
+    def _write_iceberg(self, rows: Any, batch: int) -> None:
+        settings = self._settings
+        self._make_table(rows)  # one that a first append creates would have no mark
+        batches = IcebergBatches(rows.sparkSession, settings.table, self.query_id)
+        if settings.output_mode == "complete":
+            from pyspark.sql import functions as f
+
+            all_rows = rows.writeTo(settings.table).options(**settings.options)
+            batches.change(batch, lambda: all_rows.overwrite(f.lit(True)))
+        else:
+            batches.append(batch, lambda: self._save(rows, "append", {}))
+
+    def _save(self, rows: Any, mode: str, marks: Mapping[str, str]) -> None:
+        writer = rows.write.format(self._settings.format).mode(mode).options(**marks).options(**self._settings.options)
         if self._settings.table:
             writer.saveAsTable(self._settings.table)
         else:
             writer.save()
 
     def _marks(self, batch: int) -> Mapping[str, str]:
-        """Options by which the table remembers the batch."""
-        match self._format:
-            case "delta":
-                return {"txnAppId": self.query_id, "txnVersion": str(batch)}
-            case "iceberg":
-                return {f"snapshot-property.{_QUERY}": self.query_id, f"snapshot-property.{_BATCH}": str(batch)}
-        return {}
+        """Options by which the table remembers the batch, and refuses it a second time."""
+        return {"txnAppId": self.query_id, "txnVersion": str(batch)} if self._format == "delta" else {}
 
     def _merge(self, rows: Any, batch: int) -> None:
-        """The last row of each key replaces that of the table; one that is deleted goes. Twice is once."""
+        """The last row of each key replaces that of the table; one that is deleted goes.
+
+        Twice is once, but an old batch must not come after a newer one: of a query that was cut off and does not know.
+        """
         if not known(self._format).merges:
             raise ConfigError(f"Spark cannot merge into {self._format}")
         session, keys = rows.sparkSession, self._settings.merge_keys
@@ -61,33 +71,29 @@ class BatchWriter:
             raise ConfigError.invalid("merge.keys", ",".join(keys), f"The rows have no column {missing[0]}")
         newest = newest_of_each(rows, keys)
         columns = [name for name in newest.columns if name not in _ABOUT_MERGE or name in keys]
-        self._make_table(session, newest.select(*columns), target)
+        self._make_table(newest.select(*columns))
         view = f"kconnect_batch_{batch}"
         newest.createOrReplaceTempView(view)
+        merge = merge_sql(target, view, keys, columns, deletes="_deleted" in newest.columns)
         try:
-            session.sql(merge_sql(target, view, keys, columns, deletes="_deleted" in newest.columns))
+            if self._format == "iceberg":
+                IcebergBatches(session, target, self.query_id).change(batch, lambda: session.sql(merge))
+            else:
+                with session_conf(session, {_DELTA_APP: self.query_id, _DELTA_VERSION: str(batch)}):
+                    session.sql(merge)
         finally:
             session.catalog.dropTempView(view)
 
-    def _make_table(self, session: Any, rows: Any, target: str) -> None:
+    def _make_table(self, rows: Any) -> None:
         """Create an empty table of these columns unless there is one."""
-        if self._settings.table:
-            if not session.catalog.tableExists(self._settings.table):
-                rows.limit(0).write.format(self._settings.format).options(**self._settings.options).saveAsTable(
-                    self._settings.table
-                )
+        table = self._settings.table
+        if table and rows.sparkSession.catalog.tableExists(table):
             return
-        writer = rows.limit(0).write.format(self._settings.format).mode("ignore")
-        writer.options(**self._settings.options).save()
-
-    def _iceberg_has(self, session: Any, batch: int) -> bool:
-        if not self._settings.table or not session.catalog.tableExists(self._settings.table):
-            return False
-        found = session.sql(
-            f"SELECT max(cast(summary['{_BATCH}'] AS bigint)) FROM {self._settings.table}.snapshots "
-            f"WHERE summary['{_QUERY}'] = '{self.query_id}'"
-        ).collect()
-        return found[0][0] is not None and found[0][0] >= batch
+        writer = rows.limit(0).write.format(self._settings.format).mode("ignore").options(**self._settings.options)
+        if table:
+            writer.saveAsTable(table)
+        else:
+            writer.save()
 
 
 _ABOUT_MERGE: Final = frozenset({"_key", "_partition", "_offset", "_timestamp", "_deleted", "_topic"})
@@ -98,7 +104,8 @@ def newest_of_each(rows: Any, keys: Sequence[str]) -> Any:  # a DataFrame
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    order = [name for name in ("_timestamp", "_offset") if name in rows.columns]
+    # As the topic has them, which is how batches follow one another, too: times of producers may go back
+    order = [name for name in ("_offset", "_timestamp") if name in rows.columns]
     if not order:
         return rows.dropDuplicates(list(keys))
     window = Window.partitionBy(*keys).orderBy(*(f.col(name).desc_nulls_last() for name in order))

@@ -1,18 +1,26 @@
 """Checkpoint folders of Structured Streaming, written as Spark would have, so that a query goes on where topics say.
 
 The layout is Spark's own affair and not documented; tests/integration/test_query_checkpoint.py pins it for the Spark
-that is locked. Source: OffsetSeqLog, CommitLog, StreamMetadata, FileStreamSourceLog (Spark 4.3).
+that is locked, and in `make queries-tables` for others. Source: OffsetSeqLog, CommitLog, StreamMetadata,
+FileStreamSourceLog (Spark 4.3), OfflineStateRepartitionUtils (Spark 4.2).
 """
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
+
+from kconnect.errors import ConfigError
+
+_OWNER: Final = "kconnect.json"
+
+
+_KEPT_CONF: Final = ("spark.sql.shuffle.partitions",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,25 @@ class Checkpoint:
         file = self._session._jvm.org.apache.hadoop.fs.Path(f"{self._base.rstrip('/')}/metadata")
         return bool(file.getFileSystem(self._session.sparkContext._jsc.hadoopConfiguration()).exists(file))
 
+    def claim(self, connector: str, group: str) -> None:
+        """Make it that of a query; nothing new if it is already. Errors: ConfigError for that of another one."""
+        hadoop = self._session._jvm.org.apache.hadoop.fs
+        file = hadoop.Path(f"{self._base.rstrip('/')}/{_OWNER}")
+        system = file.getFileSystem(self._session.sparkContext._jsc.hadoopConfiguration())
+        ours = json.dumps({"connector": connector, "group": group})
+        if system.exists(file):
+            if (found := self.text(_OWNER)) != ours:
+                raise ConfigError.invalid("spark.checkpoint", self._base, f"It is that of another query: {found}")
+            return
+        if self.exists():
+            why = "A query of somebody else has begun in it: it has no file that this connector made"
+            raise ConfigError.invalid("spark.checkpoint", self._base, why)
+        stream = system.create(file, False)
+        try:
+            stream.write(bytearray(ours, "utf-8"))
+        finally:
+            stream.close()
+
     def text(self, *path: str) -> str:
         """A file in it. Errors: OSError, Spark's."""
         where = "/".join([self._base.rstrip("/"), *path])
@@ -54,9 +81,10 @@ class Checkpoint:
         return str(json.loads(self.text("metadata"))["id"])
 
 
-def seed(folder: Path, *, batch: int, done: Any, planned: Any | None, now_ms: int) -> None:
+def seed(folder: Path, *, batch: int, done: Any, planned: Any | None, now_ms: int, conf: Mapping[str, str]) -> None:
     """Make `batch` the last one that ended, at source offset `done`; with `planned`, batch + 1 is replayed up to there.
 
+    `conf`: as `kept_conf` gives.
     `done` and `planned` are what JSON can hold. Without `done` the planned one is Spark's first, which has number 0.
     `batch` is at least 0. Errors: OSError.
     """
@@ -64,12 +92,17 @@ def seed(folder: Path, *, batch: int, done: Any, planned: Any | None, now_ms: in
         (folder / name).mkdir(parents=True)
     (folder / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
     if planned is None and batch > 0:
-        _write_offset(folder, batch - 1, done, now_ms)  # Spark reads the two last ones
+        _write_offset(folder, batch - 1, done, now_ms, conf)  # Spark reads the two last ones
     if done is not None:
-        _write_offset(folder, batch, done, now_ms)
+        _write_offset(folder, batch, done, now_ms, conf)
         (folder / "commits" / str(batch)).write_text('v1\n{"nextBatchWatermarkMs":0}')
     if planned is not None:
-        _write_offset(folder, batch + 1 if done is not None else 0, planned, now_ms)
+        _write_offset(folder, batch + 1 if done is not None else 0, planned, now_ms, conf)
+
+
+def kept_conf(session: Any) -> dict[str, str]:
+    """What Spark keeps of a session's settings with each batch, and looks for: 4.2 replays no batch without it."""
+    return {key: str(session.conf.get(key)) for key in _KEPT_CONF}
 
 
 def seed_files(folder: Path, done: Sequence[SeenFile], planned: Sequence[SeenFile] | None) -> None:
@@ -106,6 +139,6 @@ def new_files(folder: Path, after: int, to: int) -> list[SeenFile]:
     return found
 
 
-def _write_offset(folder: Path, batch: int, offset: Any, now_ms: int) -> None:
-    about = {"batchWatermarkMs": 0, "batchTimestampMs": now_ms, "conf": {}}
+def _write_offset(folder: Path, batch: int, offset: Any, now_ms: int, conf: Mapping[str, str]) -> None:
+    about = {"batchWatermarkMs": 0, "batchTimestampMs": now_ms, "conf": dict(conf)}
     (folder / "offsets" / str(batch)).write_text("\n".join(["v1", json.dumps(about), json.dumps(offset)]))

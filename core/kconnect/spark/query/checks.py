@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kconnect.api.config_key import Config
+from kconnect.api.config_key import Config, ConfigValue
 from kconnect.errors import ConfigError
 from kconnect.spark.query.engine import QueryEngine, current_engine
 from kconnect.spark.query.failures import root_cause
@@ -16,6 +16,7 @@ from kconnect.spark.query.source_settings import SourceQuerySettings
 
 # A worker that starts with its connectors validates them while Spark comes up
 _WAIT_FOR_SPARK_S: Final = 20.0
+_TASKS: Final = "tasks.max"
 
 
 def check_sink(props: Mapping[str, str], config: Config) -> Config:
@@ -27,6 +28,7 @@ def check_sink(props: Mapping[str, str], config: Config) -> Config:
         return config  # the table has said so
     guarantee = guarantee_of(settings.format, settings.mode)
     values["delivery.guarantee"].recommended_values = [EXACTLY_ONCE if guarantee == "exactly once" else AT_LEAST_ONCE]
+    _recommend_one_task(props, config)
     for key, problem in _problems(props, settings):
         values[key].add_error_message(problem)
     return config
@@ -40,6 +42,7 @@ def check_source(props: Mapping[str, str], config: Config) -> Config:
     except ConfigError:
         return config  # the table has said so
     values["delivery.guarantee"].recommended_values = [EXACTLY_ONCE, AT_LEAST_ONCE]
+    _recommend_one_task(props, config)
     if settings.format.lower() == "jdbc" and not settings.cursor_column:
         values["cursor.column"].add_error_message(
             "Spark cannot stream jdbc: name a column that only grows, such as a number given by the database or the "
@@ -50,6 +53,13 @@ def check_source(props: Mapping[str, str], config: Config) -> Config:
     return config
 
 
+def _recommend_one_task(props: Mapping[str, str], config: Config) -> None:
+    """More are no error: a config that was made for other sinks works as it is. The table refuses other values."""
+    given = props.get(_TASKS, "1").strip()
+    if given.isascii() and given.isdecimal() and int(given) > 0:
+        config.config_values.append(ConfigValue(_TASKS, int(given), recommended_values=[1]))
+
+
 def _problems(props: Mapping[str, str], settings: SinkQuerySettings) -> Iterator[tuple[str, str]]:
     exactly_once = guarantee_of(settings.format, settings.mode) == "exactly once"
     if props.get("delivery.guarantee") == EXACTLY_ONCE and not exactly_once:
@@ -58,6 +68,8 @@ def _problems(props: Mapping[str, str], settings: SinkQuerySettings) -> Iterator
             f"SparkSink writes {settings.format} at least once: a batch that was cut off is written again. "
             "delta and iceberg are written exactly once, and so are all three formats of TableSink",
         )
+    if settings.format.lower() == "iceberg" and not settings.table:
+        yield "spark.table", "Iceberg tables are written by their name in a catalog, such as lake.shop.orders"
     if settings.mode == MERGE:
         if not known(settings.format).merges:
             yield "spark.mode", f"Spark cannot merge into {settings.format}: delta and iceberg can"
@@ -73,6 +85,7 @@ def _problems_in_spark(format_name: str, query: str, schema: str) -> Iterator[tu
         return
     if (no_core := engine.no_core()) is not None:
         yield "spark.format", no_core
+        return
     jvm = engine.jvm(_WAIT_FOR_SPARK_S)
     if jvm is None:
         return

@@ -5,20 +5,27 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.spark.application import SparkApplication
+from kconnect.spark.query.tallies import Tallies
 from kconnect.spark.settings import SparkSettings
+from kconnect.spark.slot_spec import TallyAddress
 
 log = logging.getLogger(__name__)
 
 _LOOK_S: Final = 0.2
+# It listens a moment after Spark is up
+_LISTEN_S: Final = 10.0
 _DEFAULTS: Final = {
     "spark.sql.session.timeZone": "UTC",
     # 200 tasks for each aggregation of a small batch would take seconds
     "spark.sql.shuffle.partitions": "4",
+    # As many for the list of a table's files, which Delta Lake computes with each commit: its default is 50
+    "spark.databricks.delta.snapshotPartitions": "4",
     # Stopping waits this long for a batch that does not react to its interruption
     "spark.sql.streaming.stopTimeout": "10s",
 }
@@ -28,11 +35,20 @@ QUERY_POOL: Final = "queries"
 class QueryEngine:
     """Threads: any."""
 
-    def __init__(self, settings: SparkSettings, app: SparkApplication) -> None:
+    def __init__(
+        self,
+        settings: SparkSettings,
+        app: SparkApplication,
+        tallies: Tallies,
+        tally_address: Callable[[float], TallyAddress | None],
+    ) -> None:
         self._settings = settings
         self._app = app
+        self.tallies = tallies
+        self._tally_address = tally_address
         self._lock = threading.Lock()  # held while the first session is made: a second or two
         self._session: Any = None
+        self._starting = threading.Lock()  # held while a query starts: seconds
 
     @property
     def settings(self) -> SparkSettings:
@@ -42,6 +58,28 @@ class QueryEngine:
     def app(self) -> SparkApplication:
         """The application, which may not have started."""
         return self._app
+
+    @contextmanager
+    def one_start(self, give_up: Callable[[], bool]) -> Iterator[bool]:
+        """A block in which no other query starts; False if `give_up` ended the wait for it.
+
+        A query that reads topics has Spark start Python processes, and gives each of them 10 s to come up: a worker
+        that starts with ten such queries would have none of them come up in time.
+        """
+        while not (is_mine := self._starting.acquire(timeout=_LOOK_S)) and not give_up():
+            pass
+        try:
+            yield is_mine
+        finally:
+            if is_mine:
+                self._starting.release()
+
+    def tally_address(self) -> TallyAddress | None:
+        """Where processes of Spark say what failed in them; None, which is logged, if nothing listens in time."""
+        found = self._tally_address(_LISTEN_S)
+        if found is None:
+            log.warning("The worker's control link does not listen: errors in records of queries are not counted")
+        return found
 
     def jvm(self, timeout_s: float) -> Any:
         """Spark's JVM; None if Spark is not up within the time."""

@@ -13,7 +13,9 @@ _PYTHON: Final = re.compile(
     r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+([\w.]+): ?((?:.|\n(?!\s+at |\n|\tat ))*)"
 )
 _JAVA: Final = re.compile(r"(?:^|Caused by: |: )([\w$]+(?:\.[\w$]+)+(?:Exception|Error)): (.+)", re.MULTILINE)
-# An executor or a Python process is gone, or Kafka does not answer: the same may succeed a moment later
+# What stands at the bottom and says nothing: pyspark's, and since Spark 4.0 where else the error has been thrown
+_NO_CAUSE: Final = ("pyspark", "OriginalTryStackTraceException")
+# An executor or a Python process is gone, Kafka or a database does not answer: the same may succeed a moment later
 _PASSING: Final = (
     "ExecutorLostFailure",
     "Python worker exited unexpectedly",
@@ -22,7 +24,17 @@ _PASSING: Final = (
     "kconnect.errors.RetriableError",
     "kconnect.errors.UnreachableError",
     "kconnect.errors.TimedOutError",
+    # By a query on a worker that was cut off, which may not start again
+    "kconnect.errors.FencedError",
     "was lost",
+    "java.net.ConnectException",
+    "java.net.SocketException",
+    "java.net.SocketTimeoutException",
+    "terminating connection due to",
+    # Somebody else's commit in between: Delta Lake refuses ours, Iceberg has given up after trying
+    "io.delta.exceptions.",
+    "org.apache.iceberg.exceptions.CommitFailedException",
+    "org.apache.iceberg.exceptions.CommitStateUnknownException",
 )
 
 
@@ -57,7 +69,10 @@ def root_cause(error: BaseException) -> RootCause:
     python = list(_PYTHON.finditer(trace))
     if python:
         return RootCause(python[-1][1], _cut(python[-1][2]), trace)
-    java = [found for found in _JAVA.finditer(trace) if "pyspark" not in found[1]]
+    java = [found for found in _JAVA.finditer(trace) if not any(name in found[1] for name in _NO_CAUSE)]
+    # What a socket says names no address: a driver's error above it does
+    while len(java) > 1 and java[-1][1].startswith("java.net.") and not java[-2][1].startswith("org.apache.spark."):
+        java.pop()
     if java:
         return RootCause(java[-1][1], _cut(java[-1][2]), trace)
     return RootCause("", _cut(str(error)) or type(error).__name__, trace)

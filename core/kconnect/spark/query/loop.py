@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
+from kconnect.errors import ConnectError, FencedError, RetriableError, TimedOutError, UnreachableError
+from kconnect.kafka import TransactionExpiredError
 from kconnect.model import ConnectorType
 from kconnect.pipeline.error_texts import one_line
 from kconnect.pipeline.ports import TaskControl, TaskPorts
@@ -22,6 +23,16 @@ log = logging.getLogger(__name__)
 _LOOK_S: Final = 0.25
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 30.0
+_PASSING: Final = (
+    RetriableError,
+    UnreachableError,
+    TimedOutError,
+    # By a query on a worker that was cut off, which claimed the offsets. That one is told that it may not start
+    FencedError,
+    # The worker stood still in the midst of a commit
+    TransactionExpiredError,
+)
+_PYTHONS: Final = "org.apache.spark.sql.execution.python"
 # A query that has run for so long begins with the first pause again
 _WELL_S: Final = 60.0
 
@@ -54,6 +65,8 @@ def query_loop(engine: QueryEngine) -> Callable[[TaskControl, TaskPorts], QueryL
     """Builds the data path of query tasks. Errors: ConfigError."""
 
     def build(control: TaskControl, ports: TaskPorts) -> QueryLoop:
+        spec = control.spec
+        control.count_with(lambda counters: engine.tallies.copy_to(spec.id, spec.run, counters))
         if control.spec.type is ConnectorType.SINK:
             from kconnect.spark.query.topic_sink import TopicSink
 
@@ -136,7 +149,7 @@ class QueryLoop:
             log.info("Query %s was stopped while it failed: %s", self._control.spec.id.connector, error)
             return
         cause = root_cause(error)
-        passes = isinstance(error, RetriableError | UnreachableError | TimedOutError) or cause.is_passing
+        passes = isinstance(error, _PASSING) or cause.is_passing
         if not passes:
             if isinstance(error, ConnectError):
                 raise error
@@ -160,6 +173,24 @@ def _exception(running: Any) -> Exception | None:
     """What Spark says ended the query; None if it was stopped."""
     try:
         found: Exception | None = running.exception()
+        if found is not None and (gone := _lost_python(running)) is not None:
+            return RetriableError(f"The Python process that plans the query's batches has ended: {gone}")
     except Exception as error:  # Spark has gone
         return QueryError(f"Spark does not answer any more: {root_cause(error).message}")
     return found
+
+
+def _lost_python(running: Any) -> str | None:
+    """Java's error when a Python process beside the driver has ended in a call; None for any other end of a query.
+
+    Spark tells of it by the error's message alone, which is "null".
+    """
+    of_spark = getattr(running, "_jsq", None)
+    if of_spark is None:  # a CursorQuery, which has no such process
+        return None
+    cause = of_spark.exception().get().getCause()
+    kind = "" if cause is None else str(cause.getClass().getName())
+    if kind not in ("java.io.EOFException", "java.net.SocketException"):
+        return None
+    is_pythons = any(_PYTHONS in str(element.getClassName()) for element in cause.getStackTrace())
+    return kind if is_pythons else None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Final
 
 import pyarrow as pa
@@ -23,7 +24,9 @@ from kconnect.pipeline.lifecycle import resolved_spec
 from kconnect.pipeline.ports import TaskControl
 from kconnect.spark.no_host import ports_without_host
 from kconnect.spark.query.row_schema import fitted, schema_of
+from kconnect.spark.query.tallies import TallySender
 from kconnect.spark.query.topic_reader import registry_of
+from kconnect.spark.slot_spec import TallyAddress
 
 log = logging.getLogger(__name__)
 
@@ -45,13 +48,17 @@ class SendOrder:
     is_exactly_once: bool
     query_id: str
     batch: int
+    writer: str
+    """Which RowSender has sent the batch before: only that one may go on with its producer. Empty: none has."""
     planned: str
     """What the batch consists of, as text: a batch of the same number and another text is another one."""
+    tally: TallyAddress | None = None
+    """Where to say what failed in records."""
 
 
 def sender(order: SendOrder) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow`: sends the rows of each Spark task, and gives their number in one row."""
-    given = asdict(order)
+    """For `mapInArrow`: sends the rows of each Spark task, and gives in one row their number and who has sent them."""
+    given = {each.name: getattr(order, each.name) for each in fields(order)}
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -59,8 +66,9 @@ def sender(order: SendOrder) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa
         context = TaskContext.get()
         part = 0 if context is None else context.partitionId()
         own = SendOrder(**given)
-        count = RowSender.of_order(own, part).send(own, part, batches)
-        yield pa.record_batch([pa.array([count], pa.int64())], names=["rows"])
+        found = RowSender.of_order(own, part)
+        count = found.send(own, part, batches)
+        yield pa.record_batch([pa.array([count], pa.int64()), pa.array([found.id])], names=["rows", "writer"])
 
     return run
 
@@ -77,11 +85,13 @@ class RowSender:
         plugins = registry_of(order.plugin_path, order.plugins)
         spec = resolved_spec(TaskSpec.from_json(order.spec), plugins)
         self.key = (order.key, part if order.is_exactly_once else 0)
+        self.id = uuid.uuid4().hex
         ports = ports_without_host(plugins)
         self._control = TaskControl(spec, ports)
         self._stages = source_stages(self._control, ports)
         if self._stages.dead_letters is not None:
             self._stages.dead_letters.start()
+        self._tally = TallySender(self._control, order.tally)
         self._producer = _producer(spec, order, part)
         self._topics = source_topics(self._control, self._producer)
         self._schemas: dict[pa.Schema, tuple[Schema | None, Schema]] = {}
@@ -90,9 +100,13 @@ class RowSender:
 
     @classmethod
     def of_order(cls, order: SendOrder, part: int) -> RowSender:
-        """The one this process has kept if it suits; else a new one in its place."""
+        """The one this process has kept if it suits; else a new one in its place.
+
+        Spark runs batches in any of its processes: a producer that another one's has fenced off meanwhile is of no use.
+        """
         kept, key = cls._kept, (order.key, part if order.is_exactly_once else 0)
-        if kept is None or kept.key != key:
+        is_fenced = kept is not None and order.is_exactly_once and kept.id != order.writer
+        if kept is None or kept.key != key or is_fenced:
             if kept is not None:
                 kept.close()
             kept = cls._kept = cls(order, part)
@@ -109,6 +123,8 @@ class RowSender:
             type(self)._kept = None  # with what it has half sent
             self.close()
             raise
+        finally:
+            self._tally.send()
         return count
 
     def close(self) -> None:
@@ -222,6 +238,22 @@ class RowSender:
             raise TimedOutError(f"Kafka did not acknowledge a batch within {_TIMEOUT_S:g} s{why}")
 
 
+def last_batch(spec: TaskSpec, topic: str, give_up: Callable[[], bool]) -> tuple[str, int] | None:
+    """What the topic has, after all earlier senders were fenced off: the id of a query, the number of its last batch.
+
+    None for nothing yet, or if `give_up` ended the wait. `spec` with its references resolved. Errors: ConnectError.
+    """
+    producer = _marked_producer(spec, 0)
+    try:
+        if not producer.claim(_TIMEOUT_S, give_up):
+            return None
+        said = producer.mark_of(TopicPartition(topic, 0), _TIMEOUT_S)
+    finally:
+        producer.close()
+    mark = None if said is None else _Mark.parse(said.metadata)
+    return None if said is None or mark is None else (mark.id, said.offset)
+
+
 @dataclass(frozen=True, slots=True)
 class _Mark:
     """The text beside the offset that says which batch was written last."""
@@ -243,13 +275,16 @@ class _Mark:
 
 
 def _producer(spec: TaskSpec, order: SendOrder, part: int) -> RecordProducer:
+    if order.is_exactly_once:
+        return _marked_producer(spec, part)
+    settings, _ = producer_config(spec.worker_config, spec.connector_config, client_id=f"connector-producer-{spec.id}")
+    return BulkProducer(settings, str(spec.id))
+
+
+def _marked_producer(spec: TaskSpec, part: int) -> MarkedProducer:
+    """Its transactional id is that of any source's task: what fences those off, fences this off."""
     name = spec.id.connector
-    if not order.is_exactly_once:
-        settings, _ = producer_config(
-            spec.worker_config, spec.connector_config, client_id=f"connector-producer-{spec.id}"
-        )
-        return BulkProducer(settings, str(spec.id))
-    settings, _ = exactly_once_producer(spec.worker_config, spec.connector_config, name=f"{name}-query", task=part)
+    settings, _ = exactly_once_producer(spec.worker_config, spec.connector_config, name=name, task=part)
     marks, _ = consumer_config(
         spec.worker_config, {}, client_id=f"connector-marks-{spec.id}", group_id=f"connect-{name}"
     )

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,15 +20,16 @@ from kconnect.config.exactly_once_settings import is_exactly_once
 from kconnect.errors import ConfigError, ConnectError, FencedError
 from kconnect.logs import set_log_context
 from kconnect.pipeline.ports import TaskControl, TaskPorts
-from kconnect.spark.query.checkpoint import new_files, offset_of, seed, seed_files
+from kconnect.spark.query.checkpoint import kept_conf, new_files, offset_of, seed, seed_files
 from kconnect.spark.query.cursor import CursorQuery
-from kconnect.spark.query.row_sender import SendOrder, sender
+from kconnect.spark.query.row_sender import SendOrder, last_batch, sender
 from kconnect.spark.query.sink_settings import EXACTLY_ONCE
 from kconnect.spark.query.source_positions import ReadFiles, RowPosition, files_from, partition_of, text_of
 from kconnect.spark.query.source_settings import SourceQuerySettings
 
 if TYPE_CHECKING:
     from kconnect.spark.query.engine import QueryEngine
+    from kconnect.spark.slot_spec import TallyAddress
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +53,8 @@ class RowSource:
             wanted == "any" and is_exactly_once(control.spec.worker_config)
         )
         self._key = ""
+        self._writer = ""  # the RowSender of the last batch
+        self._tally: TallyAddress | None = None
         self._folder: Path | None = None
         self._position = RowPosition("")
         self._files = ReadFiles(self._name, "")
@@ -61,13 +65,14 @@ class RowSource:
 
     def begin(self) -> Any | None:
         control, settings = self._control, self._settings
-        self._failure, self._is_ending, self._key = None, False, uuid.uuid4().hex
+        self._failure, self._is_ending, self._key, self._writer = None, False, uuid.uuid4().hex, ""
         self._idle.set()
         session = self._engine.session(lambda: control.is_stopping)
         if session is None:
             return None
-        self._ports.may_run(control.spec.id, control.spec.run)
-        self._position = RowPosition.of(self._ports.offsets.read(self._name, [partition_of(self._name)])[0])
+        self._tally = self._engine.tally_address()
+        self._check_run()
+        self._position = self._find_position()
         guarantee = "exactly once" if self._is_exactly_once else "at least once"
         log.info("Batch %d is the next of query %s; %s", self._position.batch + 1, self._position.id, guarantee)
         if settings.cursor_column:
@@ -87,6 +92,21 @@ class RowSource:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
 
+    def _find_position(self) -> RowPosition:
+        """As committed; under exactly once also after earlier senders were fenced off, and with new batch numbers.
+
+        A topic that has later batches tells that somebody has set the offsets back.
+        """
+        position = RowPosition.of(self._ports.offsets.read(self._name, [partition_of(self._name)])[0])
+        if not self._is_exactly_once:
+            return position
+        control = self._control
+        said = last_batch(control.spec, self._settings.topic, lambda: control.is_stopping)
+        if said is None or said[0] != position.id or said[1] <= position.highest:
+            return position
+        log.info("The offsets of %s were set back: batch %d is written already, and comes again", self._name, said[1])
+        return position.after(said[1])
+
     # --- what Spark streams ---
 
     def _streamed(self, session: Any) -> Any:  # a StreamingQuery
@@ -100,7 +120,7 @@ class RowSource:
             rows.createOrReplaceTempView(VIEW)
             rows = session.sql(settings.query)
         folder = self._folder = Path(tempfile.mkdtemp(prefix="query-", dir=self._engine.app.folder))
-        self._seed(folder)
+        self._seed(folder, kept_conf(session))
         return (
             rows.writeStream.queryName(self._name)
             .option("checkpointLocation", folder.as_uri())
@@ -109,22 +129,22 @@ class RowSource:
             .start()
         )
 
-    def _seed(self, folder: Path) -> None:
+    def _seed(self, folder: Path, conf: Mapping[str, str]) -> None:
         """A checkpoint for the position; none for a query that has not begun, which Spark then numbers from 0."""
         at = self._position
         self._files, self._last_log = ReadFiles(self._name, at.id), -1
-        if at.batch == 0 and at.planned is None:
+        if at.done is None and at.planned is None:
             return
         done, planned = at.done, at.planned
         if _is_of_files(done) or _is_of_files(planned):
             chunks = self._ports.offsets.read(self._name, ReadFiles.partitions(self._name, at))
-            self._files = ReadFiles(self._name, at.id, [chunk for chunk in chunks if chunk is not None])
+            self._files = ReadFiles(self._name, at.id, [chunk for chunk in chunks if chunk is not None], done)
             next_files = None if planned is None else files_from(planned["list"])
             read = [file for file in self._files.files() if file not in set(next_files or ())]
             seed_files(folder, read, next_files)
             done, planned = {_LOG_OFFSET: 0}, None if planned is None else {_LOG_OFFSET: 1}
             self._last_log = 0
-        seed(folder, batch=at.batch, done=done, planned=planned, now_ms=time.time_ns() // 1_000_000)
+        seed(folder, batch=at.batch, done=done, planned=planned, now_ms=time.time_ns() // 1_000_000, conf=conf)
 
     def _on_batch(self, rows: Any, number: int) -> None:
         """Called by Spark for each batch. Errors end the query; they are kept for the task."""
@@ -155,11 +175,13 @@ class RowSource:
             if self._control.is_cancelled:
                 raise FencedError("The task was abandoned: it sends nothing more")
             position = self._position
+            self._check_run()
             if planned != position.planned:
                 position = self._position = position.plan(planned)
                 self._commit([position.to_commit(self._name)])
             count = self._send(rows, position)
             more = self._files.add(files_from(planned["list"])) if _is_of_files(planned) else []
+            self._check_run()
             ended = position.ended(self._files.done() if _is_of_files(planned) else planned)
             self._commit([*more, ended.to_commit(self._name)])
             self._position = ended
@@ -167,6 +189,11 @@ class RowSource:
             return count
         finally:
             self._idle.set()
+
+    def _check_run(self) -> None:
+        """Errors: ConnectError if another worker has this query by now: one that was frozen must not overwrite it."""
+        if self._is_exactly_once:
+            self._ports.may_run(self._control.spec.id, self._control.spec.run)
 
     def _send(self, rows: Any, position: RowPosition) -> int:
         settings, app = self._settings, self._engine.app
@@ -185,11 +212,15 @@ class RowSource:
             is_exactly_once=self._is_exactly_once,
             query_id=position.id,
             batch=position.batch + 1,
+            writer=self._writer,
             planned=text_of(position.planned),
+            tally=self._tally,
         )
         if self._is_exactly_once:
             rows = rows.coalesce(1)  # one transaction: a replay cannot divide the rows in another way
-        return counted(rows, sender(order))
+        sent = sent_rows(rows, sender(order))
+        self._writer = next((writer for _, writer in sent), "")
+        return sum(count for count, _ in sent)
 
     def _commit(self, offsets: list[Any]) -> None:
         counters, health, began_s = self._control.counters, self._control.health, time.monotonic()
@@ -205,8 +236,8 @@ class RowSource:
         counters.commit_ms.note((time.monotonic() - began_s) * 1000)
 
 
-def counted(rows: Any, run: Any) -> int:
-    """Runs a function of Arrow batches over all rows, and adds up the numbers it gives.
+def sent_rows(rows: Any, run: Any) -> list[tuple[int, str]]:
+    """Runs a `sender` over all rows; gives what each Spark task says: how many it has sent, and which RowSender.
 
     As `mapInArrow`, which asks for pandas although nothing in it uses pandas.
     """
@@ -214,10 +245,10 @@ def counted(rows: Any, run: Any) -> int:
     from pyspark.sql.udf import UserDefinedFunction
     from pyspark.util import PythonEvalType
 
-    of_batches = UserDefinedFunction(run, "rows bigint", evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    of_batches = UserDefinedFunction(run, "rows bigint, writer string", evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     columns = of_batches(*[rows[name] for name in rows.columns])
     made = DataFrame(rows._jdf.mapInArrow(columns._jc, False, None), rows.sparkSession)
-    return sum(row[0] for row in made.collect())
+    return [(int(row[0]), str(row[1])) for row in made.collect()]
 
 
 def _is_of_files(value: Any) -> bool:

@@ -46,6 +46,15 @@ class RowPosition:
             raise ValueError(f"done and planned are texts with JSON: {error}") from error
         return cls(str(offset.get("id") or uuid.uuid4().hex), batch, done, planned)
 
+    @property
+    def highest(self) -> int:
+        """The number of the last batch that this position knows of, begun or ended."""
+        return self.batch + (self.planned is not None)
+
+    def after(self, batch: int) -> RowPosition:
+        """The same place, with numbers that come after another batch; nothing is planned."""
+        return replace(self, batch=batch, planned=None)
+
     def plan(self, end: Any) -> RowPosition:
         """Batch + 1 is to go up to `end`."""
         return replace(self, planned=end)
@@ -75,11 +84,19 @@ def text_of(value: Any) -> str:
 class ReadFiles:
     """The files that a query has read, in chunks. Pure state; one owner."""
 
-    def __init__(self, connector: str, query_id: str, chunks: Sequence[Mapping[str, Any] | None] = ()) -> None:
-        """`chunks`: those committed, by number."""
+    def __init__(
+        self, connector: str, query_id: str, chunks: Sequence[Mapping[str, Any] | None] = (), done: Any = None
+    ) -> None:
+        """`chunks`: those committed, by number. `done`: what the position says of them: any after these are not done.
+
+        They belong to a batch that did not end, or offsets were set back since.
+        """
         self._connector = connector
         self._id = query_id
-        self._chunks = [_files_of(chunk) for chunk in chunks]
+        files = [file for chunk in chunks for file in _files_of(chunk)]
+        if isinstance(done, dict) and "files" in done:
+            del files[int(done["files"]) :]
+        self._chunks = [files[begin : begin + _CHUNK] for begin in range(0, len(files), _CHUNK)]
 
     @classmethod
     def partitions(cls, connector: str, position: RowPosition) -> list[dict[str, Any]]:

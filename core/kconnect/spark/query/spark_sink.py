@@ -29,7 +29,7 @@ class SparkSinkConnector(SinkConnector):
         return SparkSinkTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [query_task(self._props)]
+        return [query_task(self._props, max_tasks)]
 
     def stop(self) -> None:
         """Nothing runs besides the task."""

@@ -30,7 +30,7 @@ class SparkSourceConnector(SourceConnector):
         return SparkSourceTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [query_task(self._props)]
+        return [query_task(self._props, max_tasks)]
 
     def stop(self) -> None:
         """Nothing runs besides the task."""

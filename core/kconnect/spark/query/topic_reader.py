@@ -17,9 +17,12 @@ from kconnect.pipeline.lifecycle import resolved_spec
 from kconnect.pipeline.ports import TaskControl
 from kconnect.pipeline.sink_conversion import SinkConversion
 from kconnect.plugins import PluginRegistry
+from kconnect.spark.arrow_types import arrow_schema
 from kconnect.spark.no_host import ports_without_host
 from kconnect.spark.query.spark_sink import SparkSinkTask
+from kconnect.spark.query.tallies import TallySender
 from kconnect.spark.query.topic_rows import RowsOfBatch
+from kconnect.spark.slot_spec import TallyAddress
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,16 +43,19 @@ class TopicReader:
     _kept: ClassVar[TopicReader | None] = None
 
     def __init__(self, order: TopicOrder) -> None:
-        from pyspark.sql.pandas.types import to_arrow_schema
         from pyspark.sql.types import StructType
 
         plugins = plugins_of(order)
         spec = resolved_spec(TaskSpec.from_json(order.spec), plugins)
         self.key = order.key
-        self._path = TopicPath(spec, plugins)
-        schema = to_arrow_schema(StructType.fromJson(dict(order.schema)), timezone="UTC")
+        self._path = TopicPath(spec, plugins, order.tally)
+        schema = arrow_schema(StructType.fromJson(dict(order.schema)))
         self._rows = RowsOfBatch(
-            schema, order.about, is_inferred=order.is_inferred, keeps_tombstones=order.keeps_tombstones
+            schema,
+            order.about,
+            is_inferred=order.is_inferred,
+            keeps_tombstones=order.keeps_tombstones,
+            merge_keys=order.merge_keys,
         )
 
     @classmethod
@@ -65,11 +71,14 @@ class TopicReader:
     def read(self, at: TopicPartition, begin: int, end: int) -> Iterator[pa.RecordBatch]:
         """All records of the range; returns when the dead letters among them are acknowledged."""
         path = self._path
-        for payload in path.read(at, begin, end):
-            made = self._rows.of(payload, path.report)
-            if made.num_rows:
-                yield made
-        path.settle()
+        try:
+            for payload in path.read(at, begin, end):
+                made = self._rows.of(payload, path.report)
+                if made.num_rows:
+                    yield made
+            path.settle()
+        finally:
+            path.tell_counted()
 
     def close(self) -> None:
         self._path.close()
@@ -78,12 +87,17 @@ class TopicReader:
 class TopicPath:
     """Fetches ranges and runs the stages of a sink on them. Threads: one."""
 
-    def __init__(self, spec: TaskSpec, plugins: PluginRegistry) -> None:
-        """`spec` with its references resolved."""
+    def __init__(
+        self, spec: TaskSpec, plugins: PluginRegistry, tally: TallyAddress | None = None, *, is_sample: bool = False
+    ) -> None:
+        """`spec` with its references resolved. `is_sample`: the records will be read again, and reported then."""
         ports = ports_without_host(plugins)
         self._control = TaskControl(spec, ports)
         self._stages: SinkStages = sink_stages(self._control, ports, SparkSinkTask)
-        if self._stages.dead_letters is not None:
+        self._tally = TallySender(self._control, tally)
+        if is_sample:
+            self._stages.tolerance.report_to(())
+        elif self._stages.dead_letters is not None:
             self._stages.dead_letters.start()
         task: SinkTask = SparkSinkTask()
         stages = self._stages
@@ -112,6 +126,10 @@ class TopicPath:
     def settle(self) -> None:
         """Wait for dead letters. Errors: ConnectError."""
         self._stages.tolerance.settle(_SETTLE_S)
+
+    def tell_counted(self) -> None:
+        """Say to the worker what has failed since the last time."""
+        self._tally.send()
 
     def close(self) -> None:
         self._consumer.close()

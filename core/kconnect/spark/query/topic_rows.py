@@ -48,8 +48,16 @@ class SchemaGrownError(ConnectError):
 class RowsOfBatch:
     """Makes rows of converted records. Threads: one."""
 
-    def __init__(self, schema: pa.Schema, about: Sequence[str], *, is_inferred: bool, keeps_tombstones: bool) -> None:
-        """`schema`: the value's fields, then the columns in `about`."""
+    def __init__(
+        self,
+        schema: pa.Schema,
+        about: Sequence[str],
+        *,
+        is_inferred: bool,
+        keeps_tombstones: bool,
+        merge_keys: Sequence[str] = (),
+    ) -> None:
+        """`schema`: the value's fields, then the columns in `about`. `merge_keys`: those that tombstones need."""
         self._schema = schema
         self._about = tuple(about)
         self._fields = [field for field in schema if field.name not in self._about]
@@ -57,6 +65,7 @@ class RowsOfBatch:
         self._struct = pa.struct(self._fields)
         self._is_inferred = is_inferred
         self._keeps_tombstones = keeps_tombstones
+        self._keys = [field for field in self._fields if field.name in merge_keys]
 
     def of(self, payload: RecordBatch | list[SinkRecord], report: Report) -> pa.RecordBatch:
         """The rows; records that do not fit go to `report`. Errors: SchemaGrownError, and what `report` raises."""
@@ -89,6 +98,12 @@ class RowsOfBatch:
             row = plain(record.value)
             if row is None and not self._keeps_tombstones:
                 continue
+            if row is None and self._keys:
+                try:
+                    row = key_row(record.key, self._keys)
+                except DataError as error:
+                    report(record, error)
+                    continue
             kept.append(record)
             rows.append(row if isinstance(row, dict) else {VALUE: row} if row is not None else {})
         if self._is_inferred:
@@ -140,6 +155,28 @@ class RowsOfBatch:
 
     def _about_columns(self, batch: RecordBatch) -> list[pa.Array]:
         return [_about_column(name, batch) for name in self._about]
+
+
+def key_row(key: Any, columns: Sequence[pa.Field]) -> dict[str, Any]:
+    """The columns that name a row, out of a record's key: its fields, or itself where there is one column.
+
+    A text or number is cast to what the column has. Errors: DataError.
+    """
+    given = plain(key)
+    if not isinstance(given, dict):
+        if len(columns) > 1:
+            raise DataError(f"It has no value, and its key is one value, but merge.keys names {len(columns)} columns")
+        given = {columns[0].name: given}
+    row: dict[str, Any] = {}
+    for column in columns:
+        value = given.get(column.name)
+        if value is None:
+            raise DataError(f"It has no value, and no {column.name} in its key: it names no row to remove")
+        try:
+            row[column.name] = pa.array([value]).cast(column.type)[0].as_py()
+        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+            raise DataError(f"Its key does not fit the column {column.name} of type {column.type}: {error}") from error
+    return row
 
 
 def fields_of(rows: Sequence[dict[str, Any]]) -> pa.Schema:

@@ -12,6 +12,7 @@ from kconnect.api import RecordBatch, Schema, SinkRecord, Type
 from kconnect.api.columns import arrow_type
 from kconnect.errors import ConfigError
 from kconnect.model import TopicPartition
+from kconnect.spark.arrow_types import struct_type
 from kconnect.spark.query.topic_rows import ABOUT, VALUE, fields_of, plain
 
 if TYPE_CHECKING:
@@ -49,7 +50,6 @@ def found_fields(
 
 def spark_schema(session: Any, fields: pa.Schema | str, about: tuple[str, ...]) -> Any:  # a StructType
     """Spark's schema: these fields (Arrow's, or as DDL), then the columns about the record. Errors: ConfigError."""
-    from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StructField, StructType
 
     if isinstance(fields, str):
@@ -58,13 +58,13 @@ def spark_schema(session: Any, fields: pa.Schema | str, about: tuple[str, ...]) 
 
         own = StructType.fromJson(json.loads(given.json()))
     else:
-        own = from_arrow_schema(fields)
+        own = struct_type(fields)
     if taken := [field.name for field in own if field.name in ABOUT]:
         raise ConfigError(
             f"The records have a field {taken[0]}, which is the name of a column about records: rename it, for example "
             "with the transformation ReplaceField"
         )
-    more = from_arrow_schema(pa.schema([(name, ABOUT[name]) for name in about]))
+    more = struct_type(pa.schema([(name, ABOUT[name]) for name in about]))
     return StructType([*(StructField(field.name, field.dataType, True) for field in own), *more])
 
 

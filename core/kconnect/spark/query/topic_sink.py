@@ -25,7 +25,7 @@ from kconnect.model import TopicPartition
 from kconnect.pipeline.build_transactions import warn
 from kconnect.pipeline.ports import TaskControl, TaskPorts
 from kconnect.spark.query.batch_writer import BatchWriter
-from kconnect.spark.query.checkpoint import Checkpoint, offset_of, seed
+from kconnect.spark.query.checkpoint import Checkpoint, kept_conf, offset_of, seed
 from kconnect.spark.query.failures import root_cause
 from kconnect.spark.query.formats import guarantee_of
 from kconnect.spark.query.loop import RestartQueryError
@@ -49,6 +49,10 @@ VIEW: Final = "records"
 _TIMEOUT_S: Final = 30.0
 # How often a topic without records is looked at, while their fields are not known
 _FIRST_RECORDS_S: Final = 1.0
+# What Spark says of a query until then, and how long others that start wait for it at most
+_BEFORE_LOOK: Final = ("Initializing", "Getting offsets")
+_FIRST_LOOK_S: Final = 30.0
+_LOOK_AGAIN_S: Final = 0.05
 # The batch under way may end within this part of the time that a task has to stop
 _STOP_SHARE: Final = 0.5
 
@@ -59,7 +63,7 @@ class TopicSink:
     def __init__(self, control: TaskControl, ports: TaskPorts, engine: QueryEngine) -> None:
         """`control.spec` has its references resolved."""
         self._control = control
-        self._plugins = ports.plugins
+        self._ports = ports
         self._engine = engine
         self._settings = SinkQuerySettings.parse(control.spec.connector_config)
         self._grown: pa.Schema | None = None  # fields that records turned out to have
@@ -81,6 +85,7 @@ class TopicSink:
         session = self._session = self._engine.session(lambda: control.is_stopping)
         if session is None:
             return None
+        self._ports.may_run(control.spec.id, control.spec.run)  # claiming the offsets would fence off who may
         self._ends = TopicEnds(control.spec)
         position = self._position = self._find_position(self._ends)
         if position is None:
@@ -91,10 +96,15 @@ class TopicSink:
             return None
         guarantee = guarantee_of(settings.format, settings.mode)
         log.info("Batch %d is the next of query %s; %s", position.batch + 1, position.id, guarantee)
-        name = f"kconnect-{control.spec.id.connector}"
-        session.dataSource.register(topic_source(name, self._order(schema, about, position)))
-        rows = session.readStream.format(name).load()
-        return self._started(self._result(session, rows), position)
+        with self._engine.one_start(lambda: control.is_stopping) as is_mine:
+            if not is_mine:
+                return None
+            name = f"kconnect-{control.spec.id.connector}"
+            session.dataSource.register(topic_source(name, self._order(schema, about, position)))
+            rows = session.readStream.format(name).load()
+            running = self._started(self._result(session, rows), position)
+            self._await_first_look(running)
+        return running
 
     def failure(self) -> BaseException | None:
         return self._failure
@@ -141,7 +151,7 @@ class TopicSink:
             return spark_schema(session, self._settings.schema, about)
         import pyarrow as pa
 
-        path = TopicPath(self._control.spec, self._plugins)
+        path = TopicPath(self._control.spec, self._ports.plugins, is_sample=True)
         try:
             while True:
                 assert self._ends is not None
@@ -178,8 +188,10 @@ class TopicSink:
             about=about,
             is_inferred=not settings.schema,
             keeps_tombstones=settings.mode == MERGE,
+            merge_keys=settings.merge_keys if settings.mode == MERGE else (),
             max_records=settings.max_records,
             begin=to_json({**position.done, **position.planned}),
+            tally=self._engine.tally_address(),
         )
 
     # --- the query ---
@@ -213,6 +225,13 @@ class TopicSink:
             .start()
         )
 
+    def _await_first_look(self, running: Any) -> None:
+        """Until its Python process has said for the first time how far the topics go."""
+        deadline_s = time.monotonic() + _FIRST_LOOK_S
+        while running.isActive and str(running.status["message"]).startswith(_BEFORE_LOOK):
+            if self._control.wait(_LOOK_AGAIN_S) or time.monotonic() > deadline_s:
+                return
+
     def _seeded(self, position: TopicPosition) -> str:
         """A checkpoint of this start alone."""
         folder = self._folder = Path(tempfile.mkdtemp(prefix="query-", dir=self._engine.app.folder))
@@ -223,6 +242,7 @@ class TopicSink:
             done=to_json(position.done),
             planned=None if planned is None else to_json(planned),
             now_ms=time.time_ns() // 1_000_000,
+            conf=kept_conf(self._session),
         )
         return folder.as_uri()
 
@@ -239,6 +259,8 @@ class TopicSink:
                 f"its state, in {folder}",
                 hint="Remove that folder, or name another one in spark.checkpoint: it then begins at the offsets.",
             )
+        spec = self._control.spec
+        Checkpoint(self._session, where).claim(spec.id.connector, spec.worker_config.get("group.id", ""))
         if is_stateful:
             log.info("The position of this query is in its checkpoint, %s: altered offsets need another folder", folder)
         return where

@@ -6,13 +6,14 @@ Spark runs the planning in a Python process beside the driver, and each read in 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from kconnect.model import TopicPartition
+from kconnect.spark.slot_spec import TallyAddress
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,14 +42,18 @@ class TopicOrder:
     is_inferred: bool
     """The schema was found in records: a field that is not in it ends the query, which finds it again."""
     keeps_tombstones: bool
+    merge_keys: tuple[str, ...] = ()
+    """Columns that a record without value takes from its key."""
     max_records: int
     begin: SourceOffset
     """Where the query starts. Spark 4.1 does not say it to the source."""
+    tally: TallyAddress | None = None
+    """Where to say what failed in records."""
 
 
 def topic_source(name: str, order: TopicOrder) -> type[DataSource]:
     """A data source for `spark.readStream.format(name)`, which knows its order: options would show in Spark's UI."""
-    given = asdict(order)
+    given = {each.name: getattr(order, each.name) for each in fields(order)}
 
     class TopicSource(DataSource):
         @classmethod

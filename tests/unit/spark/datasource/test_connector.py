@@ -11,11 +11,15 @@ import pytest
 from kconnect import redaction
 from kconnect.api import SinkConnector, SourceConnector
 from kconnect.errors import ConfigError
+from kconnect.java_plugins import JavaSettings
 from kconnect.spark.datasource.connector import ConnectorOfFormat
 from kconnect.spark.datasource.failures import text_of
 from kconnect.spark.datasource.options import OPTIONS
+from kconnect.spark.datasource.process_plugins import process_plugins
 
 _FILE = {"connector.class": "FileStreamSource", "file": "f", "topic": "t"}
+_PROVIDERS = "org.apache.kafka.common.config.provider"
+_ENV = {"config.providers": "Env", "config.providers.env.class": f"{_PROVIDERS}.EnvVarConfigProvider"}
 
 
 @pytest.mark.parametrize(
@@ -30,7 +34,9 @@ _FILE = {"connector.class": "FileStreamSource", "file": "f", "topic": "t"}
         ({"transforms": "x"}, "transforms.x.type"),
         ({"value.converter": "Avrro"}, "Avrro"),
         ({"kconnect.max.rows": "none"}, "Invalid value none for configuration kconnect.max.rows"),
-        ({"errors.deadletterqueue.topic.name": "x"}, "a source that Spark reads has no dead letters"),
+        ({"errors.deadletterqueue.topic.name": "x"}, "needs bootstrap.servers, the brokers that have the topic"),
+        ({"config.providers": "env"}, "config.providers names env, but config.providers.env.class is missing"),
+        ({**_ENV, "topic": "${Env:NO_SUCH_TOPIC}"}, "${Env:NO_SUCH_TOPIC} in topic of connector kconnect"),
         ({"kconnect.columns": "all"}, "String must be one of: auto, record, value"),
     ],
 )
@@ -76,6 +82,31 @@ def test_names_with_capitals_come_back_from_where_they_are_known():
         "predicates.IsIt.pattern": "t",
     }
     assert [spec.transform.alias for spec in made.source_config().transforms] == ["Wrap", "Other"]
+
+
+def test_settings_come_from_config_providers_and_do_not_name_them(monkeypatch, tmp_path):
+    monkeypatch.setenv("TEST_TOPIC", "of-the-environment")
+    (tmp_path / "s.properties").write_text("file=of-the-file\n")
+    given = {
+        "config.providers": "Env,file",
+        "config.providers.env.class": f"{_PROVIDERS}.EnvVarConfigProvider",
+        "config.providers.env.param.allowlist.pattern": "TEST_.*",
+        "config.providers.file.class": f"{_PROVIDERS}.FileConfigProvider",
+        "topic": "${Env:TEST_TOPIC}",
+        "file": f"${{file:{tmp_path}/s.properties:file}}",
+    }
+    made = ConnectorOfFormat({**_FILE, **given}, SourceConnector)
+    assert made.config == {**_FILE, "name": "kconnect", "topic": "of-the-environment", "file": "of-the-file"}
+    without = ConnectorOfFormat({**_FILE, "topic": "${env:TEST_TOPIC}"}, SourceConnector)
+    assert without.config["topic"] == "${env:TEST_TOPIC}", "as in a worker that names no provider"
+
+
+def test_plugins_of_a_process_are_found_once_and_anew_when_their_folders_change(tmp_path):
+    (tmp_path / "one").mkdir()
+    first = process_plugins(str(tmp_path), JavaSettings())
+    assert process_plugins(str(tmp_path), JavaSettings()) is first
+    (tmp_path / "two").mkdir()
+    assert process_plugins(str(tmp_path), JavaSettings()) is not first
 
 
 def test_dead_letters_of_a_sink_need_brokers():
