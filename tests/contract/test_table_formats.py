@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -11,13 +12,24 @@ from kconnect.api import TopicPartition
 from kconnect.builtin.connectors.tables.open_table import open_table
 from kconnect.builtin.connectors.tables.table_config import TableConfig
 from kconnect.builtin.connectors.tables.table_format import OffsetRange, StaleOffsetsError, TableWrite
+from kit.iceberg_rest import IcebergRestCatalog
 from kit.tables import FORMATS, memory_settings, read_table, table_settings
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
-@pytest.fixture(params=[*FORMATS, "parquet in memory"])
-def settings(request, tmp_path):
+@pytest.fixture(scope="module", autouse=True)
+def catalog(tmp_path_factory):
+    made = IcebergRestCatalog(tmp_path_factory.mktemp("catalog")).start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture(params=[*FORMATS, "parquet in memory", "iceberg over REST"])
+def settings(request, tmp_path, catalog):
+    if request.param == "iceberg over REST":
+        name = f"default.t{uuid.uuid4().hex}"
+        return {"name": "sink", "table.format": "iceberg", "table.name": name, **catalog.settings}
     return memory_settings() if request.param == "parquet in memory" else table_settings(request.param, tmp_path)
 
 
@@ -214,7 +226,7 @@ def test_rows_are_divided_by_partition_columns(make, settings):
     assert found == {0: "a/b", 1: None, 2: "a/b", 3: "ü c"}
 
 
-@pytest.mark.parametrize("settings", ["delta", "iceberg"], indirect=True)
+@pytest.mark.parametrize("settings", ["delta", "iceberg", "iceberg over REST"], indirect=True)
 def test_rows_replace_and_remove_those_with_their_keys(make, settings):
     table = make()
     table.open([A])
@@ -237,7 +249,7 @@ def test_rows_replace_and_remove_those_with_their_keys(make, settings):
     assert ids(settings) == [1, 2, 4, 5]
 
 
-@pytest.mark.parametrize("settings", ["delta", "iceberg"], indirect=True)
+@pytest.mark.parametrize("settings", ["delta", "iceberg", "iceberg over REST"], indirect=True)
 def test_a_key_of_several_columns_is_one_key(make, settings):
     table = make()
     table.open([A])
@@ -255,10 +267,10 @@ def files_of(settings):
 
         return len(DeltaTable(settings["table.path"]).file_uris())
     with iceberg_catalog(settings) as catalog:
-        return len(list(catalog.load_table("default.t").scan().plan_files()))
+        return len(list(catalog.load_table(settings["table.name"]).scan().plan_files()))
 
 
-@pytest.mark.parametrize("settings", ["delta", "iceberg"], indirect=True)
+@pytest.mark.parametrize("settings", ["delta", "iceberg", "iceberg over REST"], indirect=True)
 def test_small_files_are_joined_while_a_writer_goes_on(make, settings):
     table = make(**{"partition.by": "name"})
     table.open([A])
@@ -288,7 +300,7 @@ def test_offsets_outlive_the_snapshots_that_had_them(make, settings):
     write(other, 4, 4)
     assert make().compact(1_048_576) == "4 files became 1"
     with iceberg_catalog(settings) as catalog:
-        (snapshot,) = catalog.load_table("default.t").snapshots()
+        (snapshot,) = catalog.load_table(settings["table.name"]).snapshots()
     assert "kconnect.offsets.sink" not in snapshot.summary.additional_properties
     assert make().open([A, B]) == {A: 2, B: 8}
     again = make()
@@ -309,7 +321,7 @@ def iceberg_catalog(settings):
         catalog.close()
 
 
-@pytest.mark.parametrize("settings", ["delta", "iceberg"], indirect=True)
+@pytest.mark.parametrize("settings", ["delta", "iceberg", "iceberg over REST"], indirect=True)
 def test_commits_of_somebody_else_in_between_are_no_hindrance(make, settings):
     table = make()
     table.open([A])
@@ -322,7 +334,7 @@ def test_commits_of_somebody_else_in_between_are_no_hindrance(make, settings):
         DeltaTable(settings["table.path"]).delete("id = 0")
     else:
         with iceberg_catalog(settings) as catalog:
-            other = catalog.load_table("default.t")
+            other = catalog.load_table(settings["table.name"])
             with other.update_schema() as update:
                 update.union_by_name(strangers.schema)
             other.append(strangers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections import Counter
 
@@ -75,3 +76,27 @@ def test_each_record_is_in_one_object(steps: list[tuple[str, int]], rows: int, p
     sink.crash()
     assert numbers_in(url) == Counter(range(count))
     fsspec.filesystem("memory").rm(url.removeprefix("memory:/"), recursive=True) if count else None
+
+
+def test_a_task_that_was_frozen_while_another_took_over_doubles_nothing() -> None:
+    url, log = f"memory://{uuid.uuid4().hex}", MemoryLog()
+
+    def records(first: int, count: int) -> list[SinkRecord]:
+        return [SinkRecord("t", 0, None, None, None, {"n": n}, n, timestamp=n) for n in range(first, first + count)]
+
+    frozen = harness(url, log, 100, "${topic}/h=${date:%H}", flush_ms=1000).start()
+    frozen.put_records(records(0, 5))
+    owner = harness(url, log, 2, "${topic}/h=${date:%H}").start()
+    owner.deliver()
+    owner.put_records(records(5, 4))
+    assert numbers_in(url) == Counter(range(8)), "it keeps the last"
+    frozen.task.now_s = lambda: time.monotonic() + 60
+    frozen.put_records(records(9, 1))
+    assert numbers_in(url) == Counter(range(8)), "its own unit is late, and what the other wrote is seen"
+    assert set(frozen.commit().values()) == {0}, "nothing of its own is done"
+    frozen.deliver()
+    assert numbers_in(url) == Counter(range(8)), "the same objects again"
+    owner.deliver()
+    assert numbers_in(url) == Counter(range(10))
+    owner.crash()
+    frozen.crash()

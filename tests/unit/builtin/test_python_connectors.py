@@ -59,6 +59,13 @@ def tables(offset):
     yield {"x": 3}, {"page": 3}
 
 
+def divided(task: int, tasks: int, offset):
+    CALLS.append((task, tasks, offset))
+    for number in range((offset or 0) + 1, 10):
+        if number % tasks == task:
+            yield number, number
+
+
 def listed():
     CALLS.append(None)
     return ["a", "b"] if len(CALLS) == 1 else None
@@ -312,3 +319,15 @@ def test_later_means_later(own: Any) -> None:
 def test_a_generator_is_no_sink(own: Any) -> None:
     with pytest.raises(ConfigError, match="It is a generator: nothing of it would run"):
         sink_to("kinds").start()
+
+
+def test_a_function_that_takes_its_task_is_called_by_each_with_offsets_of_its_own(own: Any) -> None:
+    source = source_of("divided", tasks__max="3")
+    with source:
+        assert sorted(record.value for record in source.poll(9)) == list(range(1, 10))
+        source.commit()
+    assert sorted(own.CALLS) == [(0, 3, None), (1, 3, None), (2, 3, None)]
+    partitions = [dict(one.partition) for one in source.offsets]
+    assert sorted(one["task"] for one in partitions) == [0, 1, 2]
+    with source_of("numbers", tasks__max="3") as one:
+        assert len(one.poll(5)) == 5, "a function that does not is called once"

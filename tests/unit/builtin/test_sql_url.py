@@ -56,7 +56,6 @@ def test_user_and_password_of_the_settings_count_more_than_those_of_the_url() ->
         ("s3cret", "neither a JDBC URL nor one of SQLAlchemy"),
         ("jdbc:oracle:oci:@s3cret", "thin:@host:port:sid"),
         ("jdbc:oracle:thin:@//h:1521/s", "pip install 'oracledb'"),
-        ("jdbc:mysql://h/d?user=u&password=s3cret", "pip install 'pymysql'"),
         ("jdbc:sqlserver://h;databaseName=d;password=s3cret", "pip install 'pymssql'"),
     ],
 )

@@ -285,6 +285,8 @@ def _same(value: Any) -> Any:
 def _whole(value: Any) -> int:
     if isinstance(value, float | decimal.Decimal) and value == int(value):
         return int(value)
+    if isinstance(value, bytes):  # MySQL's BIT
+        return int.from_bytes(value, "big")
     if not isinstance(value, int):
         raise TypeError(type(value).__name__)
     return value

@@ -81,13 +81,18 @@ def _deadlines(url: sa.URL, connect_s: int) -> dict[str, Any]:
     return {name: value for name, value in wanted.items() if name not in url.query}
 
 
+def kind_of(dialect: sa.Dialect) -> str:
+    """The database's kind: MariaDB, which SQLAlchemy knows by two names, is a MySQL."""
+    return {"mariadb": "mysql"}.get(dialect.name, dialect.name)
+
+
 def driver_of(config: Mapping[str, Any]) -> tuple[Any, str, Callable[[], Any]]:
     """The driver's module, the database's kind, and what opens a connection of the driver. Errors: ConfigError."""
     engine = engine_of(config, makes_file=True)
     positional, named = engine.dialect.create_connect_args(engine.url)
     named = {**_deadlines(engine.url, CONNECT_S), **named}
     driver: Any = engine.dialect.loaded_dbapi
-    return driver, engine.dialect.name, lambda: driver.connect(*positional, **named)
+    return driver, kind_of(engine.dialect), lambda: driver.connect(*positional, **named)
 
 
 def driver_connection(connection: sa.Connection) -> Any:
@@ -95,7 +100,7 @@ def driver_connection(connection: sa.Connection) -> Any:
     return connection.connection.driver_connection
 
 
-def cancel(connection: Any, kind: str) -> None:
+def cancel(connection: Any, engine: sa.Engine) -> None:
     """End what runs on the driver's connection. From any thread; errors are of no interest: it is given up."""
     by_driver: dict[str, Callable[[], object]] = {}
     if hasattr(connection, "cancel_safe"):
@@ -104,12 +109,31 @@ def cancel(connection: Any, kind: str) -> None:
         by_driver["postgresql"] = connection.cancel
     if hasattr(connection, "interrupt"):
         by_driver["sqlite"] = connection.interrupt
-    if hasattr(connection, "_force_close"):
-        by_driver["mysql"] = connection._force_close
-    end = by_driver.get(kind)
+    if hasattr(connection, "thread_id"):
+        by_driver["mysql"] = lambda: _kill_query(connection.thread_id(), engine)
+    end = by_driver.get(kind_of(engine.dialect))
     if end is not None:
         with contextlib.suppress(Exception):  # the connection may be closed already
             end()
+
+
+def _kill_query(number: int, engine: sa.Engine) -> None:
+    """MySQL is told on another connection: its drivers wait for an answer, and so does the statement for its end."""
+    positional, named = engine.dialect.create_connect_args(engine.url)
+    driver: Any = engine.dialect.loaded_dbapi
+    with contextlib.closing(driver.connect(*positional, **named, **_deadlines(engine.url, int(_CANCEL_S)))) as other:
+        other.cursor().execute(f"KILL QUERY {number}")
+
+
+def give_up_rows(connection: sa.Connection, cursor: Any) -> None:
+    """Leave a result before its last row. The connection is of no use afterwards where MySQL's driver is it.
+
+    PyMySQL reads all that is left when a cursor is closed or forgotten, even from a connection that is lost.
+    """
+    result = getattr(cursor, "_result", None)
+    if getattr(result, "unbuffered_active", False):
+        result.unbuffered_active = False  # type: ignore[union-attr]  # it has one
+        connection.invalidate()
 
 
 def cause_of(error: BaseException) -> BaseException:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.builtin.connectors.sql_columns import Column
+from kconnect.builtin.connectors.sql_connection import kind_of
 from kconnect.builtin.connectors.sql_tables import TableId
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Description:
 
 def describe(connection: sa.Connection, table: TableId | None, select: str) -> Description:
     """What a table's select gives, or a query, which may not end in a semicolon. Errors: the database's."""
-    kind = connection.dialect.name
+    kind = kind_of(connection.dialect)
     if kind == "postgresql":
         return _by_type_numbers(connection, table, select)
     if table is not None:
@@ -131,7 +132,7 @@ def _by_inspector(connection: sa.Connection, name: str, schema: str | None) -> D
     from sqlalchemy import inspect
 
     inspector = inspect(connection)
-    kind = connection.dialect.name
+    kind = kind_of(connection.dialect)
     found = inspector.get_columns(name, schema=schema)
     keys: list[str] = []
     if kind == "sqlite" and schema is None:
@@ -164,8 +165,8 @@ def _of_type(kind: str, name: str, given: Any, is_optional: bool) -> Column:  # 
         return Column(name, "timestamptz" if has_zone else "timestamp", is_optional, type_name=text)
     if isinstance(given, sa.Integer) and kind == "sqlite":
         return Column(name, "int64", is_optional, type_name=text)
-    if kind == "mysql" and re.fullmatch(r"(TINY|SMALL|MEDIUM|BIG)?INT(EGER)?", text):
-        return Column(name, _mysql_whole(text, given), is_optional, type_name=text)
+    if kind == "mysql" and (wanted := _of_mysql(text, given)) is not None:
+        return Column(name, wanted, is_optional, type_name=text)
     for types, wanted in (
         ((sa.Boolean,), "bool"),
         ((sa.BigInteger,), "int64"),
@@ -183,8 +184,18 @@ def _of_type(kind: str, name: str, given: Any, is_optional: bool) -> Column:  # 
     return Column(name, "any" if kind == "sqlite" else "other", is_optional, type_name=text)
 
 
-def _mysql_whole(text: str, given: Any) -> str:  # SQLAlchemy's type
-    """Unsigned ones take the next size. Source: GenericDatabaseDialect.addFieldToSchema."""
+def _of_mysql(text: str, given: Any) -> str | None:  # SQLAlchemy's type
+    """What a type is that only MySQL has, or that its driver for Java gives in its own way; None for others.
+
+    Unsigned whole numbers take the next size. Source: GenericDatabaseDialect.addFieldToSchema. Differs: a YEAR is a
+    number, where Java's driver makes a date of it.
+    """
+    if text in ("FLOAT", "YEAR"):
+        return "float32" if text == "FLOAT" else "int32"
+    if text == "BIT":
+        return "int8" if (given.length or 1) == 1 else None
+    if not re.fullmatch(r"(TINY|SMALL|MEDIUM|BIG)?INT(EGER)?", text):
+        return None
     sizes = ["int8", "int16", "int32", "int64", "int64"]
     place = {"TINYINT": 0, "SMALLINT": 1, "BIGINT": 3}.get(text, 2)
     return sizes[place + bool(getattr(given, "unsigned", False))]

@@ -55,6 +55,8 @@ class Dialect:
     passes: Callable[[Exception], bool]
     keyed_text: str
     """Type of a text column in a primary key."""
+    commits_at_ddl: bool = False
+    """CREATE and ALTER end the transaction, with its savepoints: they have to come before all rows of it."""
 
     def name_of(self, dotted: str) -> str:
         """A quoted name; dots part schema and table."""
@@ -156,6 +158,7 @@ DIALECTS: dict[str, Dialect] = {
         ),
         _mysql_passes,
         "VARCHAR(255)",
+        commits_at_ddl=True,
     ),
 }
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConnectError, DataError
 from kconnect.builtin.connectors.sql_columns import Column, RowShape, TypeSettings, find_column, inferred
-from kconnect.builtin.connectors.sql_connection import cancel, driver_connection
+from kconnect.builtin.connectors.sql_connection import cancel, driver_connection, give_up_rows, kind_of
 from kconnect.builtin.connectors.sql_cursor import MARK, Cursor, Place, SqlStyle, moment_of, statement
 from kconnect.builtin.connectors.sql_describe import Description, describe, unknown_columns
 from kconnect.builtin.connectors.sql_dialect import placeholders
@@ -38,7 +38,6 @@ _STEP_S: Final = 0.1
 _NOW: Final = {
     "postgresql": "SELECT CURRENT_TIMESTAMP",
     "mysql": "SELECT UTC_TIMESTAMP(6)",
-    "mariadb": "SELECT UTC_TIMESTAMP(6)",
     "sqlite": "SELECT strftime('%Y-%m-%d %H:%M:%f', 'now')",
     "mssql": "SELECT SYSUTCDATETIME()",
     "oracle": "SELECT SYS_EXTRACT_UTC(SYSTIMESTAMP) FROM DUAL",
@@ -121,7 +120,7 @@ class RoundReader:
     def __init__(self, name: str, engine: sa.Engine, settings: ReadSettings) -> None:
         self._engine = engine
         self._settings = settings
-        self._kind = engine.dialect.name
+        self._kind = kind_of(engine.dialect)
         self._orders: queue.Queue[tuple[Target, Place] | None] = queue.Queue()
         self._found: queue.Queue[Chunk | RoundBegin | RoundEnd] = queue.Queue(_AHEAD)
         self._stopping = threading.Event()
@@ -162,7 +161,7 @@ class RoundReader:
         connection = self._connection
         if connection is not None:
             with contextlib.suppress(Exception):  # closed by the reader meanwhile
-                cancel(driver_connection(connection), self._kind)
+                cancel(driver_connection(connection), self._engine)
 
     def _run(self) -> None:
         try:
@@ -221,12 +220,14 @@ class RoundReader:
         options = connection.execution_options(stream_results=True, max_row_buffer=size, no_parameters=not params)
         result = options.exec_driver_sql(text, tuple(params) if params else None)
         cursor_of_driver: Any = result.cursor
+        is_read = False
         try:
             names = list(result.keys())
             shape: RowShape | None = None
             while not self._stopping.is_set():
                 rows = result.fetchmany(size)
                 if not rows:
+                    is_read = True
                     return
                 if shape is None:
                     shape = self._shape(target, description, names, rows)
@@ -235,6 +236,8 @@ class RoundReader:
                 if not self._give(_chunk(shape, cursor, rows, target), patience_s):
                     raise RoundLeftError(f"{target.name} was left alone for {patience_s:g} s in mid round")
         finally:
+            if not is_read:
+                give_up_rows(connection, cursor_of_driver)
             for opened in (result, cursor_of_driver):  # SQLAlchemy forgets the driver's when the connection is lost
                 with contextlib.suppress(Exception):
                     opened.close()

@@ -196,6 +196,8 @@ class SqlSinkTask(SinkTask):
         refused: list[tuple[SinkRecord, Exception]] = []
         try:
             cursor = self._cursor()
+            if self._dialect.commits_at_ddl:
+                rows = self._with_tables(cursor, rows, refused)
             for row, record in rows:
                 cursor.execute("SAVEPOINT kconnect_row")
                 try:
@@ -217,11 +219,37 @@ class SqlSinkTask(SinkTask):
         for record, cause in refused:
             self._give_up(record, cause)
 
+    def _with_tables(
+        self, cursor: Any, rows: Sequence[tuple[Row, SinkRecord]], refused: list[tuple[SinkRecord, Exception]]
+    ) -> list[tuple[Row, SinkRecord]]:
+        """The rows whose tables have a place for them now; others are refused. Errors: what may pass."""
+        kept = []
+        for row, record in rows:
+            try:
+                self._shape_tables(cursor, [row])
+            except Exception as error:  # as in put
+                if self._may_pass(error):
+                    raise
+                if self.context.errant_record_reporter() is None:
+                    self._give_up(record, error)
+                refused.append((record, error))
+            else:
+                kept.append((row, record))
+        return kept
+
     # --- statements ---
 
     def _write(self, rows: Sequence[Row]) -> None:
-        self._run(self._cursor(), rows)
+        cursor = self._cursor()
+        if self._dialect.commits_at_ddl:
+            self._shape_tables(cursor, rows)
+        self._run(cursor, rows)
         self._connection.commit()
+
+    def _shape_tables(self, cursor: Any, rows: Sequence[Row]) -> None:
+        for run in _runs(rows):
+            self._create(cursor, run)
+            self._evolve(cursor, run)
 
     def _run(self, cursor: Any, rows: Sequence[Row]) -> None:
         """Rows in order; neighbours of one shape go to the driver together."""

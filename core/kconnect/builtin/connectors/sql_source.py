@@ -24,7 +24,7 @@ from kconnect.api import (
     SourceTask,
 )
 from kconnect.builtin.connectors.sql_columns import TypeSettings
-from kconnect.builtin.connectors.sql_connection import cause_of, engine_of, may_pass, told
+from kconnect.builtin.connectors.sql_connection import cause_of, engine_of, kind_of, may_pass, told
 from kconnect.builtin.connectors.sql_cursor import Place, offset_columns
 from kconnect.builtin.connectors.sql_reader import (
     Chunk,
@@ -174,7 +174,7 @@ class SqlSourceTask(SourceTask):
         self._now: _Progress | None = None
         self._failures, self._failing_since = 0, 0.0
         engine = engine_of(config)
-        self._kind = engine.dialect.name
+        self._kind = kind_of(engine.dialect)
         query = query_of(config)
         tables = parted(props.get(TABLES, ""), kind_of_url(config["connection.url"]))
         self._progress = [self._begun(None, query)] if query else [self._begun(table, "") for table in tables]

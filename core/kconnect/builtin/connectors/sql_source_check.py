@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kconnect.api import ConfigError, ConnectError
-from kconnect.builtin.connectors.sql_connection import cause_of, engine_of, may_pass, told
+from kconnect.builtin.connectors.sql_connection import cause_of, engine_of, kind_of, may_pass, told
 from kconnect.builtin.connectors.sql_tables import chosen, tables_of
 from kconnect.builtin.connectors.sql_url import URL
 
@@ -74,7 +74,7 @@ def database_problems(config: Mapping[str, Any]) -> list[tuple[str, str]]:
                 setting = "table.whitelist"
                 return _missing_tables(connection, config)
     except (sa.exc.SQLAlchemyError, ConnectError) as error:
-        if isinstance(error, sa.exc.SQLAlchemyError) and may_pass(error, engine.dialect.name):
+        if isinstance(error, sa.exc.SQLAlchemyError) and may_pass(error, kind_of(engine.dialect)):
             log.info("The database does not answer, so login and query are not checked: %s", told(error))
             return []
         if setting == "query.masked":

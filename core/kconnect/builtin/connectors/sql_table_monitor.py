@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConnectError, ConnectorContext, RetriableError
-from kconnect.builtin.connectors.sql_connection import may_pass, told
+from kconnect.builtin.connectors.sql_connection import kind_of, may_pass, told
 from kconnect.builtin.connectors.sql_tables import TableId, chosen, tables_of
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class TableMonitor:
             raise RetriableError("The database has not told its tables yet")
         if isinstance(error, ConnectError):
             raise error
-        if may_pass(error, self._engine.dialect.name):
+        if may_pass(error, kind_of(self._engine.dialect)):
             raise RetriableError(f"The database's tables cannot be listed: {told(error)}") from error
         raise ConnectError(f"The database's tables cannot be listed: {told(error)}") from error
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConfigError, ConnectError
+from kconnect.builtin.connectors.sql_connection import kind_of
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -113,7 +114,7 @@ def _require_unique(tables: Sequence[TableId]) -> None:
 def tables_of(connection: sa.Connection, config: Mapping[str, Any]) -> list[TableId]:
     """All tables of the wanted types, schemas and catalogs. Errors: the database's."""
     types = {kind.upper() for kind in config["table.types"]}
-    kind = connection.dialect.name
+    kind = kind_of(connection.dialect)
     listing = _of_postgres if kind == "postgresql" else _of_any
     found = listing(connection, types)
     for setting, part in (("schema.pattern", "schema"), ("catalog.pattern", "catalog")):
@@ -141,9 +142,9 @@ def _of_any(connection: sa.Connection, types: set[str]) -> list[TableId]:
     from sqlalchemy import inspect
 
     inspector = inspect(connection)
-    kind = connection.dialect.name
+    kind = kind_of(connection.dialect)
     schemas: list[str | None] = [None]
-    if kind not in ("sqlite", "mysql", "mariadb"):
+    if kind not in ("sqlite", "mysql"):
         system = re.compile(r"(?i)sys|information_schema|db_.*|guest")
         schemas = [schema for schema in inspector.get_schema_names() if not system.fullmatch(schema)]
     catalog = (connection.engine.url.database or "") if kind not in ("sqlite", "oracle") else ""

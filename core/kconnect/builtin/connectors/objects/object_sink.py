@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -29,6 +29,9 @@ from kconnect.builtin.connectors.objects.object_writers import Encoder
 from kconnect.builtin.version import KAFKA_VERSION
 
 log = logging.getLogger(__name__)
+
+# A task that nobody called for so long may have been frozen, and its partitions be another's: groups wait 6 s at least
+_AWAY_S = 3.0
 
 
 class ObjectSinkConnector(SinkConnector):
@@ -77,10 +80,14 @@ class ObjectSinkTask(SinkTask):
     Offsets are committed up to the first record that is not in a complete object. The name of an object has the first
     and last offset of its unit. After a kill the records of units that were written and not committed come again: the
     task finds their objects, ends its units where those ended, and so replaces them. Nothing is written when partitions
-    are given away: their next owner reads on from the last unit.
+    are given away: their next owner reads on from the last unit. A task that was frozen looks what others wrote
+    meanwhile, and does the same with that.
     """
 
     supports_batches = True
+
+    def __init__(self) -> None:
+        self.now_s = time.monotonic
 
     def version(self) -> str:
         return KAFKA_VERSION
@@ -94,16 +101,18 @@ class ObjectSinkTask(SinkTask):
         self._units: dict[TopicPartition, Unit] = {}
         self._added: dict[TopicPartition, int] = {}  # the last offset that is in a unit
         self._ends: dict[TopicPartition, list[int]] = {}  # where units end that were written before
+        self._sought: dict[TopicPartition, int] = {}  # partitions that are read from this offset after this put
+        self._called_s = self.now_s()
 
     def put(self, records: list[SinkRecord]) -> None:
         """Errors: RetriableError while the store is away; then the same records come again, and are not kept twice."""
-        self._write_due()
+        self._begin_put()
         for (place, _, _), group in groupby(records, _kind_of):
             self._put_some(place, list(group))
         self._write_due()
 
     def put_batch(self, batch: RecordBatch) -> None:
-        self._write_due()
+        self._begin_put()
         if batch.kafka_offsets is None or batch.original_kafka_partition is None:
             raise DataError(f"A batch of {batch.topic} has no offsets")
         place = TopicPartition(batch.original_topic, batch.original_kafka_partition)
@@ -120,10 +129,9 @@ class ObjectSinkTask(SinkTask):
 
     def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         """Up to where all records are in complete objects."""
-        return {
-            place: self._units[place].first if place in self._units else offset
-            for place, offset in current_offsets.items()
-        }
+        waiting = {place: unit.first for place, unit in self._units.items()}
+        held = {**waiting, **self._sought}
+        return {place: min(offset, held.get(place, offset)) for place, offset in current_offsets.items()}
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
         self._forget(partitions)
@@ -169,6 +177,8 @@ class ObjectSinkTask(SinkTask):
 
         Rows that are in a unit already, because they came before, are left out.
         """
+        if place in self._sought:
+            return
         row = bisect_right(offsets, self._added.get(place, -1))
         while row < len(offsets):
             unit = self._unit(place, topic, offsets[row])
@@ -193,11 +203,11 @@ class ObjectSinkTask(SinkTask):
             ends = self._ends[place]
             known = bisect_right(ends, first - 1)
             end = ends[known] if known < len(ends) else None
-            unit = self._units[place] = Unit(first, self._encoder.content, time.monotonic(), end)
+            unit = self._units[place] = Unit(first, self._encoder.content, self.now_s(), end)
         return unit
 
-    def _written_ends(self, place: TopicPartition, topic: str) -> list[int]:
-        """Where the units end whose objects are in the store."""
+    def _written_ends(self, place: TopicPartition, topic: str | None) -> list[int]:
+        """Where the units end whose objects are in the store. `topic`: where the rows go, None if that is not known."""
         prefix = self._names.prefix(topic if topic == place.topic else None, place.partition, place.topic)
         return self._names.ends(place.topic, place.partition, self._store.below(f"{self._store.root}/{prefix}"))
 
@@ -212,8 +222,35 @@ class ObjectSinkTask(SinkTask):
 
     # --- units into objects ---
 
+    def _begin_put(self) -> None:
+        """Errors: RetriableError."""
+        self._sought.clear()  # the runtime went there behind the last put
+        is_back = self.now_s() - self._called_s >= _AWAY_S
+        if is_back:
+            for place, unit in list(self._units.items()):
+                self._look_again(place, unit)
+        self._called_s = self.now_s()
+        self._write_due()
+
+    def _look_again(self, place: TopicPartition, unit: Unit) -> None:
+        """Read a unit again from its first row, if somebody else has written rows of it or behind it."""
+        ends = self._written_ends(place, None)
+        behind = bisect_left(ends, unit.first)
+        if behind == len(ends) or ends[behind] == unit.end:
+            return
+        log.warning(
+            "%s is written by another task up to offset %d; rows from %d on are read again, into the same objects",
+            place,
+            ends[-1],
+            unit.first,
+        )
+        del self._units[place]
+        self._ends[place], self._added[place] = ends, unit.first - 1
+        self._sought[place] = unit.first
+        self.context.offset({place: unit.first})
+
     def _write_due(self) -> None:
-        now = time.monotonic()
+        now = self.now_s()
         for place, unit in list(self._units.items()):
             if unit.is_full(self._limits, None) or unit.is_late(self._limits, now):
                 self._write(place, unit)
@@ -237,6 +274,7 @@ class ObjectSinkTask(SinkTask):
             self._units.pop(place, None)
             self._added.pop(place, None)
             self._ends.pop(place, None)
+            self._sought.pop(place, None)
 
 
 def _kind_of(record: SinkRecord) -> tuple[TopicPartition, str, Schema | None]:

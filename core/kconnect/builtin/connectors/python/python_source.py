@@ -24,7 +24,9 @@ from kconnect.builtin.version import KAFKA_VERSION
 
 log = logging.getLogger(__name__)
 
-_GIVEN = ("offset", "config")
+_GIVEN = ("offset", "config", "task", "tasks")
+# What a task of several is told: settings of its own, beside the connector's
+_TASK, _TASKS = "kconnect.python.task", "kconnect.python.tasks"
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 CONFIG = (
     ConfigDef()
@@ -36,7 +38,8 @@ CONFIG = (
         _I.HIGH,
         "module:function, a generator, or a function that returns what is new. It gives dicts or other values, pairs "
         "(key, value), SourceRecords, Arrow tables. With a parameter `offset` it gives pairs (record, offset) and gets "
-        "the last committed offset at its start. function.args.NAME=VALUE gives it more arguments.",
+        "the last committed offset at its start. With a parameter `task` it is called by each of tasks.max tasks, with "
+        "its number from 0, and `tasks` is how many there are. function.args.NAME=VALUE gives it more arguments.",
     )
     .define("topic", _T.STRING, ConfigDef.NO_DEFAULT, ConfigDef.NonEmptyString(), _I.HIGH, "Topic of the records.")
     .define(
@@ -63,7 +66,7 @@ _STOP_S = 3.0
 
 
 class PythonSourceConnector(SourceConnector):
-    """Calls one function, in one task."""
+    """Calls one function, in one task, or in several where it takes the number of its task."""
 
     _props: Mapping[str, str]
 
@@ -75,8 +78,10 @@ class PythonSourceConnector(SourceConnector):
         return PythonSourceTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """One config regardless of `max_tasks`: the function gives one stream."""
-        return [dict(self._props)]
+        """One config, unless the function divides its work by the number of its task."""
+        if not _function(self._props).takes("task"):
+            return [dict(self._props)]
+        return [{**self._props, _TASK: str(number), _TASKS: str(max_tasks)} for number in range(max_tasks)]
 
     def stop(self) -> None:
         """Nothing runs besides the task."""
@@ -132,7 +137,10 @@ class PythonSourceTask(SourceTask):
         config = CONFIG.parse(props)
         self._function = function = _function(props)
         self._props = dict(props)
-        self._partition = {FUNCTION_CONFIG: function.name}
+        self._partition: dict[str, Any] = {FUNCTION_CONFIG: function.name}
+        self._number, self._tasks = int(props.get(_TASK, "0")), int(props.get(_TASKS, "1"))
+        if function.takes("task"):
+            self._partition["task"] = self._number
         self._maker = RecordMaker(function.name, config["topic"], self._partition, has_offsets=function.takes("offset"))
         self._offset = self.context.offset_storage_reader().offset(self._partition)
         self._interval_s: float | None = None
@@ -165,7 +173,8 @@ class PythonSourceTask(SourceTask):
             log.warning("%s runs on: it has not given anything for %g s after the stop", self._function.name, _STOP_S)
 
     def _call(self) -> Feed:
-        arguments = self._function.arguments(offset=given_offset(self._offset), config=dict(self._props))
+        given = {"task": self._number, "tasks": self._tasks}
+        arguments = self._function.arguments(offset=given_offset(self._offset), config=dict(self._props), **given)
         call = self._function.call
         feed = self._feed = Feed(self._function.name, lambda: call(**arguments), self.context.wake)
         feed.start()

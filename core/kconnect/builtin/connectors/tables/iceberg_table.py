@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kconnect.api import RetriableError, TopicPartition
+from kconnect.api import ConnectError, RetriableError, TopicPartition
 from kconnect.builtin.connectors.tables.iceberg_files import expire_snapshots, join_files, small_files
 from kconnect.builtin.connectors.tables.store_errors import store_error
 from kconnect.builtin.connectors.tables.table_format import TableWrite, stale_offsets
@@ -39,10 +39,11 @@ class IcebergTable:
         partition_by: Sequence[str],
         compression: str,
         properties: Mapping[str, str],
+        timeout_s: float,
     ) -> None:
         self.where = where
-        self._catalog_properties = {key: value for key, value in catalog.items() if key != "name"}
-        self._catalog_name = catalog.get("name", "default")
+        self._catalog_properties = catalog
+        self._timeout_s = timeout_s
         self._key = f"{_OFFSETS}{writer}"
         self._partition_by = list(partition_by)
         self._properties = {
@@ -101,7 +102,7 @@ class IcebergTable:
                 if self._has(write):
                     return  # it was committed, and the answer was lost
                 if not _is_conflict(error):
-                    raise store_error(f"write {write} to", self.where, error) from error
+                    raise self._problem(f"write {write} to", error) from error
         raise RetriableError(
             f"Table {self.where} was changed by others {_TRIES} times while {write} were written to it"
         )
@@ -119,7 +120,7 @@ class IcebergTable:
                 self._commit(None, {at: offset for at, offset in wanted.items() if offset is not None})
             except Exception as error:  # as in write
                 if not _is_conflict(error):
-                    raise store_error("set offsets in", self.where, error) from error
+                    raise self._problem("set offsets in", error) from error
             self._load()
         raise RetriableError(f"Table {self.where} was changed by others {_TRIES} times while its offsets were set")
 
@@ -136,7 +137,7 @@ class IcebergTable:
             expire_snapshots(self._table)
         except Exception as error:  # as in write
             if not _is_conflict(error):
-                raise store_error("compact", self.where, error) from error
+                raise self._problem("compact", error) from error
         return f"{removed} files became {added}" if removed else None
 
     def close(self) -> None:
@@ -149,18 +150,19 @@ class IcebergTable:
 
     def _load(self) -> None:
         """Read the state of the table again."""
-        from pyiceberg.catalog import load_catalog
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+
+        from kconnect.builtin.connectors.tables.iceberg_catalog import open_catalog
 
         try:
             if self._catalog is None:
-                self._catalog = load_catalog(self._catalog_name, **self._catalog_properties)
+                self._catalog = open_catalog(self._catalog_properties, self._timeout_s)
             self._table = self._catalog.load_table(self.where)
             self._table.metadata.properties["commit.retry.num-retries"] = "0"  # here, not in the catalog
         except (NoSuchTableError, NoSuchNamespaceError):
             self._table = None
         except Exception as error:  # as in write
-            raise store_error("read", self.where, error) from error
+            raise self._problem("read", error) from error
 
     def _create(self, schema: pa.Schema) -> None:
         from pyiceberg.exceptions import TableAlreadyExistsError
@@ -175,8 +177,13 @@ class IcebergTable:
         except TableAlreadyExistsError:
             pass  # another task was faster
         except Exception as error:  # as in write
-            raise store_error("create", self.where, error) from error
+            raise self._problem("create", error) from error
         self._load()
+
+    def _problem(self, what: str, error: Exception) -> ConnectError:
+        from kconnect.builtin.connectors.tables.iceberg_catalog import catalog_problem
+
+        return store_error(what, self.where, catalog_problem(error, self._catalog_properties, self._timeout_s))
 
     def _commit(self, write: TableWrite | None, offsets: Mapping[TopicPartition, int]) -> None:
         import pyarrow as pa

@@ -47,4 +47,12 @@ def open_table(config: TableConfig, topic: str) -> TableFormat:
         return DeltaLakeTable(where, config.storage, config.writer, columns, config.compression, config.properties)
     from kconnect.builtin.connectors.tables.iceberg_table import IcebergTable
 
-    return IcebergTable(where, config.catalog, config.writer, columns, config.compression, config.properties)
+    return IcebergTable(
+        where,
+        config.catalog,
+        config.writer,
+        columns,
+        config.compression,
+        config.properties,
+        config.catalog_timeout_s,
+    )

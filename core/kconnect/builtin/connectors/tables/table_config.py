@@ -18,6 +18,7 @@ _T, _I = ConfigDef.Type, ConfigDef.Importance
 
 TOPIC = "${topic}"
 CATALOG_PREFIX = "table.catalog."
+CATALOG_TIMEOUT = "table.catalog.timeout.ms"
 STORAGE_PREFIX = "table.storage."
 PROPERTY_PREFIX = "table.properties."
 # Format: the package it needs, and the extra that has it
@@ -58,6 +59,14 @@ CONFIG = (
         _I.HIGH,
         "Namespace and name of an Iceberg table; characters of ${topic} that a name cannot have become _. Its catalog: "
         "table.catalog.type, table.catalog.uri, table.catalog.warehouse and what else PyIceberg knows.",
+    )
+    .define(
+        CATALOG_TIMEOUT,
+        _T.LONG,
+        30_000,
+        ConfigDef.Range.at_least(1),
+        _I.LOW,
+        "Deadline of each request to a REST catalog of Iceberg.",
     )
     .define(
         "partition.by",
@@ -171,6 +180,7 @@ class TableConfig:
     writer: str
     compact_every_s: float
     compact_bytes: int
+    catalog_timeout_s: float
     catalog: Mapping[str, str] = field(repr=False)
     storage: Mapping[str, str] = field(repr=False)
     properties: Mapping[str, str] = field(repr=False)
@@ -194,7 +204,8 @@ class TableConfig:
             writer="@".join(filter(None, (props.get("name") or "table-sink", found["table.cluster"]))),
             compact_every_s=found["compact.interval.ms"] / 1000,
             compact_bytes=found["compact.file.bytes"],
-            catalog=_below(CATALOG_PREFIX, props),
+            catalog_timeout_s=found[CATALOG_TIMEOUT] / 1000,
+            catalog=_catalog(props),
             storage=_below(STORAGE_PREFIX, props),
             properties=_below(PROPERTY_PREFIX, props),
         )
@@ -208,6 +219,11 @@ class TableConfig:
         if self.format == "iceberg":
             return self.name.replace(TOPIC, re.sub(r"[^A-Za-z0-9_]", "_", topic))
         return self.path.replace(TOPIC, topic)
+
+
+def _catalog(props: Mapping[str, str]) -> dict[str, str]:
+    """What pyiceberg is given."""
+    return _below(CATALOG_PREFIX, {key: value for key, value in props.items() if key != CATALOG_TIMEOUT})
 
 
 def problems(config: Mapping[str, Any], props: Mapping[str, str]) -> Iterable[tuple[str, str]]:
@@ -244,7 +260,7 @@ def _place_problems(kind: str, config: Mapping[str, Any], props: Mapping[str, st
     if kind == "iceberg":
         if path:
             yield "table.path", "table.path is for parquet and delta; an Iceberg table has a catalog: table.catalog.uri"
-        if not _below(CATALOG_PREFIX, props):
+        if not _catalog(props):
             yield (
                 "table.name",
                 "table.format=iceberg needs a catalog, such as table.catalog.type=sql, "

@@ -1,0 +1,328 @@
+"""SqlSource and SqlSink on a real MariaDB: `make mariadb`, which installs it. What PostgreSQL is asked, asked again."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kconnect.api import ConfigError, ConnectError, RetriableError, SchemaBuilder, Struct
+from kconnect.api.logical import Date, Decimal, Timestamp
+from kconnect.testing import ManualClock, SinkHarness, SourceHarness
+from kit.mariadb import MariaDb, mariadb
+from kit.waiting import eventually
+
+BOTH = {"mode": "timestamp+incrementing", "timestamp_column_name": "at", "incrementing_column_name": "id"}
+UPSERT = {"insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "id"}
+JSON = {"value.converter": "JsonConverter", "value.converter.schemas.enable": "true"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDb]:
+    with mariadb(tmp_path_factory.mktemp("maria")) as running:
+        yield running
+
+
+@pytest.fixture
+def schema(server: MariaDb, request: pytest.FixtureRequest) -> str:
+    """A database of the test's own, named after it."""
+    name = request.node.name.translate(str.maketrans("[]-", "___"))
+    return server.make_schema(f"{name[5:40]}_{name[-12:]}")
+
+
+def dotted(more: dict[str, str]) -> dict[str, str]:
+    return {key.replace("_", "."): value for key, value in more.items()}
+
+
+def source_of(server: MariaDb, schema: str, **more: str) -> SourceHarness:
+    return SourceHarness("SqlSource", {**server.settings(schema), "poll.interval.ms": "20", **dotted(more)})
+
+
+def sink_into(server: MariaDb, schema: str, topic: str, clock: ManualClock | None = None, **more: str) -> SinkHarness:
+    config = {"topics": topic, "auto.create": "true", **server.settings(schema), **dotted(more)}
+    return SinkHarness("SqlSink", config, clock=clock or ManualClock())
+
+
+def values_of(record: Any) -> dict[str, Any]:
+    return {field.name: record.value[field.name] for field in record.value_schema.fields}
+
+
+def nothing_more(source: SourceHarness) -> bool:
+    return not [record for _ in range(12) for record in source.poll_once()]
+
+
+TYPES = """CREATE TABLE types (id bigint AUTO_INCREMENT PRIMARY KEY, i1 tinyint, u1 tinyint unsigned, i2 smallint,
+    i3 mediumint, i4 int NOT NULL, u4 int unsigned, i8 bigint, f4 float, f8 double, n decimal(12,3),
+    wide decimal(50,10),
+    flag boolean, c char(4), v varchar(20), t text, j json, u uuid, raw blob, fixed binary(2), day date, clock time(3),
+    at datetime(6), atz timestamp(6) NULL, mood enum('sad','glad'), several set('a','b'), b1 bit(1), y year)"""
+
+
+def test_every_type_is_that_of_confluents_connector(server: MariaDb, schema: str) -> None:
+    server.run(
+        "SET time_zone = '+00:00'",
+        TYPES,
+        """INSERT INTO types VALUES (7, 1, 200, 2, 3, 4, 5, 6, 0.5, 0.1, 1.5,
+        12345678901234567890123456789012345.1, true,
+        'ab', 'v', 'ä', '{"b": 1}', '7d4ff3f4-8a0e-4d0a-8d2e-0e3f6d0a6f10', x'00ff', x'0102', '2026-01-02',
+        '03:04:05.678', '2026-01-02 03:04:05.678901', '2026-01-02 01:04:05.678901', 'glad', 'a,b', b'1', 2026)""",
+        "INSERT INTO types (i4) VALUES (0)",
+        schema=schema,
+    )
+    with source_of(server, schema, mode="incrementing") as source:
+        full, empty = sorted(source.poll(2), key=lambda record: record.value["i4"], reverse=True)
+    fields = {field.name: field.schema for field in full.value_schema.fields}
+    kinds = {name: (s.name or str(s.type)).rpartition(".")[2] for name, s in fields.items()}
+    assert kinds == {
+        **dict(id="INT64", i1="INT8", u1="INT16", i2="INT16", i3="INT32", i4="INT32", u4="INT64", i8="INT64"),
+        **dict(f4="FLOAT32", f8="FLOAT64", n="Decimal", wide="Decimal", flag="INT8", b1="INT8"),
+        **dict.fromkeys(("c", "v", "t", "j", "u", "mood", "several"), "STRING"),
+        **dict(raw="BYTES", fixed="BYTES", day="Date", clock="Time", at="Timestamp", atz="Timestamp", y="INT32"),
+    }
+    assert [name for name, found in fields.items() if not found.is_optional] == ["id", "i4"]
+    at = datetime.datetime(2026, 1, 2, 3, 4, 5, 678000, datetime.UTC)
+    found = values_of(full)
+    assert (found["at"], found["atz"], found["clock"]) == (at, at - datetime.timedelta(hours=2), at.time())
+    assert found["wide"] == decimal.Decimal("12345678901234567890123456789012345.1")
+    assert (found["raw"], found["fixed"], found["several"], found["b1"]) == (b"\x00\xff", b"\x01\x02", "a,b", 1)
+    assert (found["u1"], found["flag"], found["y"], found["mood"]) == (200, 1, 2026, "glad")
+    assert [name for name, value in values_of(empty).items() if value is not None] == ["id", "i4"]
+    assert dict(source.offsets[0].partition) == {"protocol": "1", "table": f"{schema}.types"}
+
+
+KINDS = (
+    *("smallint", "int", "bigint", "double", "decimal(20,4)", "boolean", "text", "blob", "date", "time(3)"),
+    "datetime(3)",
+)
+
+
+def random_rows(seed: int, count: int) -> list[tuple[Any, ...]]:
+    draw = random.Random(seed)
+
+    def value(kind: str) -> Any:
+        if draw.random() < 0.2:
+            return None
+        day = datetime.datetime(1000, 1, 3) + datetime.timedelta(milliseconds=draw.randrange(280_000_000_000_000))  # noqa: DTZ001
+        made: dict[str, Any] = {
+            "smallint": draw.randrange(-(1 << 15), 1 << 15),
+            "int": draw.randrange(-(1 << 31), 1 << 31),
+            "bigint": draw.randrange(-(1 << 63), 1 << 63),
+            "double": draw.choice([0.0, 1e300, 5e-324, draw.random()]),
+            "decimal(20,4)": f"{draw.randrange(10**16)}.{draw.randrange(10**4)}",
+            "boolean": draw.random() < 0.5,
+            "text": "".join(draw.choice("aä€\U0001f600 \"'\\,\n\t%{}") for _ in range(draw.randrange(9))),
+            "blob": draw.randbytes(draw.randrange(5)),
+            "date": day.date(),
+            "time(3)": day.time(),
+            "datetime(3)": day,
+        }
+        return made[kind]
+
+    return [(number, *(value(kind) for kind in KINDS)) for number in range(count)]
+
+
+@pytest.mark.parametrize("mode", ["incrementing", "bulk"])
+def test_random_rows_go_through_a_topic_into_a_table_that_equals_theirs(
+    server: MariaDb, schema: str, mode: str
+) -> None:
+    columns = ", ".join(f"`c {index}` {kind}" for index, kind in enumerate(KINDS))
+    marks = ", ".join(["%s"] * (len(KINDS) + 1))
+    server.run(
+        f"CREATE TABLE there (id bigint PRIMARY KEY, {columns})",
+        (f"INSERT INTO there VALUES ({marks})", random_rows(15, 500)),
+        schema=schema,
+    )
+    ids = {"incrementing.column.name": "id"} if mode == "incrementing" else {"poll.interval.ms": "600000"}
+    config = {**server.settings(schema), "mode": mode, "batch.max.rows": "64", **ids, **JSON}
+    with SourceHarness("SqlSource", config) as source:
+        source.poll(500)
+        assert nothing_more(source)
+    table = {**dotted(UPSERT), "table.name.format": "back", "auto.create": "true", "topics": "there"}
+    with SinkHarness("SqlSink", {**server.settings(schema), **table, **JSON}, log=source.log) as sink:
+        assert sink.deliver() == 500
+    there, here = (server.run(f"SELECT * FROM {name} ORDER BY id", schema=schema) for name in ("there", "back"))
+    assert here == there
+
+
+def test_new_and_changed_rows_are_found_and_gone_on_from(server: MariaDb, schema: str) -> None:
+    server.run(
+        "SET time_zone = '+00:00'",
+        "CREATE TABLE t (id int AUTO_INCREMENT PRIMARY KEY, at timestamp(3) NOT NULL, n int)",
+        "INSERT INTO t (at, n) VALUES ('2026-01-02 00:00:00.5', 1), ('2026-01-02 00:00:00.5', 2), ('2026-01-02', 3)",
+        schema=schema,
+    )
+    with source_of(server, schema, **BOTH) as source:
+        assert [record.value["n"] for record in source.poll(3)] == [3, 1, 2]
+        assert nothing_more(source)
+        server.run(
+            "SET time_zone = '+00:00'",
+            "UPDATE t SET n = 10, at = '2026-01-03' WHERE n = 1",
+            "INSERT INTO t (at, n) VALUES ('2026-01-03', 4)",
+            schema=schema,
+        )
+        assert [record.value["n"] for record in source.poll(2)] == [10, 4]
+        source.commit()
+        log, offsets = source.log, [(dict(one.partition), dict(one.offset)) for one in source.offsets]
+    assert log is not None
+    server.run("SET time_zone = '+00:00'", "INSERT INTO t (at, n) VALUES ('2026-01-04', 5)", schema=schema)
+    config = {**server.settings(schema), "poll.interval.ms": "20", **dotted(BOTH)}
+    with SourceHarness("io.confluent.connect.jdbc.JdbcSourceConnector", config, offsets=offsets) as source:
+        assert [record.value["n"] for record in source.poll(1)] == [5]
+        assert nothing_more(source)
+
+
+def test_times_mean_the_same_whatever_the_zone_of_the_database_is(server: MariaDb, schema: str) -> None:
+    server.run(
+        "CREATE TABLE zones (id int AUTO_INCREMENT PRIMARY KEY, at datetime(3) NOT NULL)",
+        "INSERT INTO zones (at) VALUES ('2026-01-01 22:04:05'), ('2026-01-01 23:04:05')",
+        schema=schema,
+    )
+    with source_of(server, schema, **BOTH, db_timezone="America/New_York", batch_max_rows="1") as source:
+        records = source.poll(2)
+        assert nothing_more(source)
+    first = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
+    assert [record.value["at"] for record in records] == [first, first + datetime.timedelta(hours=1)]
+    with sink_into(server, schema, "back", db_timezone="America/New_York", **UPSERT) as sink:
+        fields = SchemaBuilder.struct().field("id", SchemaBuilder.int64().build()).field("at", Timestamp.SCHEMA).build()
+        sink.put(Struct(fields, {"id": 1, "at": first}), schema=fields)
+    assert server.run("SELECT CAST(at AS char) FROM back", schema=schema) == [("2026-01-01 22:04:05.000",)]
+
+
+def test_every_type_arrives_as_its_own_and_columns_are_added(server: MariaDb, schema: str) -> None:
+    at = datetime.datetime(2026, 1, 2, 3, 4, 5, 678000, datetime.UTC)
+    cells = {"id": 1 << 40, "price": decimal.Decimal("9.50"), "day": at.date(), "at": at, "raw": b"\x00\xff"}
+    cells |= {"flag": None, "tags": ["ä"]}
+    builder = SchemaBuilder.struct()
+    for name, kind in (
+        ("id", SchemaBuilder.int64().build()),
+        ("price", Decimal.schema(2)),
+        ("day", Date.SCHEMA),
+        ("at", Timestamp.SCHEMA),
+        ("raw", SchemaBuilder.bytes().build()),
+        ("flag", SchemaBuilder.bool().optional().build()),
+        ("tags", SchemaBuilder.array(SchemaBuilder.string().build()).build()),
+    ):
+        builder.field(name, kind)
+    fields = builder.build()
+    more = builder.field("note", SchemaBuilder.string().optional().build()).build()
+    with sink_into(server, schema, "types", auto_evolve="true", **UPSERT) as sink:
+        sink.put(Struct(fields, cells), schema=fields)
+        sink.put(Struct(more, {**cells, "id": 2, "note": "ü"}), schema=more)
+    found = server.run("SELECT id, price, day, at, raw, flag, tags, note FROM types ORDER BY id DESC", schema=schema)
+    whole = (cells["price"], at.date(), at.replace(tzinfo=None), b"\x00\xff", None, '["ä"]')
+    assert found == [(1 << 40, *whole, None), (2, *whole, "ü")]
+
+
+@pytest.mark.parametrize("mode", ["upsert", "insert", "update"])
+def test_changes_by_key_and_deletions_leave_the_last_row(server: MariaDb, schema: str, mode: str) -> None:
+    settings = {"pk_mode": "record_key", "pk_fields": "id", "delete_enabled": "true", "insert_mode": mode}
+    server.run("CREATE TABLE keyed (id int PRIMARY KEY, `n%%` varchar(9))".replace("%%", "%"), schema=schema)
+    server.run("INSERT INTO keyed VALUES (3, 'old')", schema=schema)
+    with sink_into(server, schema, "keyed", **settings) as sink:
+        for key, value in ((1, {"n%": "a"}), (2, {"n%": "b"}), (3, None), (2, None)):
+            sink.put(value, key=key)
+        if mode != "insert":
+            sink.put({"n%": "c"}, key=1)
+    wanted = {"upsert": [(1, "c")], "insert": [(1, "a")], "update": []}
+    assert server.run("SELECT * FROM keyed", schema=schema) == wanted[mode]
+
+
+def test_a_refused_row_is_reported_and_the_rest_of_the_put_is_written(server: MariaDb, schema: str) -> None:
+    with sink_into(server, schema, "narrow", **UPSERT, errors_tolerance="all") as sink:
+        sink.put({"id": 1, "n": 1})
+        sink.put({"id": 2, "n": 2}, {"id": 3, "n": "no number"}, {"id": 4, "n": 4})
+        assert [item.record.kafka_offset for item in sink.errant] == [2]
+    assert server.run("SELECT id FROM narrow ORDER BY 1", schema=schema) == [(1,), (2,), (4,)]
+
+
+@pytest.fixture
+def mortal(tmp_path: Path) -> Iterator[MariaDb]:
+    """A server of the test's own, as it is killed."""
+    with mariadb(tmp_path) as running:
+        yield running
+
+
+def test_a_killed_server_is_waited_for_and_each_row_comes_and_goes_once(mortal: MariaDb) -> None:
+    server, schema = mortal, mortal.make_schema("shop")
+    server.run(
+        "CREATE TABLE big (id bigint PRIMARY KEY, at timestamp NOT NULL DEFAULT now(), note text)",
+        "INSERT INTO big (id, at, note) SELECT seq, '2026-01-01', repeat('x', 200) FROM seq_1_to_30000",
+        schema=schema,
+    )
+    found: list[int] = []
+    with source_of(server, schema, **BOTH, batch_max_rows="500", connection_backoff_ms="100") as source:
+        found += [record.value["id"] for record in source.poll(2000)]
+        server.kill()
+        for _ in range(10):
+            found += [record.value["id"] for record in source.poll_once()]
+        server.start()
+
+        def is_whole() -> bool:
+            found.extend(record.value["id"] for record in source.poll_once())
+            return len(found) >= 30000
+
+        eventually(is_whole, 60, "all rows are there", pause_s=0)
+    assert found == list(range(1, 30001))
+    with sink_into(server, schema, "back", **UPSERT) as sink:
+        sink.put({"id": 1})
+        server.kill()
+        with pytest.raises(RetriableError, match="away or busy"):
+            sink.put({"id": 2})
+        server.start()
+        assert sink.deliver() == 1
+    assert server.run("SELECT id FROM back ORDER BY 1", schema=schema) == [(1,), (2,)]
+
+
+def test_a_lock_that_another_holds_is_tried_again(server: MariaDb, schema: str) -> None:
+    server.run("SET GLOBAL innodb_lock_wait_timeout = 1")
+    server.run("CREATE TABLE held (id bigint PRIMARY KEY, n bigint)", "INSERT INTO held VALUES (1, 1)", schema=schema)
+    release, held = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        connection = server._connection(schema)
+        connection.begin()
+        connection.cursor().execute("UPDATE held SET n = 2 WHERE id = 1")
+        held.set()
+        release.wait(30)
+        connection.commit()
+        connection.close()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(10)
+    try:
+        with sink_into(server, schema, "held", **UPSERT) as sink:
+            with pytest.raises(RetriableError, match="away or busy"):
+                sink.put({"id": 1, "n": 3})
+            release.set()
+            holder.join(10)
+            assert sink.deliver() == 1
+    finally:
+        release.set()
+        holder.join(10)
+        server.run("SET GLOBAL innodb_lock_wait_timeout = 50")
+    assert server.run("SELECT * FROM held", schema=schema) == [(1, 3)]
+
+
+def test_a_long_statement_ends_in_the_database_when_the_task_stops(server: MariaDb, schema: str) -> None:
+    sleeping = "SELECT count(*) FROM information_schema.processlist WHERE info LIKE 'SELECT sleep(%'"
+    with source_of(server, schema, mode="bulk", query="SELECT sleep(600) AS s", topic_prefix="q") as source:
+        eventually(lambda: source.poll_once() == [] and server.run(sleeping) == [(1,)], 10, "it runs")
+    eventually(lambda: server.run(sleeping) == [(0,)], 10, "it has ended")
+
+
+def test_wrong_passwords_queries_and_values_are_told_and_no_secret_is(server: MariaDb, schema: str) -> None:
+    with pytest.raises(ConfigError, match="Access denied") as refused:
+        source_of(server, schema, mode="bulk", connection_password="wrong-s3cret").start()
+    assert "s3cret" not in str(refused.value)
+    with pytest.raises(ConfigError, match="Unknown column 'nonsense'"):
+        source_of(server, schema, mode="bulk", query="SELECT nonsense FROM dual", topic_prefix="q").start()
+    server.run("SET sql_mode = ''", "CREATE TABLE odd (v date)", "INSERT INTO odd VALUES ('0000-00-00')", schema=schema)
+    with source_of(server, schema, mode="bulk") as source, pytest.raises(ConnectError, match="Column v"):
+        source.poll(1)
