@@ -53,6 +53,14 @@ def current_context() -> str:
     return _context.get()
 
 
+def current_place() -> tuple[str | None, int | None]:
+    """Connector and task of this thread's lines; None for what it has none of."""
+    context = _CONTEXT.fullmatch(_context.get())
+    if context is None:
+        return None, None
+    return context["connector"], None if context["task"] is None else int(context["task"])
+
+
 def set_log_context(connector: str | None, task: int | None = None, stage: str | None = None) -> None:
     """Set the context for the rest of this thread. Call it where a thread starts: threads do not inherit it."""
     _context.set(_prefix(connector, task, stage))

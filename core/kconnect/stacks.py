@@ -10,6 +10,8 @@ from traceback import FrameSummary
 
 # Frames that lead to a plugin call: ours, and those between them
 _OURS = frozenset(Path(__file__).parent / room for room in ("pipeline", "herder"))
+# Of Java itself: libraries, with and without the name of their module
+_JAVAS = ("java.", "jdk.", "sun.")
 _BETWEEN = frozenset({"threading.py", "contextlib.py"})
 
 
@@ -30,6 +32,12 @@ def place_of_thread(ident: int | None) -> ThreadPlace | None:
     inner = next((index for index, each in enumerate(frames) if not _leads_to_the_call(each)), 0)
     called = frames[inner:]
     return ThreadPlace(_line(_of_author(called)), "".join(traceback.format_list(called)))
+
+
+def place_in_java(frames: list[str]) -> ThreadPlace:
+    """The same of a thread of Java's: frames as Java spells them, innermost first. Shape: one or more."""
+    line = next((frame for frame in frames if not frame.startswith(_JAVAS)), frames[0])
+    return ThreadPlace(line, "".join(f"\tat {frame}\n" for frame in frames))
 
 
 def _leads_to_the_call(frame: FrameSummary) -> bool:

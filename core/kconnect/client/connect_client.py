@@ -264,9 +264,10 @@ class ConnectClient:
         """Reset all offsets of a STOPPED connector. Returns the worker's message."""
         return self._exchange.read("DELETE", _path(name, "offsets"), as_message, None, if_match)
 
-    def plugins(self, *, connectors_only: bool = True) -> list[dict[str, Any]]:
-        """Plugins of the worker: class, type, version."""
-        query = "" if connectors_only else "?connectorsOnly=false"
+    def plugins(self, *, connectors_only: bool = True, locations: bool = False) -> list[dict[str, Any]]:
+        """Plugins of the worker: class, type, version; `locations`: their folders, which only ours tell."""
+        wanted = [*([] if connectors_only else ["connectorsOnly=false"]), *(["locations=true"] if locations else [])]
+        query = f"?{'&'.join(wanted)}" if wanted else ""
         return self._exchange.read("GET", f"/connector-plugins{query}", as_objects)
 
     def plugin_config(self, plugin: str, version: str | None = None) -> list[dict[str, Any]]:

@@ -25,8 +25,26 @@ OF_WORKER: Final[Rows] = (
         None,
         None,
         _LOW,
-        "Options of the JVMs that run Java's plugins, as on a command line. One JVM runs beside the worker and beside "
-        "each slot, as soon as it has a Java plugin.",
+        "Options of the JVMs that run Java's plugins, as on a command line.",
+    ),
+    (
+        "kconnect.java.host",
+        _T.STRING,
+        "slot",
+        ConfigDef.ValidString.in_("slot", "connector"),
+        _LOW,
+        "How many of these JVMs there are: slot, one beside the worker and beside each slot as soon as it has a Java "
+        "plugin; or connector, there one for each connector, so that one which runs out of memory, or ends its JVM, "
+        "takes no other along. A JVM takes 45 MB and more.",
+    ),
+    (
+        "kconnect.java.timeout.ms",
+        _T.LONG,
+        30_000,
+        ConfigDef.Range.at_least(1000),
+        _LOW,
+        "A JVM of Java's plugins that has not answered for so long is killed; its tasks fail and are restarted. One "
+        "that starts has twice as long.",
     ),
     (
         "kconnect.java.heap",

@@ -253,6 +253,15 @@ KCONNECT: Final[Rows] = (
         "How many requests at once kconnect.rest.requests.per.second allows who was quiet before.",
     ),
     (
+        "kconnect.rest.namespace",
+        STRING,
+        None,
+        None,
+        LOW,
+        "For a flow of `connect mirror`, which sets it: the path below which other workers of the flow ask this one, "
+        "such as /east/west. Whoever asks anything else must do so from this machine.",
+    ),
+    (
         "kconnect.audit.log.file",
         STRING,
         None,

@@ -30,6 +30,10 @@ _MIN_REPLACED: Final = 6
 _USUAL_NAMES: Final = frozenset({"file", "env", "dir", "directory"})
 
 
+FindProvider = Callable[[str], type[ConfigProvider] | None]
+"""Finds a provider that is a Java class; None for another name."""
+
+
 def has_reference(text: str | None) -> bool:
     """Whether a value contains a reference to any provider."""
     return text is not None and _REFERENCE.search(text) is not None
@@ -78,13 +82,13 @@ class Variables:
         self._providers = dict(providers or {})
 
     @classmethod
-    def of_worker(cls, props: Mapping[str, str]) -> Variables:
-        """The configured providers in `config.providers`.
+    def of_worker(cls, props: Mapping[str, str], java: FindProvider | None = None) -> Variables:
+        """The configured providers in `config.providers`; `java` finds those that are Java classes.
 
         Errors: ConfigError naming the provider. Source: Plugins.newConfigProvider.
         """
         names = parse_type("config.providers", props.get("config.providers", ""), ConfigDef.Type.LIST)
-        return cls({name: _provider(name, props) for name in dict.fromkeys(names)})
+        return cls({name: _provider(name, props, java) for name in dict.fromkeys(names)})
 
     def resolve(self, config: Mapping[str, str], of: str) -> Resolved:
         """The config with references to configured providers replaced; others are left unchanged, as in Java.
@@ -203,7 +207,7 @@ def _jaas_secrets(entry: str) -> set[str]:
     return {value for name, value in options.items() if is_secret(name) or name.lower().endswith("secret")}
 
 
-def _provider(name: str, props: Mapping[str, str]) -> ConfigProvider:
+def _provider(name: str, props: Mapping[str, str], java: FindProvider | None) -> ConfigProvider:
     prefix = f"config.providers.{name}"
     class_name = (props.get(f"{prefix}.class") or "").strip()
     if not class_name:
@@ -214,13 +218,26 @@ def _provider(name: str, props: Mapping[str, str]) -> ConfigProvider:
     params = f"{prefix}.param."
     settings = {key.removeprefix(params): value for key, value in props.items() if key.startswith(params)}
     try:
-        provider = (BUILTIN_PROVIDERS.get(class_name) or _python_class(class_name, prefix))()
+        provider = _provider_class(class_name, prefix, java)()
         provider.configure(settings)
     except ConfigError as err:
         raise ConfigError(f"The config provider {name} cannot be set up: {err}", hint=err.hint) from err
     except Exception as err:  # a plugin call
         raise ConfigError(f"The config provider {name} cannot be set up: {type(err).__name__}: {err}") from err
     return provider
+
+
+def _provider_class(class_name: str, prefix: str, java: FindProvider | None) -> type[ConfigProvider]:
+    """Ours, Python's, or Java's. Errors: ConfigError."""
+    if class_name in BUILTIN_PROVIDERS:
+        return BUILTIN_PROVIDERS[class_name]
+    try:
+        return _python_class(class_name, prefix)
+    except ConfigError:
+        found = None if java is None else java(class_name)
+        if found is None:
+            raise
+        return found
 
 
 def _python_class(class_name: str, prefix: str) -> type[ConfigProvider]:
@@ -236,6 +253,7 @@ def _python_class(class_name: str, prefix: str) -> type[ConfigProvider]:
         raise ConfigError(
             f"{prefix}.class={class_name} is not a config provider{why}",
             hint="There are FileConfigProvider, DirectoryConfigProvider and EnvVarConfigProvider; a Python class is "
-            "named as package.module.Class and extends kconnect.api.ConfigProvider.",
+            "named as package.module.Class and extends kconnect.api.ConfigProvider; a Java class is in a folder of "
+            "plugin.path.",
         )
     return found

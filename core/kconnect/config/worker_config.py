@@ -33,7 +33,6 @@ WITHOUT_EFFECT: Final = frozenset(
         "metrics.recording.level",
         "metrics.sample.window.ms",
         "metric.reporters",
-        "plugin.discovery",
         "ssl.engine.factory.class",
         "ssl.keymanager.algorithm",
         "ssl.provider",
@@ -99,6 +98,7 @@ class KConnectSettings:
     rest_idle_timeout_ms: int
     rest_requests_per_second: int | None
     rest_requests_burst: int
+    rest_namespace: str | None
     audit_log_file: str | None
     audit_log_max_bytes: int
     audit_log_max_files: int
@@ -120,6 +120,8 @@ class KConnectSettings:
     java_home: str | None
     java_opts: str | None
     java_heap: str
+    java_host: str
+    java_timeout_ms: int
 
     @classmethod
     def parse(cls, props: Mapping[str, str]) -> KConnectSettings:

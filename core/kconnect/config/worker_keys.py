@@ -167,7 +167,8 @@ WORKER: Final[Rows] = (
         "hybrid_warn",
         CaseInsensitiveValidString.in_("only_scan", "service_load", "hybrid_warn", "hybrid_fail"),
         LOW,
-        "How Java discovers plugins; accepted and without effect here, where entry points are read.",
+        "How Java's plugins in plugin.path are found: by their manifests (service_load), by their classes (only_scan), "
+        "or both: hybrid_warn names those without manifest in a warning, hybrid_fail refuses to start.",
     ),
     (
         "metrics.sample.window.ms",

@@ -21,7 +21,8 @@ _SHOWN_CONNECTORS: Final = 200
 class SlotRow:
     """One slot: where it is, its tasks, and its load over the last hour."""
 
-    slot: int
+    slot: int | str
+    """Its number; `driver`: the worker's own process, in which queries run."""
     is_up: bool
     place: str
     job_group: str
@@ -132,7 +133,7 @@ def _slot_row(slot: Mapping[str, Any], series: Mapping[str, Sequence[float | Non
     executor = f"executor {slot['executor']} on " if slot["executor"] not in (None, "driver") else ""
     cpu = slot["cpu_percent"]
     return SlotRow(
-        slot=slot["slot"],
+        slot="driver" if slot["slot"] is None else slot["slot"],
         is_up=slot["attached"],
         place=f"{executor}{slot['host']}, process {slot['pid']}" if slot["attached"] else "starting",
         job_group=slot["job_group"] or "",

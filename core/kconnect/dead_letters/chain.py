@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from kconnect.api import ConsumerRecord, SourceConnector, SourceRecord
 from kconnect.config.connector_config import ConnectorConfig
-from kconnect.config.variables import Variables
 from kconnect.dead_letters.document import Documents
 from kconnect.dead_letters.letter import NO_PARTITION, DeadLetter
 from kconnect.errors import ConnectError, DataError
@@ -140,7 +139,9 @@ def plugin_settings(config: Mapping[str, str], worker: Mapping[str, str]) -> dic
     """
     found = {name: value for name, value in config.items() if name.split(".")[0] in ("transforms", "predicates")}
     found |= {name: value for name, value in config.items() if name.startswith(_CONVERTERS)}
-    variables = Variables.of_worker(worker)
+    from kconnect.plugins import worker_variables  # here: most commands and tasks need no plugins for it
+
+    variables = worker_variables(worker)
     try:
         resolved = dict(variables.resolve(found, config.get("name", "the connector")).values)
     finally:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from kconnect.config.addresses import parse_servers
 from kconnect.config.client_config import brokers_of
-from kconnect.config.variables import Variables
 from kconnect.errors import BadRequestError
 
 _OVERRIDES = ("producer.override.", "consumer.override.")
@@ -43,7 +42,9 @@ def _resolved(config: Mapping[str, str], worker: Mapping[str, str]) -> Mapping[s
     overrides = {key: value for key, value in config.items() if key.startswith(_OVERRIDES)}
     if not any("${" in value for value in overrides.values()):
         return overrides
-    variables = Variables.of_worker(worker)
+    from kconnect.plugins import worker_variables  # here: most commands and tasks need no plugins for it
+
+    variables = worker_variables(worker)
     try:
         return variables.resolve(overrides, f"connector {config.get('name', '')}").values
     finally:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from kconnect import redaction
 from kconnect.api import ConsumerRecord
-from kconnect.config.variables import Variables, secret_values
+from kconnect.config.variables import secret_values
 from kconnect.dead_letters.letter import DeadLetter
 from kconnect.dead_letters.marks import Entry, Marks, MarkState, mark_entry, removal_entry
 from kconnect.dead_letters.planning import Outcome, Tally
@@ -52,7 +52,9 @@ def sink_settings(
 
     Errors: ConfigError for a reference that leads nowhere.
     """
-    variables = Variables.of_worker(worker)
+    from kconnect.plugins import worker_variables  # here: most commands and tasks need no plugins for it
+
+    variables = worker_variables(worker)
     try:
         resolved = variables.resolve(config, f"connector {name}")
     finally:

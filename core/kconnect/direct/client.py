@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import Connector
-from kconnect.config.variables import Variables
 from kconnect.direct.access import ClusterAccess, InternalTopic
 from kconnect.direct.edit.connector_plans import delete_plan, target_state_plan, with_task_statuses_removed
 from kconnect.direct.edit.plan import EditPlan
@@ -167,7 +166,9 @@ class DirectClient:
 
     @contextmanager
     def _validator(self) -> Iterator[ConnectorValidator]:
-        variables = Variables.of_worker(self.access.worker)
+        from kconnect.plugins import worker_variables  # here: most commands and tasks need no plugins for it
+
+        variables = worker_variables(self.access.worker)
         try:
             yield self._installed.validator(self.access.worker, variables)
         finally:

@@ -37,7 +37,8 @@ if TYPE_CHECKING:  # of a cluster's worker; a standalone one starts without them
 class SlotInfo:
     """One slot as the worker sees it: `pid` and `host` are None until it has registered."""
 
-    slot: int
+    slot: int | None
+    """Its number; None: the worker's own process, Spark's driver, in which queries run."""
     attached: bool
     host: str | None
     pid: int | None
@@ -186,6 +187,8 @@ class PluginDescription:
     class_name: str
     type: str
     version: str | None
+    location: str = ""
+    """The folder or jar it is in, or `classpath` for what is included."""
 
 
 class Herder(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
@@ -14,6 +14,10 @@ from kconnect.kafka.transactional_producer import TransactionalProducer
 from kconnect.model import TopicPartition
 
 log = logging.getLogger(__name__)
+
+# After all brokers were away librdkafka asks a coordinator that it has itself put away, for ever, where it starts from
+# bootstrap.servers again (confluentinc/librdkafka 5511). Without that it goes back to the brokers that it knows
+_KEEPS_BROKERS: Final = {"metadata.recovery.strategy": "none"}
 
 
 class CommittedOffset(NamedTuple):
@@ -34,7 +38,7 @@ class FencedOffsets:
         """`producer` has a transactional.id, `consumer` the group.id."""
         self._group = str(consumer["group.id"])
         self._log = ClientLog(log, f"Consumer of {name}")
-        self._producer = TransactionalProducer(producer, name)
+        self._producer = TransactionalProducer({**_KEEPS_BROKERS, **producer}, name)
         # It never subscribes: the group stays without members, and can be altered once the writer is gone
         self._consumer = consumer_client({**consumer, "enable.auto.commit": False}, self._log)
 
@@ -71,7 +75,7 @@ class MarkedProducer(TransactionalProducer):
 
     def __init__(self, producer: Mapping[str, Any], consumer: Mapping[str, Any], name: str) -> None:
         """`producer` has a transactional.id, `consumer` the group.id of the marks."""
-        super().__init__(producer, name)
+        super().__init__({**_KEEPS_BROKERS, **producer}, name)
         self._group = str(consumer["group.id"])
         self._reader_log = ClientLog(log, f"Consumer of {name}")
         self._reader = consumer_client({**consumer, "enable.auto.commit": False}, self._reader_log)
@@ -119,4 +123,4 @@ def _add_offsets(
     def attempt(step_s: float) -> None:
         producer._client.send_offsets_to_transaction(offsets, member, step_s)
 
-    return producer._insist(attempt, "Offsets cannot be added to a transaction", producer.timeout_s, give_up)
+    return producer._insist_apart(attempt, "Offsets cannot be added to a transaction", give_up)

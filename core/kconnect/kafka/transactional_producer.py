@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -158,6 +158,31 @@ class TransactionalProducer(RecordProducer):
                 return True
         self._is_broken = True  # a call was left in its middle, and blocks all others
         return False
+
+    def _insist_apart(self, attempt: Callable[[float], None], doing: str, give_up: Callable[[], bool]) -> bool:
+        """As `_insist`, for a call that may never return: it is left on a thread of its own, and the producer broken.
+
+        librdkafka looks at no clock while it waits for the coordinator of a group (confluentinc/librdkafka 5456).
+        """
+        ended: Future[bool] = Future()
+
+        def insist() -> None:
+            try:
+                ended.set_result(self._insist(attempt, doing, self._timeout_s, give_up))
+            except BaseException as error:
+                ended.set_exception(error)
+
+        # A daemon: it has nothing to finish, and must not keep the process from ending
+        threading.Thread(target=insist, name=f"transaction-{self._id}", daemon=True).start()
+        deadline = time.monotonic() + self._timeout_s + 2 * _STEP_S  # it says itself that it is late if it can
+        while not ended.done() and not give_up() and time.monotonic() < deadline:
+            wait([ended], _STEP_S)
+        if ended.done():
+            return ended.result()
+        self._is_broken = True
+        if give_up():
+            return False
+        raise TimedOutError(f"{doing} within {self._timeout_s:g} s (transaction.timeout.ms)")
 
     def _failed(self, doing: str, error: KafkaError, timeout_s: float | None = None) -> ConnectError:
         self._is_broken = self._is_broken or error.fatal() or error.code() in _OUT_OF_TIME

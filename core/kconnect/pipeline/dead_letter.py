@@ -23,10 +23,9 @@ from kconnect.errors import (
 from kconnect.kafka import DeliveryFailure, KafkaAdmin, TopicInfo
 from kconnect.logs import set_log_context
 from kconnect.model import TaskId
-from kconnect.pipeline.error_texts import class_name, exception_name, exception_trace
+from kconnect.pipeline.error_texts import class_name, exception_message, exception_name, exception_trace
 from kconnect.pipeline.raw_records import RawRecords
 from kconnect.pipeline.stages import StageError
-from kconnect.redaction import redact
 
 if TYPE_CHECKING:
     from kconnect.pipeline.conversion import FetchedRecord, KafkaHeaders
@@ -195,7 +194,6 @@ def context_headers(
 
     Differs: the stack trace is Python's, below Java's first line of class and message.
     """
-    message = redact(str(failure.error))
     texts: tuple[tuple[str, str | None], ...] = (
         ("topic", original.topic),
         ("partition", None if original.kafka_partition is None else str(original.kafka_partition)),
@@ -205,7 +203,7 @@ def context_headers(
         ("stage", failure.stage.value),
         ("class.name", class_name(failure, java_name)),
         ("exception.class.name", exception_name(failure.error)),
-        ("exception.message", message or None),
+        ("exception.message", exception_message(failure.error)),
         ("exception.stacktrace", exception_trace(failure.error)),
     )
     return [(_PREFIX + name, None if text is None else text.encode("utf-8", "replace")) for name, text in texts]

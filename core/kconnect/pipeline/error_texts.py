@@ -38,11 +38,20 @@ def class_name(failure: StageError, java_name: Callable[[type], str]) -> str:
 
 
 def exception_name(error: BaseException) -> str:
-    """Java's name for an error that mirrors one of Java's, else Python's qualified name."""
+    """Java's name for an error that mirrors one of Java's or was thrown in Java, else Python's qualified name."""
     kind = type(error)
+    thrown = str(getattr(error, "java_class", ""))
+    if thrown:
+        return thrown
     if kind in _JAVA_ERRORS:
         return _JAVA_ERRORS[kind]
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def exception_message(error: BaseException) -> str | None:
+    """Its message without secrets; of what was thrown in Java that of Java, which may have none."""
+    message = getattr(error, "java_message", None) if getattr(error, "java_class", "") else str(error)
+    return redact(str(message)) if message else None
 
 
 def exception_trace(error: BaseException) -> str:

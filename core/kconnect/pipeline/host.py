@@ -90,7 +90,7 @@ class TaskHost:
         for task in left:
             task.cancel()
             with log_context(task.id.connector, task.id.task):
-                message = "Task %s did not stop within %.1f s and was abandoned: %s"
+                message = "Task %s did not stop within %.1f s (task.shutdown.graceful.timeout.ms) and was abandoned: %s"
                 log.warning(message, task.id, timeout_s, task.where())
         with self._lock:
             self._left = [task for task in self._left if not task.join(0)] + left

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -24,6 +23,7 @@ from kconnect.java_plugins import (
     JavaSourceTask,
     JavaStep,
     RawRun,
+    SinkFailure,
     java_class,
     java_error,
 )
@@ -32,10 +32,12 @@ from kconnect.kafka import ByteColumn
 from kconnect.model import TopicPartition
 from kconnect.pipeline.conversion import FetchedBatch, KafkaBatch
 from kconnect.pipeline.inflight import SourcePosition
-from kconnect.pipeline.plugin_parts import worker_value
+from kconnect.pipeline.plugin_parts import connector_of, worker_value
+from kconnect.pipeline.raw_records import RawRecords
 from kconnect.pipeline.stages import DROPPED, FailurePolicy, RaiseAlways, Stage, StageError
 from kconnect.plugins import PluginRegistry
 
+_VERSION = "plugin.version"
 _TWINS = ("org.apache.kafka.connect.transforms.", "org.apache.kafka.connect.storage.", "org.apache.kafka.connect.json.",
           "org.apache.kafka.connect.converters.")  # fmt: skip
 
@@ -43,11 +45,17 @@ _TWINS = ("org.apache.kafka.connect.transforms.", "org.apache.kafka.connect.stor
 def java_chain(config: ConnectorConfig, worker: Mapping[str, str], plugins: PluginRegistry) -> JavaChain | None:
     """The chain, when all of it can run in Java; None when a part of it is Python's alone."""
     steps: list[JavaStep] = []
+    beside = connector_of(config, plugins)
     for spec in config.transforms:
-        transformation = _part(plugins, plugins.transformation(spec.transform.type), spec.transform)
+        wanted = spec.transform.config.get(_VERSION)
+        found = plugins.transformation(spec.transform.type, wanted, beside)
+        transformation = _part(plugins, found, spec.transform, "transformation")
         predicate = None
         if spec.predicate is not None:
-            predicate = _part(plugins, plugins.predicate(spec.predicate.type), spec.predicate)
+            wanted = spec.predicate.config.get(_VERSION)
+            predicate = _part(
+                plugins, plugins.predicate(spec.predicate.type, wanted, beside), spec.predicate, "predicate"
+            )
             if predicate is None:
                 return None
         if transformation is None:
@@ -67,16 +75,20 @@ def _converter(
     """The connector's converter, or the worker's with the worker's settings where it names none, as in Java."""
     settings = prefixed(worker if named is None else config.originals, f"{key}.")
     find: Any = plugins.header_converter if key == "header.converter" else plugins.converter
-    name = named or worker_value(worker, key)
-    return _part(plugins, find(name), PluginSpec(key, name, settings))
+    name, wanted = named or worker_value(worker, key), settings.get(_VERSION)
+    found = find(name, wanted, None if wanted else connector_of(config, plugins))
+    return _part(plugins, found, PluginSpec(key.removesuffix(".converter"), name, settings), "converter")
 
 
-def _part(plugins: PluginRegistry, found: type[Any], spec: PluginSpec) -> JavaPart | None:
+def _part(plugins: PluginRegistry, found: type[Any], spec: PluginSpec, kind: str) -> JavaPart | None:
+    """Errors: ConfigError when its version is not the one that its settings request."""
     config = {name: value for name, value in spec.config.items() if value is not None}
+    if config.get(_VERSION) is not None:
+        plugins.require_version(found(), config[_VERSION])
     if issubclass(found, Hosted):
-        return JavaPart(found.java_class, found.folder, config)
+        return JavaPart(found.java_class, found.folder, config, {kind: spec.alias})
     java_name = plugins.java_name(found)
-    return JavaPart(java_name, None, config) if java_name.startswith(_TWINS) else None
+    return JavaPart(java_name, None, config, {kind: spec.alias}) if java_name.startswith(_TWINS) else None
 
 
 class EncodedUnit:
@@ -88,7 +100,6 @@ class EncodedUnit:
         self.numbers: list[list[int]] = []
         """Of each batch the numbers by which Java knows its records."""
         self.polled = 0
-        self._first = poll.first + poll.start
         self._positions: dict[str, SourcePosition] = {}
 
     @property
@@ -105,10 +116,6 @@ class EncodedUnit:
         for partition, offset in poll.positions:
             self._positions[json.dumps(partition)] = (partition, offset)
         self.polled += poll.done
-
-    def acknowledged(self) -> None:
-        """Kafka has all of it. Threads: any."""
-        self.task.acknowledged(self._first, self.polled)
 
 
 class EncodedPolls:
@@ -157,51 +164,101 @@ def _batch(part: EncodedPart) -> KafkaBatch:
     )
 
 
-@dataclass(slots=True)
 class TakenByJava:
-    """Records of one fetch that a Java sink task has converted and transformed, and puts together."""
+    """Records of one fetch that Java converts, transforms and puts together, meanwhile. Threads: the task's.
 
-    task: JavaSinkTask
-
-    def __len__(self) -> int:
-        return self.task.taken
-
-    def drop(self, partitions: Collection[TopicPartition]) -> None:
-        """Forget those of these partitions."""
-        self.task.drop(partitions)
-
-
-class JavaDecoding:
-    """Gives fetched records to a Java sink task; our policy settles what its stages could not do.
-
-    Threads: the task's.
+    Lifecycle: made by JavaDecoding -> `settle` takes Java's answers -> `finish` has our policy settle what failed ->
+    is_put, or `put`.
     """
 
     def __init__(self, task: JavaSinkTask, policy: FailurePolicy) -> None:
         self._task = task
         self._policy = policy
+        self._batch = task.new_batch()
+
+    def __len__(self) -> int:
+        return self._batch.records
+
+    @property
+    def is_under_way(self) -> bool:
+        """Java has not answered yet, as far as is known."""
+        return self._batch.unanswered > 0
+
+    @property
+    def is_put(self) -> bool:
+        return self._batch.is_put
+
+    @property
+    def put_ms(self) -> float:
+        """How long put() took."""
+        return self._batch.put_ms
+
+    def add(self, fetched: FetchedBatch) -> None:
+        """Give Java records of one partition."""
+        self._task.take(self._batch, raw_run(fetched))
+
+    def put_soon(self) -> None:
+        """Have Java put them when it has converted all of them, and put what came before."""
+        self._task.put_soon(self._batch)
+
+    def settle(self) -> None:
+        """Take Java's answers. Errors: what put() threw, once."""
+        self._task.settle(self._batch)
+        error, self._batch.error = self._batch.error, None
+        if error is not None:
+            raise error
+
+    def finish(self) -> None:
+        """Have our policy settle the records that stages could not do. Errors: StageError for one not tolerated."""
+        while self._batch.failures:
+            failure = self._batch.failures.popleft()
+            outcome = self._policy.on_failure(self._error(failure), partial(self._again, failure))
+            if outcome is DROPPED:
+                outcome = self._task.go_on(self._batch, failure.part, failure.row + 1)
+            if outcome is not None:
+                self._batch.failures.appendleft(outcome)
+
+    def put(self) -> None:
+        """Have the task put them now. Errors: what it throws."""
+        self._task.put_now(self._batch)
+
+    def drop(self, partitions: Collection[TopicPartition]) -> None:
+        """Forget those of these partitions."""
+        self._task.drop(self._batch, partitions)
+
+    def _again(self, failure: SinkFailure) -> SinkFailure | None:
+        """The next failure after a record that went well now. Errors: as before, if it fails again."""
+        found = self._task.go_on(self._batch, failure.part, failure.row)
+        if found is not None and found.row == failure.row:
+            raise java_error(found.error, self._task.folder)
+        return found
+
+    def _error(self, failure: SinkFailure) -> StageError:
+        plugin = java_class(failure.java_class, None, Hosted)
+        record = fetched_of(failure.raw).row(0)
+        return StageError(Stage[failure.stage], plugin, record, java_error(failure.error, self._task.folder))
+
+
+class JavaDecoding:
+    """Gives what is fetched to a Java sink task, a batch for each fetch. Threads: the task's."""
+
+    def __init__(self, task: JavaSinkTask, policy: FailurePolicy) -> None:
+        self._task = task
+        self._policy = policy
+        self._batch: TakenByJava | None = None
 
     def take(self, fetched: FetchedBatch) -> TakenByJava:
-        """Errors: StageError for a failing record that is not tolerated."""
-        failure = self._task.take(raw_run(fetched))
-        while failure is not None:
-            row = failure.row
-            outcome = self._policy.on_failure(self._error(fetched, failure), partial(self._again, row))
-            failure = self._task.go_on(row + 1) if outcome is DROPPED else outcome
-        return TakenByJava(self._task)
+        """Give Java records; those of one fetch are one batch."""
+        if self._batch is None:
+            self._batch = TakenByJava(self._task, self._policy)
+        self._batch.add(fetched)
+        return self._batch
 
-    def _again(self, row: int) -> EncodedFailure | None:
-        """The next failure after a record that went well now. Errors: as before, if it fails again."""
-        failure = self._task.go_on(row)
-        if failure is not None and failure.row == row:
-            raise java_error(failure.error, self._task.folder)
-        return failure
-
-    def _error(self, fetched: FetchedBatch, failure: EncodedFailure) -> StageError:
-        plugin = java_class(failure.java_class, None, Hosted)
-        return StageError(
-            Stage[failure.stage], plugin, fetched.row(failure.row), java_error(failure.error, self._task.folder)
-        )
+    def put_soon(self) -> None:
+        """The fetch is over: have Java put its records, meanwhile."""
+        batch, self._batch = self._batch, None
+        if batch is not None:
+            batch.put_soon()
 
 
 def raw_run(fetched: FetchedBatch) -> RawRun:
@@ -218,10 +275,33 @@ def raw_run(fetched: FetchedBatch) -> RawRun:
     )
 
 
+def raw_record(raw_records: RawRecords, topic: str, partition: int, offset: int) -> RawRun | None:
+    """What a record that is being put was read as, a run of one row."""
+    row = raw_records.at(topic, partition, offset)
+    if row is None:
+        return None
+    return RawRun(
+        topic,
+        partition,
+        [offset],
+        [row.key],
+        [row.value],
+        [row.timestamp],
+        row.timestamp_type.value,
+        [row.headers],
+    )
+
+
 def reported_record(run: RawRun) -> SinkRecord:
     """A record that a Java task reports, which RawRecords knows by the bytes it came with."""
     record = SinkRecord(run.topic, run.partition, None, None, None, None, run.offsets[0])
-    record._origin = FetchedBatch(
+    record._origin = fetched_of(run)
+    return record
+
+
+def fetched_of(run: RawRun) -> FetchedBatch:
+    """Records as Java told them, in the form in which they were fetched."""
+    return FetchedBatch(
         run.topic,
         run.partition,
         list(run.offsets),
@@ -231,4 +311,3 @@ def reported_record(run: RawRun) -> SinkRecord:
         TimestampType(run.time_type),
         [list(run.headers[0])] if run.headers and run.headers[0] else None,
     )
-    return record

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from kconnect import redaction
-from kconnect.config.variables import Variables, secret_values
+from kconnect.config.variables import secret_values
 from kconnect.errors import ConnectError
 from kconnect.logs import set_log_context
 from kconnect.metrics import TaskCounters
@@ -66,7 +66,9 @@ class TaskThread:
         self._control = TaskControl(spec, ports)
         # Daemon: a plugin that never returns must not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name=f"task-{spec.id}", daemon=True)
-        self._watch = TaskWatch(self._control, self._thread)
+        self._watch = TaskWatch(
+            self._control, self._thread, lambda: ports.plugins.java_stack(spec.id.connector, spec.id.task)
+        )
 
     @property
     def id(self) -> TaskId:
@@ -161,7 +163,9 @@ def resolved_spec(spec: TaskSpec, plugins: PluginRegistry) -> TaskSpec:
     Source: Worker.startTask, ClusterConfigState.taskConfig (Kafka 4.3), which resolve just before a task starts.
     Errors: ConfigError that names the reference, the connector or worker, and what to do.
     """
-    variables = Variables.of_worker(spec.worker_config)
+    from kconnect.plugins import worker_variables  # here: most commands and tasks need no plugins for it
+
+    variables = worker_variables(spec.worker_config, plugins)
     try:
         worker = variables.resolve(spec.worker_config, "the worker")
         connector = variables.resolve(spec.connector_config, f"connector {spec.id.connector}")

@@ -6,13 +6,14 @@ Who calls it: build.py, and `kconnect.testing`, which runs the same plugins with
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from kconnect.api import Converter, HeaderConverter, Task
+from kconnect.api import Connector, Converter, HeaderConverter, Task
 from kconnect.api.config_parse import parse_type
 from kconnect.config.connector_config import ConnectorConfig, TransformSpec, prefixed
 from kconnect.config.worker_config import STANDALONE_CONFIG
 from kconnect.errors import ConfigError
+from kconnect.java_plugins import Deferrable, JavaConnector
 from kconnect.pipeline.conversion import Converters
 from kconnect.pipeline.plugin_call import plugin_call
 from kconnect.pipeline.plugin_monitor import PluginMonitor
@@ -22,16 +23,24 @@ if TYPE_CHECKING:
     from kconnect.plugins import PluginRegistry
 
 P = TypeVar("P")
+_VERSION: Final = "plugin.version"
 
 
-def make_task(config: Mapping[str, str], plugins: PluginRegistry, kind: type[P]) -> P:
-    """A new task of the connector's class. Errors: ConfigError when it has the wrong kind or version."""
-    name = config.get("connector.class", "")
-    connector_class = plugins.connector_class(name)
+def make_task(config: Mapping[str, str], plugins: PluginRegistry, kind: type[P], named: str | None = None) -> P:
+    """A new task of the connector's class. Errors: ConfigError when it has the wrong kind or version.
+
+    `named`: the task's class by its config. A Java connector is not asked then: only a started one has to know.
+    """
+    name, version = config.get("connector.class", ""), config.get("connector.plugin.version")
+    connector_class = plugins.connector_class(name, version)
     with plugin_call(connector_class, "task_class"):
         connector = connector_class()
-        task_class: type[Task] = connector.task_class()
-    plugins.require_version(connector, config.get("connector.plugin.version"))
+        task_class: type[Task]
+        if named and isinstance(connector, JavaConnector):
+            task_class = connector.task_named(named)
+        else:
+            task_class = connector.task_class()
+    plugins.require_version(connector, version)
     if not issubclass(task_class, kind):
         raise ConfigError(
             f"The task class {task_class.__name__} of {name} is not a {kind.__name__}, which its connector needs"
@@ -40,21 +49,38 @@ def make_task(config: Mapping[str, str], plugins: PluginRegistry, kind: type[P])
         return task_class()
 
 
-def make_steps(config: ConnectorConfig, plugins: PluginRegistry, monitor: PluginMonitor) -> list[TransformStep]:
+def make_steps(
+    config: ConnectorConfig, plugins: PluginRegistry, monitor: PluginMonitor, *, defers: bool = False
+) -> list[TransformStep]:
     """The configured transformations of a connector, in order, with their predicates.
 
+    `defers`: their whole chain runs in Java, so that those of Java are made only if they are used all the same.
     Errors: ConfigError for one that is not installed, or not in the requested version.
     """
-    return [_step(spec, plugins, monitor) for spec in config.transforms]
+    beside = connector_of(config, plugins)
+    return [_step(spec, plugins, monitor, beside, defers) for spec in config.transforms]
 
 
-def _step(spec: TransformSpec, plugins: PluginRegistry, monitor: PluginMonitor) -> TransformStep:
-    transformation = _made(plugins, plugins.transformation(spec.transform.type), spec.transform.config)
+def connector_of(config: ConnectorConfig, plugins: PluginRegistry) -> type[Connector] | None:
+    """The connector's class, whose folder's own plugins go before others; None when it is not here."""
+    name = config.originals.get("connector.class")
+    try:
+        return None if not name else plugins.connector_class(name, config.originals.get("connector.plugin.version"))
+    except ConfigError:  # told where it is needed
+        return None
+
+
+def _step(
+    spec: TransformSpec, plugins: PluginRegistry, monitor: PluginMonitor, beside: type[Connector] | None, defers: bool
+) -> TransformStep:
+    own = spec.transform.config
+    transformation = _made(plugins, plugins.transformation(spec.transform.type, own.get(_VERSION), beside), own, defers)
     _configure(transformation, spec.transform.config)
     monitor.attach(transformation, transformation=spec.transform.alias)
     if spec.predicate is None:
         return TransformStep(transformation)
-    predicate = _made(plugins, plugins.predicate(spec.predicate.type), spec.predicate.config)
+    own = spec.predicate.config
+    predicate = _made(plugins, plugins.predicate(spec.predicate.type, own.get(_VERSION), beside), own, defers)
     _configure(predicate, spec.predicate.config)
     monitor.attach(predicate, predicate=spec.predicate.alias)
     return TransformStep(transformation, predicate, spec.negate)
@@ -66,12 +92,19 @@ def make_converters(
     plugins: PluginRegistry,
     policy: FailurePolicy,
     monitor: PluginMonitor,
+    *,
+    defers: bool = False,
 ) -> Converters:
-    """The connector's converters, or the worker's with the worker's settings where it names none, as in Java."""
+    """The connector's converters, or the worker's with the worker's settings where it names none, as in Java.
+
+    `defers`: as of `make_steps`.
+    """
+    beside = connector_of(config, plugins)
 
     def converter(key: str, named: str | None, *, is_key: bool) -> Converter:
         settings = prefixed(worker if named is None else config.originals, f"{key}.")
-        made = _made(plugins, plugins.converter(named or worker_value(worker, key)), settings)
+        name, version = named or worker_value(worker, key), settings.get(_VERSION)
+        made = _made(plugins, plugins.converter(name, version, None if version else beside), settings, defers)
         _configure(made, settings, is_key=is_key)
         monitor.attach(made, converter="key" if is_key else "value")
         return made
@@ -79,7 +112,8 @@ def make_converters(
     def header_converter() -> HeaderConverter:
         key, named = "header.converter", config.header_converter
         settings = prefixed(worker if named is None else config.originals, f"{key}.")
-        made = _made(plugins, plugins.header_converter(named or worker_value(worker, key)), settings)
+        name, version = named or worker_value(worker, key), settings.get(_VERSION)
+        made = _made(plugins, plugins.header_converter(name, version, None if version else beside), settings, defers)
         _configure(made, {**settings, "converter.type": "header"})
         monitor.attach(made, converter="header")
         return made
@@ -92,11 +126,13 @@ def make_converters(
     )
 
 
-def _made(plugins: PluginRegistry, plugin_class: type[P], settings: Mapping[str, str]) -> P:
+def _made(plugins: PluginRegistry, plugin_class: type[P], settings: Mapping[str, str], defers: bool) -> P:
     """A new, unconfigured plugin. Errors: ConfigError when its version is not the one its settings request."""
     with plugin_call(plugin_class, "__init__"):
         plugin = plugin_class()
-    plugins.require_version(plugin, settings.get("plugin.version"))
+    if defers and isinstance(plugin, Deferrable):
+        plugin.defer()
+    plugins.require_version(plugin, settings.get(_VERSION))
     return plugin
 
 

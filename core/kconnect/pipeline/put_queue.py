@@ -43,9 +43,6 @@ class PutQueue:
         self._batches: deque[PutBatch] = deque()
         self._retry_at_s: float | None = None
 
-    def __bool__(self) -> bool:
-        return bool(self._batches)
-
     @property
     def head(self) -> PutBatch:
         """What put() is given next; an empty batch when nothing is queued, so that a task can do timed work."""
@@ -56,12 +53,29 @@ class PutQueue:
         """The last put() raised RetriableError and has not been repeated yet."""
         return self._retry_at_s is not None
 
+    @property
+    def is_under_way(self) -> bool:
+        """Java converts and puts the head, or has done so: its answer has not been taken."""
+        payload = self.head.payload
+        return isinstance(payload, TakenByJava) and payload.is_under_way
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
     def wait_s(self, now_s: float) -> float:
         """How long the next put() must wait; 0 unless it is a retry."""
         return 0.0 if self._retry_at_s is None else max(self._retry_at_s - now_s, 0.0)
 
     def records(self) -> int:
         return sum(len(batch.payload) for batch in self._batches)
+
+    def first_of(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset of the first record that is queued, of those partitions that have one."""
+        found: dict[TopicPartition, int] = {}
+        for batch in self._batches:
+            for place in batch.after.keys() & set(partitions):
+                found.setdefault(place, batch.first[place])
+        return found
 
     def add(self, batches: Iterable[PutBatch]) -> None:
         """Append what one fetch returned."""

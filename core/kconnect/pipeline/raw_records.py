@@ -63,8 +63,12 @@ class RawRecords:
         offset = record.original_kafka_offset
         if origin is not None:
             return _row(origin, offset)
+        return self.at(record.original_topic, record.original_kafka_partition, offset)
+
+    def at(self, topic: str, partition: int, offset: int) -> FetchedRecord | None:
+        """The record of this place, of those that are being converted or put right now."""
         for fetched in self.at_hand:
-            if fetched.topic == record.original_topic and fetched.partition == record.original_kafka_partition:
+            if fetched.topic == topic and fetched.partition == partition:
                 found = _row(fetched, offset)
                 if found is not None:
                     return found

@@ -98,17 +98,13 @@ class UnitSender:
         positions: Sequence[SourcePosition],
         polled: int,
         payloads: Payloads,
-        acknowledged: Callable[[], None] | None = None,
     ) -> bool:
-        """Send a unit of `polled` records. False when the task is stopped before the producer took all of it.
-
-        `acknowledged` is called once Kafka has all of it. Threads: any.
-        """
+        """Send a unit of `polled` records. False when the task is stopped before the producer took all of it."""
         topics, kept = _topics(payloads), _count(payloads)
         if self._control.is_cancelled or not self._topics.ensure(topics):
             return False
         unit = self._guarantee.begin_unit(positions, kept)
-        delivery = self._delivery(unit, polled, kept, topics, acknowledged)
+        delivery = self._delivery(unit, polled, kept, topics)
         if isinstance(payloads, KafkaBatch):
             sent = self._producer.send_batch(payloads, delivery, self._gives_up)
         elif isinstance(payloads, tuple):
@@ -158,7 +154,6 @@ class UnitSender:
         polled: int,
         kept: int,
         topics: Collection[str],
-        acknowledged: Callable[[], None] | None = None,
     ) -> Delivery:
         control, counters = self._control, self._control.counters
         counters.records_dropped += polled - kept
@@ -166,8 +161,6 @@ class UnitSender:
         def on_end(is_acked: bool) -> None:
             if is_acked:
                 unit.acknowledged()
-                if acknowledged is not None:
-                    acknowledged()
                 control.used_topics(topics)
                 with self._lock:
                     counters.records_written += kept

@@ -99,13 +99,24 @@ class SinkLoop:
             parts.clock,
             parts.commit_times,
             is_asked_for=parts.context.take_commit_request,
+            settle_puts=self._settle,
             settle_reports=parts.tolerance.settle,
             closing=parts.context.closing,
         )
         self._partitions = SinkPartitions(
-            control, parts.task, parts.consumer, parts.context, self._offsets, self._queue, self._commits
+            control,
+            parts.task,
+            parts.consumer,
+            parts.context,
+            self._offsets,
+            self._queue,
+            self._commits,
+            settle_puts=self._settle,
         )
         self._retries = Retries(control, parts.task, "put", first_s=_RETRY_FIRST_S, cap_s=parts.retry_delay_most_s)
+        self._put_name = f"{type(parts.task).__name__}.put()"
+        self._came = False
+        """The last fetch brought records."""
         self._lag_due_at_s = 0.0
         self._has_started = False
 
@@ -131,6 +142,7 @@ class SinkLoop:
                     # No variable here: it would keep the fetched messages in memory during the next fetch
                     queue.add(self._convert(self._poll()))  # converters and transforms, of what the consumer has
                     self._put()  # the task
+                self._settle()
             except StoppedInRetryError as stopped:  # read again after the next start
                 log.info("%s", stopped)
 
@@ -152,6 +164,7 @@ class SinkLoop:
         is_wished = self._control.should_pause
         if is_wished == self._partitions.is_paused:
             return
+        self._settle()
         self._partitions.is_paused = is_wished
         if is_wished:
             self._control.report_paused()
@@ -163,7 +176,8 @@ class SinkLoop:
         """What the consumer has now or shortly. Rebalances happen in here."""
         self._end_retries()
         self._partitions.hold()
-        wait_s = min(_FETCH_WAIT_S, self._commits.until_due_s(), self._context.take_put_within_s() or _FETCH_WAIT_S)
+        most_s = 0.0 if self._queue.is_under_way else _FETCH_WAIT_S
+        wait_s = min(most_s, self._commits.until_due_s(), self._context.take_put_within_s() or _FETCH_WAIT_S)
         if self._queue.is_retrying and not self._partitions.is_paused:
             wait_s = min(wait_s, self._queue.wait_s(self._now_s()))
         try:
@@ -176,16 +190,19 @@ class SinkLoop:
 
     def _convert(self, runs: Sequence[ConsumedRun]) -> list[PutBatch]:
         """One batch for each run. Errors: StageError when a record fails the task."""
+        self._came = bool(runs)
         if not runs:
             return []
         batches, fetched = [], self._queue.records()
-        self._health.call = (CONVERSION, time.monotonic())
+        # Java takes no more while it puts: what hangs then is put()
+        self._health.call = (self._put_name if self._queue.is_under_way else CONVERSION, time.monotonic())
         for run in runs:
             self._control.counters.records_read += len(run)
             batch = self._conversion.batch_of(run)
             batches.append(batch)
-            fetched += len(batch.payload)
+            fetched += len(run) if self._parts.java is not None else len(batch.payload)
             self._offsets.fetched(TopicPartition(run.topic, run.partition), run.first_offset)
+        self._conversion.ended()
         self._health.call = None
         self._control.counters.note_active(fetched + self._offsets.active())
         return batches
@@ -198,27 +215,50 @@ class SinkLoop:
         if not queue and self._control.is_stopping:
             return
         while not self._control.is_cancelled:
-            batch = queue.head
-            try:
-                self._give(batch)
-            except RetriableError as error:
-                queue.retry_at(self._now_s() + self._retries.failed(error, self._context.take_timeout_s()))
+            if self._came and len(queue) == 1 and queue.is_under_way:
+                return  # Java puts it while the next is fetched
+            if not self._put_head():
                 return
-            self._context.take_timeout_s()  # named for a retry that is not needed
-            queue.taken()
-            self._offsets.put_done(batch.after)
-            self._end_retries()
             self._partitions.go_where_asked()
+            if queue:
+                self._partitions.hold()
             if not queue:
+                return
+
+    def _put_head(self, *, calls: bool = True) -> bool:
+        """Whether the task took the first of the queue. `calls`: call put() for what Java did not put by itself."""
+        batch, queue = self._queue.head, self._queue
+        try:
+            if not self._give(batch, calls=calls):
+                return False
+        except RetriableError as error:
+            queue.retry_at(self._now_s() + self._retries.failed(error, self._context.take_timeout_s()))
+            return False
+        self._context.take_timeout_s()  # named for a retry that is not needed
+        queue.taken()
+        self._offsets.put_done(batch.after)
+        self._end_retries()
+        return True
+
+    def _settle(self) -> None:
+        """Wait for what Java puts meanwhile: nothing is committed, rewound or given away before that is known."""
+        while self._queue.is_under_way and not self._control.is_cancelled:
+            if not self._put_head(calls=False):
                 return
 
     # --- put ---
 
-    def _give(self, batch: PutBatch) -> None:
-        """Call put() or put_batch(). Errors: RetriableError; any other error says what the task was given."""
+    def _give(self, batch: PutBatch, *, calls: bool) -> bool:
+        """Whether put() or put_batch() took it. Errors: RetriableError; others say what the task was given."""
         began_s, count = time.monotonic(), len(batch.payload)
+        took_ms: float | None = None
         try:
-            self._call_put(batch)
+            if isinstance(batch.payload, TakenByJava):
+                if not self._put_by_java(batch.payload, calls=calls):
+                    return False
+                count, took_ms = len(batch.payload), batch.payload.put_ms
+            else:
+                self._call_put(batch)
         except RetriableError:
             raise
         except ConnectError as error:
@@ -232,18 +272,25 @@ class SinkLoop:
         if self._parts.errant is not None:
             self._parts.errant.raise_unhandled()
         if count:
-            self._control.counters.put_ms.note((time.monotonic() - began_s) * 1000)
+            self._control.counters.put_ms.note((time.monotonic() - began_s) * 1000 if took_ms is None else took_ms)
             self._control.counters.batch_size.note(count)
+        return True
+
+    def _put_by_java(self, taken: TakenByJava, *, calls: bool) -> bool:
+        with plugin_call(self._task, "put", self._health):
+            taken.settle()
+        if not (taken.is_put or calls):
+            return False
+        taken.finish()
+        if not taken.is_put:
+            with plugin_call(self._task, "put", self._health):
+                taken.put()
+        self._control.counters.records_put += len(taken)
+        return True
 
     def _call_put(self, batch: PutBatch) -> None:
         payload = batch.payload
-        if isinstance(payload, TakenByJava):
-            count = len(payload)
-            self._parts.raw_records.put((), batch.fetched)
-            with plugin_call(self._task, "put", self._health):
-                payload.task.put_taken()
-            self._control.counters.records_put += count
-            return
+        assert not isinstance(payload, TakenByJava)
         if isinstance(payload, RecordBatch):
             if self._task.supports_batches:
                 self._parts.raw_records.put((), batch.fetched)

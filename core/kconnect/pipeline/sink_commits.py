@@ -58,6 +58,7 @@ class SinkCommits:
         times: CommitTimes,
         *,
         is_asked_for: Callable[[], bool],
+        settle_puts: Callable[[], None],
         settle_reports: Callable[[float], None],
         closing: Callable[[], AbstractContextManager[None]],
     ) -> None:
@@ -69,6 +70,7 @@ class SinkCommits:
         self._times = times
         self._timer = CommitTimer(self._now_s(), times.interval_s, times.timeout_s)
         self._is_asked_for = is_asked_for
+        self._settle_puts = settle_puts
         self._settle_reports = settle_reports
         self._closing = closing
         self._name = str(control.spec.id)
@@ -121,6 +123,7 @@ class SinkCommits:
                 self._commit_and_wait(wanted)
 
     def _commit(self, now_s: float) -> Mapping[TopicPartition, int]:
+        self._settle_puts()
         given = dict(self._offsets.taken)
         if not given:
             return _NOWHERE

@@ -48,15 +48,20 @@ class SinkConversion:
         fetched = _fetched(run)
         place = TopicPartition(run.topic, run.partition)
         made = PutBatch([], {place: run.first_offset}, {place: run.next_offset})
+        if self._java is not None:
+            made.payload = self._java.take(fetched)  # Java knows what failing records were read as
+            self._control.used_topics((fetched.topic,))
+            return made
         if self._raw_records.is_wanted:
             made.fetched.append(fetched)
             self._raw_records.at_hand = made.fetched
-        if self._java is not None:
-            made.payload = self._java.take(fetched)
-            self._control.used_topics((fetched.topic,))
-        else:
-            made.payload = self._transform(fetched)
+        made.payload = self._transform(fetched)
         return made
+
+    def ended(self) -> None:
+        """All of one fetch has been through batch_of()."""
+        if self._java is not None:
+            self._java.put_soon()
 
     def _transform(self, fetched: FetchedBatch) -> RecordBatch | list[SinkRecord]:
         takes_batches = self._task.supports_batches

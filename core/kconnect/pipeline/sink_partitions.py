@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from kconnect.api import SinkTask
@@ -76,6 +76,8 @@ class SinkPartitions:
         offsets: SinkOffsets,
         queue: PutQueue,
         commits: SinkCommits,
+        *,
+        settle_puts: Callable[[], None],
     ) -> None:
         self._control = control
         self._task = task
@@ -84,6 +86,7 @@ class SinkPartitions:
         self._offsets = offsets
         self._queue = queue
         self._commits = commits
+        self._settle_puts = settle_puts
         self._holds = HeldPartitions()
         self.is_paused = False
         """The user paused the task: it keeps its partitions but fetches nothing."""
@@ -116,6 +119,8 @@ class SinkPartitions:
 
     def go_to(self, places: Mapping[TopicPartition, int], *, by_task: bool = False) -> None:
         """Read these partitions from these offsets on; what was fetched and not put is dropped."""
+        if places:
+            self._settle_puts()
         for partition, offset in places.items():
             self._queue.drop({partition})
             self._consumer.seek(partition, offset)
@@ -130,8 +135,17 @@ class SinkPartitions:
         pause, resume = self._holds.changes(self._consumer.assignment, hold_all=holds_all)
         if pause:
             self._consumer.pause(pause)
+            if not holds_all:
+                self._fetch_later(pause)
         if resume:
             self._consumer.resume(resume)
+
+    def _fetch_later(self, partitions: Collection[TopicPartition]) -> None:
+        """Give back what was fetched of these partitions while the task was being given what came before."""
+        self._settle_puts()
+        for partition, offset in self._queue.first_of(partitions).items():
+            self._queue.drop({partition})
+            self._consumer.seek(partition, offset)
 
     @property
     def _holds_all(self) -> bool:
@@ -162,6 +176,12 @@ class SinkPartitions:
         if self._is_closing or not partitions or self._control.is_cancelled:
             return
         try:
+            self._settle_puts()
+        finally:
+            self._give_up(partitions)
+
+    def _give_up(self, partitions: Sequence[TopicPartition]) -> None:
+        try:
             self._commits.close(partitions)
         except ConnectError:  # as in Java: the next owner reads again what was not committed
             with self._control.in_stage("offsets"):
@@ -171,9 +191,12 @@ class SinkPartitions:
     def lost(self, partitions: Sequence[TopicPartition]) -> None:
         if self._is_closing or not partitions:
             return
-        with plugin_call(self._task, "close", self._control.health):
-            self._task.close(list(partitions))
-        self._forget(partitions)
+        try:
+            self._settle_puts()
+        finally:
+            with plugin_call(self._task, "close", self._control.health):
+                self._task.close(list(partitions))
+            self._forget(partitions)
 
     def _forget(self, partitions: Sequence[TopicPartition]) -> None:
         self._queue.drop(partitions)

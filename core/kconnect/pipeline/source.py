@@ -194,9 +194,9 @@ class SourceLoop:
         return self._send_encoded(unit)
 
     def _send_encoded(self, unit: EncodedUnit) -> bool:
-        if unit.task.wants_metadata:
+        if unit.task.wants_each:
             return self._sender.send_each(unit.positions, unit.polled, unit.batches, unit.numbers)
-        return self._sender.send(unit.positions, unit.polled, tuple(unit.batches), unit.acknowledged)
+        return self._sender.send(unit.positions, unit.polled, tuple(unit.batches))
 
     def _deliver_one(self, record: SourceRecord) -> bool:
         """The path of tasks that override commit_record(): one record at a time, as in Java."""

@@ -81,7 +81,10 @@ class SourceOffsetCommitter:
             self._take_updated(wait_s)
 
     def take_committed(self) -> bool:
-        """Whether something was committed since the last call; then the task's commit() hook is due."""
+        """Whether a commit was done since the last call; then the task's commit() hook is due.
+
+        That there was nothing to commit does not matter, as in Java: some sources acknowledge in it what they dropped.
+        """
         if self._committed.is_set():
             self._committed.clear()
             return True
@@ -133,7 +136,10 @@ class SourceOffsetCommitter:
             if takes:
                 self._serve()  # a task that sits in a long poll() does not take its acknowledgements in
                 self._await_commit(self._inflight.committable())
-            if not self._uncommitted or self._control.is_cancelled:
+            if self._control.is_cancelled:
+                return True
+            if not self._uncommitted:
+                self._committed.set()
                 return True
             began_s = time.monotonic()
             self._control.health.commit_began(began_s)

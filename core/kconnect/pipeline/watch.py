@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from kconnect.model import RunState, TaskCondition
 from kconnect.pipeline.health import Call
 from kconnect.pipeline.ports import TaskControl
 from kconnect.redaction import redact
-from kconnect.stacks import place_of_thread
+from kconnect.stacks import place_in_java, place_of_thread
 
 log = logging.getLogger(__name__)
 
@@ -21,10 +22,16 @@ _ENDED = frozenset({RunState.FAILED, RunState.STOPPED})
 class TaskWatch:
     """Threads: one at a time, never the task's own, which may be blocked."""
 
-    def __init__(self, control: TaskControl, thread: threading.Thread) -> None:
+    def __init__(
+        self, control: TaskControl, thread: threading.Thread, java_stack: Callable[[], list[str] | None]
+    ) -> None:
+        """`java_stack`: as PluginRegistry.java_stack, of this task."""
         self._control = control
         self._thread = thread
+        self._java_stack = java_stack
         self._named: Call | None = None
+        self._asked: Call | None = None
+        """The call of which Java was asked where it is."""
 
     def look(self) -> TaskCondition | None:
         """The condition now; None once the task has ended. Logs an overdue call once, and again when it returns."""
@@ -51,6 +58,13 @@ class TaskWatch:
 
     def _name(self, call: Call, now_s: float) -> None:
         place = place_of_thread(self._thread.ident)
+        if place is not None:
+            java = self._java_stack()
+            if java == [] and self._asked is not call:
+                self._asked = call
+                return  # Java has answered by the next look, unless it is frozen
+            if java:
+                place = place_in_java(java)
         if place is None or self._control.health.call is not call:
             return
         name, began_s = call

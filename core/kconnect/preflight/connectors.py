@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kconnect.config.client_config import internal_clients
-from kconnect.config.variables import Variables
 from kconnect.errors import ConnectError
 from kconnect.herder.validation.connector_checks import ConnectorValidator, InvalidConnectorError
 from kconnect.herder.validation.override_policies import load_policy
@@ -87,7 +86,9 @@ def _config(start: WorkerStart, file: ConnectorFile, _within_s: float) -> Iterat
     if start.config is None or start.plugins is None:
         yield result(Verdict.UNKNOWN, "the worker's own settings must be right first")
         return
-    variables = Variables.of_worker(start.properties)
+    from kconnect.plugins import worker_variables  # here: most commands and tasks need no plugins for it
+
+    variables = worker_variables(start.properties, start.plugins)
     policy = load_policy(start.plugins, start.config.originals)
     try:
         ConnectorValidator(start.plugins, start.config.originals, variables, policy=policy).raise_if_invalid(

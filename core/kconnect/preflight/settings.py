@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kconnect import redaction
 from kconnect.config.misspelt import misspelt_settings
-from kconnect.config.variables import Variables, has_reference, secret_values
+from kconnect.config.variables import has_reference, secret_values
 from kconnect.config.worker_config import (
     DISTRIBUTED_CONFIG,
     KCONNECT_CONFIG,
@@ -18,7 +18,7 @@ from kconnect.config.worker_config import (
 )
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.herder.validation.override_policies import load_policy
-from kconnect.plugins import PluginRegistry
+from kconnect.plugins import PluginRegistry, worker_variables
 from kconnect.preflight.results import Result, Verdict
 
 # Settings of three topics that must be three
@@ -70,7 +70,7 @@ class WorkerStart:
                 )
             return
         try:
-            variables = Variables.of_worker(self.properties)
+            variables = worker_variables(self.properties, self.plugins)
             try:
                 resolved = variables.resolve(self.properties, "the worker")
             finally:

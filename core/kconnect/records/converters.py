@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from kconnect.api import Converter, HeaderConverter, SchemaAndValue
 from kconnect.config.connector_config import prefixed
-from kconnect.config.variables import Variables
 from kconnect.config.worker_config import STANDALONE_CONFIG
 from kconnect.records.decoding import Decoded, FieldDecoder, RecordDecoder
 from kconnect.records.guess import GuessDecoder, guess
@@ -101,7 +100,9 @@ def refusal(converter: str, error: BaseException) -> str:
 def _settings(config: Mapping[str, str], worker: Mapping[str, str], key: str) -> dict[str, str]:
     """The converter's settings, with references resolved; nothing else of the config is looked up."""
     found = {name: value for name, value in config.items() if name.startswith(f"{key}.") and value is not None}
-    variables = Variables.of_worker(worker)
+    from kconnect.plugins import worker_variables  # here: most commands and tasks need no plugins for it
+
+    variables = worker_variables(worker)
     try:
         return prefixed(variables.resolve(found, key).values, f"{key}.")
     finally:

@@ -314,9 +314,14 @@ class _RawPathRoute(BaseRoute):
                 return _rendered(self._endpoint.when_late(call))
             message = (
                 f"Request timed out. The worker did not end it within {deadline_s:g} s "
-                "(setting kconnect.request.timeout.ms); it may still be carried out."
-            )
+                f"(setting kconnect.request.timeout.ms); it may still be carried out. {self._starting()}"
+            ).rstrip()
             return _json_response(500, error_body(500, message))
+
+    def _starting(self) -> str:
+        """What a worker that takes requests already waits for."""
+        reasons = [reason for reason in self._shared.herder.health() if reason.is_starting]
+        return reasons_text(reasons, time.time_ns() // 1_000_000)
 
     async def _await_start(self, call: Call, deadline_s: float) -> Response | None:
         """Wait for a starting worker, without a pool thread; returns the answer if it does not open.

@@ -18,7 +18,7 @@ _CONNECTOR_TAG: Final = "connector"
 _NUMBER = {"type": ["number", "null"]}
 SLOT = object_of(
     {
-        "slot": integer,
+        "slot": {"type": ["integer", "null"]},
         "attached": boolean,
         "job_group": {"type": ["string", "null"]},
         "executor": {"type": ["string", "null"]},

@@ -26,6 +26,7 @@ from kconnect.rest.cors import CrossOrigin, origin_check
 from kconnect.rest.extensions import load_extensions
 from kconnect.rest.headers import HeaderRule, ResponseHeaders, parse_rules
 from kconnect.rest.jaas import Login
+from kconnect.rest.namespace import Namespace
 from kconnect.rest.security import EXTENSION, BasicAuth, find_login, is_basic_auth
 from kconnect.rest.tls import peer_context, server_context, tls_settings
 
@@ -57,6 +58,8 @@ class RestOptions:
     """Started and stopped by the server."""
     rate: tuple[float, int] | None = None
     """Requests a second and at once that a caller may send; None: any."""
+    namespace: str | None = None
+    """The path below which other workers of a MirrorMaker flow ask; all else is for this machine alone then."""
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)
     peer_tls: Callable[[], ssl.SSLContext] = field(default=ssl.create_default_context, repr=False)
     """Makes what other workers of the cluster are shown, and how they are checked, over https."""
@@ -82,6 +85,7 @@ class RestOptions:
             gatekeeper=_gatekeeper(config, login is not None or bool(others), is_auditing=trail is not None),
             trail=trail,
             rate=(own.rest_requests_per_second, own.rest_requests_burst) if own.rest_requests_per_second else None,
+            namespace=own.rest_namespace,
             connections=ConnectionLimits(
                 own.rest_max_connections,
                 own.rest_request_read_timeout_ms / 1000,
@@ -100,7 +104,7 @@ class RestOptions:
             app = ResponseHeaders(app, self.header_rules)
         if self.allowed_origins.strip():
             app = CrossOrigin(app, self.allowed_origins, self.allowed_methods)
-        return app
+        return app if self.namespace is None else Namespace(app, self.namespace)
 
     def around_admin(self, app: ASGIApp, refused: Callable[[Scope], Response | None] = lambda _: None) -> ASGIApp:
         """The application as `admin.listeners` serve it: for operators, not for browsers."""

@@ -48,8 +48,12 @@ _REPORT: Schema = object_of(
 
 
 def list_plugins(call: Call) -> Answer:
+    """Java's fields, and with `locations`, which Java ignores, where each plugin is."""
     connectors_only = call.flag("connectorsOnly", default=True)
-    return Answer([_to_json(plugin) for plugin in call.herder.connector_plugins(connectors_only)])
+    plugins = call.herder.connector_plugins(connectors_only)
+    if call.flag("locations", default=False):
+        return Answer([{**_to_json(plugin), "location": plugin.location} for plugin in plugins])
+    return Answer([_to_json(plugin) for plugin in plugins])
 
 
 def show_config(call: Call) -> Answer:
@@ -92,7 +96,10 @@ ENDPOINTS = (
                 list_plugins,
                 "Plugins of the worker",
                 {200: array_of(ref("Plugin"))},
-                query=(Query("connectorsOnly", "Whether to leave out all but connectors; true if absent", boolean),),
+                query=(
+                    Query("connectorsOnly", "Whether to leave out all but connectors; true if absent", boolean),
+                    Query("locations", "Whether to add the folder or jar of each plugin; false if absent", boolean),
+                ),
                 needs=NOTHING,
             )
         },

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
-from kconnect.errors import ConflictError
+from kconnect.errors import ConflictError, NotFoundError
 from kconnect.herder.health.reasons import Reason, reasons_text
+from kconnect.model import RunState, TaskId
 from kconnect.rest.access.needs import NOTHING
 from kconnect.rest.exchange import Answer, Call, Endpoint
 from kconnect.rest.operation import Operation, array_of, boolean, integer, object_of, text
+from kconnect.wording import counted
 
 _INFO = object_of({"version": text, "commit": text, "kafka_cluster_id": {"type": ["string", "null"]}})
 _STATUS = {"enum": ["healthy", "starting", "unhealthy"]}
@@ -32,6 +35,7 @@ def health(call: Call) -> Answer:
     Differs: Java waits for its herder's thread, and says what that one does; ours is asked for what it knows, at once.
     While Kafka is away it is 503: in a cluster Java's is 500 after 10 s then, and 200 of a standalone worker.
     A worker whose Spark is still starting is starting, though it takes requests already: it can run no task.
+    Tasks that failed are only told: the worker is well, and another start of it would not mend them.
     """
     reasons = call.herder.health()
     if wrong := [reason for reason in reasons if not reason.is_starting]:
@@ -41,8 +45,28 @@ def health(call: Call) -> Answer:
         message = f"Worker is still starting up. {reasons_text(reasons, _now_ms())}".rstrip()
         return _health(503, "starting", message, reasons, answers_requests=_is_open(call))
     warnings = call.server.warnings() if call.server is not None else ()
+    warnings = [*warnings, *_failed_tasks(call)]
     message = " ".join(["Worker has completed startup and is ready to handle requests.", *(f"{w}." for w in warnings)])
     return _health(200, "healthy", message)
+
+
+def _failed_tasks(call: Call) -> list[str]:
+    """How many there are here; not which, as everybody may ask.
+
+    By what is in memory alone: the status of a connector may have to ask Java what kind of one it is.
+    """
+    count = 0
+    for task_id in _tasks(call):
+        with suppress(NotFoundError):  # deleted meanwhile, or without a status yet
+            task = call.herder.task_status(task_id)
+            count += task.state is RunState.FAILED and task.worker_id == call.herder.worker_id
+    return [f"{counted(count, 'task')} on it {'is' if count == 1 else 'are'} FAILED"] if count else []
+
+
+def _tasks(call: Call) -> Iterator[TaskId]:
+    for name in call.herder.connectors():
+        with suppress(NotFoundError):  # deleted meanwhile
+            yield from (info.id for info in call.herder.task_infos(name))
 
 
 def unhealthy(_call: Call) -> Answer:

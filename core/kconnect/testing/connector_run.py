@@ -45,7 +45,7 @@ class HarnessPlugins(PluginRegistry):
         if isinstance(given, str):
             return plugins, given
         name = f"{given.__module__}.{given.__qualname__}"
-        plugins._found[name, Connector] = given
+        plugins._found[name, Connector, None, None] = given
         return plugins, name
 
 

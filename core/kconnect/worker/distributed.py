@@ -116,7 +116,7 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
         deadline_s = config.kconnect.slot_start_timeout_ms / 1000
         log.info("Other workers are in group %s: joining them as soon as a slot is up", config.group_id)
         deadline = time.monotonic() + deadline_s
-        while not any(slot.attached for slot in self._launcher.slots()):
+        while not any(slot.attached and slot.slot is not None for slot in self._launcher.slots()):
             super().raise_if_failed()
             if self._stop_requested.wait(POLL_S):
                 raise ConnectError("The worker was stopped while its slots came up")
@@ -190,7 +190,9 @@ def cluster_parts(config: DistributedConfig, stores: ClusterStores, peers: Peers
         offsets=stores.offsets,
         own_offsets=stores.own_offsets,
         membership=_membership(config),
-        leader=RestLeader(peers, values["inter.worker.signature.algorithm"]),
+        leader=RestLeader(
+            peers, values["inter.worker.signature.algorithm"], namespace=config.kconnect.rest_namespace or ""
+        ),
         protocol_version=VERSIONS[config.connect_protocol.lower()],
         times=HerderTimes(
             sync_timeout_ms=values["worker.sync.timeout.ms"],

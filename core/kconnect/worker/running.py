@@ -40,13 +40,13 @@ from kconnect.herder.queries.lag_watch import LagWatch
 from kconnect.herder.validation.connector_checks import ConnectorValidator
 from kconnect.herder.validation.override_policies import load_policy
 from kconnect.herder.validation.plugin_config import plugin_config_keys
-from kconnect.java_plugins import JavaSettings
+from kconnect.java_plugins import JavaSettings, Preparation
 from kconnect.log_tail import LogTail
 from kconnect.metrics import TaskCounters
 from kconnect.metrics.history import History
 from kconnect.model import ConnectorStatus, RunState, TaskCondition, TaskId
 from kconnect.outage import Outage
-from kconnect.plugins import PluginRegistry
+from kconnect.plugins import PluginRegistry, worker_variables
 from kconnect.storage import OffsetStore
 from kconnect.worker.kafka_availability import KafkaAvailability
 from kconnect.worker.startup_errors import EXIT_WORKER, exit_code
@@ -116,6 +116,7 @@ class RunningWorker(ABC, Generic[H, C]):
         self._stopped = False
         self._has_started = False
         self._availability: KafkaAvailability | None = None
+        self._preparation: Preparation | None = None
         self._task_stop_s = 5.0  # replaced by task.shutdown.graceful.timeout.ms
 
     @abstractmethod
@@ -243,10 +244,14 @@ class RunningWorker(ABC, Generic[H, C]):
         plugins = PluginRegistry.load(self._props.get("plugin.path"), java=JavaSettings.of(self._props))
         self._stack.callback(plugins.close)
         with exit_code(EXIT_WORKER, self._lead(), self._file):
-            variables = self._resolve_properties()
+            variables = self._resolve_properties(plugins)
             config = parse(self._props, lambda name: _worker_plugin(plugins, name))
             self.override_policy = load_policy(plugins, config.originals)
+            self._prepare(plugins)
+            discovery = plugins.check_discovery()
             self.webhooks = WorkerWebhooks(config.kconnect, getattr(config, "group_id", None))
+        if discovery is not None:
+            self._stack.callback(discovery.stop)
         self._stack.callback(self.webhooks.stop)
         if self.override_policy is not None:
             self._stack.callback(self.override_policy.close)
@@ -255,9 +260,23 @@ class RunningWorker(ABC, Generic[H, C]):
         self._stack.callback(self._availability.stop)
         return config, plugins, variables
 
-    def _resolve_properties(self) -> Variables:
+    def _prepare(self, plugins: PluginRegistry) -> None:
+        """Have what Java's plugins need fetched while Spark starts: 25 s for the first of a machine, nothing later."""
+        preparation = plugins.prepare()
+        if preparation is None:
+            return
+        self._stack.callback(preparation.stop)
+        self._preparation = preparation
+
+        def java() -> Iterator[Reason]:
+            if (waits_for := preparation.waits_for()) is not None:
+                yield Reason(*waits_for, is_starting=True)
+
+        self.health.add_source(java)
+
+    def _resolve_properties(self, plugins: PluginRegistry) -> Variables:
         """Resolve the worker's own `${..}`. Errors: ConfigError. Source: AbstractConfig (Kafka 4.3)."""
-        variables = Variables.of_worker(self._props)
+        variables = worker_variables(self._props, plugins)
         self._stack.callback(variables.close)
         resolved = variables.resolve(self._props, "the worker")
         redaction.remember("worker", {*secret_values(resolved.values), *resolved.references})

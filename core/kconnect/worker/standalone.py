@@ -17,6 +17,9 @@ from kconnect.worker.startup_errors import EXIT_CONNECTORS, EXIT_WORKER, exit_co
 
 log = logging.getLogger(__name__)
 
+# A download and a compiler: 25 s, a minute on a busy machine. Not for ever: who needs no Java waits as well
+_PREPARED_S = 90.0
+
 
 class StandaloneWorker(RunningWorker[StandaloneHerder, StandaloneConfig]):
     """`start` creates the connectors given, too; `create_connectors` from one thread at a time."""
@@ -49,7 +52,12 @@ class StandaloneWorker(RunningWorker[StandaloneHerder, StandaloneConfig]):
         self.herder.ready()
 
     def _create_first(self) -> None:
-        """Create the connectors it was given, one after the other."""
+        """Create the connectors it was given, one after the other.
+
+        Their calls have a deadline, of which a first download of Kafka's jars must not be a part.
+        """
+        if self._connectors and self._preparation is not None:
+            self._preparation.wait(_PREPARED_S)
         for file in self._connectors:
             with self.health.starting(f"Creating connector {file.name} from {file.path}"):
                 self.create_connectors([file])

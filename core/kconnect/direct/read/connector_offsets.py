@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from kconnect.config.variables import Variables
 from kconnect.direct.access import ClusterAccess, InternalTopic
 from kconnect.direct.read.reader import ClusterReader, OffsetView
 from kconnect.errors import ConnectError
@@ -134,7 +133,9 @@ def resolved_config(access: ClusterAccess, info: ConnectorInfo, *, is_whole: boo
     }
     if not any("${" in value for value in wanted.values()):
         return wanted
-    variables = Variables.of_worker(access.worker)
+    from kconnect.plugins import worker_variables  # here: most commands and tasks need no plugins for it
+
+    variables = worker_variables(access.worker)
     try:
         return variables.resolve(wanted, f"connector {info.name}").values
     finally:

@@ -20,11 +20,15 @@ from kconnect.storage.session_key import SessionKey
 class RestLeader:
     """Implements `LeaderRequests`. `algorithm`: inter.worker.signature.algorithm. Threads: any.
 
+    `namespace` stands before each path: of the workers of one MirrorMaker flow.
     Source: RestClient, DistributedHerder#publishConnectorTaskConfigs (Kafka 4.3).
     """
 
-    def __init__(self, peers: Peers, algorithm: str = "HmacSHA256", clock: Clock | None = None) -> None:
+    def __init__(
+        self, peers: Peers, algorithm: str = "HmacSHA256", clock: Clock | None = None, *, namespace: str = ""
+    ) -> None:
         self._peers = peers
+        self._namespace = namespace
         self._algorithm = algorithm
         self._clock = clock or SystemClock()
 
@@ -45,7 +49,7 @@ class RestLeader:
             headers["content-type"] = "application/json"
         if key is not None:
             headers |= signature_headers(key, body, self._algorithm)
-        request = Request(method, path, body, headers)
+        request = Request(method, self._namespace + path, body, headers)
         try:
             response = self._peers.send(url, request)
         except UnreachableError as err:

@@ -21,6 +21,7 @@ class PendingRequests:
         self._lock = threading.Lock()
         self._numbers = count(1)  # guarded by _lock
         self._waiting: dict[int, Future[object]] = {}  # guarded by _lock
+        self._elsewhere: dict[int, str] = {}  # guarded by _lock
         self._end: ConnectError | None = None  # guarded by _lock; set when closed
 
     def ask(self, request: Request, post: Callable[[Event], None], timeout_s: float, stages: ThreadStage) -> object:
@@ -34,10 +35,18 @@ class PendingRequests:
         try:
             return future.result(timeout_s)
         except LateError as err:
+            with self._lock:
+                summary = self._elsewhere.get(number) or stages.summary()
             if self._forget(number) is None:
                 return future.result()  # the answer just arrived
             post(GivenUp(number))
-            raise TimedOutError(f"Request timed out. {stages.summary()}") from err
+            raise TimedOutError(f"Request timed out. {summary}") from err
+
+    def tell(self, number: int, summary: str) -> None:
+        """From now on a request waits for something else than the herder's thread: a sentence on it."""
+        with self._lock:
+            if number in self._waiting:
+                self._elsewhere[number] = summary
 
     def give(self, number: int, value: object) -> None:
         future = self._forget(number)
@@ -59,4 +68,5 @@ class PendingRequests:
 
     def _forget(self, number: int) -> Future[object] | None:
         with self._lock:
+            self._elsewhere.pop(number, None)
             return self._waiting.pop(number, None)

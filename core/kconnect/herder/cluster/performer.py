@@ -288,6 +288,7 @@ class Performer:
                 parts.work.restart_task(entry, subject)
             parts.pending.give(instruction.id, None)
         else:
+            parts.pending.tell(instruction.id, parts.stages.elsewhere("starting the connector"))
             parts.work.restart_connector(
                 entry,
                 lambda error: (

@@ -39,11 +39,19 @@ class ThreadStage:
         """A sentence on it."""
         last = self._last
         if last.ended_ms is None:
-            return f"The worker is currently {last.what}, which began at {_instant(last.began_ms)}."
+            return _under_way(last.what, last.began_ms)
         return (
             f"The last operation the worker completed was {last.what}, which began at {_instant(last.began_ms)} and "
             f"completed at {_instant(last.ended_ms)}."
         )
+
+    def elsewhere(self, what: str) -> str:
+        """The sentence on `what`, which begins now on another thread."""
+        return _under_way(what, self._now_ms())
+
+
+def _under_way(what: str, began_ms: int) -> str:
+    return f"The worker is currently {what}, which began at {_instant(began_ms)}."
 
 
 def _instant(time_ms: int) -> str:

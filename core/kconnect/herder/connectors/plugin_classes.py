@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kconnect.errors import BadRequestError, ConnectError
 from kconnect.herder.validation.plugin_keys import PluginLike
@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from kconnect.api import Connector
 
 
+_VERSION: Final = "connector.plugin.version"
+
+
 class ConnectorPlugins(Protocol):
     """What a herder needs of the plugin registry."""
 
-    def connector_class(self, name: str) -> type[Connector]:
-        """The class a `connector.class` names. Errors: ConnectError in Java's words."""
+    def connector_class(self, name: str, version: str | None = None) -> type[Connector]:
+        """The class a `connector.class` names, in a version if there are several. Errors: ConnectError as in Java."""
         ...
 
     def describe(self) -> Sequence[PluginLike]: ...
@@ -40,7 +43,7 @@ def connector_kind(plugins: ConnectorPlugins, config: Mapping[str, str]) -> Conn
     from kconnect.api import SinkConnector, SourceConnector
 
     try:
-        plugin = plugins.connector_class(config.get("connector.class") or "")
+        plugin = plugins.connector_class(config.get("connector.class") or "", config.get(_VERSION))
     except ConnectError:
         return ConnectorType.UNKNOWN
     if issubclass(plugin, SourceConnector):
@@ -56,8 +59,8 @@ def new_connector(plugins: ConnectorPlugins, config: Mapping[str, str]) -> Conne
     if name is None:
         shown = "{" + ", ".join(f"{key}={value}" for key, value in mask(config).items()) + "}"
         raise BadRequestError(f"Connector config {shown} contains no connector type")
-    connector = plugins.connector_class(name)()
-    if (wanted := config.get("connector.plugin.version")) is not None:
+    connector = plugins.connector_class(name, config.get(_VERSION))()
+    if (wanted := config.get(_VERSION)) is not None:
         plugins.require_version(connector, wanted)
     if not isinstance(connector, SourceConnector | SinkConnector):
         raise ConnectError("Connector implementations must be a subclass of either SourceConnector or SinkConnector")

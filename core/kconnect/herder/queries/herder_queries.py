@@ -133,7 +133,7 @@ class HerderQueries:
 
     def connector_plugins(self, connectors_only: bool = True) -> list[PluginDescription]:
         return [
-            PluginDescription(plugin.class_name, str(plugin.type), plugin.version)
+            PluginDescription(plugin.class_name, str(plugin.type), plugin.version, plugin.location)
             for plugin in self._parts.plugins.describe()
             if not connectors_only or plugin.type in ("source", "sink")
         ]

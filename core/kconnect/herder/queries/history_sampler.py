@@ -41,7 +41,9 @@ class HistorySampler:
     def take(self) -> None:
         """One sample of now."""
         loads = [
-            SlotLoad(slot.slot, slot.cpu_percent, slot.memory_bytes, len(slot.tasks)) for slot in self._launcher.slots()
+            SlotLoad(slot.slot, slot.cpu_percent, slot.memory_bytes, len(slot.tasks))
+            for slot in self._launcher.slots()
+            if slot.slot is not None
         ]
         meters = self._launcher.task_meters()
         self._history.sample(time.monotonic(), int(self._wall_s() * 1000), meters, loads)
