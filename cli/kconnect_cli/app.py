@@ -50,6 +50,7 @@ _COMMANDS = (
     _Entry("quickstart", "Broker, worker, a file source and a file sink: see records move, then clean up."),
     _Entry("standalone", "Run connectors in one process: worker, REST server, tasks in Spark."),
     _Entry("distributed", "Run a worker of a cluster, which shares connectors with its other workers."),
+    _Entry("mirror", "Mirror topics and groups between clusters: MirrorMaker 2 from its mm2.properties."),
     _Entry("check", "Try everything that a worker needs for its start, and tell what will fail."),
     _Entry(
         "connectors",
@@ -79,8 +80,11 @@ _COMMANDS = (
     _Entry("registry", "Start, stop a schema registry for development; status tells whether it runs."),
     _Entry("plugins", "List, show, validate plugins of a worker; new creates a project for your own.", ("plugin",)),
 )
-# What the completion scripts call: known, and shown nowhere.
-_HIDDEN = (_Entry("complete", "Candidates for the last word of a command line."),)
+# What completion scripts and other commands call: known, and shown nowhere.
+_HIDDEN = (
+    _Entry("complete", "Candidates for the last word of a command line."),
+    _Entry("mirror-flow", "The worker of one flow of `connect mirror`.", module="mirror_flow"),
+)
 _BY_NAME = {name: entry for entry in (*_COMMANDS, *_HIDDEN) for name in (entry.name, *entry.aliases)}
 
 

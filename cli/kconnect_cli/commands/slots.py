@@ -16,13 +16,13 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 @app.command(cls=takes())
 def slots(ctx: typer.Context) -> None:
-    """Show each slot of a worker: Spark job, executor, host, process, tasks, CPU, memory."""
+    """Show each slot of a worker: Spark job, executor, host, process, tasks, CPU, memory; queries run in the driver."""
     session = session_of(ctx)
     found = session.client.slots()
     if session.output in (Format.JSON, Format.YAML):
         write_object(found, session.output)
         return
-    rows: list[Row] = [{**slot, "name": str(slot["slot"])} for slot in found]
+    rows: list[Row] = [{**slot, "name": _name(slot)} for slot in found]
     write_rows(rows, _COLUMNS, session.output)
     if not rows:
         session.say("The worker has no slots yet: Spark is starting.")
@@ -34,6 +34,10 @@ def _text(key: str) -> Column:
 
 def _shown(value: object) -> str:
     return "-" if value is None else str(value)
+
+
+def _name(slot: Mapping[str, Any]) -> str:
+    return "driver" if slot["slot"] is None else str(slot["slot"])
 
 
 def _tasks(slot: Mapping[str, Any]) -> str:
@@ -53,7 +57,7 @@ def _number(key: str, form: str) -> Column:
 
 
 _COLUMNS = [
-    _text("slot"),
+    Column("SLOT", _name),
     Column("STATE", lambda slot: "up" if slot["attached"] else "starting"),
     _text("job_group"),
     _text("executor"),

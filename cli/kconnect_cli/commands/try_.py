@@ -82,7 +82,7 @@ def try_(
     """
     from kconnect import redaction
     from kconnect.config import default_standalone_properties, read_properties
-    from kconnect.config.variables import Variables, secret_values
+    from kconnect.config.variables import secret_values
     from kconnect.plugins import PluginRegistry
     from kconnect.testing.trial import is_source, try_sink, try_source
 
@@ -91,7 +91,9 @@ def try_(
     properties = dict(read_properties(worker)) if worker else default_standalone_properties()
     if plugin_path:
         properties["plugin.path"] = plugin_path
-    variables = Variables.of_worker(properties)
+    from kconnect.plugins import worker_variables  # here: most commands and tasks need no plugins for it
+
+    variables = worker_variables(properties)
     try:
         given_file = read_connector_file(file)
         resolved = variables.resolve(given_file.config, f"connector file {file}")

@@ -59,7 +59,7 @@ _SETTINGS = {
     "status_topic": "status.storage.topic",
     "offset_topic": "offset.storage.topic",
 }
-_TIMEOUT = "10s"
+DEFAULT_TIMEOUT = "10s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class ClusterOptions:
         found |= _read(self.command_config) if self.command_config else {}
         settings = _resolved(found | dict(self.settings))
         self._check_servers(settings)
-        return ClusterAccess(settings, seconds_of(self.timeout or _TIMEOUT, "--timeout"))
+        return ClusterAccess(settings, seconds_of(self.timeout or DEFAULT_TIMEOUT, "--timeout"))
 
     def _check_servers(self, settings: Mapping[str, str]) -> None:
         """Errors: UsageProblem that names the option or the file."""
@@ -153,9 +153,10 @@ def _resolved(settings: dict[str, str]) -> dict[str, str]:
     if not settings.get("config.providers"):
         return settings
     from kconnect import redaction
-    from kconnect.config.variables import Variables, secret_values
+    from kconnect.config.variables import secret_values
+    from kconnect.plugins import worker_variables  # here: most commands and tasks need no plugins for it
 
-    variables = Variables.of_worker(settings)
+    variables = worker_variables(settings)
     try:
         resolved = variables.resolve(settings, "the worker")
     finally:

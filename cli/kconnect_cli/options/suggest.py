@@ -122,10 +122,12 @@ def _in_group(place: Path, word: str, known: Sequence[Path]) -> list[Path]:
 
 
 def _alike(word: str, known: Sequence[Path]) -> list[Path]:
-    """Those whose last word is spelt like it."""
+    """Those whose last word is spelt like it; of one word those with the fewest before it."""
     by_word: dict[str, list[Path]] = {}
-    for path in dict.fromkeys(known):
-        by_word.setdefault(path[-1], []).append(path)
+    for path in sorted(dict.fromkeys(known), key=len):
+        alike = by_word.setdefault(path[-1], [])
+        if not alike or len(path) == len(alike[0]):
+            alike.append(path)
     return [path for near in get_close_matches(word, by_word, n=_MOST, cutoff=_ALIKE) for path in by_word[near]]
 
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from types import FrameType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import typer
 
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from kconnect_cli.screen.live_view import LiveView
 
     Worker = DistributedWorker | StandaloneWorker
+
+
+class Stoppable(Protocol):
+    """What a signal stops."""
+
+    def request_stop(self) -> None: ...
 
 
 EXIT_WORKER = 2
@@ -112,7 +118,7 @@ class StopSignals:
 
     def __init__(self) -> None:
         self.received: int | None = None
-        self._worker: Worker | None = None
+        self._worker: Stoppable | None = None
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> StopSignals:
@@ -124,7 +130,7 @@ class StopSignals:
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]  # what signal() gave us
 
-    def stop_on_signal(self, worker: Worker) -> None:
+    def stop_on_signal(self, worker: Stoppable) -> None:
         self._worker = worker
         if self.received is not None:
             worker.request_stop()
