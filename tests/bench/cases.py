@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bench import avro, clusters, commands, console, databases, moving, queries, starting, tables, waiting
+from bench import (
+    avro,
+    clusters,
+    commands,
+    console,
+    databases,
+    java_plugins,
+    java_sources,
+    moving,
+    queries,
+    starting,
+    tables,
+    waiting,
+)
 from bench.ground import Figures, Ground
 
 __all__ = ["BESIDE_SPARK", "CASES", "NEEDS", "ONLY_OURS"]
@@ -21,6 +34,11 @@ CASES: dict[str, Callable[[str, Ground], Figures]] = {
     "java-file": moving.java_file,
     "java-json": moving.java_json,
     "java-sink": moving.java_sink,
+    "java-debezium-snapshot": java_sources.java_debezium_snapshot,
+    "java-debezium-stream": java_sources.java_debezium_stream,
+    "java-mirror": java_sources.java_mirror,
+    "java-first-task": java_plugins.java_first_task,
+    "java-idle-20": java_plugins.java_idle_20,
     "avro-write": avro.avro_write,
     "avro-lines": avro.avro_lines,
     "avro-read": avro.avro_read,
@@ -44,6 +62,7 @@ CASES: dict[str, Callable[[str, Ground], Figures]] = {
     "query-latency": queries.query_latency,
     "format-lines": queries.format_lines,
     "sql-source": databases.sql_source,
+    "sql-bulk": databases.sql_bulk,
 }
 
 ONLY_OURS = frozenset(
@@ -62,6 +81,7 @@ ONLY_OURS = frozenset(
         "query-latency",
         "format-lines",
         "sql-source",
+        "sql-bulk",
     }
 )
 """Cases that Java Connect cannot run, or takes ten minutes for; Java's AvroConverter is not on Maven Central."""

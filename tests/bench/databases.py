@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.ground import Figures, Ground, end_offsets, made_topic, running, stream
 from kit.postgres import postgres
 
-__all__ = ["sql_source"]
+__all__ = ["sql_bulk", "sql_source"]
 
 _TABLE = """
 create table {name} as select n as id, 'user-' || n % 99991 as "user", n % 977 + 0.25::float8 as amount,
@@ -25,8 +25,17 @@ def sql_source(side: str, ground: Ground) -> Figures:
 
     CPU and memory are the worker's, without the database's.
     """
+    return _read(side, ground, "sql-source", {"mode": "incrementing", "incrementing.column.name": "id"})
+
+
+def sql_bulk(side: str, ground: Ground) -> Figures:
+    """The same with mode=bulk: the whole table in one round, with no order and no offsets."""
+    return _read(side, ground, "sql-bulk", {"mode": "bulk", "poll.interval.ms": "86400000"})
+
+
+def _read(side: str, ground: Ground, case: str, mode: dict[str, str]) -> Figures:
     with (
-        made_topic(ground, side, "sql-source") as topic,
+        made_topic(ground, side, case) as topic,
         end_offsets(ground.bootstrap, topic) as progress,
         _database(topic, ground.lines) as uri,
     ):
@@ -36,8 +45,7 @@ def sql_source(side: str, ground: Ground) -> Figures:
             "tasks.max": "1",
             "connection.url": uri,
             "query": f'select * from "{topic}"',
-            "mode": "incrementing",
-            "incrementing.column.name": "id",
+            **mode,
             "topic.prefix": topic,
             "value.converter": "org.apache.kafka.connect.json.JsonConverter",
             "value.converter.schemas.enable": "false",

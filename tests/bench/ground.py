@@ -49,6 +49,7 @@ class Ground:
     """Holds the input's lines; made when the first case needs it."""
     is_filled: bool = False
     has_rows: bool = False
+    has_mirrored: bool = False
     count: int = 0
 
     @property
@@ -76,9 +77,19 @@ def make_input(path: Path, lines: int) -> None:
             file.write("".join(f"{number:010d} {filler}\n" for number in range(first, min(lines, first + 10_000))))
 
 
-def stream(worker: Side, began: float, ground: Ground, progress: Callable[[], int]) -> Figures:
+def stream(
+    worker: Side,
+    began: float,
+    ground: Ground,
+    progress: Callable[[], int],
+    count: int | None = None,
+    deadline_s: float | None = None,
+) -> Figures:
+    """The figures of moving `count` records within `deadline_s`; of the input's lines if nothing else is said."""
     tree = ProcessTree(worker.pid)
-    samples: list[Sample] = sample_until(ground.lines, progress, tree, worker.is_alive, ground.deadline_s)
+    samples: list[Sample] = sample_until(
+        count or ground.lines, progress, tree, worker.is_alive, deadline_s or ground.deadline_s
+    )
     first = next(sample for sample in samples if sample.records)
     return {
         "records_per_s": steady_rate(samples),
@@ -123,9 +134,14 @@ def end_offsets(bootstrap: str, topic: str) -> Iterator[Callable[[], int]]:
 
 @contextlib.contextmanager
 def running(
-    side: str, ground: Ground, name: str, *connectors: dict[str, str], env: Mapping[str, str] | None = None
+    side: str,
+    ground: Ground,
+    name: str,
+    *connectors: dict[str, str],
+    env: Mapping[str, str] | None = None,
+    plugins: Path | None = None,
 ) -> Iterator[tuple[Side, float]]:
-    worker = SIDES[side](ground.folder / name, ground.bootstrap, *connectors, env=env)
+    worker = SIDES[side](ground.folder / name, ground.bootstrap, *connectors, env=env, plugins=plugins)
     try:
         yield worker, worker.start()
     except (RuntimeError, TimeoutError) as err:

@@ -29,6 +29,7 @@ __all__ = [
     "java_file",
     "java_json",
     "java_sink",
+    "javas",
     "json_schemaless",
     "json_schemas",
     "python_source",
@@ -105,7 +106,7 @@ def file_to_topic(side: str, ground: Ground) -> Figures:
 def java_file(side: str, ground: Ground) -> Figures:
     """The same by Java's FileStreamSource on both sides: here in the JVM of a slot, with producing ours."""
     with made_topic(ground, side, "java-file") as topic, end_offsets(ground.bootstrap, topic) as progress:
-        connector = _javas(side, file_source(topic, ground.input_file))
+        connector = javas(side, file_source(topic, ground.input_file))
         with running(side, ground, topic, connector) as (worker, began):
             return stream(worker, began, ground, progress)
 
@@ -121,13 +122,13 @@ def java_sink(side: str, ground: Ground) -> Figures:
     name = ground.next_name(side, "java-sink")
     target = ground.folder / f"{name}.txt"
     try:
-        with running(side, ground, name, _javas(side, _sink(name, ground, target))) as (worker, began):
+        with running(side, ground, name, javas(side, _sink(name, ground, target))) as (worker, began):
             return stream(worker, began, ground, lambda: _lines_in(target))
     finally:
         target.unlink(missing_ok=True)
 
 
-def _javas(side: str, connector: dict[str, str]) -> dict[str, str]:
+def javas(side: str, connector: dict[str, str]) -> dict[str, str]:
     """The connector with Java's class on both sides."""
     if side == "java":
         return connector
@@ -204,7 +205,7 @@ def _file_to_json(side: str, ground: Ground, case: str, schemas: str, *, javas: 
             **_TRANSFORMS,
         }
         if javas:
-            connector = _javas(side, connector)
+            connector = javas(side, connector)
         with running(side, ground, topic, connector) as (worker, began):
             return stream(worker, began, ground, progress)
 

@@ -91,7 +91,8 @@ def _warm_up(bootstrap: str) -> None:
 
 def _make_archives() -> None:
     """Those that `make install` and a first broker leave for all others, here where neither may have been."""
-    for module in ("kconnect.spark.make_archive", "kconnect.devbroker.make_archive"):
+    for program in ("spark", "devbroker", "java_plugins"):
+        module = f"kconnect.{program}.make_archive"
         subprocess.run([sys.executable, "-m", module], stdin=subprocess.DEVNULL, timeout=_ARCHIVE_S, check=True)
 
 

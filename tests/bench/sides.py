@@ -55,11 +55,17 @@ class JavaSide:
     """Java Connect with the JVM options of its release."""
 
     def __init__(
-        self, folder: Path, bootstrap: str, *connectors: Mapping[str, str], env: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        bootstrap: str,
+        *connectors: Mapping[str, str],
+        env: Mapping[str, str] | None = None,
+        plugins: Path | None = None,
     ) -> None:
         assert env is None, "kit.java_connect starts it in our own environment"
+        path = {} if plugins is None else {"plugin.path": f"{folder / 'plugins'},{plugins}"}
         self._worker = JavaConnect(
-            folder, bootstrap, worker=_WORKER, connectors=connectors, jvm_options=RELEASE_JVM_OPTIONS
+            folder, bootstrap, worker=_WORKER | path, connectors=connectors, jvm_options=RELEASE_JVM_OPTIONS
         )
         self.url = self._worker.url
 
@@ -87,7 +93,12 @@ class OurSide:
     """Our worker, by the command a user types."""
 
     def __init__(
-        self, folder: Path, bootstrap: str, *connectors: Mapping[str, str], env: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        bootstrap: str,
+        *connectors: Mapping[str, str],
+        env: Mapping[str, str] | None = None,
+        plugins: Path | None = None,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._env = env
@@ -97,7 +108,7 @@ class OurSide:
             "bootstrap.servers": bootstrap,
             "listeners": self.url,
             "offset.storage.file.filename": str(folder / "connect.offsets"),
-            "plugin.path": str(Path(__file__).parent / "plugins"),
+            "plugin.path": ",".join(str(path) for path in (Path(__file__).parent / "plugins", plugins) if path),
         }
         self._files = [
             write_properties(folder / "worker.properties", settings),

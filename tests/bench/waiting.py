@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, TopicPartition
 from bench.ground import START_S, Figures, Ground, end_offsets, file_source, made_topic, make_input, running
 from bench.meter import ProcessTree, sample_until
 
-__all__ = ["all_run", "cold_start", "idle_100", "idle_1000", "latency"]
+__all__ = ["all_run", "cold_start", "idle", "idle_100", "idle_1000", "last_record", "latency"]
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 # 10 s where .venv is there, as it is here; a maker of archives gives up after two minutes
@@ -73,7 +73,7 @@ def latency(side: str, ground: Ground) -> Figures:
         file.write_text("")
         with (
             running(side, ground, topic, file_source(topic, file)),
-            _last_record(ground.bootstrap, topic) as next_value,
+            last_record(ground.bootstrap, topic) as next_value,
         ):
             taken = sorted(_times_of_appends(file, next_value))
     return {"p50_ms": taken[len(taken) // 2], "p99_ms": taken[len(taken) * 99 // 100], "most_ms": taken[-1]}
@@ -95,7 +95,7 @@ def _times_of_appends(file: Path, next_value: Callable[[], bytes | None]) -> Ite
 
 
 @contextlib.contextmanager
-def _last_record(bootstrap: str, topic: str) -> Iterator[Callable[[], bytes | None]]:
+def last_record(bootstrap: str, topic: str) -> Iterator[Callable[[], bytes | None]]:
     settings = {"bootstrap.servers": bootstrap, "group.id": f"bench-{topic}", "fetch.wait.max.ms": 10, "log_level": 2}
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(topic, 0, 0)])
@@ -112,23 +112,30 @@ def _last_record(bootstrap: str, topic: str) -> Iterator[Callable[[], bytes | No
 
 def idle_100(side: str, ground: Ground) -> Figures:
     """A hundred sources whose files do not grow: start, memory, CPU of ten quiet seconds, REST list, stop."""
-    return _idle(side, ground, 100)
+    return idle(side, ground, 100)
 
 
 def idle_1000(side: str, ground: Ground) -> Figures:
     """A thousand of them. `list_ms` is the median of five GET /connectors?expand=status&expand=info: bar 1 s."""
-    return _idle(side, ground, 1000)
+    return idle(side, ground, 1000)
 
 
-def _idle(side: str, ground: Ground, count: int) -> Figures:
-    name = ground.next_name(side, f"idle-{count}")
+def idle(
+    side: str,
+    ground: Ground,
+    count: int,
+    source: Callable[[str, Path], dict[str, str]] = file_source,
+    case: str = "idle",
+) -> Figures:
+    """Figures of a worker with so many sources, `source(name, file)` each, whose files are empty."""
+    name = ground.next_name(side, f"{case}-{count}")
     folder = ground.folder / f"{name}-files"
     folder.mkdir()
     connectors = []
     for number in range(count):
         file = folder / f"{number}.txt"
         file.write_text("")
-        connectors.append(file_source(f"{name}-{number}", file))
+        connectors.append(source(f"{name}-{number}", file))
     with running(side, ground, name, *connectors) as (worker, began):
         deadline = began + START_S * max(2.0, count / _IDLE_STARTED_PER_S / START_S)
         while not all_run(worker.url, count):

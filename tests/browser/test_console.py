@@ -271,7 +271,8 @@ def test_with_no_worker_at_all_the_topics_are_shown_and_the_doctor_repairs_them(
 
 
 def press(page: Page, name: str) -> None:
-    """Find it with Tab, and press Enter."""
+    """Find it with Tab, and press Enter. Before scripts have run, that leads to a page instead of a dialog."""
+    page.wait_for_load_state()
     tab_to(page, name)
     page.keyboard.press("Enter")
 
@@ -281,7 +282,8 @@ def tab_to(page: Page, name: str) -> None:
     for _ in range(150):
         page.keyboard.press("Tab")
         found = page.evaluate(
-            "() => { const at = document.activeElement; const label = at.labels && at.labels[0];"
+            "() => { const at = document.activeElement; if (!at) return '';"  # between two pages
+            " const label = at.labels && at.labels[0];"
             " return (label ? label.textContent : at.getAttribute('aria-label') || at.textContent).trim() }"
         )
         if found.split("\n")[0].strip() == name or found.startswith(f"{name} "):

@@ -9,7 +9,14 @@ import pytest
 
 from kconnect.rest import RestServer
 from kconnect_cli.app import run
+from kconnect_cli.options import cluster as cluster_options
 from kit.memory_herder import MemoryHerder, file_source
+
+
+@pytest.fixture(autouse=True)
+def patient_brokers(monkeypatch):
+    """A broker on a busy machine answers late: commands here wait longer for it than a user is asked to."""
+    monkeypatch.setattr(cluster_options, "DEFAULT_TIMEOUT", "60s")
 
 
 @pytest.fixture

@@ -262,6 +262,10 @@ def test_tasks_are_listed_shown_and_restarted(connect, herder):
 def test_plugins_are_listed_and_described(connect):
     assert connect("plugins", "list", "-o", "name")[1] == "kconnect.FileStreamSource\n"
     assert "kconnect.StringConverter" in connect("plugins", "list", "--type", "converter")[1]
+    titles, row = connect("plugins", "list")[1].splitlines()
+    assert titles.split() == ["CLASS", "TYPE", "VERSION", "LOCATION"]
+    assert row.split() == ["kconnect.FileStreamSource", "source", "4.3.0", "/plugins/files"]
+    assert json.loads(connect("plugins", "list", "-o", "json")[1])[0]["location"] == "/plugins/files"
     table = connect("plugins", "show", "FileStreamSource")[1]
     assert "\ntopic             string     required   high         Topic to write to.\n" in table
     code, _, err = connect("plugins", "show", "FileStreamSorce")

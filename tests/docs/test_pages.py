@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -19,12 +19,14 @@ from kconnect.config.client_config import admin_config, consumer_config, produce
 from kconnect.config.properties import parse_properties
 from kconnect.config.variables import Variables
 from kconnect.herder.validation.connector_checks import ConnectorValidator
+from kconnect.mirror import MirrorSettings
 from kconnect.plugins import PluginRegistry
 from kit.certificates import Authority
 from kit.cli import cli_env
-from kit.debezium import debezium_plugin_path
+from kit.debezium import debezium_plugin_path, jdbc_plugin_path
 from kit.documents import Block, blocks_of, file_name, is_for_make, run_page, screen_differs, steps_of
 from kit.ports import is_listening
+from kit.postgres import logical_database, psql_folder
 
 _ROOT = Path(__file__).parents[2]
 _BIN = Path(sys.executable).parent
@@ -44,11 +46,14 @@ _PAGES = {
     "databases.md": 60,
     "python-functions.md": 60,
     "stores.md": 60,
-    "java-plugins.md": 60,
+    "java-plugins.md": 150,
+    "mirror.md": 120,
     "spark.md": 60,
 }
 # The usual ports: all tests that need them are in this file, whose tests are never side by side.
-_PORTS = (9092, 8081, 8083, 8084, 8443)
+_PORTS = (9092, 9192, 8081, 8083, 8084, 8443, 5432)
+# Pages whose reader has a PostgreSQL that lets its changes be followed, and psql
+_WITH_POSTGRES = ("java-plugins.md",)
 # What a page must have printed, beside the screens it shows: words, and how often.
 _PRINTED = {
     "README.md": {"The broker is stopped": 2, "transform wrap": 2},
@@ -135,7 +140,14 @@ def _run(page: str, folder: Path, home: Path) -> list[str]:
     assert not taken, f"documents use the usual ports; taken: {taken}"
     steps = [step for block in _BLOCKS if block.document == page for step in steps_of(block)]
     (folder / ".venv").symlink_to(_BIN.parent)
-    outputs = run_page(steps, folder, cli_env(home, {"PATH": _path()}), _PAGES[page])
+    path = _path()
+    with ExitStack() as stack:
+        if page in _WITH_POSTGRES:
+            database = folder / "postgres"
+            database.mkdir()
+            stack.enter_context(logical_database(database, 5432))
+            path += f"{os.pathsep}{psql_folder()}"
+        outputs = run_page(steps, folder, cli_env(home, {"PATH": path}), _PAGES[page])
     differences = [told for step, output in zip(steps, outputs, strict=True) if (told := screen_differs(step, output))]
     assert not differences, "\n\n".join(differences)
     assert not [port for port in _PORTS if is_listening(port)]
@@ -154,17 +166,24 @@ def test_settings_of_the_documents_are_known_and_valid(
     settings = parse_properties(block.text.replace("/etc/connect/", f"{tmp_path}/"), str(block))
     assert settings
     if settings.get("connector.class", "").startswith("io.debezium."):
-        with closing(PluginRegistry.load(str(debezium_plugin_path()))) as plugins:
+        with closing(PluginRegistry.load(f"{debezium_plugin_path()},{jdbc_plugin_path()}")) as plugins:
             known = plugins.connector_class(settings["connector.class"])().config().names()
         # The connector's own validation would dial the database
-        assert {key for key in settings if not key.startswith("transforms")} <= known | {"name", "connector.class"}
+        of_all = {"name", "connector.class", "topics", "connector.plugin.version"}
+        assert {key for key in settings if not key.startswith("transforms")} <= known | of_all
         return
     if "connector.class" in settings:
-        validator = ConnectorValidator(PluginRegistry.load(None), _WORKER, Variables())
-        validator.raise_if_invalid(settings)
-        assert "Unknown setting" not in caplog.text
-        validator.raise_if_invalid({**settings, "tasks.maxx": "1"})
+        with closing(PluginRegistry.load(None)) as plugins:
+            validator = ConnectorValidator(plugins, _WORKER, Variables())
+            validator.raise_if_invalid(settings)
+            assert "Unknown setting" not in caplog.text
+            validator.raise_if_invalid({**settings, "tasks.maxx": "1"})
         assert "Unknown setting" in caplog.text, "it says so of others"
+        return
+    if "clusters" in settings:
+        mirror = MirrorSettings(settings, settings)  # a reader's file has what is referred to
+        assert mirror.flows()
+        assert (mirror.strangers(), mirror.misspelt()) == ([], {})
         return
     kind = DistributedConfig if "group.id" in settings else StandaloneConfig
     assert kind.parse({**_WORKER, **settings}, None).unknown_keys() == []

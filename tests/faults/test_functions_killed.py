@@ -68,7 +68,7 @@ def test_functions_and_a_tap_go_on_behind_what_was_committed(
         return [json.loads(value)["n"] for value in committed_values(broker.bootstrap, f"{topic}.numbers")]
 
     eventually(lambda: kept.exists() and len(tapped()) >= 300, 60, f"all go; {worker.log_text()[-3000:]}")
-    taps = [one for one in worker.descendants() if str(program) in one.cmdline()]
+    taps = worker.running(str(program))
     assert taps
     for slot in worker.slots():
         slot.kill()

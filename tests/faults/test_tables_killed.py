@@ -1,4 +1,4 @@
-"""Each record is in the tables once, although slots, the worker and the broker are killed while they are written."""
+"""Each record is in the tables once, or the last of its key, although slots, worker and broker are killed meanwhile."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from kconnect.devbroker import DevBroker
+from kit.spark_cluster import SparkCluster
 from kit.table_kills import Numbers, TableRun
 from kit.topics import create_topic, topic_for
 from kit.waiting import stays
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
-_IS_LONG = os.environ.get("KCONNECT_TABLES") == "long"
+_PARTS = ("slot", "slot", "executor", "worker", "broker")
 
 
 @pytest.mark.timeout(240)
@@ -43,12 +44,22 @@ def a_million_records_are_there_once_after_kills_every_few_seconds(
     count, chance = int(os.environ.get("KCONNECT_TABLES_RECORDS", "1000000")), random.Random(seed)
     topic, bootstrap = topic_for(request), own_broker.bootstrap
     create_topic(bootstrap, topic, partitions=2)
-    with TableRun(tmp_path, own_broker, topic, seed) as run, Numbers(bootstrap, topic, count, 8_000) as numbers:
-        while numbers.produced < count:
+    with (
+        SparkCluster(tmp_path / "cluster", workers=1, cores=2) as cluster,
+        TableRun(tmp_path, own_broker, topic, seed, cluster) as run,
+        Numbers(bootstrap, topic, count, int(os.environ.get("KCONNECT_TABLES_RATE", "8000"))) as numbers,
+    ):
+        # Each kill has its share of the records, so that none comes when all is done
+        kills = max(2 * len(_PARTS), count // 40_000)
+        for turn in range(kills):
+            if not turn % len(_PARTS):
+                order = chance.sample(_PARTS, len(_PARTS))
+            numbers.released = count * (turn + 1) // kills
             stays(lambda: True, chance.uniform(2, 6), "the worker is left alone")
-            run.kill(chance.choice(["slot", "slot", "slot", "worker", "broker"]))
+            run.kill(order[turn % len(_PARTS)])
         numbers.await_end(300)
         run.await_rows(count, 300)
+        run.await_last_changes(count, 300)
         run.worker.stop()
         run.assert_each_once(count)
     told = f"seed {seed}: {count} records once in each table; killed: {run.kills}"

@@ -62,6 +62,7 @@ def test_its_second_client_is_counted_too(broker: DevBroker, topic: str) -> None
         return sum(usage.bytes_sent for usage in usages) > 20_000 * len("line 0")
 
     eventually(is_counted, 20, "the bytes are counted")
+    assert producer.flush(ample_s(20)), "sent is not yet acknowledged"
     producer.close()
     assert acked == [True]
     assert len(consume_values(broker.bootstrap, topic, 20_000)) == 20_000

@@ -9,12 +9,15 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import psutil
 import pytest
 
+from kconnect.api import SourceConnector
 from kconnect.devbroker import DevBroker, cache_folder
+from kconnect.java_plugins import JavaIndex, JavaPlugins, JavaSettings
 from kconnect.spark import SparkLauncher, SparkSettings
 from kconnect.spark.application import SparkApplication
 from kit.launchers import SeenEvents, await_slots
@@ -139,3 +142,22 @@ def test_the_first_broker_has_its_archive_made_and_the_next_one_uses_it(tmp_path
         assert f"-XX:SharedArchiveFile={archive}" in psutil.Process(again.pid).cmdline()
         os.kill(again.pid, signal.SIGTERM)
         assert again.wait(30.0) == 143
+
+
+@pytest.mark.usefixtures("makers_are_allowed")
+def test_the_first_jvm_of_javas_plugins_has_its_archive_made_and_the_next_one_maps_it(tmp_path, monkeypatch):
+    cache = _cache_with_jars(tmp_path)
+    monkeypatch.setenv("KCONNECT_CACHE", str(cache))
+
+    def maps_of_a_jvm() -> str:
+        with closing(JavaPlugins(JavaIndex(), JavaSettings())) as plugins:
+            (made,) = plugins.find("java:org.apache.kafka.connect.file.FileStreamSourceConnector", SourceConnector)
+            assert made().task_class().__name__ == "FileStreamSourceTask"
+            return Path(f"/proc/{plugins.pid}/maps").read_text()
+
+    assert str(cache / "jvm") not in maps_of_a_jvm()
+    _await_made(cache, "host")
+
+    (archive,) = _archives(cache, "host")
+    assert str(archive) in maps_of_a_jvm()
+    assert not list((cache / "jvm").glob("*.failed"))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.devbroker import DevBroker
+from kconnect.devbroker import KAFKA_VERSION, DevBroker, find_java
 from kit.cli import cli_env
 from kit.dockerfiles import Instruction, instructions_of
 from kit.pace import ample_s
@@ -31,10 +31,11 @@ def the(name: str) -> Instruction:
     return found
 
 
-@pytest.fixture
-def installed(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """/opt/kconnect of the image, with the locked packages of this environment beside what is installed."""
-    source, target = tmp_path / "src", tmp_path / "kconnect"
+    folder = tmp_path_factory.mktemp("image")
+    source, target = folder / "src", folder / "kconnect"
     source.mkdir()
     for copy in (one for one in IMAGE if one.name == "COPY" and one.stage == 0):
         *names, _ = copy.words.split()
@@ -45,8 +46,8 @@ def installed(tmp_path: Path) -> Path:
             else:
                 shutil.copy(ROOT / name, place)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(target)], check=True, timeout=ample_s(60))
-    (folder,) = target.glob("lib/python*/site-packages")
-    (folder / "locked.pth").write_text("\n".join(site.getsitepackages()) + "\n")
+    (packages,) = target.glob("lib/python*/site-packages")
+    (packages / "locked.pth").write_text("\n".join(site.getsitepackages()) + "\n")
     pip = target / "bin" / "pip"
     pip.write_text(f'#!/bin/sh\nexec {target}/bin/python -m pip "$@"\n')
     pip.chmod(0o755)
@@ -111,3 +112,29 @@ def test_the_entrypoint_starts_a_worker_from_variables_which_is_healthy_and_ends
     assert any(line["logger"].startswith("kconnect.") and line["level"] == "DEBUG" for line in told)
     assert any("Settings from the environment" in line["message"] for line in told)
     assert "opensesame-7" not in log.read_text()
+
+
+def test_an_installed_wheel_runs_javas_plugins_without_a_compiler(installed: Path, home: Path, tmp_path: Path) -> None:
+    (packages,) = installed.glob("lib/python*/site-packages")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "java").symlink_to(find_java("tests").executable)
+    program = (
+        "from kconnect.plugins import PluginRegistry\n"
+        "made = PluginRegistry.load()\n"
+        "print(made.connector_class('java:org.apache.kafka.connect.file.FileStreamSourceConnector')().version())\n"
+        "print(*open(f'/proc/{made._java.pid}/cmdline').read().split('\\0'), sep='\\n')\n"
+        "made.close()\n"
+    )
+    done = subprocess.run(
+        [str(installed / "bin" / "python"), "-c", program],
+        cwd=home,
+        env={**cli_env(home), "PATH": str(tools)},
+        capture_output=True,
+        text=True,
+        timeout=ample_s(60),
+    )
+    assert done.returncode == 0, done.stderr
+    version, *command = done.stdout.splitlines()
+    assert version == KAFKA_VERSION
+    assert command[command.index("-cp") + 1].startswith(str(packages / "kconnect" / "java_plugins" / "host.jar"))

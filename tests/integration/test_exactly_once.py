@@ -10,8 +10,11 @@ import pytest
 from kconnect.api import Schema, SourceRecord
 from kconnect.devbroker import DevBroker
 from kconnect.errors import ConflictError
+from kconnect.java_plugins import JavaSettings
 from kconnect.model import RunState, TargetState
+from kconnect.plugins import PluginRegistry
 from kit.committed_offsets import CommittedOffsets, committed_store
+from kit.java_plugin_folder import java_plugin_folder
 from kit.pipeline_host import MOVING_SOURCE, RECORD_SOURCE, SOURCE, Behaviour, PipelineHost
 from kit.topics import committed_values, consume, create_topic, topic_for
 from kit.waiting import eventually
@@ -19,6 +22,11 @@ from kit.waiting import eventually
 pytestmark = pytest.mark.broker
 
 OFFSETS, OWN = "eos-offsets", "eos-own-offsets"
+_EXACTLY_ONCE = {
+    "exactly_once_source_support": "enabled",
+    "offset_flush_interval_ms": "60000",
+    "offset_storage_topic": OFFSETS,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -40,16 +48,17 @@ def own_offsets(broker: DevBroker, offsets: CommittedOffsets) -> Iterator[Commit
         yield CommittedOffsets(store, offsets.worker)
 
 
+@pytest.fixture(scope="module")
+def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PluginRegistry]:
+    folder = java_plugin_folder(tmp_path_factory.mktemp("plugins"))
+    made = PluginRegistry.load(str(folder), java=JavaSettings(heap="128m"))
+    assert made.connector_class("kit.TestPlugins$Numbers")().version() == "1.2.3"  # the JVM is up
+    yield made
+    made.close()
+
+
 def host_of(broker: DevBroker, offsets: CommittedOffsets, **worker: str) -> PipelineHost:
-    return PipelineHost(
-        broker.bootstrap,
-        port=offsets,
-        group_id="eos",
-        exactly_once_source_support="enabled",
-        offset_flush_interval_ms="60000",
-        offset_storage_topic=OFFSETS,
-        **worker,
-    )
+    return PipelineHost(broker.bootstrap, port=offsets, group_id="eos", **_EXACTLY_ONCE, **worker)
 
 
 def record(topic: str, number: int, **more: Any) -> SourceRecord:
@@ -174,6 +183,30 @@ def test_a_connector_ends_transactions_behind_its_records(
     told = [call.split()[1:] for call in Behaviour.calls if call.startswith("commit_record")]
     assert [value for value, _ in told] == ["v1", "v2", "v3", "v4", "v5", "v6"]
     assert [value for value, place in told if place == "dropped"] == ["v3", "v4"]
+
+
+@pytest.mark.parametrize("chain", ["java", "mixed"])
+def test_a_java_connector_ends_transactions_in_the_midst_of_its_batches(
+    broker: DevBroker, topic: str, offsets: CommittedOffsets, java: PluginRegistry, chain: str
+) -> None:
+    steps = {
+        "transforms": "bad",
+        "transforms.bad.type": "kit.TestPlugins$Misbehaves",
+        "transforms.bad.does": "throw",
+        "errors.tolerance": "all",
+    }
+    if chain == "mixed":
+        steps |= {"transforms": "bad,ours", "transforms.ours.type": "kit.failing_transform:DropsText"}
+    with PipelineHost(broker.bootstrap, port=offsets, plugins=java, group_id="eos", **_EXACTLY_ONCE) as host:
+        name = f"java-ends-{chain}"
+        numbers = {"topic": topic, "count": "250", "bad": "149", "ends": "9,-59,149,-199"}
+        spec = host.start_source(name, "kit.TestPlugins$Numbers", transaction_boundary="connector", **numbers, **steps)
+        eventually(lambda: offsets.of(name) == [{"next": 250}], 30, "all is committed")
+        counters = host.counters(spec)
+        host.stop(spec)
+    kept = [*range(10), *range(60, 149), *range(200, 250)]
+    assert committed_values(broker.bootstrap, topic) == [f"number {number}".encode() for number in kept]
+    assert counters.records_polled == 250
 
 
 def test_offsets_of_records_that_are_filtered_out_are_committed(

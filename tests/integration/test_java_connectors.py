@@ -4,21 +4,36 @@ from __future__ import annotations
 
 import json
 import signal
+import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
 from kconnect.devbroker import DevBroker
+from kconnect.errors import ConnectError
 from kconnect.model import RunState
+from kit.java_finding import found_folder
 from kit.java_plugin_folder import java_plugin_folder
+from kit.pace import ample_s
 from kit.standalone import Standalone
 from kit.topics import consume, consume_values, create_topic, produce_lines, topic_for
 from kit.waiting import eventually
 
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
 _NUMBERS = {"connector.class": "kit.TestPlugins$Numbers"}
+# One of them only we have: values then cross as columns
+_OURS = {
+    "transforms": "hoist,sql,text",
+    "transforms.hoist.type": "org.apache.kafka.connect.transforms.HoistField$Value",
+    "transforms.hoist.field": "text",
+    "transforms.sql.type": "SqlTransform",
+    "transforms.sql.query": "SELECT text FROM records",
+    "transforms.text.type": "org.apache.kafka.connect.transforms.ExtractField$Value",
+    "transforms.text.field": "text",
+}
 _MISBEHAVES = {"transforms": "bad", "transforms.bad.type": "kit.TestPlugins$Misbehaves", "transforms.bad.does": "throw"}
 
 
@@ -26,7 +41,18 @@ _MISBEHAVES = {"transforms": "bad", "transforms.bad.type": "kit.TestPlugins$Misb
 def worker(tmp_path_factory: pytest.TempPathFactory, broker: DevBroker) -> Iterator[Standalone]:
     folder = tmp_path_factory.mktemp("java-worker")
     plugins = java_plugin_folder(tmp_path_factory.mktemp("plugins"))
-    settings = {"plugin.path": str(plugins), "kconnect.slots": "1", "spark.master": "local[1]"}
+    for version in ("1.0.0", "2.5.0"):
+        found_folder(plugins / f"found-{version}", version)
+    settings = {
+        "plugin.path": str(plugins),
+        "kconnect.slots": "1",
+        "spark.master": "local[1]",
+        "kconnect.java.timeout.ms": "8000",  # more than a JVM waits for its turn on a busy machine
+        "task.shutdown.graceful.timeout.ms": "2000",
+        "config.providers": "vault",
+        "config.providers.vault.class": "found.Found$Vault",
+        "config.providers.vault.param.secrets": "password:hunter2",
+    }
     with Standalone(folder, broker.bootstrap, {}, settings) as made:
         made.start()
         with made.client() as client:
@@ -44,6 +70,11 @@ def create(worker: Standalone, name: str, **config: str) -> None:
         client.create_connector(name, config)
 
 
+def await_running(worker: Standalone, *names: str) -> None:
+    for name in names:
+        worker.await_task(name, RunState.RUNNING)
+
+
 def delete(worker: Standalone, *names: str) -> None:
     with worker.client() as client:
         for name in names:
@@ -53,7 +84,7 @@ def delete(worker: Standalone, *names: str) -> None:
 def jvms(worker: Standalone) -> list[psutil.Process]:
     """The JVMs of Java's plugins below the slots."""
     (slot,) = worker.slots()
-    return [child for child in slot.children() if "java" in child.name()]
+    return jvms_of(slot)
 
 
 def test_a_java_source_runs_with_its_whole_chain_and_goes_on_from_its_offset(
@@ -77,6 +108,55 @@ def test_a_java_source_runs_with_its_whole_chain_and_goes_on_from_its_offset(
         client.put_connector_config("whole", {"name": "whole", **_NUMBERS, "topic": topic, "count": "3000"})
     assert texts(broker, topic, 3000)[2500:] == [f"number {number}" for number in range(2500, 3000)]
     delete(worker, "whole")
+
+
+def metrics_of(worker: Standalone, connector: str) -> set[str]:
+    """The samples of plugins of a connector, without values that pass."""
+    request = urllib.request.Request(f"{worker.url}/metrics", headers={"Accept": "text/plain"})
+    with urllib.request.urlopen(request, timeout=ample_s(10)) as answer:
+        lines = answer.read().decode().splitlines()
+    found = [line for line in lines if line.startswith("kafka_connect_plugins_") and f'connector="{connector}"' in line]
+    return {line.rpartition(" ")[0] if "_rate{" in line else line for line in found}
+
+
+def test_metrics_of_java_plugins_are_the_workers_with_javas_names_and_tags_and_end_with_them(
+    worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest
+) -> None:
+    topic = topic_for(request)
+    create_topic(broker.bootstrap, topic)
+    counted = {"transforms": "seen", "transforms.seen.type": "kit.TestPlugins$Counted"}
+    create(worker, "metered", **_NUMBERS, **counted, topic=topic, count="700")
+    # The same stage in a chain that is partly Python's
+    mixed = {
+        "transforms": "seen,hoist,sql",
+        "transforms.hoist.type": "org.apache.kafka.connect.transforms.HoistField$Value",
+        "transforms.hoist.field": "text",
+        "transforms.sql.type": "SqlTransform",
+        "transforms.sql.query": "SELECT upper(text) AS text FROM records",
+        "value.converter": _JSON,
+    }
+    create(worker, "mixed-meter", **_NUMBERS, **{**counted, **mixed}, topic=topic, count="700")
+    for name in ("metered", "mixed-meter"):
+        stage = f'connector="{name}",task="0",transformation="seen",kind="any"'
+        wanted = {
+            f'kafka_connect_plugins_count{{connector="{name}",value="700"}} 1',
+            f'kafka_connect_plugins_next{{connector="{name}",task="0"}} 700',
+            f"kafka_connect_plugins_seen_total{{{stage}}} 700.0",
+            f"kafka_connect_plugins_seen_rate{{{stage}}}",
+        }
+
+        def has_them(name: str = name, wanted: set[str] = wanted) -> bool:
+            assert metrics_of(worker, name) == wanted
+            return True
+
+        eventually(has_them, 20, f"metrics of {name}")
+    with worker.client() as client:
+        client.stop_connector("metered")
+    eventually(lambda: not metrics_of(worker, "metered"), 20, "they are gone")
+    with worker.client() as client:
+        client.resume_connector("metered")
+    eventually(lambda: len(metrics_of(worker, "metered")) == 4, 20, "a second run adds them again")
+    delete(worker, "metered", "mixed-meter")
 
 
 def test_a_java_source_goes_through_transformations_and_converters_of_ours(
@@ -153,12 +233,75 @@ def test_a_java_sink_takes_what_javas_chain_makes_and_letters_keep_what_failed(
     wanted = [f"line {n}" for n in range(200) if n != 50]
     eventually(lambda: file.exists() and file.read_text().splitlines() == wanted, 15, "the file has all lines")
 
-    def committed() -> int:
-        with worker.client() as client:
-            return sum(int((found.offset or {})["kafka_offset"]) for found in client.connector_offsets("sink"))
-
-    eventually(lambda: committed() == 200, 15, "the sink's offset is committed")
+    eventually(lambda: sink_offset(worker, "sink", topic) == 200, 15, "the sink's offset is committed")
     delete(worker, "sink")
+
+
+def sink_offset(worker: Standalone, name: str, topic: str) -> int | None:
+    """What a sink has committed of a topic. A group outlives its connector: others of this name had other topics."""
+    with worker.client() as client:
+        found = client.connector_offsets(name)
+    offsets = {one.partition["kafka_topic"]: one.offset for one in found}
+    offset = offsets.get(topic)
+    return None if offset is None else int(offset["kafka_offset"])
+
+
+@pytest.mark.parametrize("chain", ["java", "mixed"])
+def test_a_java_sink_gets_what_it_asks_of_its_context_whatever_has_been_fetched_meanwhile(
+    worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest, tmp_path: Path, chain: str
+) -> None:
+    topic, letters = topic_for(request), topic_for(request, "-letters")
+    create_topic(broker.bootstrap, topic)
+    create_topic(broker.bootstrap, letters)
+    orders = {3_000: "report", 9_000: "retry", 14_000: "rewind", 19_000: "commit", 24_000: "pause"}
+    produce_lines(broker.bootstrap, topic, [orders.get(n, f"line {n}") for n in range(40_000)])
+    journal = tmp_path / "journal.txt"
+    sink = {
+        "connector.class": "kit.TestPlugins$Obeying",
+        "topics": topic,
+        "journal": str(journal),
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": letters,
+        "errors.deadletterqueue.topic.replication.factor": "1",
+        "errors.deadletterqueue.context.headers.enable": "true",
+        **(_OURS if chain == "mixed" else {}),
+    }
+    name = f"obeying-{chain}"
+    create(worker, name, **sink)
+
+    def lines() -> list[str]:
+        return journal.read_text().splitlines() if journal.exists() else []
+
+    eventually(lambda: any(line.endswith(" 39999") for line in lines()) and "reported" in lines(), 60, "all is put")
+    delete(worker, name)
+    told = eventually(lambda: lines() if lines()[-1] == "stop" else None, 15, "the task has stopped")
+    next_offset, committed, is_paused = 0, 0, False
+    for line in told:
+        what, *numbers = line.split()
+        if what == "put":
+            assert not is_paused, f"{line}: {told}"
+            assert int(numbers[0]) == next_offset, f"{line}, not {next_offset}: {told}"
+            next_offset = int(numbers[1]) + 1
+        elif what == "rewind":
+            next_offset = int(numbers[0])
+        elif what == "commit":
+            assert int(numbers[0]) <= next_offset
+            committed = int(numbers[0])
+        elif what in ("pause", "resume"):
+            is_paused = what == "pause"
+    assert (next_offset, committed) == (40_000, 40_000)
+    assert [line for line in told if line in ("retry", "request", "pause", "resume")] == [
+        "retry",
+        "request",
+        "pause",
+        "resume",
+    ]
+    assert any(line.startswith("commit") for line in told[told.index("request") : told.index("pause")])
+    assert told[-2:] == [f"close [{topic}-0]", "stop"]
+    (letter,) = consume(broker.bootstrap, letters, 1)
+    headers = dict(letter.headers() or ())
+    assert (letter.value(), headers["__connect.errors.offset"]) == (b"report", b"3000")
+    assert headers["__connect.errors.exception.message"] == b"too late"
 
 
 def test_a_jvm_that_is_killed_fails_its_tasks_alone_and_they_go_on(
@@ -187,5 +330,160 @@ def test_a_jvm_that_is_killed_fails_its_tasks_alone_and_they_go_on(
     with worker.client() as client:
         (state,) = {task.state for task in client.connector_status("python").tasks}
     assert state is RunState.RUNNING
-    assert "The JVM that runs Java's plugins ended (killed by signal 9" in worker.log_text()
+    why = "killed by signal 9: by somebody, or by the kernel when memory ran out"
+    assert f"The JVM that runs Java's plugins ended ({why})" in worker.log_text()
     delete(worker, "killed", "python")
+
+
+_AGAIN = {"errors.restart.backoff.ms": "200"}
+
+
+def test_lines_of_java_have_their_connector_and_the_level_that_is_set(
+    worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest
+) -> None:
+    topic = topic_for(request)
+    create_topic(broker.bootstrap, topic)
+    java_json = {"value.converter": f"java:{_JSON}", "value.converter.schemas.enable": "false"}
+    create(worker, "talks", **_NUMBERS, **java_json, topic=topic, count="5")
+    texts(broker, topic, 5)
+    told = [line for line in worker.log_text().splitlines() if "JsonConverterConfig" in line]
+    assert [line.partition("] ")[2].partition("JsonConverterConfig")[0] for line in told] == ["INFO [talks|task-0] "]
+
+    def quiet_polls() -> list[str]:
+        return [line for line in worker.log_text().splitlines() if "nothing left of 5" in line]
+
+    assert not quiet_polls()
+    with worker.client() as client:
+        client.set_logger("kit.TestPlugins", "DEBUG")
+    (line, *_) = eventually(quiet_polls, 20, "a line at DEBUG")
+    assert "] DEBUG [talks|task-0] nothing left of 5 (kit.TestPlugins" in line
+    with worker.client() as client:
+        client.set_logger("kit.TestPlugins", "INFO")
+    delete(worker, "talks")
+
+
+def test_a_task_that_ends_java_is_told_with_the_exit_code_and_others_of_that_jvm_are_healed(
+    worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest
+) -> None:
+    topic = topic_for(request)
+    create_topic(broker.bootstrap, topic)
+    create(worker, "bystander", **_NUMBERS, **_AGAIN, topic=topic, count="20")
+    await_running(worker, "bystander")
+    (before,) = jvms(worker)
+    ends = {**_MISBEHAVES, "transforms.bad.does": "exit", "bad": "3", "errors.restart.max": "0"}
+    create(worker, "ends", **_NUMBERS, **ends, topic=topic, count="10")
+    trace = worker.await_task("ends", RunState.FAILED)
+    assert "The JVM that runs Java's plugins ended (exit code 7)" in trace
+    before.wait(ample_s(10))
+    eventually(lambda: [jvm for jvm in jvms(worker) if jvm.pid != before.pid], 30, "a new JVM for the bystander")
+    await_running(worker, "bystander")
+    delete(worker, "ends", "bystander")
+
+
+def test_a_task_that_hangs_is_given_up_at_its_deadline_and_its_jvm_goes_once_nobody_else_is_in_it(
+    worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest
+) -> None:
+    topic = topic_for(request)
+    create_topic(broker.bootstrap, topic)
+    create(worker, "bystander", **_NUMBERS, **_AGAIN, topic=topic, count="20")
+    await_running(worker, "bystander")
+    (jvm,) = jvms(worker)
+    (slot,) = worker.slots()
+    hangs = {**_MISBEHAVES, "transforms.bad.does": "sleep", "bad": "3"}
+    create(worker, "hangs", **_NUMBERS, **hangs, topic=topic, count="10")
+    eventually(lambda: "kit.TestPlugins: now it sleeps" in words_of(worker), 30, "it hangs")
+    delete(worker, "hangs")
+    deadline = "2.0 s (task.shutdown.graceful.timeout.ms)"
+    assert f"Task hangs-0 did not stop within {deadline} and was abandoned" in worker.log_text()
+    await_running(worker, "bystander")
+    assert jvm.is_running()
+    delete(worker, "bystander")
+    eventually(lambda: not jvm.is_running(), 40, "the JVM in which a plugin hangs is killed")
+    assert "1 plugin that had to stop did not return within 10 s more than" in worker.log_text()
+    assert "task.shutdown.graceful.timeout.ms: hangs-0" in worker.log_text()
+    assert [found.pid for found in worker.slots()] == [slot.pid], "Python is left alone"
+
+
+def words_of(worker: Standalone) -> str:
+    """The log with the logger of each line before its message."""
+    lines = [line.rpartition(" (") for line in worker.log_text().splitlines()]
+    return "\n".join(
+        f"{logger.partition('$')[0].partition(':')[0]}: {text.rpartition('] ')[2]}" for text, _, logger in lines
+    )
+
+
+def test_a_frozen_jvm_is_killed_at_its_deadline_and_its_tasks_go_on(
+    worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest
+) -> None:
+    topic = topic_for(request)
+    create_topic(broker.bootstrap, topic)
+    create(worker, "frozen", **_NUMBERS, **_AGAIN, topic=topic, count="100000000")
+    consume(broker.bootstrap, topic, 1)
+    (jvm,) = jvms(worker)
+    jvm.send_signal(signal.SIGSTOP)
+    jvm.wait(ample_s(60))
+    assert (
+        "has not answered for"
+        in eventually(
+            lambda: [line for line in worker.log_text().splitlines() if "kconnect.java.timeout.ms" in line],
+            10,
+            "is told",
+        )[0]
+    )
+    eventually(lambda: [one for one in jvms(worker) if one.pid != jvm.pid], 30, "a new JVM")
+    await_running(worker, "frozen")
+    delete(worker, "frozen")
+
+
+def test_a_slot_that_is_killed_takes_its_jvm_along_and_the_task_goes_on_in_another(
+    worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest
+) -> None:
+    topic = topic_for(request)
+    create_topic(broker.bootstrap, topic)
+    create(worker, "slotless", **_NUMBERS, **_AGAIN, topic=topic, count="20")
+    await_running(worker, "slotless")
+    (slot,), (jvm,) = worker.slots(), jvms(worker)
+    slot.kill()
+    eventually(lambda: not jvm.is_running(), 20, "its JVM ends")
+    eventually(lambda: any(jvms_of(one) for one in worker.slots()), 60, "a new slot with a JVM")
+    await_running(worker, "slotless")
+    delete(worker, "slotless")
+
+
+def jvms_of(slot: psutil.Process) -> list[psutil.Process]:
+    found = []
+    with suppress(psutil.NoSuchProcess):  # the slot, or one of them, ended just now
+        found += [child for child in slot.children() if "java" in child.name()]
+    return found
+
+
+def test_versions_of_a_plugin_run_side_by_side_with_secrets_of_javas_config_provider(
+    worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest
+) -> None:
+    topics = {}
+    for version, more in (("2.5.0", {}), ("1.0.0", {"connector.plugin.version": "[1,2)"})):
+        name = f"ticker-{version}"
+        topics[version] = f"{topic_for(request)}-{version}"
+        create_topic(broker.bootstrap, topics[version])
+        stamp = {"transforms": "s", "transforms.s.type": "found.Found$Stamp", "transforms.s.plugin.version": "1.0.0"}
+        secret = {"secret": "${vault:x:password}", "topic": topics[version]}
+        create(worker, name, **{"connector.class": "found.Found$Ticker", **more, **secret, **stamp})
+    for version, topic in topics.items():
+        # hunter2 of the path x: eight characters, of which the last is told
+        assert texts(broker, topic, 1)[:1] == [f"ticker {version} knows 8x stamp 1.0.0"]
+    with worker.client() as client:
+        for version in topics:
+            name = f"ticker-{version}"
+            assert client.connector_status(name).tasks[0].version == version
+            assert client.connector_config(name)["secret"] == "${vault:x:password}"
+        assert {plugin.get("version") for plugin in client.plugins() if plugin["class"] == "found.Found$Ticker"} == {
+            "1.0.0",
+            "2.5.0",
+        }
+        listed = [plugin for plugin in client.plugins(locations=True) if plugin["class"] == "found.Found$Ticker"]
+        assert {Path(plugin["location"]).name for plugin in listed} == {"found-1.0.0", "found-2.5.0"}
+        bad = {"connector.class": "found.Found$Ticker", "topic": "t", "connector.plugin.version": "9.9"}
+        with pytest.raises(ConnectError, match=r"version range \[9.9,9.9\], available versions: \[1.0.0, 2.5.0\]"):
+            client.create_connector("refused", bad)
+    delete(worker, *(f"ticker-{version}" for version in topics))
+    assert "hunter2" not in worker.log_text()

@@ -6,8 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,9 +18,10 @@ import pytest
 
 from kconnect.api import RecordBatch, Schema, SinkRecord, SourceRecord, TimestampType
 from kconnect.api.columns import column_of, values_of
-from kconnect.errors import ConfigError, DataError, RetriableError
+from kconnect.errors import ConfigError, ConnectError, DataError, RetriableError
 from kconnect.java_plugins import JavaSettings
 from kconnect.java_plugins.java_error import JavaHostDiedError, JavaPluginError
+from kconnect.logs import log_context
 from kconnect.plugins import PluginRegistry
 from kit.java_answers import without_order, written_value
 from kit.java_plugin_folder import java_plugin_folder
@@ -137,7 +139,8 @@ def test_what_java_throws_is_an_error_of_ours_with_the_cause_first_and_javas_sta
     with retrying as made, pytest.raises(RetriableError, match="Not yet"):
         made.apply(bad)
     lacking = transformation(registry, "kit.TestPlugins$Misbehaves", does="missing")
-    with lacking as made, pytest.raises(JavaPluginError, match=r"the class kit\.Missing is missing") as raised:
+    lacks = r"NoClassDefFoundError: the class kit\.Missing, which kit\.jar needs, is missing in /.*/kit\n"
+    with lacking as made, pytest.raises(JavaPluginError, match=lacks) as raised:
         made.apply(bad)
     assert "Put the jar that has kit.Missing into" in (raised.value.hint or "")
 
@@ -147,7 +150,7 @@ def test_what_java_throws_is_an_error_of_ours_with_the_cause_first_and_javas_sta
     [
         ("exit", "ended (exit code 7)"),
         ("crash", "SIGSEGV"),
-        ("memory", "out of memory: raise kconnect.java.heap"),
+        ("memory", "out of memory (Java heap space): raise kconnect.java.heap"),
     ],
 )
 def test_a_plugin_that_ends_java_leaves_python_alone_and_the_next_one_has_a_new_jvm(
@@ -165,6 +168,42 @@ def test_a_plugin_that_ends_java_leaves_python_alone_and_the_next_one_has_a_new_
             assert again.apply(SourceRecord({}, {}, "t", "good")).value == "good"
     finally:
         registry.close()
+
+
+def test_with_a_jvm_for_each_connector_one_that_ends_its_jvm_hurts_no_other(plugin_path: Path) -> None:
+    before = host_jvms()
+    registry = PluginRegistry.load(str(plugin_path), java=JavaSettings.of({"kconnect.java.host": "connector"}))
+    with closing(registry), ExitStack() as stack:
+        made = {}
+        for name, task in (("one", 0), ("one", 1), ("two", 0)):
+            with log_context(name, task):
+                made[name, task] = stack.enter_context(
+                    transformation(registry, "kit.TestPlugins$Misbehaves", does="exit")
+                )
+        assert len(host_jvms() - before) == 2
+        with pytest.raises(JavaHostDiedError, match="exit code 7"):
+            made["one", 0].apply(SourceRecord({}, {}, "t", "bad"))
+        with pytest.raises(JavaHostDiedError, match="exit code 7"):
+            made["one", 1].apply(SourceRecord({}, {}, "t", "good"))
+        assert made["two", 0].apply(SourceRecord({}, {}, "t", "good")).value == "good"
+
+
+def test_a_temporary_folder_with_a_long_path_is_no_hindrance(
+    plugin_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = tmp_path / ("long" * 25)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    with (
+        closing(PluginRegistry.load(str(plugin_path))) as registry,
+        transformation(registry, "kit.TestPlugins$Identity") as same,
+    ):
+        assert same.apply(SourceRecord({}, {}, "t", "value")).value == "value"
+
+
+def host_jvms() -> set[int]:
+    """The JVMs for plugins below this process."""
+    return {child.pid for child in psutil.Process().children() if "kconnect.host.Main" in child.cmdline()}
 
 
 def test_java_ends_with_the_process_that_started_it(plugin_path: Path) -> None:
@@ -211,7 +250,33 @@ def test_a_name_that_is_nothing_or_of_another_kind_is_refused(registry: PluginRe
 
 
 def test_lists_name_javas_plugins_with_version_and_place(registry: PluginRegistry, plugin_path: Path) -> None:
-    found = {info.class_name: info for info in registry.describe() if info.class_name.startswith("kit.")}
+    found = {info.class_name: info for info in registry.describe() if info.class_name.startswith("kit.TestP")}
     numbers = found["kit.TestPlugins$Numbers"]
     assert (numbers.type, numbers.version, numbers.location) == ("source", "1.2.3", str(plugin_path / "kit"))
-    assert set(found) == {"kit.TestPlugins$Numbers", "kit.TestPlugins$Identity", "kit.TestPlugins$Misbehaves"}
+    names = "Numbers", "Told", "Shapes", "Obeying", "Identity", "Misbehaves", "Counted"
+    assert set(found) == {f"kit.TestPlugins${name}" for name in names}
+
+
+def test_a_class_for_a_newer_java_is_refused_and_says_which_java_it_wants(plugin_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "newer").mkdir()
+    source, target = plugin_path / "kit" / "kit.jar", tmp_path / "newer" / "newer.jar"
+    with zipfile.ZipFile(source) as given, zipfile.ZipFile(target, "w") as made:
+        for name in given.namelist():
+            data = given.read(name)
+            made.writestr(name, data[:6] + (99).to_bytes(2, "big") + data[8:] if name.endswith(".class") else data)
+    with closing(PluginRegistry.load(str(tmp_path))) as registry:
+        with pytest.raises(ConnectError, match=r"has been compiled by a more recent version.*class file version 99"):
+            registry.transformation("TestPlugins$Identity")().configure({})
+        with pytest.raises(ConnectError, match=r"UnsupportedClassVersionError: kit/TestPlugins.Numbers") as raised:
+            registry.connector_class("kit.TestPlugins$Numbers")().version()
+    folder = tmp_path / "newer"
+    assert raised.value.hint == f"The plugin in {folder} needs Java 55 or newer: set kconnect.java.home to one."
+
+
+def test_without_java_a_java_plugin_says_so_and_pythons_run(plugin_path: Path, tmp_path: Path) -> None:
+    with closing(PluginRegistry.load(str(plugin_path), java=JavaSettings(home=str(tmp_path)))) as registry:
+        with pytest.raises(ConnectError, match="Java 17 or newer is needed for Java's plugins") as raised:
+            registry.connector_class("kit.TestPlugins$Numbers")().task_class()
+        assert str(tmp_path) in str(raised.value)
+        assert registry.connector_class("FileStreamSource")().version()
+        assert any(info.class_name.endswith("FileStreamSourceConnector") for info in registry.describe())

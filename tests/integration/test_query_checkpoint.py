@@ -12,7 +12,7 @@ import pytest
 
 from kconnect.spark import SparkSettings
 from kconnect.spark.application import SparkApplication
-from kconnect.spark.query.checkpoint import SeenFile, new_files, offset_of, seed, seed_files
+from kconnect.spark.query.checkpoint import SeenFile, kept_conf, new_files, offset_of, seed, seed_files
 from kit.waiting import eventually
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
@@ -57,7 +57,7 @@ def test_a_query_goes_on_at_the_offset_replays_what_was_planned_and_reads_no_fil
 def _goes_on(session: Any, folder: Path, *, is_planned: bool) -> None:
     rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).option("numPartitions", 1).load()
     done, planned = {"offset": 100, "timestamp": 1000}, {"offset": 103, "timestamp": 2000}
-    seed(folder, batch=41, done=done, planned=planned if is_planned else None, now_ms=1)
+    seed(folder, batch=41, done=done, planned=planned if is_planned else None, now_ms=1, conf=kept_conf(session))
 
     seen = batches_of(rows, folder, 2)
 
@@ -77,7 +77,7 @@ def _reads_files_once(session: Any, tmp_path: Path) -> None:
         os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
         files.append(SeenFile(path.as_uri(), (1_700_000_000 + number) * 1000))
     seed_files(checkpoint, files[:2], files[2:3])
-    seed(checkpoint, batch=7, done={"logOffset": 0}, planned={"logOffset": 1}, now_ms=1)
+    seed(checkpoint, batch=7, done={"logOffset": 0}, planned={"logOffset": 1}, now_ms=1, conf=kept_conf(session))
 
     seen = batches_of(session.readStream.format("text").load(str(folder)), checkpoint, 2)
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -151,4 +152,6 @@ with SourceHarness("SingerSource", {config!r}) as source:
 def _below(pid: int, argument: str) -> list[psutil.Process]:
     """All processes below one, if one of them was given this argument."""
     family = psutil.Process(pid).children(recursive=True)
-    return family if any(argument in one.cmdline() for one in family) else []
+    with suppress(psutil.NoSuchProcess):  # one ended just now: look again
+        return family if any(argument in one.cmdline() for one in family) else []
+    return []

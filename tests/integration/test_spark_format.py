@@ -7,6 +7,7 @@ import doctest
 import functools
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -20,17 +21,27 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from kconnect.kafka_jars import JarSet
 from kit.pace import ample_s, ended
 from kit.spark_session import local_session
-from kit.topics import consume_values
+from kit.topics import consume, consume_values, end_offset
 from kit.waiting import eventually
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 
 
+_QUICK = {
+    # A hundred Python processes: each begins with its imports done
+    "spark.python.daemon.module": "kconnect.spark.datasource.preload",
+    # For a thousand rows the compiler takes longer than it spares
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with local_session(tmp_path_factory.mktemp("spark")) as session:
+    with local_session(tmp_path_factory.mktemp("spark"), _QUICK) as session:
         yield session
 
 
@@ -65,6 +76,7 @@ class Items:
             "cursor.field": "id",
             "cursor.param": "after",
             "poll.interval.ms": "20",
+            "kconnect.idle.ms": "200",
         }
 
     def close(self) -> None:
@@ -80,13 +92,17 @@ def items() -> Iterator[Items]:
     made.close()
 
 
+# Read to the end so long after the last record: a source that has nothing says so at once
+_SMALL = {"batch.size": "500", "kconnect.idle.ms": "200"}
+
+
 class Lines:
     """A file that grows by numbered lines."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.count = 0
-        self.options = {"connector.class": "FileStreamSource", "file": str(path), "topic": "lines", "batch.size": "500"}
+        self.options = {"connector.class": "FileStreamSource", "file": str(path), "topic": "lines", **_SMALL}
 
     def grow(self, by: int) -> None:
         with self.path.open("a") as file:
@@ -189,7 +205,7 @@ def test_a_record_that_fails_is_named_and_one_that_is_tolerated_is_left_out(spar
 def test_a_secret_is_in_no_plan_that_spark_shows(spark, items, tmp_path):
     items.count = 5
     secret = {"auth.type": "bearer", "auth.token": "hunter2-hunter2"}
-    found = _read(spark, items.options, **secret, **{"kconnect.idle.ms": "100"}).load()
+    found = _read(spark, items.options, **secret).load()
     found.write.format("kconnect").mode("append").options(
         **{"connector.class": "FileStreamSink", "file": str(tmp_path / "out"), "x.password": "hunter2-hunter2"}
     ).save()
@@ -224,10 +240,44 @@ def _numbers(spark: Any, folder: Path, source: str) -> list[int]:
     return sorted(row.number for row in rows)
 
 
-def test_a_stream_that_is_stopped_and_started_again_has_each_record_once(spark, lines, items, tmp_path):
-    items.count = 60
+def _add_orders(database: Path, count: int) -> None:
+    with contextlib.closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("create table if not exists orders (id integer primary key autoincrement, item text)")
+        connection.executemany("insert into orders (item) values (?)", [("tea",)] * count)
+
+
+_ONLY_ID = {"transforms.e.type": "ExtractField$Value", "transforms.e.field": "id"}
+
+_PROGRAM = """
+import functools
+import sys
+from pyspark.sql import SparkSession
+import kconnect.spark
+
+builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+for key, value in {
+    "spark.driver.memory": "512m",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}.items():
+    builder = builder.config(key, value)
+spark = builder.getOrCreate()
+spark.sparkContext.setLogLevel("OFF")
+kconnect.spark.register(spark)
+folder, sources = sys.argv[1], eval(sys.argv[2])
+frames = [
+    spark.readStream.format("kconnect").options(**options).schema("value STRING").load()
+    .selectExpr(f"'{name}' source", "cast(value as int) number") for name, options in sources.items()
+]
+(functools.reduce(lambda one, other: one.union(other), frames).writeStream.format("parquet")
+    .option("path", f"{folder}/table").option("checkpointLocation", f"{folder}/checkpoint").start().awaitTermination())
+"""
+
+
+def test_a_query_that_is_killed_and_one_that_is_stopped_go_on_with_each_record_once(spark, lines, items, tmp_path):
+    lines.grow(7000)
+    items.count, orders = 1000, 40
     database = tmp_path / "shop.db"
-    _add_orders(database, 40)
+    _add_orders(database, orders)
     sources = {
         "file": lines.options,
         "http": {**items.options, "transforms": "e", **_ONLY_ID},
@@ -239,64 +289,32 @@ def test_a_stream_that_is_stopped_and_started_again_has_each_record_once(spark, 
             "table.whitelist": "orders",
             "topic.prefix": "shop-",
             "poll.interval.ms": "20",
+            "kconnect.idle.ms": "200",
             "transforms": "e",
             **_ONLY_ID,
         },
     }
-    query = _stream(spark, sources, tmp_path).start()
-    query.processAllAvailable()
-    query.stop()
-    lines.grow(700)
-    items.count += 70
-    _add_orders(database, 30)
-    _stream(spark, sources, tmp_path).trigger(availableNow=True).start().awaitTermination()
-
-    assert _numbers(spark, tmp_path, "file") == list(range(1700))
-    assert _numbers(spark, tmp_path, "http") == list(range(1, 131))
-    assert _numbers(spark, tmp_path, "sql") == list(range(1, 71))
-
-
-def _add_orders(database: Path, count: int) -> None:
-    with contextlib.closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute("create table if not exists orders (id integer primary key autoincrement, item text)")
-        connection.executemany("insert into orders (item) values (?)", [("tea",)] * count)
-
-
-_ONLY_ID = {"transforms.e.type": "ExtractField$Value", "transforms.e.field": "id"}
-
-_PROGRAM = """
-import sys
-from pyspark.sql import SparkSession
-import kconnect.spark
-
-spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config(
-    "spark.driver.memory", "512m").getOrCreate()
-spark.sparkContext.setLogLevel("OFF")
-kconnect.spark.register(spark)
-folder, *sources = sys.argv[1:]
-frames = [
-    spark.readStream.format("kconnect").options(**eval(options)).schema("value STRING").load()
-    .selectExpr(f"'{name}' source", "cast(value as int) number") for name, options in zip(("file", "http"), sources)
-]
-(frames[0].union(frames[1]).writeStream.format("parquet").option("path", f"{folder}/table")
-    .option("checkpointLocation", f"{folder}/checkpoint").start().awaitTermination())
-"""
-
-
-def test_a_query_that_is_killed_has_each_record_once(spark, lines, items, tmp_path):
-    lines.grow(7000)
-    items.count = 1000
-    sources = {"file": lines.options, "http": {**items.options, "transforms": "e", **_ONLY_ID}}
-    small = [{**sources["file"], "kconnect.max.rows": "1000"}, {**sources["http"], "kconnect.max.rows": "100"}]
+    most = {"file": "1000", "http": "100", "sql": "10"}
+    small = {name: {**options, "kconnect.max.rows": most[name]} for name, options in sources.items()}
     commits = tmp_path / "checkpoint/commits"
-    with _killed([str(tmp_path), *map(repr, small)]):
+    with _killed([str(tmp_path), repr(small)]):
         eventually(lambda: sum(path.name.isdigit() for path in commits.glob("*")) >= 2, ample_s(60))
-    lines.grow(3000)
-    items.count += 50
-    _stream(spark, sources, tmp_path).trigger(availableNow=True).start().awaitTermination()
+    for bounded in (False, True):
+        lines.grow(1500)
+        items.count += 50
+        _add_orders(database, 30)
+        orders += 30
+        query = _stream(spark, sources, tmp_path)
+        if bounded:
+            query.trigger(availableNow=True).start().awaitTermination()
+        else:
+            running = query.start()
+            running.processAllAvailable()
+            running.stop()
 
     assert _numbers(spark, tmp_path, "file") == list(range(lines.count))
     assert _numbers(spark, tmp_path, "http") == list(range(1, items.count + 1))
+    assert _numbers(spark, tmp_path, "sql") == list(range(1, orders + 1))
 
 
 class _killed:
@@ -370,26 +388,59 @@ def test_a_stream_from_a_source_to_a_sink_writes_each_record_over_stops(spark, l
 
 
 @pytest.mark.broker
-def test_rows_that_fail_are_dead_letters_of_a_sink(spark, broker, topic, tmp_path):
+def test_rows_that_fail_are_dead_letters_of_sources_and_sinks(spark, broker, topic, lines, tmp_path):
     rows = spark.createDataFrame([("1",), ("no number",), ("3",)], "value STRING").coalesce(1)
-    out = tmp_path / "out.txt"
-
-    rows.write.format("kconnect").mode("append").options(
-        **{
-            "connector.class": "FileStreamSink",
-            "file": str(out),
-            "topics": "t",
-            "transforms": "c",
-            "transforms.c.type": "Cast$Value",
-            "transforms.c.spec": "int32",
-            "errors.tolerance": "all",
-            "errors.deadletterqueue.topic.name": topic,
-            "errors.deadletterqueue.topic.replication.factor": "1",
-            "errors.deadletterqueue.context.headers.enable": "true",
-            "bootstrap.servers": broker.bootstrap,
-        }
-    ).save()
+    out, letters = tmp_path / "out.txt", f"{topic}-of-source"
+    tolerant = {
+        "transforms": "c",
+        "transforms.c.type": "Cast$Value",
+        "transforms.c.spec": "int32",
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.replication.factor": "1",
+        "errors.deadletterqueue.context.headers.enable": "true",
+        "bootstrap.servers": broker.bootstrap,
+    }
+    queue = "errors.deadletterqueue.topic.name"
+    sink = {"connector.class": "FileStreamSink", "file": str(out), "topics": "t"}
+    rows.write.format("kconnect").mode("append").options(**sink, **tolerant, **{queue: topic}).save()
 
     assert out.read_text() == "1\n3\n"
     (letter,) = consume_values(broker.bootstrap, topic, 1)
     assert letter == b"no number"
+
+    with lines.path.open("a") as file:
+        file.write("no number\n")
+    lines.grow(10)
+    source = {**lines.options, **tolerant, queue: letters}
+    stream = spark.readStream.format("kconnect").options(**source).load().select("value")
+    kept = stream.writeStream.format("parquet").option("path", f"{tmp_path}/kept")
+    kept.option("checkpointLocation", f"{tmp_path}/c").trigger(availableNow=True).start().awaitTermination()
+    assert spark.read.parquet(f"{tmp_path}/kept").count() == 1010
+    (one,) = consume(broker.bootstrap, letters, 1)
+    said = {name: value for name, value in one.headers() or []}
+    assert json.loads(one.value() or b"")["payload"] == "no number"
+    assert said["__connect.errors.stage"] == b"TRANSFORMATION"
+    assert json.loads(said["__connect.source"] or b"")["sourcePartition"] == {"filename": str(lines.path)}
+    assert end_offset(broker.bootstrap, letters) == 1, "a look at the columns makes none"
+
+
+def test_a_source_in_java_streams_from_its_offsets(spark, lines, tmp_path):
+    plugins = tmp_path / "plugins/file"
+    plugins.mkdir(parents=True)
+    (jar,) = (jar for jar in JarSet("connect").fetch() if jar.name.startswith("connect-file"))
+    shutil.copy(jar, plugins)
+    java = {
+        **lines.options,
+        "connector.class": "java:org.apache.kafka.connect.file.FileStreamSourceConnector",
+        "plugin.path": str(plugins.parent),
+        "transforms": "w",
+        "transforms.w.type": "HoistField$Value",
+        "transforms.w.field": "line",
+    }
+    for _ in range(2):
+        stream = spark.readStream.format("kconnect").options(**java).schema("line STRING").load()
+        table = stream.writeStream.format("parquet").option("path", f"{tmp_path}/table")
+        table.option("checkpointLocation", f"{tmp_path}/c").trigger(availableNow=True).start().awaitTermination()
+        lines.grow(500)
+    found = spark.read.parquet(f"{tmp_path}/table").collect()
+    assert sorted(int(row.line) for row in found) == list(range(1500))

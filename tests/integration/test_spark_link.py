@@ -17,7 +17,7 @@ import kconnect
 from kconnect.errors import LinkError, LinkRefusedError
 from kconnect.spark import link as link_module
 from kconnect.spark.link import Link, LinkServer, connect, greet_slot, greet_worker
-from kconnect.spark.messages import Challenge, Heartbeat, Hello, Message, Refused, Welcome, encode
+from kconnect.spark.messages import Challenge, Heartbeat, Hello, Message, Refused, TaskMetrics, Welcome, encode
 from kconnect.spark.ports import PoolPorts
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_pool import SlotPool
@@ -158,6 +158,9 @@ class _NoEvents:
 
     def slot_said(self, slot: int, message: Message) -> None:
         raise AssertionError(f"slot {slot} was let in, and said {message}")
+
+    def query_counted(self, message: TaskMetrics) -> None:
+        raise AssertionError(f"a slot was let in, and said {message}")
 
     def slot_lost(self, slot: int, reason: str) -> None:
         raise AssertionError(f"slot {slot} was let in, and lost")

@@ -1,5 +1,7 @@
 """Two Java workers and two of ours in one group, killed in turn, then Java rolled out: no task is lost or runs twice.
 
+Half of the connectors are Java's own code on either kind of worker.
+
 `KCONNECT_MIXED=long` kills every node, idle and at work, and each kind as a whole; otherwise one of each kind.
 """
 
@@ -11,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from kconnect.devbroker import DevBroker
-from kit.mixed_cluster import MixedCluster, Node, mixed_cluster
+from kit.java_plugin_folder import java_plugin_folder
+from kit.mixed_cluster import FILE_SOURCE, JAVA_SINK, JAVA_SOURCE, MixedCluster, Node, mixed_cluster
 
 IS_LONG = os.environ.get("KCONNECT_MIXED") == "long"
 
@@ -47,13 +50,14 @@ def roll_out_java(cluster: MixedCluster) -> None:
 
 def test_workers_of_both_kinds_are_killed_in_turn_and_java_is_rolled_out(broker: DevBroker, tmp_path: Path) -> None:
     group = "mixed-long" if IS_LONG else "mixed-four"
-    with mixed_cluster(broker, tmp_path, group, java=2, ours=2) as cluster:
+    plugins = [java_plugin_folder(tmp_path / "plugins")]
+    with mixed_cluster(broker, tmp_path, group, java=2, ours=2, plugins=plugins) as cluster:
         first, second, third, fourth = cluster.nodes
         cluster.start([first])  # alone, so that Java leads
         cluster.start([second, third, fourth])
         for number, node in enumerate(cluster.nodes):
-            cluster.create_source(f"four{number}", at=node)
-        cluster.create_sink("foursink", "four0", at=third)
+            cluster.create_source(f"four{number}", node, JAVA_SOURCE if number % 2 else FILE_SOURCE)
+        cluster.create_sink("foursink", "four0", third, JAVA_SINK)
         owners = cluster.await_settled()
         assert {owner.name for owner in owners.values()} == {node.name for node in cluster.nodes}
         assert cluster.leader is first

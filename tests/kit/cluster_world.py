@@ -50,6 +50,7 @@ def cluster_world(worker_id: str, settings: Mapping[str, str]) -> Iterator[World
         ),
     )
     with ExitStack() as stack:
+        stack.callback(plugins.close)
         for store in (configs, statuses, offsets):
             store.start()
             stack.callback(store.stop)

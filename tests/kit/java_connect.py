@@ -47,7 +47,7 @@ status = error
 appender.out.type = Console
 appender.out.name = OUT
 appender.out.layout.type = PatternLayout
-appender.out.layout.pattern = [%d] %p %m (%c{1})%n
+appender.out.layout.pattern = [%d] %p %X{connector.context}%m (%c{1})%n
 rootLogger.level = warn
 rootLogger.appenderRef.out.ref = OUT
 """

@@ -288,7 +288,7 @@ class MemoryHerder:
 
     def connector_plugins(self, connectors_only=True):
         self._called("connector_plugins", connectors_only)
-        found = [PluginDescription("kconnect.FileStreamSource", "source", "4.3.0")]
+        found = [PluginDescription("kconnect.FileStreamSource", "source", "4.3.0", "/plugins/files")]
         return found if connectors_only else [*found, PluginDescription("kconnect.StringConverter", "converter", None)]
 
     def connector_topics(self, name):

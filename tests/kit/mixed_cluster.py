@@ -19,10 +19,13 @@ from kit.rest_json import request_json
 from kit.topics import consume, create_topic, end_offset
 from kit.waiting import eventually
 
-__all__ = ["FILE_SINK", "FILE_SOURCE", "MixedCluster", "Node", "mixed_cluster"]
+__all__ = ["FILE_SINK", "FILE_SOURCE", "JAVA_SINK", "JAVA_SOURCE", "SETTLED_S", "MixedCluster", "Node", "mixed_cluster"]
 
 FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 FILE_SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
+# The same, but by names that only Java's plugins have: their code runs on all workers
+JAVA_SOURCE = "kit.JavaLines"
+JAVA_SINK = "kit.JavaFile"
 
 _SHARED = {
     "session.timeout.ms": "6000",
@@ -102,6 +105,7 @@ class Lines:
     connector: str
     topic: str
     file: Path
+    connector_class: str = FILE_SOURCE
     written: int = 0
 
     def write(self, count: int) -> None:
@@ -112,7 +116,7 @@ class Lines:
 
     @property
     def config(self) -> dict[str, str]:
-        return {"connector.class": FILE_SOURCE, "tasks.max": "1", "file": str(self.file), "topic": self.topic}
+        return {"connector.class": self.connector_class, "tasks.max": "1", "file": str(self.file), "topic": self.topic}
 
 
 @dataclass
@@ -125,6 +129,8 @@ class MixedCluster:
     nodes: list[Node]
     sources: dict[str, Lines] = field(default_factory=dict)
     sinks: dict[str, Path] = field(default_factory=dict)
+    others: list[str] = field(default_factory=list)
+    """Connectors of a test's own, each with one task."""
     unsafe: set[str] = field(default_factory=set)
     """Lines written while a worker was killed: those may come twice."""
 
@@ -155,23 +161,23 @@ class MixedCluster:
     def described(self) -> LiveGroup:
         return read_group(describe_group({"bootstrap.servers": self.bootstrap}, self.group, 10.0))
 
-    def lines(self, connector: str) -> Lines:
+    def lines(self, connector: str, connector_class: str = FILE_SOURCE) -> Lines:
         """A new file and topic for a source of this name; it is not created yet."""
         topic = f"{self.group}-{connector}"
         create_topic(self.bootstrap, topic)
-        found = self.sources[connector] = Lines(connector, topic, self.folder / f"{connector}.txt")
+        found = self.sources[connector] = Lines(connector, topic, self.folder / f"{connector}.txt", connector_class)
         found.file.touch()
         return found
 
-    def create_source(self, connector: str, at: Node) -> Lines:
-        lines = self.lines(connector)
+    def create_source(self, connector: str, at: Node, connector_class: str = FILE_SOURCE) -> Lines:
+        lines = self.lines(connector, connector_class)
         at.order("POST", "/connectors", {"name": connector, "config": lines.config}, expect=201)
         return lines
 
-    def create_sink(self, connector: str, source: str, at: Node) -> Path:
+    def create_sink(self, connector: str, source: str, at: Node, connector_class: str = FILE_SINK) -> Path:
         """A sink of what a source reads; gives its file."""
         file = self.sinks[connector] = self.folder / f"{connector}.out"
-        config = {"connector.class": FILE_SINK, "tasks.max": "1", "file": str(file)}
+        config = {"connector.class": connector_class, "tasks.max": "1", "file": str(file)}
         config |= {"topics": self.sources[source].topic, "errors.tolerance": "none"}
         at.order("POST", "/connectors", {"name": connector, "config": config}, expect=201)
         return file
@@ -181,7 +187,7 @@ class MixedCluster:
 
         Connectors: all unless named, each with one task. Gives who runs the task of each.
         """
-        names = list(connectors or (*self.sources, *self.sinks))
+        names = list(connectors or (*self.sources, *self.sinks, *self.others))
 
         def settled() -> dict[str, Node]:
             return self._owners(names)
@@ -287,16 +293,23 @@ class MixedCluster:
 
 
 @contextmanager
-def mixed_cluster(broker: DevBroker, folder: Path, group: str, *, java: int, ours: int) -> Iterator[MixedCluster]:
-    """Nodes that are made, not started: java-1, java-2, ours-1, ...; all that run at the end are killed."""
+def mixed_cluster(
+    broker: DevBroker, folder: Path, group: str, *, java: int, ours: int, plugins: Sequence[Path] = ()
+) -> Iterator[MixedCluster]:
+    """Nodes that are made, not started: java-1, java-2, ours-1, ...; all that run at the end are killed.
+
+    `plugins`: folders of Java's plugins, which workers of both kinds have in their plugin.path.
+    """
     settings = {**cluster_settings(group), **_SHARED}
+    folders = ",".join(map(str, plugins))
     nodes = []
     for number in range(1, java + 1):
         place = folder / f"java-{number}"
-        jvm = JavaConnect(place, broker.bootstrap, mode="distributed", worker=settings)
+        own = {**settings, "plugin.path": ",".join(filter(None, (str(place / "plugins"), folders)))}
+        jvm = JavaConnect(place, broker.bootstrap, mode="distributed", worker=own)
         nodes.append(Node(place.name, jvm))
     for number in range(1, ours + 1):
-        own = {**settings, "kconnect.slots": "2"}
+        own = {**settings, "kconnect.slots": "2", **({"plugin.path": folders} if folders else {})}
         nodes.append(Node(f"ours-{number}", Distributed(folder / f"ours-{number}", broker.bootstrap, group, own)))
     cluster = MixedCluster(broker.bootstrap, group, folder, nodes)
     try:

@@ -59,7 +59,9 @@ class MemoryOffsets:
 class PipelineHost:
     """A TaskHost and what it told. Leaves nothing running: use as a context manager."""
 
-    def __init__(self, bootstrap: str, port: OffsetPort | None = None, **worker: str) -> None:
+    def __init__(
+        self, bootstrap: str, port: OffsetPort | None = None, plugins: PluginRegistry | None = None, **worker: str
+    ) -> None:
         """`port` takes the place of `offsets`."""
         self.offsets = MemoryOffsets()
         self.may_run: Callable[[TaskId, int], None] = lambda task_id, run: None
@@ -77,7 +79,7 @@ class PipelineHost:
             offsets=self.offsets if port is None else port,
             may_run=lambda task_id, run: self.may_run(task_id, run),
             reconfigure=lambda connector: None,
-            plugins=PluginRegistry.load(),
+            plugins=plugins or PluginRegistry.load(),
         )
 
     def __enter__(self) -> Self:

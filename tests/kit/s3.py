@@ -7,7 +7,6 @@ exists (which Delta's commits rest on).
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,9 +15,8 @@ from typing import Any
 from kconnect.folders import cache_folder
 from kconnect.java import find_java
 from kconnect.maven import ArtifactSet, read_lock
-from kit.pace import ended
 from kit.ports import free_port
-from kit.waiting import eventually
+from kit.server_process import ServerProcess
 
 __all__ = ["ACCESS_KEY", "REGION", "SECRET_KEY", "S3Server", "s3_server"]
 
@@ -27,8 +25,6 @@ SECRET_KEY = "test-secret-of-s3"
 REGION = "us-east-1"
 _LOCK = Path(__file__).with_name("s3.lock")
 _JVM_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
-# 0.8 s alone on 2 cores
-_START_S = 60.0
 
 
 class S3Server:
@@ -42,7 +38,7 @@ class S3Server:
         self.folder = folder
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process = ServerProcess("the S3 server", folder / "s3.log", self._answers)
         self._made: Any = None
 
     @property
@@ -82,33 +78,15 @@ class S3Server:
         properties = self.folder / "s3.properties"
         properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         command = [str(find_java("the S3 server").executable), *_JVM_OPTIONS, f"-Djava.io.tmpdir={self.folder}"]
-        with (self.folder / "s3.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*command, "-jar", str(program), "--properties", str(properties)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        try:
-            eventually(self._answers, _START_S, "the S3 server answers")
-        except BaseException:
-            self.kill()
-            raise
+        self._process.start([*command, "-jar", str(program), "--properties", str(properties)])
         return self
 
     def stop(self) -> None:
-        if self._process is not None:
-            self._process.terminate()
-            ended(self._process, 20)
-            self._process = None
+        self._process.stop()
 
     def kill(self) -> None:
         """SIGKILL: uploads in flight break off, what was acknowledged stays."""
-        if self._process is not None:
-            self._process.kill()
-            ended(self._process, 10)
-            self._process = None
+        self._process.kill()
 
     def close(self) -> None:
         """Close the connections to it."""
@@ -136,10 +114,6 @@ class S3Server:
     def _answers(self) -> bool:
         from botocore.exceptions import BotoCoreError
 
-        assert self._process is not None
-        if self._process.poll() is not None:
-            log = (self.folder / "s3.log").read_text(errors="replace")
-            raise RuntimeError(f"the S3 server ended with {self._process.returncode}\n{log[-3000:]}")
         try:
             self._client.list_buckets()
         except BotoCoreError as err:

@@ -136,7 +136,7 @@ class SampleSink(_Behaviour, SinkConnector):
 class SamplePlugins:
     """A registry of just these."""
 
-    def connector_class(self, name: str) -> Any:
+    def connector_class(self, name: str, version: str | None = None) -> Any:
         found = {"source": SampleSource, "sink": SampleSink}.get(name)
         if found is None:
             raise ConfigError(f"Failed to find any class that implements Connector and which name matches {name}")

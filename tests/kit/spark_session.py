@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ __all__ = ["local_session"]
 
 
 @contextmanager
-def local_session(folder: Path) -> Iterator[Any]:
+def local_session(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[Any]:
     """`local[2]`, quiet, with `format("kconnect")` registered and nothing left of it afterwards."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -27,6 +27,7 @@ def local_session(folder: Path) -> Iterator[Any]:
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder / "local"),
+        **(settings or {}),
     }
     before = os.environ.pop("PYSPARK_SUBMIT_ARGS", None)
     builder = SparkSession.builder.master("local[2]").appName("tests")

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -127,6 +128,15 @@ class Standalone:
         except psutil.NoSuchProcess:
             return []
 
+    def running(self, argument: str) -> list[psutil.Process]:
+        """The processes below the worker that were started with this argument."""
+        found = []
+        for process in self.descendants():
+            with suppress(psutil.NoSuchProcess):  # it ended meanwhile (a zombie is one of these)
+                if argument in process.cmdline():
+                    found.append(process)
+        return found
+
     def slots(self) -> list[psutil.Process]:
         """The slots: children of Spark's Python daemon, which is a Python child of the JVM."""
         found = []
@@ -134,7 +144,10 @@ class Standalone:
             try:
                 parent = process.parent()
                 if _is_python(process) and parent is not None and _is_python(parent) and parent.pid != self.pid:
-                    found.append(process)
+                    above = parent.parent()
+                    # A program that a slot starts is Python, too, until it is the program
+                    if above is None or not _is_python(above):
+                        found.append(process)
             except psutil.NoSuchProcess:
                 continue
         return found

@@ -16,6 +16,7 @@ from kit.pace import ample_s, now
 __all__ = ["consume", "consume_values", "create_topic", "delete_topic", "end_offset", "produce_lines", "topic_for"]
 
 _QUIET = {"log_level": 2}  # a broker that a test stops is no news
+_LEADERLESS = {"NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE"}  # for a moment, after a broker's start
 
 
 def topic_for(request: Any, suffix: str = "") -> str:
@@ -117,12 +118,17 @@ def consume_values(bootstrap: str, topic: str, count: int, within_s: float = 30.
 def end_offset(bootstrap: str, topic: str, partition: int = 0) -> int:
     """The offset after the last record of a partition; 0 when the topic is not there."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "kit-offsets", **_QUIET})
+    deadline = now() + 10
     try:
-        return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=ample_s(10))[1])
-    except KafkaException as err:
-        if err.args[0].name() in {"_UNKNOWN_PARTITION", "_UNKNOWN_TOPIC", "UNKNOWN_TOPIC_OR_PART"}:
-            return 0
-        raise
+        while True:
+            try:
+                return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=ample_s(10))[1])
+            except KafkaException as err:
+                if err.args[0].name() in {"_UNKNOWN_PARTITION", "_UNKNOWN_TOPIC", "UNKNOWN_TOPIC_OR_PART"}:
+                    return 0
+                if err.args[0].name() not in _LEADERLESS or now() >= deadline:
+                    raise
+            time.sleep(0.05)
     finally:
         consumer.close()
 

@@ -145,6 +145,7 @@ def test_every_endpoint_has_its_method_and_path():
         (lambda c: c.alter_connector_offsets("c", []), {"message": "m"}, "PATCH", "/connectors/c/offsets"),
         (lambda c: c.reset_connector_offsets("c"), {"message": "m"}, "DELETE", "/connectors/c/offsets"),
         (lambda c: c.plugins(connectors_only=False), [{}], "GET", "/connector-plugins?connectorsOnly=false"),
+        (lambda c: c.plugins(locations=True), [{}], "GET", "/connector-plugins?locations=true"),
         (lambda c: c.patch_config("c", {"a": None}), info, "PATCH", "/connectors/c/config"),
         (lambda c: c.topics("c"), {"c": {"topics": ["t"]}}, "GET", "/connectors/c/topics"),
         (lambda c: c.reset_topics("c"), None, "PUT", "/connectors/c/topics/reset"),

@@ -89,7 +89,7 @@ def test_a_missing_setting_that_nothing_is_like_is_told_without_a_guess(missing:
 
 def test_javas_keys_without_effect_are_told() -> None:
     given = parse(plugin_discovery="service_load", ssl_provider="x", metrics_num_samples="3")
-    assert given.keys_without_effect() == ["plugin.discovery", "ssl.provider", "metrics.num.samples"]
+    assert given.keys_without_effect() == ["ssl.provider", "metrics.num.samples"]
 
 
 def test_spark_settings_keep_their_full_names() -> None:

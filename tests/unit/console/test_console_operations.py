@@ -48,6 +48,16 @@ def test_each_worker_has_its_share_of_the_busiest_ones_tasks():
     ]
 
 
+def test_the_driver_has_a_row_with_its_queries():
+    driver = SlotInfo(None, True, "node", 41, (TaskId("lake", 0),), executor="driver")
+    one = {**worker("a:1", ["lake-0"]), "slots": [SlotInfo(0, True, "node", 42, ()).to_json(), driver.to_json()]}
+    (row,) = worker_rows([one], {})
+    assert [(slot.slot, slot.place, slot.tasks) for slot in row.slots] == [
+        (0, "node, process 42", ()),
+        ("driver", "node, process 41", (("lake", 0),)),
+    ]
+
+
 def test_workers_without_slots_are_those_that_statuses_name():
     found = workers_of_statuses([status("x", "b:2", "a:1"), status("y", "a:1")])
     assert [(each["worker"], each["connectors"], each["tasks"]) for each in found] == [

@@ -40,6 +40,19 @@ def test_who_gets_no_answer_gives_up_and_one_that_comes_later_is_for_nobody() ->
     answers.give(1, "too late")
 
 
+def test_who_waits_for_something_else_than_the_herders_thread_is_told_for_what() -> None:
+    answers = PendingRequests()
+    answers.tell(1, "nobody has asked yet")
+
+    def post(event: Event) -> None:
+        if isinstance(event, Asked):
+            answers.tell(event.id, STAGES.elsewhere("starting the connector"))
+
+    told = r"The worker is currently starting the connector, which began at 1970-01-01T00:00:00Z\.$"
+    with pytest.raises(TimedOutError, match=told):
+        answers.ask(REQUEST, post, 0.01, STAGES)
+
+
 def test_the_end_is_told_to_who_waits_and_to_who_asks_after_it() -> None:
     answers, posted = PendingRequests(), threading.Event()
     told: list[str] = []

@@ -174,7 +174,7 @@ def test_providers_that_take_their_time_hold_up_a_rebalance_once_not_once_for_ea
 
 def test_an_error_that_nobody_expects_fails_the_connector_and_is_told_to_who_restarted_it():
     class Broken(SamplePlugins):
-        def connector_class(self, name):
+        def connector_class(self, name, version=None):
             raise ValueError(f"a bug with {name}")
 
     told = []

@@ -12,11 +12,12 @@ import pytest
 from kconnect.api import SinkRecord, SinkTask, TimestampType
 from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.errors import AlreadyExistsError, ConnectError, DataError, RetriableError, UnreachableError
+from kconnect.java_plugins.java_error import java_error
 from kconnect.kafka import TopicInfo
 from kconnect.model import TaskId
 from kconnect.pipeline.conversion import FetchedBatch, FetchedRecord
 from kconnect.pipeline.dead_letter import DeadLetterSettings, context_headers, ensure_topic
-from kconnect.pipeline.error_texts import exception_name, exception_trace
+from kconnect.pipeline.error_texts import exception_message, exception_name, exception_trace
 from kconnect.pipeline.raw_records import RawRecords
 from kconnect.pipeline.stages import Stage, StageError
 from kconnect.plugins import PluginRegistry
@@ -88,6 +89,13 @@ def test_the_trace_begins_with_class_and_message_and_has_pythons_trace_behind() 
 )
 def test_errors_have_javas_names_where_java_has_them(error: Exception, name: str) -> None:
     assert exception_name(error) == name
+
+
+def test_what_was_thrown_in_java_has_its_name_and_message_there() -> None:
+    thrown = java_error({"class": "org.h2.jdbc.JdbcException", "message": None})
+    assert (exception_name(thrown), exception_message(thrown)) == ("org.h2.jdbc.JdbcException", None)
+    thrown = java_error({"class": "java.io.IOException", "message": "closed", "root": "java.net.X: gone"})
+    assert (exception_name(thrown), exception_message(thrown)) == ("java.io.IOException", "closed")
 
 
 def test_a_record_in_conversion_is_found_by_where_it_was_read_also_when_a_transform_moved_it() -> None:

@@ -206,6 +206,8 @@ def test_plugins_are_connectors_unless_asked_for_all(rest):
     ]
     every = rest.ask("GET", "/connector-plugins?connectorsOnly=false").json
     assert every[1] == {"class": "kconnect.StringConverter", "type": "converter"}
+    (placed,) = rest.ask("GET", "/connector-plugins?locations=true").json
+    assert placed["location"] == "/plugins/files"
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,15 @@ def test_health_is_red_while_anything_is_wrong_and_says_what_and_for_how_long(re
     assert rest.ask("GET", "/health").json.keys() == {"status", "message"}
 
 
+def test_health_tells_how_many_tasks_have_failed_and_is_green(rest, herder):
+    rest.ask("PUT", "/connectors/src/config", {"connector.class": "FileStreamSource", "topic": "t"})
+    plain = rest.ask("GET", "/health").json["message"]
+    herder.traces["src"] = "it broke"
+    answer = rest.ask("GET", "/health")
+    assert (answer.status, answer.json["status"]) == (200, "healthy")
+    assert answer.json["message"] == f"{plain} 1 task on it is FAILED."
+
+
 def test_health_names_what_a_start_waits_for_though_requests_are_answered_already(rest, herder):
     herder.reasons = [Reason("Spark is starting", time.time_ns() // 1_000_000 - 3_200, is_starting=True)]
     answer = rest.ask("GET", "/health")
@@ -269,6 +278,7 @@ def test_a_path_that_is_not_utf8_is_400(rest):
 
 def test_a_herder_that_does_not_answer_in_time_is_500_and_names_the_setting(herder):
     herder.held.add("connectors")
+    herder.reasons = [Reason("Java's plugins are being prepared", time.time_ns() // 1_000_000, is_starting=True)]
     caller = RestCaller(herder, AppSettings(request_timeout_s=0.05))
     try:
         answer = caller.ask("GET", "/connectors")
@@ -278,6 +288,7 @@ def test_a_herder_that_does_not_answer_in_time_is_500_and_names_the_setting(herd
     assert answer.status == 500
     assert answer.message.startswith("Request timed out")
     assert "kconnect.request.timeout.ms" in answer.message
+    assert answer.message.endswith("may still be carried out. Java's plugins are being prepared (0 s).")
 
 
 def test_an_unexpected_error_is_500_with_its_message_and_logged_with_its_trace(rest, herder, caplog):
