@@ -8,7 +8,7 @@ DEV    := $(VENV)/.installed-dev
 # cache of its own, which goes; `UV_CACHE=keep` is for those who make many a .venv.
 UV_CACHE   ?=
 UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
-# A file's tests share fixtures and stay together; longest files first (tests/conftest.py). All tests run three side
+# A file's tests share fixtures and stay together; longest files first (tests/conftest.py). All tests run four side
 # by side: those with real processes wait for them now and then, and leave a core idle.
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCK := $(BIN)/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev quickstart check lint types layers unit browser screenshots test differential bench spark-matrix chaos outages mixed queries tables fuzz lock docs clean
+.PHONY: help install dev quickstart check lint types layers unit browser screenshots test differential bench spark-matrix chaos outages debezium mixed mariadb queries queries-tables tables fuzz lock docs clean java-plugins mirror
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -84,7 +84,8 @@ screenshots: $(DEV) browser  ## pictures of the web console in docs/images, ligh
 
 test: $(DEV) install browser  ## all tests, on a real broker, real Spark and real Java Connect
 	@$(BIN)/python -m kconnect.devbroker.make_archive || true
-	KCONNECT_REQUIRE=broker,java,spark $(BIN)/pytest -q $(SIDE_BY_SIDE) -n 3 tests
+	@$(BIN)/python -m kconnect.java_plugins.make_archive || true
+	KCONNECT_REQUIRE=broker,java,spark $(BIN)/pytest -q $(SIDE_BY_SIDE) -n 4 tests
 
 differential: $(DEV)  ## a million random records, values and texts each, through Java's classes and ours; CASES=, SEED=
 	KCONNECT_RANDOM_CASES=$(or $(CASES),1000000) KCONNECT_RANDOM_SEED=$(or $(SEED),1) $(BIN)/pytest -q -n 2 --timeout 3600 \
@@ -106,8 +107,35 @@ tables: $(DEV) install  ## a million records into tables of three formats, kille
 	KCONNECT_TABLES=long KCONNECT_TABLES_SEEDS="$(or $(SEEDS),1 2 3)" KCONNECT_TABLES_RECORDS=$(or $(RECORDS),1000000) \
 	  $(BIN)/pytest -q -s tests/faults/test_tables_killed.py -k million
 
-queries: $(DEV) install  ## SparkSink and SparkSource through kills, and a worker frozen while another takes its query
-	KCONNECT_QUERIES=long $(BIN)/pytest -q tests/integration/test_spark_queries.py
+mariadb: $(DEV)  ## SqlSource and SqlSink on a real MariaDB, which apt-get installs
+	$(call from_debian,mariadbd,mariadb-server,tests of MariaDB)
+	KCONNECT_MARIADB=yes $(BIN)/pytest -q tests/integration/test_sql_mariadb.py
+
+queries: $(DEV) install  ## queries through kills: a million rows by SparkSource, frozen workers, a Spark cluster; SEEDS=, RECORDS=
+	KCONNECT_QUERIES=long KCONNECT_QUERIES_SEEDS="$(or $(SEEDS),1 2 3)" KCONNECT_QUERIES_RECORDS=$(or $(RECORDS),1000000) \
+	  $(BIN)/pytest -q -s tests/integration/test_spark_queries.py tests/integration/test_spark_cluster_queries.py \
+	  tests/faults/test_spark_sources_killed.py
+
+# The jars of Delta Lake and Iceberg run on older Sparks than the one that is installed: an environment for each
+queries-tables: $(DEV) install  ## SparkSink into Delta and Iceberg, on the Sparks of their jars, through kills of all kinds; SEEDS=, RECORDS=, SPARK=, ONLY=
+	@for version in $(or $(SPARK),4.1.1 4.2.0); do \
+	  $(BIN)/python tests/matrix/environment.py $$version .venv-spark-$$version && \
+	  PYSPARK_PYTHON=$(CURDIR)/.venv-spark-$$version/bin/python KCONNECT_IVY=$(CURDIR)/.venv-spark-$$version/ivy \
+	  KCONNECT_QUERIES_TABLES=long KCONNECT_TABLES_SEEDS="$(or $(SEEDS),1 2 3)" KCONNECT_TABLES_RECORDS=$(or $(RECORDS),1000000) \
+	  .venv-spark-$$version/bin/pytest -q -s -W ignore::pytest.PytestUnraisableExceptionWarning tests/integration/test_query_checkpoint.py \
+	    tests/integration/test_query_batches.py tests/faults/test_query_tables_killed.py -k "$(ONLY)" || exit 1; \
+	done
+
+debezium: $(DEV) install  ## 100,000 changes of PostgreSQL through Debezium while slot, JVM, worker and database die; SEED=, CHANGES=
+	KCONNECT_DEBEZIUM=long KCONNECT_DEBEZIUM_SEEDS="$(or $(SEED),1 2 3)" KCONNECT_DEBEZIUM_CHANGES=$(or $(CHANGES),100000) \
+	  $(BIN)/pytest -q -s tests/faults/test_debezium_killed.py -k hundred
+
+java-plugins: $(DEV) install  ## plugins of others, unmodified, from Maven: Camel, MongoDB, Apicurio, Kafka's test tools and tests
+	KCONNECT_JAVA_PLUGINS=long $(BIN)/pytest -q tests/integration/test_java_third_party.py \
+	  tests/interop/test_java_plugins_that_block.py
+
+mirror: $(DEV) install  ## MirrorMaker 2 beside Java's in one group, exactly once through kills, a failover, TLS and SASL
+	KCONNECT_MIRROR=long $(BIN)/pytest -q tests/interop/test_mirror_with_java.py tests/integration/test_mirror_clusters.py
 
 mixed: $(DEV) install  ## two Java workers and two of ours in one group: each killed in turn, then Java rolled out
 	KCONNECT_MIXED=long $(BIN)/pytest -q tests/interop/test_mixed_cluster.py
@@ -127,4 +155,4 @@ lock: $(DEV)  ## resolve the dependencies anew into requirements.lock and requir
 	$(LOCK) --constraints requirements-dev.lock --group build -o requirements.lock
 
 clean:  ## remove what the targets made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench-results dist build
+	rm -rf $(VENV) .venv-spark-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench-results dist build
