@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from kconnect.devbroker import DevBroker
@@ -9,6 +11,7 @@ from kconnect.errors import TimedOutError
 from kconnect.kafka import CommittedOffset, FencedOffsets
 from kconnect.model import TopicPartition
 from kit.topics import create_topic, topic_for
+from kit.waiting import eventually
 
 pytestmark = pytest.mark.broker
 
@@ -26,6 +29,10 @@ def writer(bootstrap: str, name: str, **settings: str) -> FencedOffsets:
     made = FencedOffsets(producer, {"bootstrap.servers": bootstrap, "group.id": name}, name)
     assert made.claim(_CLAIM_S, lambda: False)
     return made
+
+
+def left_waiting(name: str) -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith(f"transaction-{name}")]
 
 
 def test_offsets_are_written_after_the_broker_was_away(own_broker: DevBroker, request: pytest.FixtureRequest) -> None:
@@ -48,7 +55,8 @@ def test_offsets_are_written_after_the_broker_was_away(own_broker: DevBroker, re
         hung = writer(bootstrap, f"{topic}-b")
         assert hung.read([at], _CLAIM_S) == {at: CommittedOffset(1, "before")}
         assert hung.write({at: CommittedOffset(3, "by another")}, lambda: False)
-        own_broker.restart()  # what was left waiting learns of it, and ends
+        own_broker.restart()
+        eventually(lambda: not left_waiting(topic), 60, "what was left waiting learns of it, and ends")
     finally:
         patient.close()
         hung.close()

@@ -49,8 +49,8 @@ def test_what_queries_do_with_records(broker: DevBroker, postgres_uri: str, topi
                 world.sees_windows()
                 world.sees_new_topics()
                 world.sees_the_database(worker, client)
-                world.sees_offsets(worker, client)
                 _shows_queries(client, worker, set(connectors))
+                world.sees_offsets(worker, client)
                 world.sees_what_is_wrong(worker, client)
             worker.stop()
 
@@ -216,7 +216,6 @@ class _World:
     def sees_offsets(self, worker: Distributed, client: ConnectClient) -> None:
         """Exported, reset and imported on the topics, each seen in the data; 159 rows are there."""
         home, file = worker.folder / "cli", worker.folder / "saved.json"
-        home.mkdir()
         direct = {"KCONNECT_WORKER": str(worker.files[0]), "KCONNECT_URL": worker.url}
         with psycopg.connect(self.uri, autocommit=True) as connection, Door(socket_of(self.uri), self.door.port):
             client.stop_connector("from-shop")
@@ -273,7 +272,9 @@ def _shows_queries(client: ConnectClient, worker: Distributed, names: set[str]) 
     (driver,) = [slot for slot in client.slots() if slot["slot"] is None]
     assert {task["connector"] for task in driver["tasks"]} == names
     assert (driver["pid"], driver["executor"], driver["attached"]) == (worker.pid, "driver", True)
-    shown = cli_run("slots", home=worker.folder / "cli", env={"KCONNECT_URL": worker.url}, expect=0).stdout
+    home = worker.folder / "cli"
+    home.mkdir()
+    shown = cli_run("slots", home=home, env={"KCONNECT_URL": worker.url}, expect=0).stdout
     assert any(line.startswith("driver") and "letters-0" in line for line in shown.splitlines()), shown
 
 

@@ -78,7 +78,9 @@ def topics(broker: DevBroker, tmp_path_factory: pytest.TempPathFactory) -> Itera
     ):
         producer.produce(found.odd, value, b"\xff\x00", headers=[("\x1b[1m", b"\x1b[2J"), ("none", None)])
     producer.flush(ample_s(30))
-    writer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "records-open"})
+    # The brokers' most: the last transaction stays open until all tests are through
+    held = {"transactional.id": "records-open", "transaction.timeout.ms": 900_000}
+    writer = Producer({"bootstrap.servers": broker.bootstrap, **held})
     writer.init_transactions(ample_s(30))
     for value, end in (
         (b"committed", writer.commit_transaction),

@@ -17,6 +17,7 @@ from kconnect.config.client_names import ADMIN_NAMES, CONSUMER_NAMES, PRODUCER_N
 from kconnect.config.kerberos import OTHER_MECHANISMS, missing_mechanism
 from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
 from kconnect.kafka.auth_errors import is_refusal, refusal_error
+from kconnect.kafka.retriable_codes import COORDINATOR_CODES
 from kconnect.wording import counted
 
 # Measured on 2 cores, broker beside, 98 B values, one task: 1.45 M records/s at 0.67 us CPU with these; with
@@ -176,7 +177,7 @@ def connect_error(doing: str, error: KafkaError) -> ConnectError:
         return TimedOutError(text)
     if error.code() in _UNREACHABLE:
         return UnreachableError(text, hint="Check bootstrap.servers and security.protocol, and that the broker runs.")
-    if error.retriable():
+    if error.retriable() or error.code() in COORDINATOR_CODES:
         return RetriableError(text)
     return ConnectError(text, hint=_HINTS.get(error.code()))
 

@@ -10,19 +10,14 @@ from typing import Any, Final
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 
+from kconnect.kafka.retriable_codes import COORDINATOR_CODES
+
 # A broker creates the offsets topic in a second, a busy one in ten; a later attempt has time for both
 _FIRST_TURN_S: Final = 2.0
 _PAUSE_S: Final = 0.1
 # The client has its own deadline; ours, slightly later, applies if it misses that.
 _SLACK_S: Final = 2.0
-_PASSING: Final = frozenset(
-    {
-        KafkaError._TIMED_OUT,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
-    }
-)
+_PASSING: Final = COORDINATOR_CODES | {KafkaError._TIMED_OUT}
 
 
 def ask_coordinator(ask: Callable[[float], Future[Any]], timeout_s: float) -> Any:  # what the client's futures hold

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, NamedTuple
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
 
+from kconnect.errors import RetriableError, TimedOutError
 from kconnect.kafka.clients import ClientLog, consumer_client, kafka_errors
 from kconnect.kafka.transactional_producer import TransactionalProducer
 from kconnect.model import TopicPartition
@@ -18,6 +20,9 @@ log = logging.getLogger(__name__)
 # After all brokers were away librdkafka asks a coordinator that it has itself put away, for ever, where it starts from
 # bootstrap.servers again (confluentinc/librdkafka 5511). Without that it goes back to the brokers that it knows
 _KEEPS_BROKERS: Final = {"metadata.recovery.strategy": "none"}
+# Offsets of a transaction whose end the group has not heard of are refused, not given as they were before
+_READS_STABLE: Final = {"enable.auto.commit": False, "isolation.level": "read_committed"}
+_SETTLE_PAUSE_S: Final = 0.005
 
 
 class CommittedOffset(NamedTuple):
@@ -40,23 +45,48 @@ class FencedOffsets:
         self._log = ClientLog(log, f"Consumer of {name}")
         self._producer = TransactionalProducer({**_KEEPS_BROKERS, **producer}, name)
         # It never subscribes: the group stays without members, and can be altered once the writer is gone
-        self._consumer = consumer_client({**consumer, "enable.auto.commit": False}, self._log)
+        self._consumer = consumer_client({**consumer, **_READS_STABLE}, self._log)
 
     def claim(self, timeout_s: float, give_up: Callable[[], bool]) -> bool:
         """Fence off the writers before, and end their open transactions. False if `give_up` ended the wait."""
         return self._producer.claim(timeout_s, give_up)
 
     def read(self, partitions: Collection[TopicPartition], timeout_s: float) -> dict[TopicPartition, CommittedOffset]:
-        """What is committed for these partitions; none for those without an offset. Errors: ConnectError."""
+        """What is committed for these partitions; none for those without an offset.
+
+        Errors: RetriableError while a transaction with them ends; ConnectError.
+        """
         return _read(self._consumer, self._group, partitions, timeout_s)
 
     def write(self, offsets: Mapping[TopicPartition, CommittedOffset], give_up: Callable[[], bool]) -> bool:
-        """Commit all of these at once. False if `give_up` ended the wait: the outcome is then unknown."""
+        """Commit all of these at once, for good. False if `give_up` ended the wait: the outcome is then unknown."""
         if not offsets:
             return True
         given = [ClientPartition(at.topic, at.partition, to.offset, to.metadata) for at, to in sorted(offsets.items())]
         self._producer.begin()
-        return _add_offsets(self._producer, given, self._consumer, give_up) and self._producer.commit(give_up)
+        return (
+            _add_offsets(self._producer, given, self._consumer, give_up)
+            and self._producer.commit(give_up)
+            and self._settled(offsets, give_up)
+        )
+
+    def _settled(self, offsets: Collection[TopicPartition], give_up: Callable[[], bool]) -> bool:
+        """Wait until the group knows that the transaction has ended; it learns of it milliseconds after the commit.
+
+        Brokers that are all killed in between forget it: Kafka 4.3 skips the marker of a partition that has no leader
+        while its coordinator starts again, and the next abort of this producer takes the committed offsets along.
+        """
+        deadline = time.monotonic() + self._producer.timeout_s
+        while not give_up():
+            try:
+                self.read(offsets, self._producer.timeout_s)
+            except RetriableError as error:
+                if time.monotonic() > deadline:
+                    raise TimedOutError(f"{error} within {self._producer.timeout_s:g} s") from error
+                time.sleep(_SETTLE_PAUSE_S)
+            else:
+                return True
+        return False
 
     def close(self) -> None:
         """Idempotent."""
@@ -78,7 +108,7 @@ class MarkedProducer(TransactionalProducer):
         super().__init__({**_KEEPS_BROKERS, **producer}, name)
         self._group = str(consumer["group.id"])
         self._reader_log = ClientLog(log, f"Consumer of {name}")
-        self._reader = consumer_client({**consumer, "enable.auto.commit": False}, self._reader_log)
+        self._reader = consumer_client({**consumer, **_READS_STABLE}, self._reader_log)
 
     def mark_of(self, at: TopicPartition, timeout_s: float) -> CommittedOffset | None:
         """The mark at this partition, None if there is none. Errors: ConnectError."""
@@ -103,9 +133,12 @@ def _read(
     if not partitions:
         return {}
     asked = [ClientPartition(at.topic, at.partition) for at in partitions]
-    with kafka_errors(f"The offsets of consumer group {group!r} cannot be read"):
+    doing = f"The offsets of consumer group {group!r} cannot be read"
+    with kafka_errors(doing):
         found = consumer.committed(asked, timeout=timeout_s)
         for part in found:
+            if part.error is not None and part.error.code() == KafkaError.UNSTABLE_OFFSET_COMMIT:
+                raise RetriableError(f"{doing}: {part.error.str()}")
             if part.error is not None:
                 raise KafkaException(part.error)
     return {

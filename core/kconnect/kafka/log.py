@@ -304,7 +304,7 @@ class CompactedLog:
             except (RetriableError, TimedOutError, UnreachableError) as error:
                 if time.monotonic() + _ASK_PAUSE_S > deadline:
                     raise TimedOutError(
-                        f"The end of topic {self.topic} was not known within {timeout_s:g} s ({setting}): {error}"
+                        f"The end of topic {self.topic} was not known within {_shown(timeout_s)} ({setting}): {error}"
                     ) from error
             self._pause()
 
@@ -317,8 +317,8 @@ class CompactedLog:
         partition = next(number for number, end in ends.items() if given.get(number, 0) < end)
         why = _because(self._reader.last_error if self._reader is not None else None)
         return TimedOutError(
-            f"Topic {self.topic} was not read to its end within {timeout_s:g} s ({setting}): partition {partition} is "
-            f"at offset {given.get(partition, 0)} of {ends[partition]}{why}",
+            f"Topic {self.topic} was not read to its end within {_shown(timeout_s)} ({setting}): partition {partition} "
+            f"is at offset {given.get(partition, 0)} of {ends[partition]}{why}",
             hint=None if self._spec.isolation_level == READ_UNCOMMITTED else _OPEN_TRANSACTION,
         )
 
@@ -329,3 +329,8 @@ def _reader_of(spec: LogSpec) -> LogReader:
 
 def _because(error: str | None) -> str:
     return f" ({error})" if error else ""
+
+
+def _shown(timeout_s: float) -> str:
+    """What is left of a setting's time, without the microseconds that went by before."""
+    return f"{round(timeout_s, 1):g} s"

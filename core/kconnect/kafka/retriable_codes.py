@@ -6,6 +6,11 @@ from typing import Final
 
 from confluent_kafka import KafkaError
 
+COORDINATOR_CODES: Final = frozenset(
+    {KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
+)
+"""A coordinator that is not there yet, or not ready: librdkafka does not always say that it will be."""
+
 # Source: the codes that o.a.k.common.protocol.Errors gives a RetriableException, and the client's own like them.
 RETRIABLE_CODES: Final = frozenset(
     {
@@ -22,9 +27,7 @@ RETRIABLE_CODES: Final = frozenset(
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.REQUEST_TIMED_OUT,
         KafkaError.NETWORK_EXCEPTION,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
+        *COORDINATOR_CODES,
         KafkaError.NOT_ENOUGH_REPLICAS,
         KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
         KafkaError.KAFKA_STORAGE_ERROR,

@@ -71,6 +71,12 @@ def test_errors_of_the_client_become_ours_led_by_what_was_done(code: int, kind: 
     assert str(raised.value).startswith("Offsets cannot be committed: ")
 
 
+@pytest.mark.parametrize("code", [KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_COORDINATOR])
+def test_a_coordinator_that_is_not_ready_may_be_later_whatever_the_client_says(code: int) -> None:
+    with pytest.raises(RetriableError), kafka_errors("x"):
+        raise KafkaException(KafkaError(code, retriable=False))
+
+
 def test_a_retriable_error_stays_one() -> None:
     with pytest.raises(RetriableError), kafka_errors("x"):
         raise KafkaException(KafkaError(KafkaError.NOT_COORDINATOR, "moved", retriable=True))

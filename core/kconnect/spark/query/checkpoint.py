@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from kconnect.errors import ConfigError
+from kconnect.errors import ConfigError, ConnectError
 
 _OWNER: Final = "kconnect.json"
 
@@ -45,7 +45,10 @@ class Checkpoint:
         return bool(file.getFileSystem(self._session.sparkContext._jsc.hadoopConfiguration()).exists(file))
 
     def claim(self, connector: str, group: str) -> None:
-        """Make it that of a query; nothing new if it is already. Errors: ConfigError for that of another one."""
+        """Make it that of a query; nothing new if it is already.
+
+        Errors: ConfigError for that of another one; ConnectError, Spark's.
+        """
         hadoop = self._session._jvm.org.apache.hadoop.fs
         file = hadoop.Path(f"{self._base.rstrip('/')}/{_OWNER}")
         system = file.getFileSystem(self._session.sparkContext._jsc.hadoopConfiguration())
@@ -57,11 +60,15 @@ class Checkpoint:
         if self.exists():
             why = "A query of somebody else has begun in it: it has no file that this connector made"
             raise ConfigError.invalid("spark.checkpoint", self._base, why)
-        stream = system.create(file, False)
+        # Under its name once it is whole: a worker that is killed here must not leave an empty one, which nobody owns
+        half = file.suffix(f".{uuid.uuid4().hex}")
+        stream = system.create(half, False)
         try:
             stream.write(bytearray(ours, "utf-8"))
         finally:
             stream.close()
+        if not system.rename(half, file):
+            raise ConnectError(f"{file} cannot be written: {half} could not be renamed")
 
     def text(self, *path: str) -> str:
         """A file in it. Errors: OSError, Spark's."""
