@@ -38,7 +38,7 @@ from kit.pace import ample_s
 from kit.ports import free_port
 from kit.rest_worker import rest_worker
 
-SECONDS = float(os.environ.get("KCONNECT_FUZZ_S", "120"))
+SECONDS = float(os.environ.get("KCONNECT_FUZZ_S", "60"))
 ONLY = os.environ.get("KCONNECT_FUZZ_ONLY")
 FIRST_SEED = int(os.environ.get("KCONNECT_FUZZ_SEED", "1"))
 # A round of all operations takes some seconds: many rounds, so that the last ones get their turn too
