@@ -67,26 +67,8 @@ class FencedOffsets:
         return (
             _add_offsets(self._producer, given, self._consumer, give_up)
             and self._producer.commit(give_up)
-            and self._settled(offsets, give_up)
+            and _settled(self._consumer, self._group, offsets, self._producer.timeout_s, give_up)
         )
-
-    def _settled(self, offsets: Collection[TopicPartition], give_up: Callable[[], bool]) -> bool:
-        """Wait until the group knows that the transaction has ended; it learns of it milliseconds after the commit.
-
-        Brokers that are all killed in between forget it: Kafka 4.3 skips the marker of a partition that has no leader
-        while its coordinator starts again, and the next abort of this producer takes the committed offsets along.
-        """
-        deadline = time.monotonic() + self._producer.timeout_s
-        while not give_up():
-            try:
-                self.read(offsets, self._producer.timeout_s)
-            except RetriableError as error:
-                if time.monotonic() > deadline:
-                    raise TimedOutError(f"{error} within {self._producer.timeout_s:g} s") from error
-                time.sleep(_SETTLE_PAUSE_S)
-            else:
-                return True
-        return False
 
     def close(self) -> None:
         """Idempotent."""
@@ -101,6 +83,7 @@ class MarkedProducer(TransactionalProducer):
     """A producer whose transactions commit an offset with their records, a mark: it says what has been written.
 
     The mark is read after `claim`, which ends the transactions of earlier producers: what it says then is final.
+    Nobody may rely on a batch before `await_mark`.
     """
 
     def __init__(self, producer: Mapping[str, Any], consumer: Mapping[str, Any], name: str) -> None:
@@ -118,6 +101,10 @@ class MarkedProducer(TransactionalProducer):
         """Put the mark into the open transaction. False if `give_up` ended the wait. Errors: those of the class."""
         given = [ClientPartition(at.topic, at.partition, to.offset, to.metadata)]
         return _add_offsets(self, given, self._reader, give_up)
+
+    def await_mark(self, at: TopicPartition, give_up: Callable[[], bool]) -> bool:
+        """Wait until the transaction with the mark, which was committed, has ended for good. Errors: ConnectError."""
+        return _settled(self._reader, self._group, [at], self._timeout_s, give_up)
 
     def close(self) -> None:
         super().close()
@@ -146,6 +133,27 @@ def _read(
         for part in found
         if part.offset >= 0
     }
+
+
+def _settled(
+    consumer: Any, group: str, partitions: Collection[TopicPartition], timeout_s: float, give_up: Callable[[], bool]
+) -> bool:
+    """Wait until the group knows that a transaction has ended; it learns of it milliseconds after the commit.
+
+    Brokers that are all killed in between forget it: Kafka 4.3 skips the marker of a partition that has no leader while
+    its coordinator starts again, and the next abort of that producer takes what was committed along.
+    """
+    deadline = time.monotonic() + timeout_s
+    while not give_up():
+        try:
+            _read(consumer, group, partitions, timeout_s)
+        except RetriableError as error:
+            if time.monotonic() > deadline:
+                raise TimedOutError(f"{error} within {timeout_s:g} s") from error
+            time.sleep(_SETTLE_PAUSE_S)
+        else:
+            return True
+    return False
 
 
 def _add_offsets(

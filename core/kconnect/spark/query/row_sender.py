@@ -156,6 +156,7 @@ class RowSender:
         if not producer.mark(at, CommittedOffset(order.batch, mark.text()), lambda: False):
             raise TimedOutError("The mark of a batch could not be written")
         producer.commit(lambda: False)
+        producer.await_mark(at, lambda: False)  # before the offsets topic says that the batch is done
         return count
 
     def _send_all(self, order: SendOrder, batches: Iterable[pa.RecordBatch]) -> int:
