@@ -185,6 +185,33 @@ def test_a_java_source_goes_through_transformations_and_converters_of_ours(
     delete(worker, "mixed")
 
 
+@pytest.mark.parametrize("chain", ["whole", "mixed"])
+def test_a_java_predicate_says_which_records_a_transformation_takes(
+    worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest, chain: str
+) -> None:
+    topic = topic_for(request)
+    create_topic(broker.bootstrap, topic)
+    ours = _OURS if chain == "mixed" else {"transforms": ""}
+    drops = {
+        **ours,
+        "transforms": ",".join(filter(None, ["drop", ours["transforms"], "keep"])),
+        "transforms.drop.type": "org.apache.kafka.connect.transforms.Filter",
+        "transforms.drop.predicate": "seven",
+        "transforms.keep.type": "org.apache.kafka.connect.transforms.Filter",
+        "transforms.keep.predicate": "three",
+        "transforms.keep.negate": "true",
+        "predicates": "seven,three",
+        "predicates.seven.type": "kit.TestPlugins$Ends",
+        "predicates.seven.end": "73",
+        "predicates.three.type": "kit.TestPlugins$Ends",
+        "predicates.three.end": "3",
+    }
+    create(worker, f"drops-{chain}", **{**_NUMBERS, **drops}, topic=topic, count="300")
+    wanted = [f"number {number}" for number in range(300) if number % 10 == 3 and number % 100 != 73]
+    assert texts(broker, topic, len(wanted)) == wanted
+    delete(worker, f"drops-{chain}")
+
+
 def test_a_java_chain_that_fails_names_stage_plugin_record_and_javas_stack_or_is_tolerated(
     worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest
 ) -> None:

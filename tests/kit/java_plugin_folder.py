@@ -18,6 +18,7 @@ _SERVICES = {
         "kit.TestPlugins$Counted",
         "kit.Beans",
     ),
+    "org.apache.kafka.connect.transforms.predicates.Predicate": ("kit.TestPlugins$Ends",),
     "org.apache.kafka.connect.source.SourceConnector": (
         "kit.TestPlugins$Numbers",
         "kit.TestPlugins$Shapes",

@@ -118,9 +118,15 @@ def services(text: bytes) -> list[str]:
 
 
 def _folders_in(element: Path) -> Iterator[JavaFolder]:
-    """As Java's plugin.path: each sub-folder with jars is a plugin, and so is each jar beside them."""
+    """As Java's plugin.path: each sub-folder with jars is a plugin, and so is each jar beside them.
+
+    Differs: hidden folders and Python's environments are none. `plugin.path=.` in a project with a .venv would have all
+    classes of Spark read: 6 s.
+    """
     try:
         for place in sorted(element.iterdir()) if element.is_dir() else [element] if element.is_file() else ():
+            if place.is_dir() and (place.name.startswith(".") or (place / "pyvenv.cfg").is_file()):
+                continue
             found = folder_at(place)
             if found is not None:
                 yield found

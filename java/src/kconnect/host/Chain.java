@@ -18,7 +18,14 @@ import org.apache.kafka.connect.transforms.predicates.Predicate;
  * Source: o.a.k.connect.runtime.TransformationChain, AbstractWorkerSourceTask.convertTransformedRecord.
  */
 final class Chain<R extends ConnectRecord<R>> implements AutoCloseable {
-    private record Step<R extends ConnectRecord<R>>(Transformation<R> transformation, Predicate<R> predicate, boolean negate) {}
+    private record Step<R extends ConnectRecord<R>>(Transformation<R> transformation, Predicate<R> predicate, boolean negate) {
+        boolean takes(R record) {
+            if (predicate == null) return true;
+            try (Swap swap = new Swap(predicate)) {
+                return predicate.test(record) != negate;
+            }
+        }
+    }
 
     private final List<Step<R>> steps = new ArrayList<>();
     private final Converter key;
@@ -44,15 +51,19 @@ final class Chain<R extends ConnectRecord<R>> implements AutoCloseable {
         R current = record;
         for (Step<R> step : steps) {
             if (current == null) return null;
-            try (Swap swap = new Swap(step.transformation)) {
-                if (step.predicate == null || step.predicate.test(current) != step.negate) {
-                    current = step.transformation.apply(current);
-                }
+            try {
+                if (step.takes(current)) current = transformed(step, current);
             } catch (RuntimeException e) {
                 throw new StageFailure("TRANSFORMATION", step.transformation, e);
             }
         }
         return current;
+    }
+
+    private static <R extends ConnectRecord<R>> R transformed(Step<R> step, R record) {
+        try (Swap swap = new Swap(step.transformation)) {
+            return step.transformation.apply(record);
+        }
     }
 
     /** Headers for Kafka; the converters of key and value may add more. */
@@ -114,14 +125,19 @@ final class Chain<R extends ConnectRecord<R>> implements AutoCloseable {
     @Override
     public void close() throws Exception {
         for (Step<R> step : steps) {
-            try (Swap swap = new Swap(step.transformation)) {
-                step.transformation.close();
-            }
-            if (step.predicate != null) step.predicate.close();
+            close(step.transformation);
+            close(step.predicate);
         }
-        if (key != null) key.close();
-        if (value != null) value.close();
-        if (header != null) header.close();
+        close(key);
+        close(value);
+        close(header);
+    }
+
+    private static void close(AutoCloseable part) throws Exception {
+        if (part == null) return;
+        try (Swap swap = new Swap(part)) {
+            part.close();
+        }
     }
 
     /** Makes and configures the parts of one task, and gives them what they add metrics to. */

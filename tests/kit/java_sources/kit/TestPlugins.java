@@ -43,6 +43,7 @@ import org.apache.kafka.connect.source.SourceConnector;
 import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.source.SourceTask;
 import org.apache.kafka.connect.transforms.Transformation;
+import org.apache.kafka.connect.transforms.predicates.Predicate;
 import org.slf4j.LoggerFactory;
 
 /** Plugins that behave, and plugins that do not. */
@@ -65,6 +66,32 @@ public class TestPlugins {
 
         @Override
         public void configure(Map<String, ?> configs) {}
+    }
+
+    /** True for texts that end with its setting `end`. It wants to be asked with the loader of its own classes. */
+    public static class Ends<R extends ConnectRecord<R>> implements Predicate<R> {
+        private String end;
+
+        @Override
+        public boolean test(R record) {
+            if (Thread.currentThread().getContextClassLoader() != getClass().getClassLoader()) {
+                throw new IllegalStateException("The context class loader is that of somebody else");
+            }
+            return String.valueOf(record.value()).endsWith(end);
+        }
+
+        @Override
+        public ConfigDef config() {
+            return new ConfigDef().define("end", ConfigDef.Type.STRING, ConfigDef.Importance.HIGH, "The end of a text.");
+        }
+
+        @Override
+        public void configure(Map<String, ?> configs) {
+            end = (String) configs.get("end");
+        }
+
+        @Override
+        public void close() {}
     }
 
     /** Counts records in metrics of its own. */
