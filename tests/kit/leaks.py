@@ -95,11 +95,15 @@ def _child_pids() -> list[int]:
     own = Path("/proc/self/task")
     if not (own / str(os.getpid()) / "children").exists():
         return [child.pid for child in psutil.Process().children()]
-    found: list[int] = []
-    for thread in os.listdir(own):
-        with suppress(OSError):  # that thread ended just now; what it started is another's
-            found += map(int, (own / thread / "children").read_text().split())
-    return found
+    while True:
+        threads = set(os.listdir(own))
+        found: list[int] = []
+        with suppress(OSError):
+            for thread in threads:
+                found += map(int, (own / thread / "children").read_text().split())
+            if threads <= set(os.listdir(own)):
+                return found
+        # A thread ended meanwhile: what it has started is now another's, perhaps of one that was looked at before
 
 
 def _sockets() -> frozenset[str]:

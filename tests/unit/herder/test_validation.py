@@ -239,6 +239,27 @@ def test_settings_that_nobody_knows_are_warned_of_once(
     ]
 
 
+_ICEBERG = {"table.format": "iceberg", "table.catalog.type": "sql", "table.catalog.uri": "sqlite://"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("TableSink", {"topics": "t", **_ICEBERG, "table.catalog.warehouse": "/w", "table.properties.x": "y"}),
+        ("TableSink", {"topics": "t", "table.format": "delta", "table.path": "s3://b/t", "table.storage.region": "r"}),
+        ("ObjectSource", {"topic": "t", "object.url": "/in", "object.options.anon": "true"}),
+        ("PythonSource", {"topic": "t", "function": "json:dumps", "function.args.obj": "5"}),
+        ("SqlSink", {"topics": "t", "connection.url": "sqlite:///x.db", "connection.arg.timeout": "5"}),
+        ("HttpJsonSource", {"topic": "t", "url": "http://localhost", "header.Accept": "application/json"}),
+    ],
+)
+def test_settings_whose_names_users_choose_are_no_unknown_ones(
+    validator: ConnectorValidator, caplog: pytest.LogCaptureFixture, kind: str, settings: dict[str, str]
+) -> None:
+    validator.raise_if_invalid({"name": "n", "connector.class": kind, **settings})
+    assert "Unknown setting" not in caplog.text
+
+
 class WithoutTable(StringConverter):
     """Its settings cannot be told, which is logged."""
 

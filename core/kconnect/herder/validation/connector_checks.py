@@ -46,11 +46,13 @@ log = logging.getLogger(__name__)
 
 # Settings of other plugins, which have their own tables
 _PLUGIN_PREFIXES: Final = ("transforms.", "predicates.", "key.converter", "value.converter", "header.converter")
-# These belong to clients, topics, converters, stores or formats of Spark, and are checked, or cause warnings, there
+# These belong to clients, topics, converters, stores, catalogs, drivers, functions, requests or formats of Spark, and
+# are checked, or cause warnings, there
 _FREE_PREFIXES: Final = (
     *("admin.override.", "consumer.override.", "producer.override.", "topic.creation."),
     *("header.converter.", "key.converter.", "value.converter."),
-    *("object.options.", "spark.options."),
+    *("object.options.", "spark.options.", "table.catalog.", "table.storage.", "table.properties."),
+    *("connection.arg.", "function.args.", "header."),
 )
 _VERSION: Final = "connector.plugin.version"
 _OWN_OFFSETS: Final = "offsets.storage.topic"
