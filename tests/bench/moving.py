@@ -113,7 +113,7 @@ def java_file(side: str, ground: Ground) -> Figures:
 
 def java_json(side: str, ground: Ground) -> Figures:
     """Java's FileStreamSource through three of its transformations, as JSON with the schema beside each value."""
-    return _file_to_json(side, ground, "java-json", "true", javas=True)
+    return _file_to_json(side, ground, "java-json", "true", is_javas=True)
 
 
 def java_sink(side: str, ground: Ground) -> Figures:
@@ -196,7 +196,7 @@ def _chained(steps: Sequence[Mapping[str, str]]) -> dict[str, str]:
     return settings
 
 
-def _file_to_json(side: str, ground: Ground, case: str, schemas: str, *, javas: bool = False) -> Figures:
+def _file_to_json(side: str, ground: Ground, case: str, schemas: str, *, is_javas: bool = False) -> Figures:
     with made_topic(ground, side, case) as topic, end_offsets(ground.bootstrap, topic) as progress:
         connector = file_source(topic, ground.input_file) | {
             "topic": f"{topic}.raw",
@@ -204,7 +204,7 @@ def _file_to_json(side: str, ground: Ground, case: str, schemas: str, *, javas: 
             "value.converter.schemas.enable": schemas,
             **_TRANSFORMS,
         }
-        if javas:
+        if is_javas:
             connector = javas(side, connector)
         with running(side, ground, topic, connector) as (worker, began):
             return stream(worker, began, ground, progress)
