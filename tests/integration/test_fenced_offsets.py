@@ -45,6 +45,7 @@ def test_offsets_are_written_after_the_broker_was_away(own_broker: DevBroker, re
     try:
         for each in (patient, hung):
             assert each.write({at: CommittedOffset(1, "before")}, lambda: False)
+            assert each.await_settled([at], lambda: False)  # what Kafka knows of until then may be forgotten
         own_broker.kill()
         own_broker.start()
         assert patient.write({at: CommittedOffset(2, "after")}, lambda: False)

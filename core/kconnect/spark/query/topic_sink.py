@@ -289,7 +289,7 @@ class TopicSink:
         ahead = {at: to for at, to in end.items() if to > position.done.get(at, 0)}
         if ahead != position.planned:
             position = position.plan(ahead)
-            self._commit(offsets, position.to_commit())
+            self._commit(offsets, position.to_commit(), settles=True)
         self._position = position
         writer.write(rows, number)
         ended = position.ended()
@@ -298,12 +298,17 @@ class TopicSink:
         self._control.counters.commits += 1
         self._control.used_topics({at.topic for at in ahead})
 
-    def _commit(self, offsets: FencedOffsets, to: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """Errors: FencedError if a newer query writes this group's offsets; ConnectError."""
+    def _commit(
+        self, offsets: FencedOffsets, to: Mapping[TopicPartition, CommittedOffset], *, settles: bool = False
+    ) -> None:
+        """With `settles` until it is there for good: a plan that Kafka forgets would be made anew, with other records,
+        for a number that the table may have. Errors: FencedError if a newer query writes this group's offsets;
+        ConnectError.
+        """
         health, began_s = self._control.health, time.monotonic()
         health.commit_began(began_s)
         try:
-            if not offsets.write(to, lambda: self._control.is_cancelled):
+            if not offsets.write(to, self._gives_up) or (settles and not offsets.await_settled(to, self._gives_up)):
                 raise FencedError("The task was abandoned: nothing more of it is committed")
         except ConnectError:
             self._control.counters.commit_failures += 1
@@ -311,6 +316,9 @@ class TopicSink:
         finally:
             health.commit_done()
         self._control.counters.commit_ms.note((time.monotonic() - began_s) * 1000)
+
+    def _gives_up(self) -> bool:
+        return self._control.is_cancelled
 
     def _told(self, error: BaseException) -> BaseException:
         """The error for the task; one that new fields explain has the query start again with them."""
