@@ -301,7 +301,7 @@ class TopicSink:
     def _commit(
         self, offsets: FencedOffsets, to: Mapping[TopicPartition, CommittedOffset], *, settles: bool = False
     ) -> None:
-        """With `settles` until it is there for good: a plan that Kafka forgets would be made anew, with other records,
+        """With `settles` until it is there for good: a plan that Kafka forgets would be made again, with other records,
         for a number that the table may have. Errors: FencedError if a newer query writes this group's offsets;
         ConnectError.
         """
