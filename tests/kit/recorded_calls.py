@@ -89,8 +89,8 @@ def comparable(lines: Sequence[str], *own: str) -> list[str]:
         if _FLOW.match(line):
             flow.append(line)
             continue
-        if made and made[-1] == "stop" and flow == ["commit"]:
-            flow = []  # Java's timer is on another thread and may be late
+        if made[-1:] in ([], ["stop"]) and set(flow) == {"commit"}:
+            flow = []  # Java's timer is on another thread: it may come before the start, and after the stop
         made += [
             *_settled(flow, came),
             *([line] if made[-1:] != [line] else []),
