@@ -75,6 +75,7 @@ class ConfigDef:
     def __init__(self, base: ConfigDef | None = None) -> None:
         self._keys: dict[str, ConfigKey] = dict(base._keys) if base else {}
         self._groups: list[str] = list(base._groups) if base else []
+        self._prefixes: tuple[str, ...] = base._prefixes if base else ()
 
     @property
     def config_keys(self) -> Mapping[str, ConfigKey]:
@@ -85,6 +86,11 @@ class ConfigDef:
     def groups(self) -> Sequence[str]:
         """Names of the groups, in the order they first appear."""
         return self._groups
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """Below these a setting may have any name."""
+        return self._prefixes
 
     def names(self) -> frozenset[str]:
         """The names of all rows."""
@@ -154,6 +160,14 @@ class ConfigDef:
         if key.group is not None and key.group not in self._groups:
             self._groups.append(key.group)
         self._keys[key.name] = key
+        return self
+
+    def define_prefix(self, prefix: str) -> ConfigDef:
+        """Allow settings of any name below a prefix, such as `spark.options.`: the worker does not warn of them.
+
+        Differs: Java's table has none, for Java's worker warns of no setting.
+        """
+        self._prefixes = (*self._prefixes, prefix)
         return self
 
     def embed(self, key_prefix: str, group_prefix: str, starting_order: int, child: ConfigDef) -> None:

@@ -5,6 +5,6 @@ kconnect.errors alone.
 """
 
 from kconnect.class_archive.cached_archive import ClassArchive
-from kconnect.class_archive.maker import Making, arguments, make_in_background, run_maker
+from kconnect.class_archive.maker import Making, arguments, has_started_makers, make_in_background, run_maker
 
-__all__ = ["ClassArchive", "Making", "arguments", "make_in_background", "run_maker"]
+__all__ = ["ClassArchive", "Making", "arguments", "has_started_makers", "make_in_background", "run_maker"]

@@ -35,6 +35,9 @@ _NICENESS = 10
 _SHELL_TIMEOUT_S = 10.0
 
 
+_started: set[str] = set()
+
+
 class Making(Protocol):
     """How to make one archive."""
 
@@ -69,6 +72,12 @@ def make_in_background(module: str, folder: Path) -> None:
         timeout=_SHELL_TIMEOUT_S,
         check=False,
     )
+    _started.add(module)
+
+
+def has_started_makers() -> bool:
+    """Whether this process has started a maker, which may outlive it."""
+    return bool(_started)
 
 
 def run_maker(making: Making, *, background: bool) -> int:

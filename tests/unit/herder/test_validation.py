@@ -251,6 +251,8 @@ _ICEBERG = {"table.format": "iceberg", "table.catalog.type": "sql", "table.catal
         ("PythonSource", {"topic": "t", "function": "json:dumps", "function.args.obj": "5"}),
         ("SqlSink", {"topics": "t", "connection.url": "sqlite:///x.db", "connection.arg.timeout": "5"}),
         ("HttpJsonSource", {"topic": "t", "url": "http://localhost", "header.Accept": "application/json"}),
+        ("SparkSink", {"topics": "t", "spark.format": "parquet", "spark.options.path": "/t"}),
+        ("SparkSource", {"topic": "t", "spark.format": "parquet", "spark.options.path": "/t", "cursor.column": "id"}),
     ],
 )
 def test_settings_whose_names_users_choose_are_no_unknown_ones(

@@ -18,8 +18,11 @@ def _check_url(name: str, value: Any) -> None:
         raise ConfigError.invalid(name, "[hidden]", "Give user and password in auth.user and auth.password")
 
 
+HEADER_PREFIX = "header."
+
 CONFIG = (
     ConfigDef()
+    .define_prefix(HEADER_PREFIX)
     .define(
         "url",
         _T.STRING,

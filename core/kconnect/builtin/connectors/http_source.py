@@ -20,7 +20,7 @@ from kconnect.api import (
     SourceRecord,
     SourceTask,
 )
-from kconnect.builtin.connectors.http_config import CONFIG
+from kconnect.builtin.connectors.http_config import CONFIG, HEADER_PREFIX
 from kconnect.builtin.connectors.http_pages import (
     BusyError,
     HttpClient,
@@ -35,8 +35,6 @@ from kconnect.builtin.connectors.time_cursor import cursor_before
 from kconnect.builtin.version import KAFKA_VERSION
 
 log = logging.getLogger(__name__)
-
-HEADER_PREFIX = "header."
 
 
 class HttpJsonSourceConnector(SourceConnector):

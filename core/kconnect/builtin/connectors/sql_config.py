@@ -6,10 +6,12 @@ from kconnect.api import ConfigDef
 from kconnect.builtin.connectors.sql_dialect import DIALECTS
 from kconnect.builtin.connectors.sql_source_config import check_zone
 
+ARGUMENT_PREFIX = "connection.arg."
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 
 CONFIG = (
     ConfigDef()
+    .define_prefix(ARGUMENT_PREFIX)
     .define(
         "connection.driver",
         _T.STRING,

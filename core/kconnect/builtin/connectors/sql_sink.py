@@ -27,15 +27,13 @@ from kconnect.api import (
     SinkTask,
     Type,
 )
-from kconnect.builtin.connectors.sql_config import CONFIG
+from kconnect.builtin.connectors.sql_config import ARGUMENT_PREFIX, CONFIG
 from kconnect.builtin.connectors.sql_connection import driver_of
 from kconnect.builtin.connectors.sql_dialect import Dialect, dialect_of, dialect_of_kind, placeholders
 from kconnect.builtin.connectors.sql_rows import Row, RowMaker
 from kconnect.builtin.version import KAFKA_VERSION
 
 log = logging.getLogger(__name__)
-
-ARGUMENT_PREFIX = "connection.arg."
 
 
 class SqlSinkConnector(SinkConnector):

@@ -46,13 +46,10 @@ log = logging.getLogger(__name__)
 
 # Settings of other plugins, which have their own tables
 _PLUGIN_PREFIXES: Final = ("transforms.", "predicates.", "key.converter", "value.converter", "header.converter")
-# These belong to clients, topics, converters, stores, catalogs, drivers, functions, requests or formats of Spark, and
-# are checked, or cause warnings, there
+# These belong to clients, topics and converters, and are checked, or cause warnings, there
 _FREE_PREFIXES: Final = (
     *("admin.override.", "consumer.override.", "producer.override.", "topic.creation."),
     *("header.converter.", "key.converter.", "value.converter."),
-    *("object.options.", "spark.options.", "table.catalog.", "table.storage.", "table.properties."),
-    *("connection.arg.", "function.args.", "header."),
 )
 _VERSION: Final = "connector.plugin.version"
 _OWN_OFFSETS: Final = "offsets.storage.topic"
@@ -203,21 +200,25 @@ class ConnectorValidator:
         }
         meant = misspelt_settings(props, known)
         own = known - {*OWN_OF_CONNECTORS, *SOURCE_CONFIG.config_keys, *SINK_CONFIG.config_keys}
-        has_table = not self._is_javas(props) and any(not name.startswith(_PLUGIN_PREFIXES) for name in own)
+        table = self._own_table(props)
+        has_table = table is not None and any(not name.startswith(_PLUGIN_PREFIXES) for name in own)
+        free = (*_FREE_PREFIXES, *(table.prefixes if table else ()))
         name = props.get("name") or ""
         for key in props:
-            is_suspect = key in meant or (has_table and not key.startswith(_FREE_PREFIXES))
+            is_suspect = key in meant or (has_table and not key.startswith(free))
             if key in known or not is_suspect or (name, key) in self.warned:
                 continue
             self.warned.add((name, key))
             suggestion = f" Did you mean {meant[key]}?" if key in meant else ""
             log.warning("Unknown setting of connector %s: %s.%s", name, key, suggestion)
 
-    def _is_javas(self, props: Mapping[str, str | None]) -> bool:
+    def _own_table(self, props: Mapping[str, str | None]) -> ConfigDef | None:
+        """The connector's table of settings; None for one of Java's, or where a reference names the class."""
         try:
-            return issubclass(self.plugins.connector_class(props.get("connector.class") or ""), Hosted)
-        except ConfigError:  # its name is a reference
-            return False
+            found = self.plugins.connector_class(props.get("connector.class") or "", props.get(_VERSION))
+        except ConfigError:
+            return None
+        return None if issubclass(found, Hosted) else instance_of(found).config()
 
     def _connector(self, name: str, version: str | None) -> Any:  # a Connector
         try:

@@ -18,6 +18,7 @@ _MAX_RECORDS: Final = 500_000
 
 SINK_QUERY_CONFIG = (
     ConfigDef()
+    .define_prefix(OPTIONS)
     .define(
         "spark.format",
         _T.STRING,

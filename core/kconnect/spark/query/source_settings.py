@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kconnect.api import ConfigDef
-from kconnect.spark.query.sink_settings import AT_LEAST_ONCE, EXACTLY_ONCE, options_of
+from kconnect.spark.query.sink_settings import AT_LEAST_ONCE, EXACTLY_ONCE, OPTIONS, options_of
 
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 
 SOURCE_QUERY_CONFIG = (
     ConfigDef()
+    .define_prefix(OPTIONS)
     .define(
         "spark.format",
         _T.STRING,

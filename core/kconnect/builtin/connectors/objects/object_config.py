@@ -9,6 +9,7 @@ from kconnect.builtin.connectors.objects.object_formats import AUTO, COMPRESSION
 from kconnect.builtin.connectors.objects.object_names import ObjectNames
 
 _T, _I = ConfigDef.Type, ConfigDef.Importance
+OPTIONS_PREFIX = "object.options."
 KEEP, DELETE, MOVE = "keep", "delete", "move"
 IGNORE, READ, FAIL = "ignore", "read", "fail"
 
@@ -23,6 +24,7 @@ def _check_delimiter(name: str, value: Any) -> None:
 
 
 def _url(table: ConfigDef, doc: str) -> ConfigDef:
+    table.define_prefix(OPTIONS_PREFIX)
     return table.define("object.url", _T.STRING, ConfigDef.NO_DEFAULT, ConfigDef.NonEmptyString(), _I.HIGH, doc)
 
 

@@ -15,8 +15,8 @@ from datetime import datetime
 from typing import Any
 
 from kconnect.api import ConfigError, ConnectError, RetriableError
+from kconnect.builtin.connectors.objects.object_config import OPTIONS_PREFIX
 
-OPTIONS_PREFIX = "object.options."
 # What stays text although it may look like a number
 _TEXTS = ("key", "secret", "token", "password", "username", "account_name", "account_key", "sas_token", "project")
 # Extras by protocol; others are named by fsspec itself

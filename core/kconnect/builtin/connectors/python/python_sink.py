@@ -19,7 +19,7 @@ from kconnect.api import (
 )
 from kconnect.builtin.connectors.python.made_records import table_of, table_of_records
 from kconnect.builtin.connectors.python.python_source import validated
-from kconnect.builtin.connectors.python.user_code import FUNCTION_CONFIG, UserFunction, takes_of
+from kconnect.builtin.connectors.python.user_code import ARGUMENTS_PREFIX, FUNCTION_CONFIG, UserFunction, takes_of
 from kconnect.builtin.version import KAFKA_VERSION
 
 TAKES_CONFIG = "function.takes"
@@ -28,6 +28,7 @@ _GIVEN = ("config",)
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 CONFIG = (
     ConfigDef()
+    .define_prefix(ARGUMENTS_PREFIX)
     .define(
         FUNCTION_CONFIG,
         _T.STRING,

@@ -19,7 +19,7 @@ from kconnect.api import (
 )
 from kconnect.builtin.connectors.python.feed import Feed
 from kconnect.builtin.connectors.python.made_records import RecordMaker, given_offset
-from kconnect.builtin.connectors.python.user_code import FUNCTION_CONFIG, UserFunction
+from kconnect.builtin.connectors.python.user_code import ARGUMENTS_PREFIX, FUNCTION_CONFIG, UserFunction
 from kconnect.builtin.version import KAFKA_VERSION
 
 log = logging.getLogger(__name__)
@@ -30,6 +30,7 @@ _TASK, _TASKS = "kconnect.python.task", "kconnect.python.tasks"
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 CONFIG = (
     ConfigDef()
+    .define_prefix(ARGUMENTS_PREFIX)
     .define(
         FUNCTION_CONFIG,
         _T.STRING,

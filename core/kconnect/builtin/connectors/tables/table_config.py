@@ -34,6 +34,9 @@ _UNSAFE = {
 
 CONFIG = (
     ConfigDef()
+    .define_prefix(CATALOG_PREFIX)
+    .define_prefix(STORAGE_PREFIX)
+    .define_prefix(PROPERTY_PREFIX)
     .define(
         "table.format",
         _T.STRING,
