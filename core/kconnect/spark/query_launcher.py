@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
-import queue
 import socket
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from kconnect.errors import ConflictError
 from kconnect.herder.interface import LauncherEvents, SlotInfo
+from kconnect.herder.task_events import TaskEvents
 from kconnect.metrics import TaskCounters, TaskMeter, TaskMeters
-from kconnect.model import ConnectorOffset, ConnectorType, RunState, TargetState, TaskCondition, TaskId, TaskSpec
+from kconnect.model import ConnectorType, RunState, TargetState, TaskCondition, TaskId, TaskSpec
 from kconnect.spark.application import SparkApplication
 from kconnect.spark.messages import TaskMetrics
 from kconnect.spark.query.engine import QueryEngine, set_current
@@ -22,9 +22,6 @@ from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_spec import TallyAddress
 
 log = logging.getLogger(__name__)
-
-# A state of a task, or a topic it used
-_Notice: TypeAlias = tuple[TaskId, int, RunState, str | None] | tuple[TaskId, str]
 
 
 class QueryLauncher:
@@ -44,11 +41,10 @@ class QueryLauncher:
         self._engine = QueryEngine(settings, app, self._tallies, tally_address)
         self._plugin_path = settings.plugin_path
         self._events: LauncherEvents | None = None
-        self._notices: queue.SimpleQueue[_Notice | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # guards the three below
         self._specs: dict[TaskId, TaskSpec] = {}
         self._host: Any = None  # a TaskHost; its package is loaded with the first query
-        self._deliverer: threading.Thread | None = None
+        self._told: TaskEvents | None = None
         self._meters = TaskMeters()
 
     def start(self, events: LauncherEvents) -> None:
@@ -118,9 +114,8 @@ class QueryLauncher:
         if host is not None:
             host.close(timeout_s)
         self._engine.stop_session()
-        if self._deliverer is not None:
-            self._notices.put(None)
-            self._deliverer.join(timeout_s)
+        if self._told is not None:
+            self._told.stop(timeout_s)
 
     def _made_host(self) -> Any:  # a TaskHost
         from kconnect.pipeline import TaskHost
@@ -130,17 +125,17 @@ class QueryLauncher:
         assert self._events is not None, "start() first"
         with self._lock:
             if self._host is None:
+                told = self._told = TaskEvents(self._events, "query-events")
                 self._host = TaskHost(
                     report=self._report,
-                    offsets=_Offsets(self._events),
+                    offsets=told,
                     may_run=self._check_run,
-                    reconfigure=self._events.reconfiguration_requested,
-                    topic_used=lambda task_id, topic: self._notices.put((task_id, topic)),
+                    reconfigure=told.reconfiguration_requested,
+                    topic_used=told.topic_used,
                     plugins=PluginRegistry.load(self._plugin_path, tells_skipped=False),
                     build=query_loop(self._engine),
                 )
-                self._deliverer = threading.Thread(target=self._deliver_all, name="query-events", daemon=True)
-                self._deliverer.start()
+                told.start()
             return self._host
 
     def _check_run(self, task_id: TaskId, run: int) -> None:
@@ -167,28 +162,5 @@ class QueryLauncher:
     def _report(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
         if self._is_current(task_id, run):
             self._meters.entered(task_id, run, state)
-            self._notices.put((task_id, run, state, trace))
-
-    def _deliver_all(self) -> None:
-        assert self._events is not None, "start() first"
-        while (notice := self._notices.get()) is not None:
-            try:
-                if len(notice) == 2:
-                    self._events.topic_used(*notice)
-                else:
-                    self._events.task_status(*notice)
-            except Exception:  # a callback that fails must not stop the ones after it
-                log.exception("Delivering %s failed", notice)
-
-
-class _Offsets:
-    """OffsetPort straight to the worker's side."""
-
-    def __init__(self, events: LauncherEvents) -> None:
-        self._events = events
-
-    def read(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
-        return self._events.read_offsets(connector, partitions)
-
-    def commit(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
-        self._events.commit_offsets(connector, offsets)
+            assert self._told is not None, "its task was started"
+            self._told.task_status(task_id, run, state, trace)

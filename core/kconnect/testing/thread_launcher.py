@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import logging
 import os
-import queue
 import socket
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, TypeAlias
 
 from kconnect.herder.interface import LauncherEvents, SlotInfo
+from kconnect.herder.task_events import TaskEvents
 from kconnect.logs import LogLevels
 from kconnect.metrics import TaskCounters, TaskMeter, TaskMeters
-from kconnect.model import ConnectorOffset, RunState, TargetState, TaskCondition, TaskId, TaskSpec
+from kconnect.model import RunState, TargetState, TaskCondition, TaskId, TaskSpec
 from kconnect.pipeline import TaskHost
 from kconnect.plugins import PluginRegistry
 
 log = logging.getLogger(__name__)
-
-# A state of a task, a topic it used, or a connector to ask for task configs.
-_Notice: TypeAlias = tuple[TaskId, int, RunState, str | None] | tuple[TaskId, str] | str
 
 
 class ThreadLauncher:
@@ -32,25 +28,23 @@ class ThreadLauncher:
 
     def __init__(self, plugins: PluginRegistry | None = None) -> None:
         self._plugins = plugins
-        self._events: LauncherEvents | None = None
-        self._notices: queue.SimpleQueue[_Notice | None] = queue.SimpleQueue()
-        self._deliverer = threading.Thread(target=self._deliver_all, name="launcher-events", daemon=True)
+        self._told: TaskEvents | None = None
         self._lock = threading.Lock()  # guards the two below
         self._tasks: dict[TaskId, TaskSpec] = {}
         self._host: TaskHost | None = None
         self._meters = TaskMeters()
 
     def start(self, events: LauncherEvents) -> None:
-        self._events = events
+        told = self._told = TaskEvents(events, "launcher-events")
         self._host = TaskHost(
             report=self._report,
-            offsets=_Offsets(events),
+            offsets=told,
             may_run=events.check_run,
-            reconfigure=self._notices.put,
-            topic_used=lambda task_id, topic: self._notices.put((task_id, topic)),
+            reconfigure=told.reconfiguration_requested,
+            topic_used=told.topic_used,
             plugins=self._plugins if self._plugins is not None else PluginRegistry.load(None),
         )
-        self._deliverer.start()
+        told.start()
 
     def start_tasks(self, specs: Sequence[TaskSpec]) -> None:
         host = self._running_host()
@@ -108,8 +102,8 @@ class ThreadLauncher:
         if host is None:
             return
         host.close(timeout_s)
-        self._notices.put(None)
-        self._deliverer.join(timeout_s)
+        if self._told is not None:
+            self._told.stop(timeout_s)
 
     def _count(self) -> None:
         host = self._host
@@ -127,30 +121,5 @@ class ThreadLauncher:
             spec = self._tasks.get(task_id)
             if spec is not None and spec.run == run:
                 self._meters.entered(task_id, run, state)
-                self._notices.put((task_id, run, state, trace))
-
-    def _deliver_all(self) -> None:
-        assert self._events is not None
-        while (notice := self._notices.get()) is not None:
-            try:
-                if isinstance(notice, str):
-                    self._events.reconfiguration_requested(notice)
-                elif len(notice) == 2:
-                    self._events.topic_used(*notice)
-                else:
-                    self._events.task_status(*notice)
-            except Exception:  # a callback that fails must not stop the ones after it
-                log.exception("Delivering %s failed", notice)
-
-
-class _Offsets:
-    """OffsetPort straight to the worker's side."""
-
-    def __init__(self, events: LauncherEvents) -> None:
-        self._events = events
-
-    def read(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
-        return self._events.read_offsets(connector, partitions)
-
-    def commit(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
-        self._events.commit_offsets(connector, offsets)
+                assert self._told is not None, "start() first"
+                self._told.task_status(task_id, run, state, trace)

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kconnect.api import ConfigDef, ConnectError, RecordBatch, Schema, SinkConnector, SinkRecord, SinkTask, Type
+from kconnect.api import ConfigDef, ConnectError, RecordBatch, Schema, SinkRecord, SinkTask, Type
 from kconnect.builtin.connectors.atomic_writes import write_whole
+from kconnect.builtin.connectors.checked_settings import UniformSinkConnector
 from kconnect.builtin.version import KAFKA_VERSION
 from kconnect.java_compat.to_string import java_text
 
@@ -27,35 +28,21 @@ CONFIG = ConfigDef().define(
 )
 
 
-class FileStreamSinkConnector(SinkConnector):
-    """Appends record values to a file. Source: o.a.k.connect.file.FileStreamSinkConnector (Kafka 4.3)."""
+class FileStreamSinkConnector(UniformSinkConnector):
+    """Appends record values to a file, all tasks to the same. Source: o.a.k.connect.file.FileStreamSinkConnector.
 
-    _props: Mapping[str, str]
+    Any offset is fine: the file does not contain them.
+    """
+
+    table = CONFIG
 
     def start(self, props: Mapping[str, str]) -> None:
-        config = CONFIG.parse(props)
-        self._props = props
-        log.info("Starting file sink connector writing to %s", config[FILE_CONFIG] or "standard output")
+        super().start(props)
+        file = CONFIG.parse(props)[FILE_CONFIG]
+        log.info("Starting file sink connector writing to %s", file or "standard output")
 
     def task_class(self) -> type[SinkTask]:
         return FileStreamSinkTask
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """The same config for each task: all append to the same file."""
-        return [dict(self._props) for _ in range(max_tasks)]
-
-    def stop(self) -> None:
-        """Nothing runs besides the tasks."""
-
-    def config(self) -> ConfigDef:
-        return CONFIG
-
-    def version(self) -> str:
-        return KAFKA_VERSION
-
-    def alter_offsets(self, config: Mapping[str, str], offsets: dict[Any, int | None]) -> bool:
-        """Any offset is valid: the file does not contain them."""
-        return True
 
 
 class FileStreamSinkTask(SinkTask):

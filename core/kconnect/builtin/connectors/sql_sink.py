@@ -16,17 +16,15 @@ from functools import partial
 from typing import Any, NoReturn
 
 from kconnect.api import (
-    Config,
-    ConfigDef,
     ConfigError,
     ConnectError,
     DataError,
     RetriableError,
-    SinkConnector,
     SinkRecord,
     SinkTask,
     Type,
 )
+from kconnect.builtin.connectors.checked_settings import UniformSinkConnector
 from kconnect.builtin.connectors.sql_config import ARGUMENT_PREFIX, CONFIG
 from kconnect.builtin.connectors.sql_connection import driver_of
 from kconnect.builtin.connectors.sql_dialect import Dialect, dialect_of, dialect_of_kind, placeholders
@@ -36,42 +34,17 @@ from kconnect.builtin.version import KAFKA_VERSION
 log = logging.getLogger(__name__)
 
 
-class SqlSinkConnector(SinkConnector):
+class SqlSinkConnector(UniformSinkConnector):
     """Writes rows; each task has its own connection."""
 
-    _props: Mapping[str, str]
-
-    def start(self, props: Mapping[str, str]) -> None:
-        CONFIG.parse(props)
-        self._props = props
+    table = CONFIG
 
     def task_class(self) -> type[SinkTask]:
         return SqlSinkTask
 
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [dict(self._props) for _ in range(max_tasks)]
-
-    def stop(self) -> None:
-        """Nothing runs besides the tasks."""
-
-    def config(self) -> ConfigDef:
-        return CONFIG
-
-    def validate(self, configs: Mapping[str, str]) -> Config:
-        """Also checks combinations of settings."""
-        found = super().validate(configs)
-        by_name = {value.name: value for value in found.config_values}
-        if not any(value.error_messages for value in found.config_values):
-            for name, message in _problems(CONFIG.parse(configs), configs):
-                by_name[name].add_error_message(message)
-        return found
-
-    def version(self) -> str:
-        return KAFKA_VERSION
-
-    def alter_offsets(self, config: Mapping[str, str], offsets: dict[Any, int | None]) -> bool:
-        """Any offset is fine: the tables do not record them."""
-        return True
+    def problems(self, props: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+        """Combinations of settings, and the driver."""
+        return _problems(CONFIG.parse(props), props)
 
 
 # Settings of Confluent's sink that change what is written

@@ -7,7 +7,7 @@ import random
 import time
 import zoneinfo
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from kconnect.api import (
     SourceConnector,
     SourceTask,
 )
+from kconnect.builtin.connectors.checked_settings import with_problems
 from kconnect.builtin.connectors.sql_columns import TypeSettings
 from kconnect.builtin.connectors.sql_connection import cause_of, engine_of, kind_of, may_pass, told
 from kconnect.builtin.connectors.sql_cursor import Place, offset_columns
@@ -96,14 +97,12 @@ class SqlSourceConnector(SourceConnector):
 
     def validate(self, configs: Mapping[str, str]) -> Config:
         """Also checks combinations of settings and, if the database answers, the login and the query."""
-        found = super().validate(configs)
-        by_name = {value.name: value for value in found.config_values}
-        if not any(value.error_messages for value in found.config_values):
+
+        def look() -> Iterable[tuple[str, str]]:
             config = CONFIG.parse(configs)
-            wrong = list(problems(config, configs)) or database_problems(config)
-            for name, message in wrong:
-                by_name[name].add_error_message(message)
-        return found
+            return list(problems(config, configs)) or database_problems(config)
+
+        return with_problems(super().validate(configs), look)
 
     def version(self) -> str:
         return KAFKA_VERSION

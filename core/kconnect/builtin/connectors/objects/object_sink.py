@@ -5,22 +5,20 @@ from __future__ import annotations
 import logging
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any
 
 from kconnect.api import (
-    Config,
-    ConfigDef,
-    ConfigError,
     DataError,
     RecordBatch,
     Schema,
-    SinkConnector,
     SinkRecord,
     SinkTask,
     TopicPartition,
 )
+from kconnect.builtin.connectors.checked_settings import UniformSinkConnector, raised_by
 from kconnect.builtin.connectors.objects.object_config import SINK_CONFIG
 from kconnect.builtin.connectors.objects.object_names import ObjectNames
 from kconnect.builtin.connectors.objects.object_store import Store, open_store, store_options
@@ -34,44 +32,18 @@ log = logging.getLogger(__name__)
 _AWAY_S = 3.0
 
 
-class ObjectSinkConnector(SinkConnector):
-    """Each task writes the objects of its partitions."""
+class ObjectSinkConnector(UniformSinkConnector):
+    """Each task writes the objects of its partitions. Any offset is fine: objects written again have the same names."""
 
-    _props: Mapping[str, str]
-
-    def start(self, props: Mapping[str, str]) -> None:
-        SINK_CONFIG.parse(props)
-        self._props = props
+    table = SINK_CONFIG
 
     def task_class(self) -> type[SinkTask]:
         return ObjectSinkTask
 
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [dict(self._props) for _ in range(max_tasks)]
-
-    def stop(self) -> None:
-        """Nothing runs besides the tasks."""
-
-    def config(self) -> ConfigDef:
-        return SINK_CONFIG
-
-    def validate(self, configs: Mapping[str, str]) -> Config:
-        """Also opens the store, which needs no network."""
-        found = super().validate(configs)
-        by_name = {value.name: value for value in found.config_values}
-        if not any(value.error_messages for value in found.config_values):
-            try:
-                open_store(SINK_CONFIG.parse(configs)["object.url"], store_options(configs))
-            except ConfigError as err:
-                by_name["object.url"].add_error_message(f"{err} {err.hint}" if err.hint else str(err))
-        return found
-
-    def version(self) -> str:
-        return KAFKA_VERSION
-
-    def alter_offsets(self, config: Mapping[str, str], offsets: dict[Any, int | None]) -> bool:
-        """Any offset is fine: what is written again replaces the objects of the same names."""
-        return True
+    def problems(self, props: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+        """The store, which is opened: that needs no network."""
+        look = partial(open_store, SINK_CONFIG.parse(props)["object.url"], store_options(props))
+        return raised_by(look, SINK_CONFIG, "object.url")
 
 
 class ObjectSinkTask(SinkTask):

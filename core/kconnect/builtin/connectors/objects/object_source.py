@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from kconnect.api import (
@@ -20,6 +21,7 @@ from kconnect.api import (
     SourceRecord,
     SourceTask,
 )
+from kconnect.builtin.connectors.checked_settings import raised_by, with_problems
 from kconnect.builtin.connectors.objects.object_config import DELETE, KEEP, MOVE, SOURCE_CONFIG
 from kconnect.builtin.connectors.objects.object_progress import Place, Progress, check_offset, partition_of
 from kconnect.builtin.connectors.objects.object_reading import OpenObject, RowSettings
@@ -55,17 +57,8 @@ class ObjectSourceConnector(SourceConnector):
 
     def validate(self, configs: Mapping[str, str]) -> Config:
         """Also opens the store, which needs no network, and checks combinations of settings."""
-        found = super().validate(configs)
-        if not any(value.error_messages for value in found.config_values):
-            try:
-                _checked(configs)
-            except ConfigError as err:
-                name = err.problems[0].key if err.problems else "object.url"
-                told = f"{err} {err.hint}" if err.hint else str(err)
-                for value in found.config_values:
-                    if value.name == (name if name in SOURCE_CONFIG.config_keys else "object.url"):
-                        value.add_error_message(told)
-        return found
+        look = partial(raised_by, partial(_checked, configs), SOURCE_CONFIG, "object.url")
+        return with_problems(super().validate(configs), look)
 
     def version(self) -> str:
         return KAFKA_VERSION

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from kconnect.api import (
@@ -13,12 +14,11 @@ from kconnect.api import (
     ConnectError,
     RecordBatch,
     RetriableError,
-    SinkConnector,
     SinkRecord,
     SinkTask,
 )
+from kconnect.builtin.connectors.checked_settings import UniformSinkConnector, raised_by
 from kconnect.builtin.connectors.python.made_records import table_of, table_of_records
-from kconnect.builtin.connectors.python.python_source import validated
 from kconnect.builtin.connectors.python.user_code import ARGUMENTS_PREFIX, FUNCTION_CONFIG, UserFunction, takes_of
 from kconnect.builtin.version import KAFKA_VERSION
 
@@ -50,37 +50,21 @@ CONFIG = (
 )
 
 
-class PythonSinkConnector(SinkConnector):
-    """Calls one function; each task in its own slot."""
+class PythonSinkConnector(UniformSinkConnector):
+    """Calls one function; each task in its own slot. Any offset is fine: only the function knows what it has stored."""
 
-    _props: Mapping[str, str]
+    table = CONFIG
 
     def start(self, props: Mapping[str, str]) -> None:
         _function(props)
-        self._props = props
+        super().start(props)
 
     def task_class(self) -> type[SinkTask]:
         return PythonSinkTask
 
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [dict(self._props) for _ in range(max_tasks)]
-
-    def stop(self) -> None:
-        """Nothing runs besides the tasks."""
-
-    def config(self) -> ConfigDef:
-        return CONFIG
-
-    def validate(self, configs: Mapping[str, str]) -> Any:
-        """Also looks for the function, which imports its module."""
-        return validated(super().validate(configs), lambda: _function(configs))
-
-    def version(self) -> str:
-        return KAFKA_VERSION
-
-    def alter_offsets(self, config: Mapping[str, str], offsets: dict[Any, int | None]) -> bool:
-        """Any offset is fine: only the function knows what it has stored."""
-        return True
+    def problems(self, props: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+        """Of the function, whose module is imported."""
+        return raised_by(partial(_function, props), CONFIG, FUNCTION_CONFIG)
 
 
 def _function(props: Mapping[str, str]) -> UserFunction:

@@ -6,9 +6,11 @@ import logging
 import time
 from collections import deque
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from kconnect.api import (
+    Config,
     ConfigDef,
     ExactlyOnceSupport,
     RecordBatch,
@@ -17,6 +19,7 @@ from kconnect.api import (
     SourceRecord,
     SourceTask,
 )
+from kconnect.builtin.connectors.checked_settings import raised_by, with_problems
 from kconnect.builtin.connectors.python.feed import Feed
 from kconnect.builtin.connectors.python.made_records import RecordMaker, given_offset
 from kconnect.builtin.connectors.python.user_code import ARGUMENTS_PREFIX, FUNCTION_CONFIG, UserFunction
@@ -90,9 +93,10 @@ class PythonSourceConnector(SourceConnector):
     def config(self) -> ConfigDef:
         return CONFIG
 
-    def validate(self, configs: Mapping[str, str]) -> Any:
+    def validate(self, configs: Mapping[str, str]) -> Config:
         """Also looks for the function, which imports its module."""
-        return validated(super().validate(configs), lambda: _function(configs))
+        look = partial(raised_by, partial(_function, configs), CONFIG, FUNCTION_CONFIG)
+        return with_problems(super().validate(configs), look)
 
     def version(self) -> str:
         return KAFKA_VERSION
@@ -105,20 +109,6 @@ class PythonSourceConnector(SourceConnector):
     def alter_offsets(self, config: Mapping[str, str], offsets: Any) -> bool:
         """Only the function knows what an offset means."""
         return True
-
-
-def validated(found: Any, look: Any) -> Any:
-    """A validation with what `look` raises as the problem of its setting."""
-    from kconnect.api import ConfigError
-
-    by_name = {value.name: value for value in found.config_values}
-    if not any(value.error_messages for value in found.config_values):
-        try:
-            look()
-        except ConfigError as err:
-            key = err.problems[0].key if err.problems else FUNCTION_CONFIG
-            by_name.get(key, by_name[FUNCTION_CONFIG]).add_error_message(str(err))
-    return found
 
 
 def _function(props: Mapping[str, str]) -> UserFunction:

@@ -8,9 +8,11 @@ import os
 import shlex
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from kconnect.api import (
+    Config,
     ConfigDef,
     ConfigError,
     ConnectError,
@@ -20,6 +22,7 @@ from kconnect.api import (
     SourceRecord,
     SourceTask,
 )
+from kconnect.builtin.connectors.checked_settings import raised_by, with_problems
 from kconnect.builtin.connectors.singer.messages import BadRecord, Messages, State
 from kconnect.builtin.connectors.singer.tap import Tap, secrets_of
 from kconnect.builtin.version import KAFKA_VERSION
@@ -114,16 +117,10 @@ class SingerSourceConnector(SourceConnector):
     def config(self) -> ConfigDef:
         return CONFIG
 
-    def validate(self, configs: Mapping[str, str]) -> Any:
+    def validate(self, configs: Mapping[str, str]) -> Config:
         """Also reads the JSON among the settings."""
-        found = super().validate(configs)
-        by_name = {value.name: value for value in found.config_values}
-        if not any(value.error_messages for value in found.config_values):
-            try:
-                _Settings(configs)
-            except ConfigError as err:
-                by_name[err.problems[0].key].add_error_message(str(err))
-        return found
+        look = partial(raised_by, partial(_Settings, configs), CONFIG, "singer.command")
+        return with_problems(super().validate(configs), look)
 
     def version(self) -> str:
         return KAFKA_VERSION

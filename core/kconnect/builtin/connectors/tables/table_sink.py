@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from kconnect.api import (
-    Config,
-    ConfigDef,
     ConnectError,
     DataError,
     RecordBatch,
     RetriableError,
-    SinkConnector,
     SinkRecord,
     SinkTask,
     TopicPartition,
 )
+from kconnect.builtin.connectors.checked_settings import UniformSinkConnector
 from kconnect.builtin.connectors.tables.compaction import Compaction
 from kconnect.builtin.connectors.tables.flush_plan import Waiting, due_plans
 from kconnect.builtin.connectors.tables.open_table import OpenTable, open_table
@@ -44,38 +42,21 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class TableSinkConnector(SinkConnector):
+class TableSinkConnector(UniformSinkConnector):
     """Writes tables; its tasks share the partitions of the topics, and may write to one table."""
 
-    _props: Mapping[str, str]
+    table = CONFIG
 
     def start(self, props: Mapping[str, str]) -> None:
         TableConfig.parse(props)
-        self._props = props
+        super().start(props)
 
     def task_class(self) -> type[SinkTask]:
         return TableSinkTask
 
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [dict(self._props) for _ in range(max_tasks)]
-
-    def stop(self) -> None:
-        """Nothing runs besides the tasks."""
-
-    def config(self) -> ConfigDef:
-        return CONFIG
-
-    def validate(self, configs: Mapping[str, str]) -> Config:
-        """Also checks combinations of settings, packages, and whether the folder can be written to."""
-        found = super().validate(configs)
-        by_name = {value.name: value for value in found.config_values}
-        if not any(value.error_messages for value in found.config_values):
-            for name, message in problems(CONFIG.parse(configs), configs):
-                by_name[name].add_error_message(message)
-        return found
-
-    def version(self) -> str:
-        return KAFKA_VERSION
+    def problems(self, props: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+        """Combinations of settings, packages, and whether the folder can be written to."""
+        return problems(CONFIG.parse(props), props)
 
     def alter_offsets(self, config: Mapping[str, str], offsets: dict[TopicPartition, int | None]) -> bool:
         """Commit them to the tables as well, in which the tasks look first. Errors: as of the table's format."""
