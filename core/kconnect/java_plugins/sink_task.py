@@ -53,6 +53,8 @@ class JavaBatch:
     number: int
     records: int = 0
     """Those that were sent; once Java has answered, those that the task is given, or was."""
+    size: int = 0
+    """Bytes that were sent of it."""
     unanswered: int = 0
     failures: deque[SinkFailure] = field(default_factory=deque)
     """Records that a stage could not do: one a part, whose records after it are not converted yet."""
@@ -138,7 +140,9 @@ class JavaSinkTask(Hosted, SinkTask):
 
     def take(self, batch: JavaBatch, run: RawRun) -> None:
         """Have Java convert and transform records of a batch, meanwhile."""
-        self._connection.post_block(_block(batch, run))
+        block = _block(batch, run)
+        batch.size += block.size
+        self._connection.post_block(block.done())
         batch.records += len(run.values)
         self._await(batch, is_put=False)
 
@@ -323,13 +327,13 @@ class JavaSinkTask(Hosted, SinkTask):
         reporter.report(SinkRecord(told["topic"], told["partition"], None, None, None, None, told["offset"]), error)
 
 
-def _block(batch: JavaBatch, run: RawRun) -> Sequence[Any]:
+def _block(batch: JavaBatch, run: RawRun) -> BlockWriter:
     """What Java's SinkCalls.block reads."""
     from kconnect.java_plugins.blocks import BlockWriter
 
     block = BlockWriter({"batch": batch.number, **_raw_head(run)})
     _write_raw(block, run)
-    return block.done()
+    return block
 
 
 def _raw_head(run: RawRun) -> dict[str, Any]:

@@ -180,6 +180,11 @@ class TakenByJava:
         return self._batch.records
 
     @property
+    def size(self) -> int:
+        """Bytes that Java was sent."""
+        return self._batch.size
+
+    @property
     def is_under_way(self) -> bool:
         """Java has not answered yet, as far as is known."""
         return self._batch.unanswered > 0

@@ -215,7 +215,7 @@ class SinkLoop:
         if not queue and self._control.is_stopping:
             return
         while not self._control.is_cancelled:
-            if self._came and len(queue) == 1 and queue.is_under_way:
+            if self._came and queue.is_under_way and not queue.is_ahead:
                 return  # Java puts it while the next is fetched
             if not self._put_head():
                 return
