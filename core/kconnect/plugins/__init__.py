@@ -7,7 +7,8 @@ plugins are found by name, never imported here.
 from __future__ import annotations
 
 from kconnect.plugins.aliases import PluginType
-from kconnect.plugins.registry import PluginInfo, PluginRegistry
+from kconnect.plugins.plugin_info import PluginInfo
+from kconnect.plugins.registry import PluginRegistry
 from kconnect.plugins.variables import worker_variables
 
 __all__ = ["PluginInfo", "PluginRegistry", "PluginType", "worker_variables"]

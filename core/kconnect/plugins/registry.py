@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-import importlib
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from kconnect.api import (
     ConfigDef,
@@ -17,30 +14,20 @@ from kconnect.api import (
     Converter,
     HeaderConverter,
     Predicate,
-    SinkConnector,
-    SourceConnector,
     Transformation,
 )
 from kconnect.errors import ConfigError, ConfigProblem
 from kconnect.java_compat.maven_version_range import VersionRange, version_order
 from kconnect.java_plugins import DiscoveryCheck, Hosted, JavaIndex, JavaPlugins, JavaSettings, Preparation
 from kconnect.model import named_plugins
-from kconnect.plugins.aliases import BUILTINS, NOT_THERE, BuiltinPlugin, PluginType, short_names
-from kconnect.plugins.code_location import import_problem
+from kconnect.plugins.aliases import BUILTINS, NOT_THERE, PluginType, short_names
 from kconnect.plugins.isolation import PLUGIN_GROUP, PluginFolders
+from kconnect.plugins.near_names import nearest
+from kconnect.plugins.plugin_info import BASES, PluginInfo, info_of, kinds_of, python_name, version_told
+from kconnect.plugins.python_classes import load_builtin, load_point, python_class
 
 log = logging.getLogger(__name__)
 
-_BASES: dict[PluginType, type] = {
-    PluginType.SINK: SinkConnector,
-    PluginType.SOURCE: SourceConnector,
-    PluginType.TRANSFORMATION: Transformation,
-    PluginType.PREDICATE: Predicate,
-    PluginType.CONVERTER: Converter,
-    PluginType.HEADER_CONVERTER: HeaderConverter,
-}
-
-PluginClass: TypeAlias = type
 P = TypeVar("P")
 
 # The name of the list in Java's messages: "available connectors are: ..".
@@ -51,8 +38,6 @@ _PLURALS: dict[type, str] = {
     Predicate: "predicates",
     Transformation: "transformations",
 }
-# Suffixes of the names of each kind
-_KIND_WORDS = ("Connector", "Converter")
 # Java names by ours; a connector's task is in the same module or package in both languages
 _JAVA_NAMES = {known.target.replace(":", "."): known.java_name for known in BUILTINS}
 _JAVA_NAMES |= {
@@ -60,26 +45,6 @@ _JAVA_NAMES |= {
     for ours, java_name in _JAVA_NAMES.items()
     if java_name.endswith("Connector")
 }
-
-
-@dataclass(frozen=True, slots=True)
-class PluginInfo:
-    """A plugin as shown in lists. Source: PluginDesc."""
-
-    class_name: str
-    type: str
-    version: str | None
-    location: str
-    plugin_class: PluginClass
-
-    def to_json(self) -> dict[str, Any]:
-        return {"class": self.class_name, "type": self.type, "version": self.version}
-
-    def __str__(self) -> str:
-        return (
-            f"PluginDesc{{klass=class {self.class_name}, name='{self.class_name}', version='{self.version}', "
-            f"encodedVersion={self.version}, type={self.type}, typeName='{self.type}', location='{self.location}'}}"
-        )
 
 
 class PluginRegistry:
@@ -245,7 +210,7 @@ class PluginRegistry:
         None if there is no such class, as for the name of a Java class. Errors: ConfigError if it is not a `base`, or
         if its module cannot be imported.
         """
-        found = next(_python_class(name.strip()), None)
+        found = next(python_class(name.strip()), None)
         if found is not None and not issubclass(found, base):
             raise ConfigError(f"{name} is not a {base.__name__}.", hint=f"Extend kconnect.api.{base.__name__}.")
         return found
@@ -280,7 +245,7 @@ class PluginRegistry:
 
     def nearest(self, name: str, *kinds: str) -> list[str]:
         """Short names of the plugins of these kinds (PluginType) that `name` may have meant; empty if none is close."""
-        return _nearest(name, [info for info in self._all if info.type in kinds])
+        return nearest(name, [info for info in self._all if info.type in kinds])
 
     def require_version(self, plugin: Any, wanted: str | None) -> None:  # a plugin of any type
         """Refuse a plugin whose version does not match a setting such as `key.converter.plugin.version`.
@@ -316,7 +281,7 @@ class PluginRegistry:
 
         A Java worker of the cluster finds a task by this name when the connector runs here.
         """
-        name = _python_name(plugin_class)
+        name = python_name(plugin_class)
         return _JAVA_NAMES.get(name, name)
 
     def _class(
@@ -333,7 +298,7 @@ class PluginRegistry:
         others: list[type] = []
         if name.startswith("java:"):
             return self._of_java(name, base, wanted, beside)[0]
-        ours = (self._builtin(name), self._installed(name), _python_class(name), self._in_folders(name))
+        ours = (self._builtin(name), self._installed(name), python_class(name), self._in_folders(name))
         for candidates in (*ours, self._of_java(name, base, wanted, beside)):
             matches = list(dict.fromkeys(candidates))
             fitting = [match for match in matches if issubclass(match, base)]
@@ -346,28 +311,28 @@ class PluginRegistry:
 
     def _in_version(self, found: type, base: type, wanted: VersionRange | None) -> type:
         """Java's class of the same name where that is the one which has the version."""
-        if wanted is None or issubclass(found, Hosted) or wanted.holds(str(_version(found))):
+        if wanted is None or issubclass(found, Hosted) or wanted.holds(str(version_told(found))):
             return found
         twins = self._of_java(self.java_name(found), base, wanted, None)
-        return next((twin for twin in twins if wanted.holds(str(_version(twin)))), found)
+        return next((twin for twin in twins if wanted.holds(str(version_told(twin)))), found)
 
     def _builtin(self, name: str) -> Iterator[type]:
         for plugin in BUILTINS:
             kinds = plugin.types if plugin.has_short_name else ()
             if name == plugin.java_name or any(name in short_names(plugin.java_name, kind) for kind in kinds):
-                yield _load_builtin(plugin)
+                yield load_builtin(plugin)
 
     def _installed(self, name: str) -> Iterator[type]:
         for point in self._points:
             simple = point.value.rsplit(":", 1)[-1].rsplit(".", 1)[-1]
             shorts = {short for kind in PluginType for short in short_names(simple, kind)}
             if name in (point.name, point.value, point.value.replace(":", ".")) or name in shorts:
-                yield _load_point(point)
+                yield load_point(point)
 
     def _in_folders(self, name: str) -> Iterator[type]:
         for found, _ in self._folder_classes:
-            class_name = _python_name(found)
-            if name == class_name or any(name in short_names(class_name, kind) for kind in _kinds(found)):
+            class_name = python_name(found)
+            if name == class_name or any(name in short_names(class_name, kind) for kind in kinds_of(found)):
                 yield found
 
     def _of_java(self, name: str, base: type, wanted: VersionRange | None, beside: str | None) -> list[type]:
@@ -375,7 +340,7 @@ class PluginRegistry:
 
     @cached_property
     def _folder_classes(self) -> list[tuple[type, str]]:
-        return [(found, str(root.location)) for found, root in self._folders.classes() if any(_kinds(found))]
+        return [(found, str(root.location)) for found, root in self._folders.classes() if any(kinds_of(found))]
 
     @cached_property
     def _in_order(self) -> list[PluginInfo]:
@@ -388,24 +353,24 @@ class PluginRegistry:
     @cached_property
     def _all(self) -> list[PluginInfo]:
         infos = [
-            _info(plugin.java_name, kind, _load_builtin(plugin), "classpath")
+            info_of(plugin.java_name, kind, load_builtin(plugin), "classpath")
             for plugin in BUILTINS
             for kind in plugin.types
         ]
         found: dict[type, str] = {}
         for point in self._points:
             try:
-                found.setdefault(_load_point(point), "classpath")
+                found.setdefault(load_point(point), "classpath")
             except ConfigError as err:
                 log.warning("%s It is left out of the list of plugins.", err)
         for plugin_class, location in self._folder_classes:
             found.setdefault(plugin_class, location)
         known = {info.plugin_class for info in infos}
         infos += [
-            _info(_python_name(plugin_class), kind, plugin_class, location)
+            info_of(python_name(plugin_class), kind, plugin_class, location)
             for plugin_class, location in found.items()
             if plugin_class not in known
-            for kind in _kinds(plugin_class)
+            for kind in kinds_of(plugin_class)
         ]
         taken = {(info.class_name, info.type, info.version) for info in infos}
         infos += [
@@ -417,7 +382,7 @@ class PluginRegistry:
 
     def _unknown(self, name: str, base: type, others: list[type]) -> ConfigError:
         available = sorted(
-            (info for info in self._all if issubclass(_BASES[PluginType(info.type)], base)),
+            (info for info in self._all if issubclass(BASES[PluginType(info.type)], base)),
             key=lambda info: info.class_name,
         )
         listed = ", ".join(str(info) for info in available)
@@ -429,10 +394,10 @@ class PluginRegistry:
 
     def _hint(self, name: str, base: type, others: list[type], available: list[PluginInfo]) -> str:
         if others:
-            return f"{name} is a class ({_python_name(others[0])}), but not a {base.__name__}."
+            return f"{name} is a class ({python_name(others[0])}), but not a {base.__name__}."
         if name in NOT_THERE:
             return NOT_THERE[name]
-        close = _nearest(name, available)
+        close = nearest(name, available)
         if close:
             return " ".join([f"Did you mean {' or '.join(close)}?", *self._notes()])
         shorts = dict.fromkeys(short_names(info.class_name, PluginType(info.type))[-1] for info in available)
@@ -447,32 +412,6 @@ class PluginRegistry:
         return [f"Note: {note}." for note in (*self._folders.conflicts, *self._folders.broken.values())]
 
 
-def _nearest(name: str, infos: Iterable[PluginInfo]) -> list[str]:
-    """The plugins with the simple name closest to that of `name`: several if it omits $Key or $Value.
-
-    Packages, $Key and $Value are ignored: too many names share them.
-    """
-    outer, _, inner = name.strip().rpartition(".")[2].partition("$")
-    found: dict[str, list[str]] = {}
-    for info in infos:
-        for short in short_names(info.class_name, PluginType(info.type)):
-            found.setdefault(short.partition("$")[0], []).append(short)
-    # Typos are above 0.85; MirrorSourceConnector, a different one, is 0.74 of FileStreamSourceConnector
-    close = [near for near in difflib.get_close_matches(outer, found, n=3, cutoff=0.8) if _is_stem_near(outer, near)]
-    likely = list(dict.fromkeys(found[close[0]])) if close else []
-    return [short for short in likely if inner and short.endswith(f"${inner}")] or likely
-
-
-def _is_stem_near(name: str, near: str) -> bool:
-    """Whether two names stay similar without the suffix for their kind: "Converter" is no typo of LongConverter."""
-    for kind in _KIND_WORDS:
-        if name.endswith(kind) and near.endswith(kind):
-            stems = name.removesuffix(kind), near.removesuffix(kind)
-            # Flaot and Float are 0.8; JsonSchema, which is another converter, is 0.57 of Json
-            return difflib.SequenceMatcher(None, *stems).ratio() >= 0.7
-    return True
-
-
 def _span(version: str | None) -> VersionRange | None:
     """None for an invalid one too, which `require_version` refuses."""
     try:
@@ -481,81 +420,8 @@ def _span(version: str | None) -> VersionRange | None:
         return None
 
 
-def _python_class(name: str) -> Iterator[type]:
-    """The class at a dotted path; None if the module or class does not exist.
-
-    Errors: ConfigError if the module exists but raises on import.
-    """
-    module_name, _, class_name = name.partition(":") if ":" in name else name.rpartition(".")
-    parts = [*module_name.split("."), *class_name.split(".")]
-    if not module_name or not all(part.isidentifier() for part in parts):
-        return
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as err:
-        if err.name is not None and (module_name == err.name or module_name.startswith(f"{err.name}.")):
-            return
-        raise _broken(name, err) from err
-    except Exception as err:  # a plugin's module may raise anything
-        raise _broken(name, err) from err
-    found: Any = module
-    for part in class_name.split("."):
-        found = getattr(found, part, None)
-    if isinstance(found, type):
-        yield found
-
-
-def _load_builtin(plugin: BuiltinPlugin) -> type:
-    module, _, name = plugin.target.partition(":")
-    found: type = getattr(importlib.import_module(module), name)
-    return found
-
-
-def _load_point(point: EntryPoint) -> type:
-    try:
-        found = point.load()
-    except Exception as err:  # a plugin's module may raise anything
-        raise _broken(point.value, err) from err
-    if not isinstance(found, type):
-        raise ConfigError(f"Entry point {point.name} = {point.value} of group {PLUGIN_GROUP} names no class.")
-    return found
-
-
-def _broken(name: str, err: Exception) -> ConfigError:
-    return ConfigError(f"Plugin {name} cannot be imported: {import_problem(err)}.", hint=_import_hint(err))
-
-
-def _import_hint(err: Exception) -> str:
-    if isinstance(err, SyntaxError):
-        return "Correct that line: Python cannot read the module."
-    if isinstance(err, ModuleNotFoundError):
-        return f"Install {err.name or 'what it needs'} into this environment."
-    return "The module raises this when it is imported."
-
-
-def _kinds(plugin_class: type) -> list[PluginType]:
-    return [kind for kind, base in _BASES.items() if issubclass(plugin_class, base)]
-
-
-def _info(class_name: str, kind: PluginType, plugin_class: type, location: str) -> PluginInfo:
-    return PluginInfo(class_name, str(kind), _version(plugin_class), location, plugin_class)
-
-
-def _version(plugin_class: type) -> str:
-    try:
-        version = plugin_class().version()
-    except Exception as err:  # a plugin's constructor may raise anything; it is listed anyway
-        log.warning("The version of plugin %s cannot be read: %r", _python_name(plugin_class), err)
-        return "undefined"
-    return "undefined" if version is None else str(version)
-
-
 def _ambiguous(name: str, base: type, class_names: list[str]) -> str:
     return (
         f"More than one {base.__name__.lower()} matches alias {name}. Please use full package and class name instead. "
         f"Classes found: {', '.join(class_names)}"
     )
-
-
-def _python_name(plugin_class: type) -> str:
-    return f"{plugin_class.__module__}.{plugin_class.__qualname__}"
