@@ -190,4 +190,4 @@ def test_reset_forgets_all_offsets(world, name):
     stop(world, name)
     assert world.offsets(name)
     world.admin.reset_offsets(name).make()
-    assert world.offsets(name) == []
+    eventually(lambda: world.offsets(name) == [], WITHIN_S, "Java, which shows null for a moment, has forgotten them")
