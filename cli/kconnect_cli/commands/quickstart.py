@@ -40,8 +40,6 @@ _FILLING = b"." * 91  # with number, space and line end: 101 bytes, 100 of them 
 # A cold machine downloads nothing here any more, but may need 20 s for Spark's first start
 _WITHIN_S = 90.0
 _SOURCE, _SINK, _TOPIC = "quickstart-in", "quickstart-out", "quickstart"
-# Without these the source warns that its topic does not exist: a bad start for a first screen
-_NEW_TOPIC = {"topic.creation.default.partitions": "1", "topic.creation.default.replication.factor": "1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +134,13 @@ def _show_burst(session: CliSession, places: _Places) -> None:
 
 def _start_broker(session: CliSession, stack: ExitStack, places: _Places) -> DevBroker:
     from kconnect.devbroker import DevBroker
+    from kconnect.kafka import KafkaAdmin, TopicInfo
 
     broker = stack.enter_context(DevBroker(_free_port(), places.folder / "broker", progress=FetchTalk(session)))
     tell_preparation(session, broker)
+    # Without it both connectors warn that their topic does not exist, and the sink looks for it 2 s later
+    with KafkaAdmin({"bootstrap.servers": broker.bootstrap}, "quickstart") as admin:
+        admin.create_topic(TopicInfo(_TOPIC, partitions=1, replication_factor=1), _WITHIN_S)
     return broker
 
 
@@ -161,7 +163,7 @@ def _worker_properties(bootstrap: str, places: _Places) -> dict[str, str]:
 def _connectors(places: _Places) -> list[ConnectorFile]:
     from kconnect.config import ConnectorFile
 
-    source = {"connector.class": "FileStreamSource", "file": str(places.source), "topic": _TOPIC} | _NEW_TOPIC
+    source = {"connector.class": "FileStreamSource", "file": str(places.source), "topic": _TOPIC}
     sink = {"connector.class": "FileStreamSink", "file": str(places.sink), "topics": _TOPIC}
     return [
         ConnectorFile(places.folder / f"{name}.properties", name, {"name": name, **config}, None)
