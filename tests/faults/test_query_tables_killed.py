@@ -19,6 +19,7 @@ import pytest
 from kconnect.devbroker import DevBroker
 from kconnect.model import RunState
 from kit.distributed_worker import Distributed
+from kit.freezing import freeze, wake
 from kit.query_kills import JSON, Changes, QueryRun
 from kit.query_tables import read_query_table, sink_settings, spark_settings, table_formats
 from kit.table_kills import Numbers
@@ -144,8 +145,7 @@ class Pair:
         if self._feed._thread.ident is not None:  # it was started
             self._feed.__exit__()
         for worker in self._workers:
-            for process in _family(worker):
-                process.resume()
+            wake(_family(worker))
             worker.__exit__(None, None, None)
 
     def rows(self) -> int:
@@ -160,12 +160,10 @@ class Pair:
         victim = self._owner()
         stays(lambda: True, 0.37 * (turn + 1), "it writes")
         family = _family(victim)
-        for process in family:
-            process.suspend()
+        freeze(family)
         before = self.newest()
         eventually(lambda: self.newest() > before, 240, "the other worker goes on", pause_s=0.3)
-        for process in family:
-            process.resume()
+        wake(family)
         before = self.newest()
         eventually(lambda: self.newest() > before, 240, "it still does", pause_s=0.3)
         self._owner()  # all is well again

@@ -17,6 +17,7 @@ from kconnect.devbroker import DevBroker
 from kconnect.errors import ConnectError
 from kconnect.model import ConnectorOffset, RunState
 from kit.distributed_worker import Distributed
+from kit.freezing import freeze, wake
 from kit.source_kills import ids_in
 from kit.standalone import Standalone
 from kit.topics import committed_values, create_topic, produce_lines
@@ -183,14 +184,12 @@ def queries_go_on_elsewhere_when_a_worker_is_frozen_or_killed(broker: DevBroker,
                 other = next(worker for worker in (first, second) if worker is not victim)
                 family = [psutil.Process(victim.pid), *victim.descendants()]
                 flow.feed()  # it is at work when it freezes
-                for process in family:
-                    process.suspend()
+                freeze(family)
                 flow.goes_on()
                 with other.client() as alive:
                     where = {alive.connector_status(each).tasks[0].worker_id for each in ("files", "lake")}
                 assert where == {f"127.0.0.1:{other.port}"}
-                for process in family:
-                    process.resume()
+                wake(family)
                 flow.goes_on()
                 with victim.client() as back:  # in its group
                     for each in ("files", "lake"):
