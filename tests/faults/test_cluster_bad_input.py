@@ -188,8 +188,12 @@ def test_a_worker_with_another_config_topic_leaves_the_group_and_is_unhealthy_wh
         assert ask(right, "GET", "/health")[0] == 200
         follower = one_of(cut_broker.bootstrap, "topics", stack, config_storage_topic="topics-other", **patience)
         eventually(lambda: follower.herder.state.facts.phase is Phase.UNREAD, 40, "nor does it stay as a follower")
-        eventually(lambda: right.herder.state.facts.phase is Phase.STABLE, 30, "the others go on")
-        assert len(tasks_of(right)) == 2
+
+        def has_all() -> bool:
+            return right.herder.state.facts.phase is Phase.STABLE and len(tasks_of(right)) == 2
+
+        # Each of the two that try again may be given a task before it leaves
+        eventually(has_all, 60, "the one that is right goes on, with all tasks")
 
 
 def numbered(name: str, topic: str, **more: str) -> dict[str, str]:

@@ -199,7 +199,7 @@ def test_it_waits_for_room_and_gives_up_when_asked_to() -> None:
     try:
         assert send(sender, batch("full", in_column([b"x"] * 2_500)), ended)
         assert not send(sender, batch("full", in_column([b"x"] * 2_500)), ended, gives_up_later)
-        assert len(sender) == 2_500
+        assert 2_500 <= len(sender) < 2_600  # errors of the connection count as well, until they are served
         sender.serve()
         assert ended.acked == [False]  # the unit of which nothing was sent
     finally:
