@@ -13,9 +13,9 @@ from types import FrameType
 def signals_raise(*numbers: signal.Signals) -> Iterator[None]:
     """These signals, or SIGTERM and a closed terminal, end the command as Ctrl-C does: with 128 and their number.
 
-    The exception of a handler is lost when the Kafka client is just then in a callback of its own, as it often is while
-    a broker is away: its poll() raises a SystemError that does not mention it (confluent-kafka 2.16). So what came is
-    kept, and takes the place of that error.
+    The exception of a handler may be lost, and another one come in its place: a SystemError, when the Kafka client is
+    just then in a callback of its own, as it often is while a broker is away (confluent-kafka 2.16); a RuntimeError,
+    when a class is just then made (`__set_name__`, Python 3.11). So what came is kept, and takes the place of that.
     """
     came: list[int] = []
 
@@ -26,7 +26,7 @@ def signals_raise(*numbers: signal.Signals) -> Iterator[None]:
     handlers = {number: signal.signal(number, leave) for number in numbers or (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
-    except SystemError as err:
+    except Exception as err:
         if came:
             raise _exception_of(came[0]) from err
         raise
