@@ -81,15 +81,18 @@ def check_screens(worker: Standalone, broker: DevBroker, home: Path) -> None:
         r"Kafka has been away since \d\d:\d\d:\d\d \(\d+ s\): the broker at "
         rf"{broker.bootstrap}: Connection refused\. States are the last known\.\n"
     )
+    alone = type(worker) is Standalone
     for command in (["connectors", "list"], ["connectors", "status"], ["connectors", "show", "lines"]):
         shown = cli_run("--url", worker.url, *command, home=home, expect=0)
         assert banner.fullmatch(shown.stderr), shown
-        assert "Kafka has been away" not in shown.stdout
+        # On a busy machine the worker has lost its group by now, and the task's row says why
+        assert "Kafka" not in shown.stdout or (not alone and "UNASSIGNED" in shown.stdout), shown
+        assert not banner.search(shown.stdout)
         rows = cli_run("--url", worker.url, *command, "-o", "json", home=home, expect=0)
         assert banner.fullmatch(rows.stderr)
         if command[1] != "show":
             assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]+Z", row["kafka_away_since"]) for row in rows.json), rows
-    if type(worker) is not Standalone:
+    if not alone:
         began_s = now()
         refused = cli_run("cluster", "members", "--worker", str(worker.files[0]), home=home, expect=5)
         assert refused.stderr.startswith(f"No Kafka broker answers at {broker.bootstrap}: Connection refused\n")

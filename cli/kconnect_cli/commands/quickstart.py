@@ -80,7 +80,7 @@ def _left_running() -> str:
     from kconnect.class_archive import has_started_makers
 
     if has_started_makers():
-        return "what still runs for half a minute, at low priority, makes the next starts faster"
+        return "a background job runs for about half a minute more, to make the next starts faster"
     return "nothing is left running"
 
 

@@ -10,7 +10,7 @@ from kconnect.builtin.version import KAFKA_VERSION
 
 
 def with_problems(found: Config, look: Callable[[], Iterable[tuple[str, str]]]) -> Config:
-    """A validation with what `look` finds, pairs of setting and message; it looks where the table finds no error."""
+    """A validation with what `look` finds, pairs of setting and message; called only if the table finds no error."""
     by_name = {value.name: value for value in found.config_values}
     if not any(value.error_messages for value in found.config_values):
         for name, message in look():
@@ -19,7 +19,7 @@ def with_problems(found: Config, look: Callable[[], Iterable[tuple[str, str]]]) 
 
 
 def raised_by(look: Callable[[], object], table: ConfigDef, otherwise: str) -> Iterator[tuple[str, str]]:
-    """What `look` raises, as the problem of the setting that it names, or of `otherwise` where the table has it not."""
+    """What `look` raises, as the problem of the setting that it names, or of `otherwise` if the table lacks it."""
     try:
         look()
     except ConfigError as err:

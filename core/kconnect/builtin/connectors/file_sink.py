@@ -38,8 +38,7 @@ class FileStreamSinkConnector(UniformSinkConnector):
 
     def start(self, props: Mapping[str, str]) -> None:
         super().start(props)
-        file = CONFIG.parse(props)[FILE_CONFIG]
-        log.info("Starting file sink connector writing to %s", file or "standard output")
+        log.info("Starting file sink connector writing to %s", props.get(FILE_CONFIG) or "standard output")
 
     def task_class(self) -> type[SinkTask]:
         return FileStreamSinkTask
