@@ -124,7 +124,7 @@ class Harm:
         """Kill an executor, or a slot in one."""
         found = spark.executors()
         if deed.kind == "slot":
-            found = [slot for executor in found for slot in slots_below(executor)]
+            found = [slot for executor in found for slot in slots_below(executor.pid)]
         if not found:
             self._say(f"{deed.at_s:6.1f} s  {deed.kind}: nobody to do it to")
             return

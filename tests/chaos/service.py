@@ -16,6 +16,7 @@ import psutil
 from kit.cli import cli_env, connect_command
 from kit.pace import ended, now
 from kit.ports import free_port
+from kit.processes import below, living
 from kit.standalone import write_properties
 from kit.waiting import wait_http
 
@@ -155,18 +156,12 @@ class Service:
     def family(self) -> list[psutil.Process]:
         """Every process below the worker: the JVM, Spark's Python daemon, the slots."""
         assert self._process is not None
-        try:
-            return psutil.Process(self._process.pid).children(recursive=True)
-        except psutil.NoSuchProcess:
-            return []
+        return below(self._process.pid)
 
     def slots(self) -> list[psutil.Process]:
         """Python processes whose parent is Spark's Python daemon, itself a child of the JVM."""
         assert self._process is not None
-        try:
-            return slots_below(psutil.Process(self._process.pid))
-        except psutil.NoSuchProcess:
-            return []
+        return slots_below(self._process.pid)
 
     def generations(self) -> set[int]:
         """Of the group, as its log tells."""
@@ -193,15 +188,15 @@ class Service:
         return code
 
 
-def slots_below(root: psutil.Process) -> list[psutil.Process]:
+def slots_below(root: int) -> list[psutil.Process]:
     """Python processes below a worker or an executor whose parent is Spark's Python daemon."""
     found = []
-    for process in root.children(recursive=True):
+    for process in below(root):
         try:
             parent = process.parent()
             if parent is None or "python" not in process.name() or "python" not in parent.name():
                 continue
-            if parent.pid != root.pid:
+            if parent.pid != root:
                 found.append(process)
         except psutil.NoSuchProcess:
             continue
@@ -211,16 +206,9 @@ def slots_below(root: psutil.Process) -> list[psutil.Process]:
 def _left(processes: Sequence[psutil.Process], within_s: float) -> list[psutil.Process]:
     """Those that still run then. psutil's own wait fails when one ends just as it looks (7.2, pidfd_open: ENOENT)."""
     pause, deadline = threading.Event(), now() + within_s
-    while (left := [process for process in processes if _lives(process)]) and now() < deadline:
+    while (left := living(processes)) and now() < deadline:
         pause.wait(0.1)
     return left
-
-
-def _lives(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def _sent(process: psutil.Process, number: signal.Signals) -> bool:

@@ -8,7 +8,7 @@ import signal
 import urllib.request
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -21,6 +21,7 @@ from kit.cli import cli_run
 from kit.distributed_worker import Distributed
 from kit.java_plugin_folder import java_plugin_folder
 from kit.pace import ample_s
+from kit.processes import below, command
 from kit.standalone import Standalone
 from kit.topics import consume_values, create_topic, end_offset, topic_for
 from kit.waiting import eventually
@@ -90,12 +91,8 @@ def failed(client: ConnectClient, name: str) -> str:
 def jvms(worker: Standalone) -> list[psutil.Process]:
     """Those of the slot, then that of the worker."""
     above = [*worker.slots(), psutil.Process(worker.pid)]
-    found = []
-    for child in (child for process in above for child in process.children()):
-        with suppress(psutil.NoSuchProcess):  # it ended just now
-            if child.cmdline()[-1:] == ["kconnect.host.Main"]:
-                found.append(child)
-    return found
+    children = [child for process in above for child in below(process, deep=False)]
+    return [child for child in children if command(child)[-1:] == ["kconnect.host.Main"]]
 
 
 def metric(worker: Standalone, line: str) -> str:

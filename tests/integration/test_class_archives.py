@@ -23,6 +23,7 @@ from kconnect.spark.application import SparkApplication
 from kit.launchers import SeenEvents, await_slots
 from kit.pace import ample_s
 from kit.ports import free_port
+from kit.processes import below, living, named
 from kit.waiting import eventually
 
 _MADE_S = 100.0
@@ -108,14 +109,14 @@ def test_of_two_makers_one_makes_it(tmp_path, monkeypatch):
 def test_a_maker_that_is_killed_leaves_no_jvm(tmp_path):
     maker = _make(_SPARKS, tmp_path)
     with maker:
-        below = eventually(
-            lambda: [child for child in psutil.Process(maker.pid).children() if "java" in child.name()],
+        jvms = eventually(
+            lambda: named(below(maker.pid, deep=False), "java"),
             _MADE_S,
             "its JVM runs",
         )
         maker.kill()
 
-    eventually(lambda: not any(child.is_running() for child in below), 30.0, "the JVM ended with its maker")
+    eventually(lambda: not living(jvms), 30.0, "the JVM ended with its maker")
     assert not _archives(tmp_path, "spark")
     assert SparkApplication(SparkSettings(cache=tmp_path)).archive.failure() is None
     # Its temporary folder goes when Spark is started next, which may not be in this run

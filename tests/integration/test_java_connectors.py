@@ -6,7 +6,6 @@ import json
 import signal
 import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -18,6 +17,7 @@ from kconnect.model import RunState
 from kit.java_finding import found_folder
 from kit.java_plugin_folder import java_plugin_folder
 from kit.pace import ample_s
+from kit.processes import below, lives, named
 from kit.standalone import Standalone
 from kit.topics import consume, consume_values, create_topic, produce_lines, topic_for
 from kit.waiting import eventually
@@ -423,9 +423,9 @@ def test_a_task_that_hangs_is_given_up_at_its_deadline_and_its_jvm_goes_once_nob
     deadline = "2.0 s (task.shutdown.graceful.timeout.ms)"
     assert f"Task hangs-0 did not stop within {deadline} and was abandoned" in worker.log_text()
     await_running(worker, "bystander")
-    assert jvm.is_running()
+    assert lives(jvm)
     delete(worker, "bystander")
-    eventually(lambda: not jvm.is_running(), 40, "the JVM in which a plugin hangs is killed")
+    eventually(lambda: not lives(jvm), 40, "the JVM in which a plugin hangs is killed")
     assert "1 plugin that had to stop did not return within 10 s more than" in worker.log_text()
     assert "task.shutdown.graceful.timeout.ms: hangs-0" in worker.log_text()
     assert [found.pid for found in worker.slots()] == [slot.pid], "Python is left alone"
@@ -471,17 +471,14 @@ def test_a_slot_that_is_killed_takes_its_jvm_along_and_the_task_goes_on_in_anoth
     await_running(worker, "slotless")
     (slot,), (jvm,) = worker.slots(), jvms(worker)
     slot.kill()
-    eventually(lambda: not jvm.is_running(), 20, "its JVM ends")
+    eventually(lambda: not lives(jvm), 20, "its JVM ends")
     eventually(lambda: any(jvms_of(one) for one in worker.slots()), 60, "a new slot with a JVM")
     await_running(worker, "slotless")
     delete(worker, "slotless")
 
 
 def jvms_of(slot: psutil.Process) -> list[psutil.Process]:
-    found = []
-    with suppress(psutil.NoSuchProcess):  # the slot, or one of them, ended just now
-        found += [child for child in slot.children() if "java" in child.name()]
-    return found
+    return named(below(slot, deep=False), "java")
 
 
 def test_versions_of_a_plugin_run_side_by_side_with_secrets_of_javas_config_provider(

@@ -25,6 +25,7 @@ from kconnect.logs import log_context
 from kconnect.plugins import PluginRegistry
 from kit.java_answers import without_order, written_value
 from kit.java_plugin_folder import java_plugin_folder
+from kit.processes import below, command, lives
 from kit.random_data import random_plain, random_schema, random_struct_schema, random_value
 from kit.waiting import eventually
 
@@ -203,7 +204,7 @@ def test_a_temporary_folder_with_a_long_path_is_no_hindrance(
 
 def host_jvms() -> set[int]:
     """The JVMs for plugins below this process."""
-    return {child.pid for child in psutil.Process().children() if "kconnect.host.Main" in child.cmdline()}
+    return {child.pid for child in below(os.getpid(), deep=False) if "kconnect.host.Main" in command(child)}
 
 
 def test_java_ends_with_the_process_that_started_it(plugin_path: Path) -> None:
@@ -220,7 +221,7 @@ def test_java_ends_with_the_process_that_started_it(plugin_path: Path) -> None:
         assert child.stdout.readline() == b"up\n"
         (jvm,) = psutil.Process(child.pid).children()
         os.kill(child.pid, signal.SIGKILL)
-    eventually(lambda: not jvm.is_running(), 10, "the JVM has ended")
+    eventually(lambda: not lives(jvm), 10, "the JVM has ended")
 
 
 def test_settings_of_a_java_plugin_are_checked_by_its_own_table(registry: PluginRegistry) -> None:

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -19,6 +18,7 @@ import pytest
 from kconnect.errors import ConnectError, DataError
 from kconnect.testing import SourceHarness
 from kit.pace import ended
+from kit.processes import below, command, living
 from kit.waiting import eventually
 
 TAP = f"{shlex.quote(sys.executable)} {shlex.quote(str(Path(__file__).parents[1] / 'kit' / 'taps' / 'numbers_tap.py'))}"
@@ -116,7 +116,7 @@ def test_a_bad_record_is_given_up_and_a_stop_ends_the_tap_and_what_it_started() 
         family = eventually(lambda: _below(os.getpid(), "61"), 10, "it has started sleep")
     ended_with_it = set(family) - others
     assert ended_with_it
-    assert not [one for one in ended_with_it if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    assert not living(ended_with_it)
 
 
 def test_a_tap_does_not_outlive_a_process_that_is_killed(tmp_path: Path) -> None:
@@ -145,13 +145,11 @@ with SourceHarness("SingerSource", {config!r}) as source:
         ended(process, 10)
         process.stdout.close()
         process.stdin.close()
-    eventually(lambda: not any(one.is_running() for one in family), 10, "they end with it")
+    eventually(lambda: not living(family), 10, "they end with it")
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("kconnect-singer-")] == []
 
 
 def _below(pid: int, argument: str) -> list[psutil.Process]:
     """All processes below one, if one of them was given this argument."""
-    family = psutil.Process(pid).children(recursive=True)
-    with suppress(psutil.NoSuchProcess):  # one ended just now: look again
-        return family if any(argument in one.cmdline() for one in family) else []
-    return []
+    family = below(pid)
+    return family if any(argument in command(one) for one in family) else []

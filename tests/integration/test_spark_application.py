@@ -20,6 +20,7 @@ from kconnect.spark import SparkLauncher, SparkSettings
 from kconnect.spark.application import SparkApplication
 from kit.launchers import SeenEvents, await_slots, journal_spec
 from kit.pace import now
+from kit.processes import living
 from kit.spark_cluster import bare_interpreter
 from kit.waiting import eventually
 
@@ -109,7 +110,7 @@ def test_a_killed_worker_takes_its_jvm_and_slots_with_it():
 
         worker.send_signal(signal.SIGKILL)
 
-        eventually(lambda: not any(_runs(process) for process in below), 10, f"{below} gone")
+        eventually(lambda: not living(below), 10, f"{below} gone")
     finally:
         worker.kill()
         worker.communicate()
@@ -207,10 +208,3 @@ def _broken_archive(settings: SparkSettings) -> Path:
         archive.finish()
     assert archive.path is not None
     return archive.path
-
-
-def _runs(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False

@@ -24,6 +24,7 @@ from kconnect.spark.jvm import FAST_FLAGS
 from kit.distributed_worker import Distributed
 from kit.launchers import SeenEvents
 from kit.ports import free_port
+from kit.processes import below, named
 from kit.spark_cluster import SparkCluster, bare_interpreter
 from kit.standalone import Standalone
 from kit.topics import consume_values, create_topic, end_offset
@@ -171,11 +172,7 @@ def counted(
 
 def _slots(executor: psutil.Process) -> list[psutil.Process]:
     """The slots in an executor: Python children of its Python daemon."""
-    try:
-        daemons = [child for child in executor.children() if "python" in child.name()]
-        return [slot for daemon in daemons for slot in daemon.children()]
-    except psutil.NoSuchProcess:
-        return []
+    return [slot for daemon in named(below(executor, deep=False), "python") for slot in below(daemon, deep=False)]
 
 
 def _one_slot_each(cluster: SparkCluster, executors: int) -> list[psutil.Process]:

@@ -15,6 +15,7 @@ from kit.changed_rows import ChangedRows
 from kit.debezium import debezium_plugin_path, jdbc_plugin_path, postgres_source
 from kit.distributed_worker import Distributed
 from kit.postgres import Database
+from kit.processes import below, named
 from kit.topics import create_topic, end_offset
 from kit.waiting import eventually
 
@@ -131,13 +132,7 @@ class DebeziumRun:
         eventually(lambda: self.written() >= wanted, 300, f"{records} more records are in the topic")
 
     def jvms(self) -> list[psutil.Process]:
-        found = []
-        for slot in self.worker.slots():
-            try:
-                found += [child for child in slot.children() if "java" in child.name()]
-            except psutil.NoSuchProcess:
-                continue
-        return found
+        return [jvm for slot in self.worker.slots() for jvm in named(below(slot, deep=False), "java")]
 
     def await_equal(self, rows: ChangedRows, within_s: float) -> None:
         """Wait until both databases have the same rows."""

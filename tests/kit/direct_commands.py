@@ -44,13 +44,14 @@ class DirectCommands:
 def records_of(
     cluster: WrittenCluster, which: InternalTopic, connector: str, since: Mapping[int, int] | None = None
 ) -> list[tuple[str, str | None]]:
-    """Keys and values of a connector's records, from an offset on."""
+    """Keys and values of a connector's records, from an offset on; one partition after the other."""
     with ClusterReader(cluster.access) as reader:
-        return [
-            ((record.key or b"").decode(), None if record.value is None else record.value.decode())
-            for record in reader.records(which, begin=since)
-            if connector in (record.key or b"").decode()
-        ]
+        found = sorted(reader.records(which, begin=since), key=lambda record: (record.partition, record.offset))
+    return [
+        ((record.key or b"").decode(), None if record.value is None else record.value.decode())
+        for record in found
+        if connector in (record.key or b"").decode()
+    ]
 
 
 def end_of_configs(cluster: WrittenCluster) -> dict[int, int]:

@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Message, Top
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from kit.pace import ample_s
+from kit.processes import below, command
 from kit.standalone import Standalone, write_properties
 from kit.topics import consume, end_offset
 
@@ -55,9 +56,7 @@ class Mirror(Standalone):
 
     def workers(self) -> list[psutil.Process]:
         """The processes of the flows."""
-        assert self.process is not None
-        children = psutil.Process(self.process.pid).children()
-        return [child for child in children if "mirror-flow" in child.cmdline()]
+        return [child for child in below(self.pid, deep=False) if "mirror-flow" in command(child)]
 
 
 def same_records(source: str, topic: str, target: str, mirrored: str, partitions: int) -> bool:

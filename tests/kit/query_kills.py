@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from confluent_kafka import Producer
 
 from kconnect.devbroker import DevBroker
+from kit.processes import below, command, named
 from kit.query_tables import count_query_rows, read_query_table, sink_settings, spark_settings, table_formats
 from kit.spark_cluster import SparkCluster
 from kit.standalone import Standalone
@@ -160,9 +161,8 @@ class QueryRun:
         slots = {each.pid for each in self._slots()}
         found = []
         for executor in self._cluster.executors():
-            with suppress(psutil.NoSuchProcess):
-                for daemon in _pythons(executor):
-                    found += [each for each in _pythons(daemon) if each.pid not in slots]
+            for daemon in _pythons(executor):
+                found += [each for each in _pythons(daemon) if each.pid not in slots]
         return found
 
     def _planners(self) -> list[psutil.Process]:
@@ -181,13 +181,11 @@ _ALL = ("worker", "broker", *PARTS)
 
 
 def _pythons(process: psutil.Process) -> list[psutil.Process]:
-    return [child for child in process.children() if "python" in child.name()]
+    return named(below(process, deep=False), "python")
 
 
 def _says(process: psutil.Process, *words: str) -> bool:
-    with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
-        return any(word in " ".join(process.cmdline()) for word in words)
-    return False
+    return any(word in " ".join(command(process)) for word in words)
 
 
 class Changes:

@@ -17,6 +17,7 @@ import psutil
 
 from kconnect.spark.jvm import FAST_FLAGS, spark_home
 from kit.pace import ended
+from kit.processes import below, command
 from kit.waiting import eventually, wait_http
 
 __all__ = ["SparkCluster", "bare_interpreter"]
@@ -88,29 +89,26 @@ class SparkCluster:
 
     def executors(self) -> list[psutil.Process]:
         """The executors that run, oldest first."""
-        found = []
-        for worker in self.workers:
-            if worker.poll() is None:
-                children = psutil.Process(worker.pid).children()
-                found += [child for child in children if _is_executor(child)]
+        living = [worker for worker in self.workers if worker.poll() is None]
+        found = [child for worker in living for child in below(worker.pid, deep=False) if _is_executor(child)]
         return sorted(found, key=lambda process: process.create_time())
 
     def kill_machine(self, number: int) -> None:
         """SIGKILL to a worker and all below it, as when a machine is gone."""
-        below = psutil.Process(self.workers[number].pid).children(recursive=True)
+        family = below(self.workers[number].pid)
         self.workers[number].kill()
         self.workers[number].wait(10)
-        for process in below:
+        for process in family:
             with suppress(psutil.NoSuchProcess):  # it went with its parent
                 process.kill()
 
     def stop(self) -> None:
         """End all of it. Idempotent."""
         family = [process for process in (*self.workers, self._master) if process is not None]
-        below: list[psutil.Process] = []
+        deep: list[psutil.Process] = []
         for process in family:
             if process.poll() is None:
-                below += psutil.Process(process.pid).children(recursive=True)
+                deep += below(process.pid)
                 process.send_signal(signal.SIGTERM)
         for process in family:
             try:
@@ -118,7 +116,7 @@ class SparkCluster:
             except subprocess.TimeoutExpired:
                 process.kill()
                 ended(process, 5)
-        _, alive = psutil.wait_procs(below, 3)
+        _, alive = psutil.wait_procs(deep, 3)
         for left in alive:
             with suppress(psutil.NoSuchProcess):  # it ended by itself at last
                 left.kill()
@@ -200,7 +198,4 @@ def bare_interpreter(folder: Path, without: tuple[str, ...] = ()) -> Path:
 
 
 def _is_executor(process: psutil.Process) -> bool:
-    try:
-        return _EXECUTOR in " ".join(process.cmdline())
-    except (psutil.NoSuchProcess, psutil.ZombieProcess):
-        return False
+    return _EXECUTOR in " ".join(command(process))

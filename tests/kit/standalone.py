@@ -18,6 +18,7 @@ from kconnect.model import RunState
 from kit.cli import cli_env, connect_command
 from kit.pace import ended
 from kit.ports import free_port
+from kit.processes import below, command, living
 from kit.waiting import eventually, wait_http
 
 __all__ = ["STRING_CONVERTERS", "Standalone", "write_properties"]
@@ -122,20 +123,11 @@ class Standalone:
 
     def descendants(self) -> list[psutil.Process]:
         """Every process below the worker: the JVM, Spark's Python daemon, the slots."""
-        assert self.process is not None
-        try:
-            return psutil.Process(self.process.pid).children(recursive=True)
-        except psutil.NoSuchProcess:
-            return []
+        return below(self.pid)
 
     def running(self, argument: str) -> list[psutil.Process]:
         """The processes below the worker that were started with this argument."""
-        found = []
-        for process in self.descendants():
-            with suppress(psutil.NoSuchProcess):  # it ended meanwhile (a zombie is one of these)
-                if argument in process.cmdline():
-                    found.append(process)
-        return found
+        return [process for process in self.descendants() if argument in command(process)]
 
     def slots(self) -> list[psutil.Process]:
         """The slots: children of Spark's Python daemon, which is a Python child of the JVM."""
@@ -185,7 +177,7 @@ class Standalone:
 
     def assert_gone(self, family: Sequence[psutil.Process], within_s: float = 15.0) -> None:
         eventually(
-            lambda: not [process for process in family if process.is_running() and process.status() != "zombie"],
+            lambda: not living(family),
             within_s,
             f"the worker's processes end with it: {family}",
         )
@@ -200,8 +192,8 @@ class Standalone:
             family = self.descendants()
             self.process.kill()
             ended(self.process, 10)
-            for process in family:
-                if process.is_running():
+            for process in living(family):
+                with suppress(psutil.NoSuchProcess):  # it ended just now
                     process.kill()
 
 

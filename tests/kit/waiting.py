@@ -12,6 +12,8 @@ import urllib.request
 from collections.abc import Callable
 from typing import TypeVar
 
+import psutil
+
 from kit.pace import now, pace
 
 __all__ = ["eventually", "stays", "wait_http"]
@@ -21,7 +23,8 @@ _PAUSE_S = 0.05
 
 
 def eventually(check: Callable[[], T], within_s: float = 10.0, why: str = "", *, pause_s: float = _PAUSE_S) -> T:
-    """The first true thing `check()` gives; AssertionErrors inside it count as "not yet".
+    """The first true thing `check()` gives; AssertionErrors inside it count as "not yet", and so does a process that
+    ends while it is looked at (psutil.NoSuchProcess).
 
     Errors: AssertionError after `within_s`, naming `why`, the last value or the last AssertionError.
     """
@@ -29,11 +32,11 @@ def eventually(check: Callable[[], T], within_s: float = 10.0, why: str = "", *,
     deadline = now() + within_s
     idle = threading.Event()
     while True:
-        problem: AssertionError | None = None
+        problem: AssertionError | psutil.NoSuchProcess | None = None
         value: T | None = None
         try:
             value = check()
-        except AssertionError as err:
+        except (AssertionError, psutil.NoSuchProcess) as err:
             problem = err
         if value:
             return value

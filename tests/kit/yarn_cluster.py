@@ -20,6 +20,7 @@ from kconnect.maven import Jar
 from kconnect.spark.jvm import FAST_FLAGS, spark_home
 from kit.pace import ended
 from kit.ports import free_port
+from kit.processes import below
 from kit.waiting import eventually, wait_http
 
 __all__ = ["YarnCluster"]
@@ -133,7 +134,7 @@ class YarnCluster:
 
     def _below(self) -> list[psutil.Process]:
         living = [process for process in self._processes if process.poll() is None]
-        return [child for process in living for child in psutil.Process(process.pid).children(recursive=True)]
+        return [child for process in living for child in below(process.pid)]
 
     def _launch(self, name: str, main: str) -> None:
         jars = JarSet("yarn", folder=cache_folder() / "jars" / f"hadoop-{_HADOOP}", jars=_JARS).fetch()
