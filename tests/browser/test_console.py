@@ -22,6 +22,7 @@ from kit.connect_ui import connect_ui
 from kit.console_world import console_world
 from kit.pace import ample_s
 from kit.rest_cluster import https_options
+from kit.waiting import eventually
 from kit.written_cluster import WrittenCluster
 
 NASTY = '<img src=x onerror="alert(1)"> {{7*7}} \'"&/%2F'
@@ -75,8 +76,8 @@ def test_an_hour_is_plotted_and_its_figures_can_be_read(browser, world):
         expect(page.locator(".plot h3").first).to_have_text("Records")
         expect(page.locator(".plot canvas")).to_have_count(page.locator(".plot").count())
         first = page.locator(".plot canvas").first
-        drawn = first.evaluate("c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(v => v)")
-        assert drawn, "the plot is empty"
+        drawn = "c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(v => v)"
+        eventually(lambda: first.evaluate(drawn), 5, "the plot is drawn")
         page.get_by_text("In figures").click()
         expect(page.get_by_role("row", name=re.compile("^Records, out"))).to_contain_text("/s")
 

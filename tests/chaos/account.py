@@ -12,6 +12,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
+from kit.pace import ample_s
+
 __all__ = ["Account", "Delivered", "account_of", "delivered", "sink_lines"]
 
 _PATIENCE_S = 20.0
@@ -95,7 +97,7 @@ def delivered(bootstrap: str, topic: str, *, committed_only: bool) -> list[Deliv
     )
     found: list[Delivered] = []
     try:
-        parts = sorted(consumer.list_topics(topic, timeout=_PATIENCE_S).topics[topic].partitions)
+        parts = sorted(consumer.list_topics(topic, timeout=ample_s(_PATIENCE_S)).topics[topic].partitions)
         consumer.assign([TopicPartition(topic, part, 0) for part in parts])
         open_parts = set(parts)
         while open_parts:

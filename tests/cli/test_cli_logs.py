@@ -29,7 +29,8 @@ class Worker:
 
     def __init__(self, number):
         self.herder = MemoryHerder(worker_id=f"127.0.0.1:{8083 + number}")
-        self.server = RestServer(self.herder, ["http://127.0.0.1:0"])
+        # A port that nobody takes while it does not listen
+        self.server = RestServer(self.herder, [f"http://127.0.0.1:{free_port()}"])
         self.log = logging.Logger(f"worker{number}")
         self.log.addHandler(self.herder.tail.handler)
 
@@ -158,22 +159,28 @@ def test_follow_shows_new_lines_and_goes_on_when_a_worker_is_back(cluster, tmp_p
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=cli_env(tmp_path)
     ) as running:
-        seen = []
-        reader = threading.Thread(target=lambda: seen.extend(json.loads(line)["text"] for line in running.stdout))
-        reader.start()
+        seen, told = [], []
+        readers = [
+            threading.Thread(target=lambda: seen.extend(json.loads(line)["text"] for line in running.stdout)),
+            threading.Thread(target=lambda: told.extend(running.stderr)),
+        ]
+        for reader in readers:
+            reader.start()
         eventually(lambda: seen == ["before"], within_s=20, why="the last line")
         second.say("during", BEGIN_MS + 1)
         eventually(lambda: seen == ["before", "during"], within_s=20, why="a new line of the other worker")
         port = int(second.url.rpartition(":")[2])
         second.server.stop()
+        gone = "does not answer any more, it is asked again"
+        eventually(lambda: any(gone in line for line in told), within_s=20, why="it is missed")
         second.say("while nobody could ask", BEGIN_MS + 2)
         second.server = RestServer(second.herder, [f"http://127.0.0.1:{port}"])
         second.server.start()
         eventually(lambda: "while nobody could ask" in seen, within_s=20, why="what came meanwhile")
         running.send_signal(2)
         assert running.wait(ample_s(10)) == 130
-        reader.join(5)
-        assert "does not answer any more, it is asked again" in running.stderr.read()
+        for reader in readers:
+            reader.join(5)
 
 
 def test_a_request_waits_for_a_line_that_fits(workers):

@@ -15,6 +15,7 @@ from kit.cli import cli_env, cli_run, connect_command
 from kit.memory_herder import file_source
 from kit.pace import ample_s
 from kit.picture import Picture
+from kit.ports import free_port
 from kit.screen import Terminal
 
 
@@ -104,8 +105,8 @@ def test_a_small_terminal_and_a_new_size(top, herder):
 
 
 def test_a_worker_that_dies_while_it_is_watched_is_told_and_found_again(home, herder):
-    with RestServer(herder, ["http://127.0.0.1:0"]) as server:
-        url = server.urls[0]
+    url = f"http://127.0.0.1:{free_port()}"  # which nobody takes while it does not listen
+    with RestServer(herder, [url]) as server:
         terminal = Terminal(
             [*connect_command(), "top", "--interval", "200ms", "--url", url], cli_env(home), cwd=str(home)
         )

@@ -16,6 +16,7 @@ from kconnect.rest import RestServer
 from kconnect_cli.commands.connectors.watch import StateChanges
 from kit.cli import cli_env, connect_command
 from kit.memory_herder import MemoryHerder, file_source
+from kit.pace import ended
 from kit.ports import free_port
 from kit.waiting import eventually
 from kit.webhook_target import webhook_target
@@ -123,7 +124,7 @@ def watching(url: str, home: Path, *options: str):
         yield process, lines
     finally:
         process.terminate()
-        process.wait(20)
+        ended(process, 20)
         for reader in readers:
             reader.join()
         process.stdout.close()

@@ -104,7 +104,7 @@ def test_a_source_is_shown_stage_by_stage(source: str, home: Path) -> None:
 def test_what_a_source_makes_of_its_offsets_is_told(tmp_path: Path, home: Path) -> None:
     (tmp_path / "quiet.py").write_text(_QUIET)
     quiet = write(tmp_path / "quiet.properties", connector__class="quiet.QuietSource")
-    options = ["--timeout", "0.2", "--plugin-path", str(tmp_path)]
+    options = ["--timeout", "1", "--plugin-path", str(tmp_path)]
     done = cli_run("try", quiet, *options, home=home, expect=0)
     assert 'update_offsets(): {"table": "a"} -> {"row": 7}' in done.stderr
 
@@ -134,7 +134,7 @@ def test_a_misspelt_setting_that_is_required_is_told_before_it_is_missed(tmp_pat
 
 
 def test_json_of_a_source_is_input_of_a_sink(source: str, sink: str, home: Path, tmp_path: Path) -> None:
-    done = cli_run("try", source, "--timeout", "0.2", "-o", "json", home=home, expect=0)
+    done = cli_run("try", source, "--limit", "3", "-o", "json", home=home, expect=0)
     assert [row["outcome"] for row in done.json] == ["written"] * 3
     assert [view["stage"] for view in done.json[0]["stages"]] == ["connector", "transform wrap", "bytes"]
     put = cli_run("try", sink, "--input", "-", "--format", "records", home=home, stdin=done.stdout, expect=0)

@@ -98,10 +98,10 @@ def test_a_task_that_never_stops_is_left_behind_in_time_and_says_nothing_more(la
     events.await_state(RunState.RUNNING, stuck, other)
 
     began_s = now()
-    left = launcher.stop_tasks([stuck.id, other.id], 0.5)
+    left = launcher.stop_tasks([stuck.id, other.id], 2.0)  # in which the other one stops on a busy machine, too
 
     assert left == {stuck.id}
-    assert now() - began_s < 3.0
+    assert now() - began_s < 4.5
     again = journal_spec("stuck", tmp_path / "again")
     launcher.start_tasks([again])
     events.await_state(RunState.RUNNING, again)

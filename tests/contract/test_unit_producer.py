@@ -18,6 +18,7 @@ from kconnect.pipeline.exactly_once import Transactions
 from kconnect.pipeline.resting_producer import TopicProducer
 from kit.memory_producer import MemoryProducer
 from kit.topics import committed_values, create_topic, topic_for
+from kit.waiting import eventually
 
 WITHIN_S = 20.0
 TOO_LARGE = b"x" * 3000
@@ -222,7 +223,8 @@ def test_a_transaction_is_seen_once_it_is_committed_and_never_when_it_is_aborted
     assert producer.flush(WITHIN_S)
     assert (units.ended, kafka.written()) == ([("kept", True)], [])
     assert producer.commit(lambda: False)
-    assert kafka.written() == [b"1"]
+    # The mark that ends a transaction comes a moment after the commit has returned
+    eventually(lambda: kafka.written() == [b"1"], WITHIN_S, "it is seen")
     producer.begin()
     assert units.send("dropped", b"2")
     producer.abort()
@@ -231,5 +233,5 @@ def test_a_transaction_is_seen_once_it_is_committed_and_never_when_it_is_aborted
     assert producer.commit(lambda: False)
     producer.serve()
     assert units.ended == [("kept", True), ("dropped", False), ("kept too", True)]
-    assert kafka.written() == [b"1", b"3"]
+    eventually(lambda: kafka.written() == [b"1", b"3"], WITHIN_S, "both that were committed are seen")
     assert producer.why_broken() is None

@@ -105,7 +105,7 @@ BEFORE = ["paused", "runs", "stopped"]
 def test_our_store_sees_what_rest_makes_java_write(both):
     java, store = both.java, both.store
     body = {"name": "made", "config": both.config("made", tasks=3), "initial_state": "RUNNING"}
-    assert java.request("POST", "/connectors", body)[0] == 201
+    java.order("POST", "/connectors", body, expect=201)
     java.await_running("made")
     store.refresh(WITHIN_S)
     now = store.snapshot()
@@ -115,10 +115,10 @@ def test_our_store_sees_what_rest_makes_java_write(both):
     assert [list(grown_map_order(now.task_config(task) or {})) for task in now.tasks("made")] == [
         list(config) for config in shown
     ]
-    assert java.request("PUT", "/connectors/made/stop")[0] == 204
+    java.order("PUT", "/connectors/made/stop", expect=204)
     store.refresh(WITHIN_S)
     assert (store.snapshot().target_state("made"), store.snapshot().tasks("made")) == (TargetState.STOPPED, ())
-    assert java.request("DELETE", "/connectors/made")[0] == 204
+    java.order("DELETE", "/connectors/made", expect=204)
     store.refresh(WITHIN_S)
     assert (store.contains("made"), store.snapshot().target_state("made")) == (False, None)
     assert store.snapshot().session_key is not None
@@ -127,7 +127,7 @@ def test_our_store_sees_what_rest_makes_java_write(both):
 
 def test_java_and_our_store_take_the_right_to_write_from_each_other(both):
     java, store = both.java, both.store
-    assert java.request("PUT", "/connectors/by-java/config", both.config("by-java"))[0] == 201
+    java.order("PUT", "/connectors/by-java/config", both.config("by-java"), expect=201)
     with pytest.raises(FencedError):  # its leader claimed the right when it started
         store.put_connector_config("by-us", both.config("by-us"))
     store.claim_write_privileges()

@@ -38,7 +38,7 @@ def java(broker, tmp_path_factory):
             "topic": f"doctor-{running.port}",
             "exactly.once.support": "requested",
         }
-        assert running.request("PUT", "/connectors/src/config", source)[0] == 201
+        running.order("PUT", "/connectors/src/config", source, expect=201)
         running.await_running("src")
         yield running
 
@@ -63,13 +63,18 @@ def findings(worker):
 
 
 def test_a_live_cluster_of_java_is_well(java, worker):
-    assert findings(worker) == []
+    def is_well() -> bool:
+        found = findings(worker)
+        assert found == []
+        return True
+
+    eventually(is_well, within_s=20, why="all is written that a connector that runs leads to")
 
 
 def test_java_reconfigures_and_the_history_says_so(java, worker):
     _, info = java.request("GET", "/connectors/src")
     changed = {**info["config"], "batch.size": "7"}
-    assert java.request("PUT", "/connectors/src/config", changed)[0] == 200
+    java.order("PUT", "/connectors/src/config", changed, expect=200)
     java.await_running("src")
 
     def versions():
@@ -82,7 +87,8 @@ def test_java_reconfigures_and_the_history_says_so(java, worker):
 
     expected = ["created", "tasks", "fenced", "reconfigured", "tasks", "fenced"]
     eventually(lambda: kinds() == expected, within_s=20, why=f"{expected}, not {kinds()}")
-    assert not is_sick(findings(worker))
+    java.await_running("src")
+    eventually(lambda: not is_sick(findings(worker)), within_s=20, why="its tasks run again")
 
 
 def test_what_nobody_needs_is_deleted_while_java_lives(java, worker):

@@ -61,7 +61,8 @@ def stores(java, broker):
 
 def get(java, path):
     status, body = java.request("GET", path)
-    return body if status == 200 else None
+    assert status == 200, f"GET {path} answers {status}: {body}"
+    return body
 
 
 def offsets_of(java, count):
@@ -89,16 +90,21 @@ def test_java_and_our_stores_see_each_others_statuses_topics_and_offsets(java, s
     task = TaskId(NAME, 0)
     eventually(lambda: getattr(statuses.status(task), "state", None) is RunState.RUNNING, WITHIN_S)
     eventually(lambda: list_source_offsets(offsets, NAME), WITHIN_S, "the offsets are committed")
-    shown = get(java, f"{URL}/status")
-    assert shown["connector"] == body_of(statuses.status(NAME))
-    assert shown["tasks"] == [{"id": 0, **body_of(statuses.status(task))}]
+
+    def is_shown_alike() -> bool:  # both read what was written, one after the other
+        shown = get(java, f"{URL}/status")
+        assert shown["connector"] == body_of(statuses.status(NAME))
+        assert shown["tasks"] == [{"id": 0, **body_of(statuses.status(task))}]
+        return True
+
+    eventually(is_shown_alike, WITHIN_S, "Java and our store show the same statuses")
     eventually(lambda: list(statuses.topics(NAME)) == [topic] == get(java, f"{URL}/topics")[NAME]["topics"], WITHIN_S)
-    assert java.request("PUT", f"{URL}/stop")[0] == 204
+    java.order("PUT", f"{URL}/stop", expect=204)
     eventually(lambda: statuses.status(NAME).state is RunState.STOPPED and not statuses.tasks(NAME), WITHIN_S)
     eventually(lambda: get(java, f"{URL}/status")["tasks"] == [], WITHIN_S)
-    found = list_source_offsets(offsets, NAME)
-    assert found == [ConnectorOffset({"filename": str(file)}, {"position": 8})]
-    assert offsets_from_json(get(java, f"{URL}/offsets")) == found
+    found = [ConnectorOffset({"filename": str(file)}, {"position": 8})]
+    eventually(lambda: list_source_offsets(offsets, NAME) == found, WITHIN_S, "the last offset is committed")
+    eventually(lambda: offsets_from_json(get(java, f"{URL}/offsets")) == found, WITHIN_S, "Java shows it")
 
     # What we write
     other = ConnectorOffset(
@@ -128,11 +134,10 @@ def test_java_and_our_stores_see_each_others_statuses_topics_and_offsets(java, s
     eventually(lambda: (shown_by_java()[1], get(java, f"{URL}/topics")[NAME]["topics"]) == ([], [topic]), WITHIN_S)
 
     # And Java goes on from there
-    assert java.request("DELETE", f"{URL}/offsets")[0] == 200
-    assert list_source_offsets(offsets, NAME) == []
-    assert java.request("DELETE", URL)[0] == 204
-    eventually(lambda: statuses.connectors() == set(), WITHIN_S)
-    assert statuses.topics(NAME) == {}
+    java.order("DELETE", f"{URL}/offsets", expect=200)
+    eventually(lambda: list_source_offsets(offsets, NAME) == [], WITHIN_S, "our store has read the tombstones")
+    java.order("DELETE", URL, expect=204)
+    eventually(lambda: NAME not in statuses.connectors() and statuses.topics(NAME) == {}, WITHIN_S, "all is deleted")
 
 
 def body_of(status):
@@ -165,4 +170,4 @@ def test_beside_a_topic_of_its_own_java_does_not_read_the_workers_offsets_and_we
     ours.start()
     assert list_source_offsets(ours, "sep") == [ConnectorOffset(partition, offset)]
     ours.stop()
-    assert java.request("DELETE", "/connectors/sep")[0] == 204
+    java.order("DELETE", "/connectors/sep", expect=204)

@@ -49,6 +49,13 @@ def test_a_process_killed_again_and_again_loses_nothing_and_writes_nothing_twice
             host.stop(spec)
         [committed] = offsets.of("numbers")
     assert committed is not None
-    values = committed_values(broker.bootstrap, topic)
-    assert values == [f"0:{number}".encode() for number in range(committed["next"])]
-    assert len(values) > 3 * 1_000
+    wanted = [f"0:{number}".encode() for number in range(committed["next"])]
+
+    def all_there() -> bool:
+        """The mark that ends a transaction comes a moment after the commit has returned."""
+        values = committed_values(broker.bootstrap, topic)
+        assert values == wanted, f"{len(values)} of {len(wanted)}: {values[-3:]}"
+        return True
+
+    eventually(all_there, 20, "each number is there once")
+    assert len(wanted) > 3 * 1_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,12 @@ class Pair:
                 "topic": "numbers",
                 "throughput": "20",
             }
-            ask(f"{self.workers[0].url}/connectors", "POST", {"name": name, "config": config})
+
+            def put(name: str = name, config: dict[str, str] = config) -> Any:
+                """Again while the group is in a rebalance, such as that of the second worker's arrival."""
+                return ask(f"{self.workers[0].url}/connectors/{name}/config", "PUT", config)
+
+            eventually(put, WITHIN_S, f"{name} is created")
 
     def shown_by(self, worker: Service) -> dict[Subject, tuple[str, str]]:
         """State and worker of every connector and task, as one worker's REST tells."""
@@ -113,8 +118,11 @@ class Pair:
         owners = owners_of(live_group(ClusterAccess(self.settings)))
         return found | {name: ("RUNNING", owner) for name, owner in owners.items() if isinstance(name, str)}
 
-    def await_agreement(self, why: str) -> dict[Subject, tuple[str, str]]:
-        """Wait until all readers tell what really runs, and go on to tell it."""
+    def await_agreement(self, why: str, on: Sequence[Service] = ()) -> dict[Subject, tuple[str, str]]:
+        """Wait until all readers tell what really runs, and go on to tell it; `on`: until these workers, and no other,
+        run it.
+        """
+        owners = {worker.url.removeprefix("http://") for worker in on}
         agreed = 0
 
         def agree() -> dict[Subject, tuple[str, str]] | None:
@@ -122,6 +130,7 @@ class Pair:
             before, agreed = agreed, 0
             runs = self.really_runs()
             assert len(runs) == len(NAMES) * (1 + TASKS), runs
+            assert not owners or {owner for _, owner in runs.values()} == owners, runs
             for worker in self.workers:
                 if not worker.is_frozen:
                     assert self.shown_by(worker) == runs, worker.name
@@ -144,13 +153,11 @@ def test_what_a_frozen_worker_writes_when_it_wakes_in_an_outage_covers_no_status
         for worker in pair.workers:
             worker.await_healthy(WITHIN_S)
         pair.create()
-        first = pair.await_agreement("all runs, on both workers")
-        assert {owner for _, owner in first.values()} == {worker.url.removeprefix("http://") for worker in pair.workers}
+        pair.await_agreement("all runs, on both workers", on=pair.workers)
 
-        victim = pair.workers[0]
+        victim, other = pair.workers
         assert victim.freeze(whole=whole)
-        taken = pair.await_agreement("the other worker has taken over")
-        assert victim.url.removeprefix("http://") not in {worker for _, worker in taken.values()}
+        pair.await_agreement("the other worker has taken over", on=[other])
 
         broker.kill()
         victim.thaw()

@@ -58,7 +58,9 @@ def test_functions_and_a_tap_go_on_behind_what_was_committed(
     sink = {"connector.class": "PythonSink", "function": "killed_functions:keep", "topics": topic, **JSON}
     program = Path(__file__).parents[1] / "kit" / "taps" / "numbers_tap.py"
     tap = {"connector.class": "SingerSource", "singer.command": shlex.join([sys.executable, str(program)]), **JSON}
-    tap |= {"singer.config": json.dumps({"upto": TAPPED, "pace_s": 0.002}), "topic.prefix": f"{topic}."}
+    gate = tmp_path / "gate"  # so that it is not through before it is killed
+    paced = {"upto": TAPPED, "pace_s": 0.002, "gate": str(gate), "gate_at": TAPPED // 2}
+    tap |= {"singer.config": json.dumps(paced), "topic.prefix": f"{topic}."}
     with worker.client() as client:
         client.create_connector("count", {**source, "function.args.upto": str(COUNTED)})
         client.create_connector("keep", {**sink, "function.args.file": str(kept)})
@@ -73,6 +75,7 @@ def test_functions_and_a_tap_go_on_behind_what_was_committed(
     for slot in worker.slots():
         slot.kill()
     worker.assert_gone(taps, 10)
+    gate.touch()
     counted = [str(number).encode() for number in range(COUNTED)]
     eventually(lambda: len(committed_values(broker.bootstrap, topic)) >= COUNTED, 60, worker.log_text()[-3000:])
     assert committed_values(broker.bootstrap, topic) == counted, "each once: it has offsets"

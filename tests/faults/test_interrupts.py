@@ -15,6 +15,7 @@ import pytest
 from kconnect_cli.processes.signals import signals_raise
 from kit.cli import cli_env, connect_command
 from kit.pace import ample_s
+from kit.waiting import eventually
 
 # Slow callbacks, so that a signal mostly comes while one runs: its exception is lost to the client then.
 _POLLS = """
@@ -104,10 +105,12 @@ def test_ctrl_c_ends_any_command_with_130_while_no_broker_answers(home):
         for command in _COMMANDS:  # side by side: each waits for its --timeout before it looks at the signal
 
             def interrupt(command=command):
+                eventually(lambda: command in runs, 20, "it is known here that it was started")
                 runs[command].send_signal(signal.SIGINT)
 
             broker = stack.enter_context(HangsUp(interrupt))
-            options = ["--bootstrap-servers", broker.address, "--group-id", "g", *topics, "--timeout", "1s"]
+            # On a busy machine it takes a while until it has come three times, and the signal has to find it waiting
+            options = ["--bootstrap-servers", broker.address, "--group-id", "g", *topics, "--timeout", "4s"]
             runs[command] = stack.enter_context(_started([*connect_command(), *command, *options], home))
         for command, run in runs.items():
             out, err = run.communicate(timeout=ample_s(60))

@@ -130,10 +130,15 @@ def test_while_a_killed_jvm_is_down_every_screen_says_why_and_pythons_run_on(
         assert trace.startswith(f"Task java-0 failed: Faulty$Numbers.poll() raised {said}")
         assert "EOFError" not in trace
         of_task = 'kafka_connect_connector_task_metrics_status{connector="java",task="0",value="failed"}'
-        assert metric(worker, of_task) == "1"
-        health = json.load(urllib.request.urlopen(f"{worker.url}/health", timeout=ample_s(10)))
-        assert health["status"] == "healthy", "the worker is"
-        assert health["message"].endswith("1 task on it is FAILED.")
+        eventually(lambda: metric(worker, of_task) == "1", 10, "its metric says so")
+
+        def is_told_by_health() -> bool:
+            health = json.load(urllib.request.urlopen(f"{worker.url}/health", timeout=ample_s(10)))
+            assert health["status"] == "healthy", "the worker is"
+            assert health["message"].endswith("1 task on it is FAILED."), health
+            return True
+
+        eventually(is_told_by_health, 10, "/health says so")
         told = cli_run("status", "--url", worker.url, home=home, env={"COLUMNS": "300"})
         assert why in told.stdout, told.stdout
         assert "restart 1 of" in told.stdout

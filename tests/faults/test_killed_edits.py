@@ -17,7 +17,8 @@ from kit.written_cluster import WrittenCluster
 
 pytestmark = pytest.mark.broker
 
-CONNECTORS = 60
+# So many that whoever watches an import kills it in its midst, also when the core was lost for a moment
+CONNECTORS = 200
 TASKS = 5
 # connector, target state, tasks and commit: what one connector writes
 RECORDS = TASKS + 3

@@ -123,7 +123,8 @@ def test_a_killed_slot_is_back_and_no_line_is_lost(stream: Stream) -> None:
     assert slots
     slots[0].kill()
     stream.flows()
-    assert slots[0].pid not in [slot.pid for slot in stream.worker.slots()]
+    # Its parent may not have noticed yet: what is in the other slots flows on
+    eventually(lambda: slots[0].pid not in [slot.pid for slot in stream.worker.slots()], 30, "it is gone")
     stream.every_line_arrives()
     stream.worker.stop()
 
@@ -133,7 +134,8 @@ def test_when_all_slots_are_killed_no_line_is_lost(stream: Stream) -> None:
     for slot in before:
         slot.kill()
     stream.flows()
-    assert len(stream.worker.slots()) == len(before)
+    # One that is back is enough for both tasks
+    eventually(lambda: len(stream.worker.slots()) == len(before), 60, "as many slots as before")
     stream.every_line_arrives()
     stream.worker.stop()
 

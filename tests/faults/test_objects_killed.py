@@ -57,11 +57,15 @@ def test_each_row_is_in_the_topic_and_in_the_objects_once(
     server.make_bucket("rows-in")
     server.make_bucket("rows-out")
     numbers = iter(range(OBJECTS * ROWS))
-    for number in range(OBJECTS):
-        lines = [json.dumps({"n": next(numbers), "pad": "x" * 60}) for _ in range(ROWS)]
-        if number == 3:
-            lines.insert(ROWS // 2, "this is no JSON")
-        server.put("rows-in", f"rows/{number:03}.jsonl", "\n".join(lines).encode())
+
+    def put(objects: range) -> None:
+        for number in objects:
+            lines = [json.dumps({"n": next(numbers), "pad": "x" * 60}) for _ in range(ROWS)]
+            if number == 3:
+                lines.insert(ROWS // 2, "this is no JSON")
+            server.put("rows-in", f"rows/{number:03}.jsonl", "\n".join(lines).encode())
+
+    put(range(OBJECTS // 3))
     source = {
         "connector.class": "ObjectSource",
         "object.url": "s3://rows-in/rows",
@@ -81,6 +85,7 @@ def test_each_row_is_in_the_topic_and_in_the_objects_once(
     for slot in worker.slots():
         slot.kill()
     before = len(server.keys("rows-out"))
+    put(range(OBJECTS // 3, OBJECTS))  # not earlier: else all might be written before
     eventually(lambda: len(server.keys("rows-out")) > before, 60, f"it goes on; {worker.log_text()[-3000:]}")
     server.kill()
     eventually(lambda: "is being retried" in worker.log_text() or "Cannot " in worker.log_text(), 30, "they notice")

@@ -135,7 +135,7 @@ def test_a_poison_record_is_tried_again_until_the_time_is_up_and_goes_to_the_que
     produce_lines(broker.bootstrap, topic, ["a", "poison", "b"])
     more = {
         "errors.tolerance": "all",
-        "errors.retry.timeout": "400",
+        "errors.retry.timeout": "2000",  # a busy machine needs a while for the attempts counted below
         "errors.deadletterqueue.topic.name": dlq,
         "errors.deadletterqueue.topic.replication.factor": "1",
     }
@@ -144,7 +144,7 @@ def test_a_poison_record_is_tried_again_until_the_time_is_up_and_goes_to_the_que
         spec = host.start_sink(name, SINK, topics=topic, **POISON, **more)
         host.await_count(spec, "records_put", 2)
         eventually(lambda: sink_offsets(broker.bootstrap, name) == {TopicPartition(topic, 0): 3}, 20, "committed")
-    assert time.monotonic() - began >= 0.4
+    assert time.monotonic() - began >= 2
     assert Poison.attempts > 3
     assert consume_values(broker.bootstrap, dlq, 1) == [b"poison"]
 

@@ -19,6 +19,7 @@ from kconnect.devbroker import DevBroker
 from kconnect.devbroker.dev_registry import DevRegistry
 from kconnect.model import Condition
 from kconnect.schema_registry.avro.avro_converter import AvroConverter
+from kit.pace import ample_s
 from kit.pipeline_host import SINK, SOURCE, Behaviour, PipelineHost
 from kit.ports import free_port
 from kit.relay import Relay
@@ -138,7 +139,7 @@ def test_a_pipeline_into_a_table_outlasts_its_registry_with_each_row_once_and_po
 
         with Relay(registry.port) as way, PipelineHost(broker.bootstrap) as host:
             url = registry.url.replace(str(registry.port), str(way.port))
-            answers = {**avro(url), "value_converter_http_read_timeout_ms": "400"}
+            answers = {**avro(url), "value_converter_http_read_timeout_ms": str(round(ample_s(0.4) * 1000))}
             table = {**INTO_A_TABLE, "connection_url": postgres_uri, "errors_deadletterqueue_topic_name": letters}
             sink = host.start_sink("orders-table", "SqlSink", topics=topic, **answers, **table)
             source = host.start_source("orders", SOURCE, **answers)

@@ -27,6 +27,7 @@ from kit.processes import below, living, named
 from kit.waiting import eventually
 
 _MADE_S = 100.0
+_START_S = 60.0
 _SPARKS, _BROKERS = "kconnect.spark.make_archive", "kconnect.devbroker.make_archive"
 
 
@@ -55,7 +56,14 @@ def _await_made(cache: Path, program: str) -> None:
 
 
 def _make(module: str, cache: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-m", module, str(cache)], stderr=subprocess.PIPE, text=True)
+    """As by `python -m MODULE CACHE`, with more time than the minute for which an installation waits."""
+    program = (
+        "import runpy\n"
+        "from kconnect.class_archive import maker\n"
+        f"maker.FOREGROUND_TIMEOUT_S = {ample_s(60)}\n"
+        f"runpy.run_module({module!r}, run_name='__main__')\n"
+    )
+    return subprocess.Popen([sys.executable, "-c", program, str(cache)], stderr=subprocess.PIPE, text=True)
 
 
 def _cache_with_jars(folder: Path) -> Path:
@@ -131,18 +139,24 @@ def test_the_first_broker_has_its_archive_made_and_the_next_one_uses_it(tmp_path
     monkeypatch.setenv("KCONNECT_CACHE", str(cache))
     broker = DevBroker(free_port(), tmp_path / "data")
 
-    with broker:
+    broker.start(ample_s(_START_S))
+    try:
         assert broker.prepares_archive
+    finally:
+        broker.stop()
     _await_made(cache, "broker")
 
     again = DevBroker(free_port(), tmp_path / "data")
-    with again:
+    again.start(ample_s(_START_S))
+    try:
         assert not again.prepares_archive
         assert again.pid is not None
         archive = _archives(cache, "broker")[0]
         assert f"-XX:SharedArchiveFile={archive}" in psutil.Process(again.pid).cmdline()
         os.kill(again.pid, signal.SIGTERM)
-        assert again.wait(30.0) == 143
+        assert again.wait(ample_s(30)) == 143
+    finally:
+        again.stop()
 
 
 @pytest.mark.usefixtures("makers_are_allowed")

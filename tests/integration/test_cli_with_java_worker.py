@@ -29,6 +29,11 @@ def test_the_command_line_manages_a_java_worker(broker: DevBroker, topic: str, t
         top_shows_what_java_tells(java, home, topic, tmp_path)
 
 
+def rows(text: str) -> list[list[str]]:
+    """The lines of the connector, by words."""
+    return [line.split() for line in text.splitlines() if line.startswith("watched")]
+
+
 def top_shows_what_java_tells(java: JavaConnect, home: Path, topic: str, folder: Path) -> None:
     """States and what keys do; neither rates nor slots, which are shown as absent."""
     (folder / "watched.txt").write_text("a\n")
@@ -38,13 +43,13 @@ def top_shows_what_java_tells(java: JavaConnect, home: Path, topic: str, folder:
     command = [*connect_command(), "top", "watched", "--interval", "500ms", "--url", java.url]
     with Terminal(command, cli_env(home), cwd=str(home)) as terminal:
         screen = Picture(terminal)
-        text = screen.until("no rates: Java's workers do not tell them")
-        (row,) = [line.split() for line in text.splitlines() if line.startswith("watched")]
-        assert row == ["watched", "source", "RUNNING", "1/1", "-", "-", "-"]
+        screen.until("no rates: Java's workers do not tell them")
+        # What is below it is drawn after it
+        screen.until(lambda text: rows(text) == [["watched", "source", "RUNNING", "1/1", "-", "-", "-"]])
         screen.press("3")
         screen.until("No slots: Java's workers run tasks in threads of their own.")
         screen.press("4")
-        assert "up     Java" in screen.until("LAST ANSWER")
+        screen.until(lambda text: "LAST ANSWER" in text and "up     Java" in text)
         screen.press("1p")
         screen.until(lambda text: "Pause watched?" in text and "y: yes" in text)
         screen.press("y")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import re
 import resource
 import threading
 import time
@@ -15,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError
 from kconnect.kafka import CompactedLog, KafkaAdmin, KafkaExclusiveWriter, LogSpec, ScanSpec, scan
+from kit.pace import ample_s
 from kit.topics import create_topic, delete_topic, produce_lines, topic_for
 from kit.waiting import eventually
 
@@ -90,8 +92,10 @@ def test_a_topic_without_records_is_ready_at_once_and_one_that_is_not_there_is_n
     log.start(lambda record: None)
     log.read_to_end(_WITHIN_S)
     assert log.partition_count == 1
-    missing = new_log("no-such-topic", start_timeout_s=0.5, start_setting="the.setting")
-    with pytest.raises(NotFoundError, match=r"Topic 'no-such-topic' does not exist.* after 0\.5 s \(the\.setting\)"):
+    within_s = ample_s(0.5)  # the broker has to answer in it
+    missing = new_log("no-such-topic", start_timeout_s=within_s, start_setting="the.setting")
+    told = f"Topic 'no-such-topic' does not exist.* after {re.escape(f'{within_s:g}')} s \\(the\\.setting\\)"
+    with pytest.raises(NotFoundError, match=told):
         missing.start(lambda record: None)
 
 
@@ -171,10 +175,10 @@ def test_a_committed_reader_waits_for_open_transactions_unless_told_not_to(topic
     transactions.produce(topic, b"open", b"k")
     transactions.flush(_WITHIN_S)
     going_on.read_to_end(_WITHIN_S)
-    with pytest.raises(
-        TimedOutError, match=rf"{topic} .* within 0\.5 s \(worker\.sync\.timeout\.ms\).* 0 of 1"
-    ) as late:
-        waiting.read_to_end(0.5)
+    within_s = round(ample_s(0.5), 1)  # the broker has to tell the end in it
+    told = rf"{topic} .* within {re.escape(f'{within_s:g}')} s \(worker\.sync\.timeout\.ms\).* 0 of 1"
+    with pytest.raises(TimedOutError, match=told) as late:
+        waiting.read_to_end(within_s)
     assert "transaction that is still open" in (late.value.hint or "")
     assert (patient, hasty) == ([], [])
     threading.Timer(0.3, transactions.commit_transaction).start()
@@ -187,7 +191,9 @@ def test_a_start_need_not_wait_for_transactions_that_killed_writers_left_open(to
     transactions.produce(topic, b"open", b"k")
     transactions.flush(_WITHIN_S)
     given = []
-    log = new_log(topic, isolation_level="read_committed", start_awaits_open_transactions=False, start_timeout_s=2.0)
+    log = new_log(
+        topic, isolation_level="read_committed", start_awaits_open_transactions=False, start_timeout_s=_WITHIN_S
+    )
     log.start(given.append)
     assert given == []
     transactions.commit_transaction()
@@ -350,6 +356,6 @@ def test_a_scan_that_follows_gives_what_comes_until_it_is_stopped(broker, config
 
 
 def test_a_scan_of_a_topic_that_is_not_there_names_it(config, admin):
-    spec = ScanSpec(topic="no-such-topic", consumer=config, timeout_s=0.3, timeout_setting="the.setting")
+    spec = ScanSpec(topic="no-such-topic", consumer=config, timeout_s=ample_s(0.3), timeout_setting="the.setting")
     with pytest.raises(NotFoundError, match=r"'no-such-topic'.*\(the\.setting\)"):
         list(scan(spec, admin))

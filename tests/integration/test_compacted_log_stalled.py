@@ -9,6 +9,7 @@ import pytest
 from kconnect.kafka import CompactedLog, KafkaAdmin, LogSpec
 from kconnect.kafka.log_reader import LogReader
 from kconnect.model import LogRecord
+from kit.pace import ample_s
 
 pytestmark = pytest.mark.broker
 
@@ -36,7 +37,8 @@ class StandsStill(LogReader):
 
 def test_another_reader_goes_on_where_one_stands_still_and_no_record_is_lost_or_given_twice(broker, topic) -> None:
     client = {"bootstrap.servers": broker.bootstrap}
-    spec = LogSpec(topic=topic, consumer=client, producer=client, stalled_after_s=1.0)
+    # More than the second reader takes to connect: else it would be replaced, too
+    spec = LogSpec(topic=topic, consumer=client, producer=client, stalled_after_s=ample_s(1))
     given: list[bytes | None] = []
     readers: list[StandsStill] = []
 

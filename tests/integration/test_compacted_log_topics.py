@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from kconnect.config.worker_config import DistributedConfig
 from kconnect.errors import ConfigError, ConnectError, TimedOutError
 from kconnect.kafka import CompactedLog, InternalTopicSpec, KafkaAdmin, LogSpec, ensure_internal_topic
 from kconnect.storage.internal_topic_specs import internal_topic_specs
+from kit.pace import ample_s
 from kit.topics import create_topic, topic_for
 
 pytestmark = pytest.mark.broker
@@ -105,8 +107,11 @@ def test_while_replicas_can_not_be_placed_it_is_tried_again_and_told_once(admin,
     caplog.set_level(logging.INFO)
     config, *_ = specs_of("topic-defaults", topic_for(request))
     assert config.replication_factor == 3
-    with pytest.raises(TimedOutError, match=r"within 1 s \(default\.api\.timeout\.ms\).*replication factor") as late:
-        ensure_internal_topic(admin, replace(config, timeout_s=1.0))
+    within_s = min(ample_s(1), 8.0)  # longer, and it would be told twice
+    wait_s = 0.4 * within_s  # the least that the broker has for an answer
+    told = rf"within {re.escape(f'{within_s:g}')} s \(default\.api\.timeout\.ms\).*replication factor"
+    with pytest.raises(TimedOutError, match=told) as late:
+        ensure_internal_topic(admin, replace(config, timeout_s=within_s, backoff_s=wait_s))
     assert "config.storage.replication.factor" in (late.value.hint or "")
     assert sum("cannot be created yet" in line.getMessage() for line in caplog.records) == 1
 

@@ -8,6 +8,7 @@ import pytest
 
 from kconnect.client import ConnectClient
 from kconnect.devbroker import DevBroker
+from kconnect.errors import NotFoundError
 from kconnect.model import ConnectorOffset
 from kit.cli import cli_run
 from kit.distributed_worker import workers
@@ -17,6 +18,13 @@ from kit.waiting import eventually
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]
 
 AT_0 = [ConnectorOffset({"kafka_topic": "moves", "kafka_partition": 0}, {"kafka_offset": 0})]
+
+
+def state_of(client: ConnectClient, name: str) -> str:
+    try:
+        return str(client.connector_status(name).connector.state)
+    except NotFoundError as err:  # it was not seen doing anything yet
+        raise AssertionError(str(err)) from err
 
 
 def test_a_sink_keeps_the_offsets_of_its_group_under_another_name(broker: DevBroker, tmp_path: Path) -> None:
@@ -36,8 +44,8 @@ def test_a_sink_keeps_the_offsets_of_its_group_under_another_name(broker: DevBro
         assert client.connector_offsets("second") == AT_0
         cli_run("connectors", "copy", "second", "third", "--yes", *url, home=tmp_path, expect=0)
         assert client.connector_offsets("third") == AT_0
-        assert str(client.connector_status("third").connector.state) == "STOPPED"
+        eventually(lambda: state_of(client, "third") == "STOPPED", 20, "the copy is stopped")
         cli_run("connectors", "delete", "third", "--with-offsets", "--yes", *url, home=tmp_path, expect=0)
         client.create_connector("third", config, initial_state="STOPPED")
         assert client.connector_offsets("third") == []
-        eventually(lambda: str(client.connector_status("second").connector.state) == "RUNNING", 20, "it runs on")
+        eventually(lambda: state_of(client, "second") == "RUNNING", 20, "it runs on")

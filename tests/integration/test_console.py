@@ -23,6 +23,7 @@ from kconnect.worker import StandaloneWorker
 from kit.certificates import Authority
 from kit.connect_ui import connect_ui
 from kit.distributed_worker import workers
+from kit.pace import ample_s
 from kit.topics import consume_values, create_topic, produce_lines
 from kit.waiting import eventually
 from kit.written_cluster import WrittenCluster
@@ -54,7 +55,7 @@ class Browser:
             sent.setdefault("Sec-Fetch-Site", "same-origin")
         request = urllib.request.Request(self.url + path, data, sent)
         try:
-            with self._opener.open(request, timeout=30) as answer:
+            with self._opener.open(request, timeout=ample_s(30)) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as err:
             return err.code, err.read().decode()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -31,8 +30,9 @@ from kconnect.errors import FencedError
 from kconnect.model import TaskSpec
 from kconnect_cli.app import run as cli
 from kit.cli import CliResult, cli_env, connect_command
+from kit.pace import ample_s
 from kit.pipeline_host import SOURCE, Behaviour, PipelineHost
-from kit.topics import committed_values, consume, create_topic, delete_topic, end_offset, produce_lines
+from kit.topics import await_committed, consume, create_topic, delete_topic, end_offset, produce_lines
 from kit.waiting import eventually
 from kit.written_cluster import WrittenCluster
 
@@ -171,14 +171,25 @@ def test_a_replay_that_is_killed_in_the_middle_neither_loses_nor_doubles(desk: D
     produce_lines(desk.bootstrap, desk.topic, bad)
     desk.await_letters(count)
     (desk.folder / "mending.py").write_text(
-        "def mend(record):\n    return record.new_record(value={'text': record.value}, value_schema=None)\n"
+        "import os, time\n"
+        "asked = []\n"
+        "def mend(record):\n"
+        f"    if record.value == {bad[-1]!r} and 'KIT_HOLDS' in os.environ:\n"
+        "        asked.append(record)\n"
+        "        while len(asked) > 1:\n"
+        "            time.sleep(1)\n"
+        "    return record.new_record(value={'text': record.value}, value_schema=None)\n"
     )
     begun = end_offset(desk.bootstrap, desk.topic)
     command = [*connect_command(), *desk.command("replay", "--edit", "mending:mend", "--yes")]
-    killed = subprocess.Popen(command, env=cli_env(desk.folder), cwd=desk.folder, stderr=subprocess.PIPE)
-    eventually(lambda: end_offset(desk.bootstrap, desk.topic) > begun, 40, "records are sent", pause_s=0.001)
-    os.kill(killed.pid, signal.SIGKILL)
-    _, told = killed.communicate(timeout=10)
+    # All are counted before one is sent; the last one then waits to be killed, so that the kill is never too late
+    env = cli_env(desk.folder, {"KIT_HOLDS": "yes"})
+    killed = subprocess.Popen(command, env=env, cwd=desk.folder, stderr=subprocess.PIPE)
+    try:
+        eventually(lambda: end_offset(desk.bootstrap, desk.topic) > begun, 40, "records are sent", pause_s=0.001)
+    finally:
+        killed.kill()
+        _, told = killed.communicate(timeout=ample_s(10))
     assert killed.returncode == -signal.SIGKILL, f"it ended before it was killed: {told!r}"
 
     done = desk.run("replay", "--edit", "mending:mend", "--yes", "-o", "json").json["outcomes"]
@@ -235,7 +246,7 @@ def test_a_second_replay_takes_over_from_one_that_runs(desk: Desk) -> None:
         with pytest.raises(FencedError, match=f"Another replay of the dead letters of {desk.name} has begun"):
             first.transact([(b"b", b"2")])
         second.transact([(b"c", b"3")])
-    assert committed_values(desk.bootstrap, f"{desk.dlq}.replayed") == [b"1", b"3"]
+    await_committed(desk.bootstrap, f"{desk.dlq}.replayed", [b"1", b"3"])
 
 
 def test_a_record_that_fails_again_comes_back_with_its_count_until_the_budget_is_spent(desk: Desk) -> None:
@@ -366,7 +377,7 @@ def test_a_put_that_was_killed_leaves_its_letters_in_doubt_until_they_are_asked_
     )
     command = [*connect_command(), *desk.command("replay", "--through", "--edit", "mending2:mend", "--yes")]
     env = cli_env(desk.folder, {"PYTHONPATH": str(desk.folder)})
-    killed = subprocess.run(command, env=env, cwd=desk.folder, capture_output=True, timeout=60, check=False)
+    killed = subprocess.run(command, env=env, cwd=desk.folder, capture_output=True, timeout=ample_s(60), check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     desk.cluster.add_connector(desk.name, desk.config)
     left = desk.run("replay", "--through", "--edit", "mending2:mend", "--yes", "-o", "json", expect=1)

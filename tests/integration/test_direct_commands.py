@@ -252,7 +252,7 @@ def test_top_reads_the_topics_shows_the_record_before_it_pauses_and_has_no_resta
         screen = Picture(terminal)
         screen.until(name)
         screen.press("p")
-        assert f"target-state-{name}" in screen.until("y: yes")
+        screen.until(lambda text: f"target-state-{name}" in text and "y: yes" in text)
         screen.press("y")
         screen.until(f"paused {name}", 30)
         eventually(lambda: snapshot(cluster).target_states[name] is TargetState.PAUSED)

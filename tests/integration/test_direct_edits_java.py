@@ -132,7 +132,7 @@ def test_java_shows_just_what_was_edited(java, cluster):
     assert set(_get(java, "/connectors")) == {"restored", "stopped", "changed", "imported", "asleep"}
     assert _get(java, "/connectors/restored/config") == {**_source(cluster), "name": "restored"}
     assert _get(java, "/connectors/changed/config")["batch.size"] == "77"
-    assert _get(java, "/connectors/changed/status")["connector"]["state"] == "PAUSED"
+    eventually(lambda: _status_of(java, "changed")["connector"]["state"] == "PAUSED", 30, "changed is paused")
     for name in ("stopped", "asleep"):
         status = eventually(lambda name=name: _status_of(java, name), 30, f"{name} has a status")
         assert (status["connector"]["state"], status["tasks"]) == ("STOPPED", [])
@@ -140,7 +140,8 @@ def test_java_shows_just_what_was_edited(java, cluster):
 
 def _status_of(java, name):
     status, body = java.request("GET", f"/connectors/{name}/status")
-    return body if status == 200 else None
+    assert status == 200, body
+    return body
 
 
 def test_java_reads_the_offsets_that_were_put_deleted_and_imported(java, cluster):

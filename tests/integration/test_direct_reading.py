@@ -11,6 +11,7 @@ from kconnect.direct.group.live_group import live_group
 from kconnect.direct.read.reader import Bounds, ClusterReader
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
 from kconnect.model import RunState, TargetState, TaskId
+from kit.pace import ample_s
 from kit.waiting import eventually
 from kit.written_cluster import WrittenCluster
 
@@ -64,7 +65,7 @@ def test_the_state_until_a_time_leaves_out_what_came_later(reader, cluster):
 
 
 def test_a_topic_that_is_not_there_is_named(cluster):
-    access = ClusterAccess({**cluster.worker, "config.storage.topic": "no-such-topic"}, 1.0)
+    access = ClusterAccess({**cluster.worker, "config.storage.topic": "no-such-topic"}, ample_s(1))
     with ClusterReader(access) as reader, pytest.raises(NotFoundError, match="no-such-topic"):
         reader.configs()
 

@@ -7,6 +7,7 @@ from confluent_kafka.admin import AclOperation, ResourceType
 
 from kconnect_cli.app import run
 from kit.guarded_broker import add_rules, guarded_broker
+from kit.pace import ample_s
 from kit.written_cluster import WrittenCluster
 
 pytestmark = pytest.mark.broker
@@ -40,7 +41,7 @@ def topics(guarded, capfd, tmp_path, monkeypatch):
         file = tmp_path / "client.properties"
         file.write_text("".join(f"{key.replace('_', '.')}={value}\n" for key, value in client.items()))
         where = ("--worker", str(cluster.worker_file), "--bootstrap-servers", bootstrap)
-        code = run(["topics", *args, *where, "--command-config", str(file), "--timeout", "3s"])
+        code = run(["topics", *args, *where, "--command-config", str(file), "--timeout", f"{ample_s(3):.0f}s"])
         out, err = capfd.readouterr()
         return code, out, err
 

@@ -15,8 +15,9 @@ from kconnect.model import RunState, TargetState
 from kconnect.plugins import PluginRegistry
 from kit.committed_offsets import CommittedOffsets, committed_store
 from kit.java_plugin_folder import java_plugin_folder
+from kit.pace import ample_s
 from kit.pipeline_host import MOVING_SOURCE, RECORD_SOURCE, SOURCE, Behaviour, PipelineHost
-from kit.topics import committed_values, consume, create_topic, topic_for
+from kit.topics import await_committed, committed_values, consume, create_topic, topic_for
 from kit.waiting import eventually
 
 pytestmark = pytest.mark.broker
@@ -79,7 +80,7 @@ def once(*polls: Any) -> Any:
     return poll
 
 
-def numbered(*numbers: int) -> list[bytes]:
+def numbered(*numbers: int) -> list[bytes | None]:
     return [f"v{number}".encode() for number in numbers]
 
 
@@ -87,12 +88,12 @@ def test_a_source_without_records_commits_offsets_alone(broker: DevBroker, offse
     with host_of(broker, offsets, **{"offset.flush.interval.ms": "200"}) as host:
         spec = host.start_source("moving-once", MOVING_SOURCE)
         eventually(lambda: offsets.of("moving-once") and offsets.of("moving-once")[0]["row"] > 5, 15, "offset moved")
-        assert host.stop(spec) == set()
+        assert host.stop(spec, ample_s(10)) == set()
         (last,) = offsets.of("moving-once")
         assert last == {"row": Behaviour.tasks[0].row}
         again = host.start_source("moving-once", MOVING_SOURCE)
         host.await_state(again, RunState.RUNNING)
-        assert host.stop(again) == set()
+        assert host.stop(again, ample_s(10)) == set()
         assert Behaviour.tasks[1].first == last["row"]
 
 
@@ -100,11 +101,12 @@ def test_each_poll_is_a_transaction_with_its_offsets(broker: DevBroker, topic: s
     Behaviour.poll = once([record(topic, 1), record(topic, 2)], [record(topic, 3)])
     with host_of(broker, offsets) as host:
         spec = host.start_source("polls", SOURCE)
-        host.await_count(spec, "commits", 2)
+        # Its size is noted a moment after the commit is counted
+        eventually(lambda: host.counters(spec).transaction_size.count >= 2, 30, "two transactions")
         counters = host.counters(spec)
         host.stop(spec)
     assert consume(broker.bootstrap, topic, 3)[-1].offset() == 3, "a marker stands behind the first transaction"
-    assert committed_values(broker.bootstrap, topic) == numbered(1, 2, 3)
+    await_committed(broker.bootstrap, topic, numbered(1, 2, 3))
     assert offsets.of("polls") == [{"row": 3}]
     assert (counters.transaction_size.count, counters.transaction_size.total) == (2, 3)
     assert Behaviour.calls.count("commit") == 2
@@ -128,14 +130,19 @@ def test_a_task_that_fails_leaves_nothing_of_its_transaction(
 
 def test_an_interval_ends_also_while_a_poll_waits(broker: DevBroker, topic: str, offsets: CommittedOffsets) -> None:
     polls = once([record(topic, 1)], [record(topic, 2)])
-    Behaviour.poll = lambda task: polls(task) or task.context.wait(20) or None
+    interval_s = ample_s(0.5)  # both polls are to be within one
+    Behaviour.poll = lambda task: polls(task) or task.context.wait(interval_s * 10) or None
     with host_of(broker, offsets) as host:
         spec = host.start_source(
-            "waits", SOURCE, transaction_boundary="interval", transaction_boundary_interval_ms="300"
+            "waits",
+            SOURCE,
+            transaction_boundary="interval",
+            transaction_boundary_interval_ms=str(round(interval_s * 1000)),
         )
-        eventually(lambda: offsets.of("waits") == [{"row": 2}], 10, "committed by the interval")
+        eventually(lambda: offsets.of("waits") == [{"row": 2}], 30, "committed by the interval")
+        host.await_count(spec, "commits", 1)
         assert host.counters(spec).commits == 1
-        assert committed_values(broker.bootstrap, topic) == numbered(1, 2)
+        await_committed(broker.bootstrap, topic, numbered(1, 2))
         host.stop(spec)
 
 
@@ -155,7 +162,7 @@ def test_what_an_interval_has_not_committed_is_by_the_stop_and_by_a_pause(
         host.await_count(spec, "records_written", 2)
         host.stop(spec)
     assert offsets.of("ends") == [{"row": 2}]
-    assert committed_values(broker.bootstrap, topic) == numbered(1, 2)
+    await_committed(broker.bootstrap, topic, numbered(1, 2))
 
 
 def test_a_connector_ends_transactions_behind_its_records(
@@ -178,7 +185,7 @@ def test_a_connector_ends_transactions_behind_its_records(
         host.await_count(spec, "commits", 3)
         eventually(lambda: len(host.host.counters()) and host.counters(spec).records_polled == 7, 10, "all polled")
         host.stop(spec)
-    assert committed_values(broker.bootstrap, topic) == numbered(1, 2, 5, 6), "3 and 4 are aborted, 7 was not asked for"
+    await_committed(broker.bootstrap, topic, numbered(1, 2, 5, 6))  # 3 and 4 are aborted, 7 was not asked for
     assert offsets.of("asks") == [{"row": 6}]
     told = [call.split()[1:] for call in Behaviour.calls if call.startswith("commit_record")]
     assert [value for value, _ in told] == ["v1", "v2", "v3", "v4", "v5", "v6"]
@@ -205,7 +212,7 @@ def test_a_java_connector_ends_transactions_in_the_midst_of_its_batches(
         counters = host.counters(spec)
         host.stop(spec)
     kept = [*range(10), *range(60, 149), *range(200, 250)]
-    assert committed_values(broker.bootstrap, topic) == [f"number {number}".encode() for number in kept]
+    await_committed(broker.bootstrap, topic, [f"number {number}".encode() for number in kept])
     assert counters.records_polled == 250
 
 
@@ -268,7 +275,7 @@ def test_a_zombie_is_fenced_and_its_open_transaction_never_counts(
         assert "Failed to flush offsets and/or records for task zombie-0" in first.trace(zombie)
         assert "a newer producer with the same transactionalId eos-zombie-0" in first.trace(zombie)
         second.stop(heir)
-    assert committed_values(broker.bootstrap, topic) == numbered(1)
+    await_committed(broker.bootstrap, topic, numbered(1))
     assert offsets.of("zombie") == [{"row": 1}]
 
 
@@ -305,7 +312,15 @@ def test_a_record_that_no_broker_takes_fails_the_task_even_when_errors_are_toler
 def test_a_transaction_that_outlives_its_time_fails_the_task_with_what_to_change(
     broker: DevBroker, topic: str, offsets: CommittedOffsets
 ) -> None:
-    Behaviour.poll = once([record(topic, 1)], lambda task: task.context.wait(4) or None, [record(topic, 2)])
+    polls = once([record(topic, 1)], lambda task: task.context.wait(4) or None)
+
+    def poll(task: Any) -> Any:
+        given = polls(task)
+        if given is None and not task.context.wait(0.2):
+            given = [record(topic, 2)]  # again and again: a busy broker ends the transaction late
+        return given
+
+    Behaviour.poll = poll
     with host_of(broker, offsets) as host:
         spec = host.start_source(
             "slow", SOURCE, transaction_boundary="interval", **{"producer.override.transaction.timeout.ms": "1500"}

@@ -52,9 +52,11 @@ def test_the_other_offsets_are_there_all_the_time(broker, topic, places):
         thread.start()
         try:
             eventually(lambda: seen, _WITHIN_S, "the watcher looks")
-            for _ in range(30):
+            rounds = 0
+            while rounds < 30 or len(seen) <= 10:  # a busy machine may let the watcher look seldom
                 groups.delete_offsets(topic, gone)
                 groups.alter_offsets(topic, dict.fromkeys(gone, 7))
+                rounds += 1
             groups.delete_offsets(topic, gone)
         finally:
             over.set()

@@ -11,6 +11,7 @@ import pytest
 from kconnect.errors import ConfigError, ConnectError, DataError
 from kconnect.testing import ManualClock, SourceHarness
 from kit.json_server import Server
+from kit.pace import ample_s
 
 SOURCE = "HttpJsonSource"
 
@@ -155,14 +156,16 @@ def test_retries_end_where_the_settings_say_and_refusals_fail_at_once(server: Se
 
 def test_a_server_that_hangs_or_breaks_off_is_asked_again(server: Server) -> None:
     hang = threading.Event()
+    request_s = ample_s(0.2)  # the other answers have to come in it
     answers = [
-        lambda: hang.wait(5) and (200, {}, []),
+        lambda: hang.wait(request_s * 10) and (200, {}, []),
         lambda: (200, {"Content-Length": "50"}, b"[1"),
         lambda: (200, {}, [1]),
     ]
 
-    server.answer = lambda *_: answers.pop(0)() or (200, {}, [])
-    with harness(server, request_timeout_ms="200") as source:
+    # The last one again and again: it may come too late, too
+    server.answer = lambda *_: (answers.pop(0) if len(answers) > 1 else answers[0])() or (200, {}, [])
+    with harness(server, request_timeout_ms=str(round(request_s * 1000))) as source:
         assert source.poll_once() == []
         hang.set()
         assert values(source, 1) == [1]

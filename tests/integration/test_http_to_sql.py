@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from kconnect.model import RunState
+from kit.pace import ample_s
 from kit.standalone import Standalone
 from kit.waiting import eventually
 
@@ -117,7 +118,7 @@ def worker(broker, shop: Shop, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def rows(worker: Standalone) -> list[tuple[int, int, str]]:
-    connection = sqlite3.connect(worker.folder / "shop.db")
+    connection = sqlite3.connect(worker.folder / "shop.db", timeout=ample_s(5))  # the sink may hold the lock
     try:
         found = connection.execute("SELECT name FROM sqlite_master WHERE name = 'orders'").fetchall()
         return connection.execute("SELECT id, version, item FROM orders ORDER BY id").fetchall() if found else []

@@ -16,6 +16,7 @@ import pytest
 from kconnect.errors import EnvironmentProblemError, UnreachableError
 from kconnect.kafka_jars.jars import JarSet
 from kconnect.maven import Jar
+from kit.pace import ample_s
 from kit.ports import free_port
 
 
@@ -165,7 +166,7 @@ def test_processes_that_fetch_at_once_fetch_one_time(repository: Repository, tmp
     for process in processes:
         process.start()
     for process in processes:
-        process.join(60)
+        process.join(ample_s(60))
 
     assert [process.exitcode for process in processes] == [0, 0, 0, 0]
     assert repository.count("a") == 1

@@ -108,17 +108,20 @@ def test_a_member_that_hears_nothing_gives_up_its_work_while_the_group_still_wai
         eventually(lambda: cut_off.last_assigned().generation == other.last_assigned().generation, 10, "all know it")
         place = cut_off.member.member_id
         joins = len(other.all(Joining))
+        assert place in member_ids(broker.bootstrap, group)
         proxy.freeze()
-        cut_off.await_event(Lost)
-        assert place in member_ids(broker.bootstrap, group), "the broker gave its work away before it gave it up"
-        assert len(other.all(Joining)) == joins
+        lost_at = cut_off.await_event(Lost)
+        # Told by the times of events: the broker waits for another second only, less than it may take to ask it
+        eventually(lambda: len(other.all(Joining)) > joins, 15, "the broker misses the one that is cut off")
+        missed_at = [at for at, event in other.events if isinstance(event, Joining)][joins]
+        assert lost_at < missed_at, "the broker gave its work away before it gave it up"
         proxy.thaw()
         eventually(lambda: type(cut_off.events[-1][1]) is Assigned, 15, "it is back")
 
 
 def test_an_outage_of_the_broker_costs_no_place_and_work_only_when_it_is_long_for_the_session(own_broker, group):
     with (
-        Member(own_broker.bootstrap, f"{group}-long", session_ms=60_000) as patient,
+        Member(own_broker.bootstrap, f"{group}-long", session_ms=600_000) as patient,  # a start takes a minute, rarely
         Member(own_broker.bootstrap, group) as short,
     ):
         first = short.await_assigned()
@@ -129,7 +132,7 @@ def test_an_outage_of_the_broker_costs_no_place_and_work_only_when_it_is_long_fo
         down_until = time.monotonic()
         own_broker.start()
         assert short.await_assigned(2, within_s=30).member_id == first.member_id
-        eventually(lambda: patient.member.runs_until > down_until + 60 * 0.8, 20, "heartbeats are answered again")
+        eventually(lambda: patient.member.runs_until > down_until + 600 * 0.8, 20, "heartbeats are answered again")
         assert [type(event) for _, event in patient.events] == [Joining, Assigned]
         assert short.error is patient.error is None
 
@@ -151,10 +154,11 @@ def test_a_killed_member_is_missed_a_frozen_one_stops_its_work_when_it_wakes_a_b
         os.kill(frozen.pid, signal.SIGCONT)
         eventually(lambda: is_settled(broker.bootstrap, group, 2), 20, "the frozen one is back")
         assert not stays.all(Lost)
+        told = iter(frozen.stdout.readline, "")  # the group is settled before a member has heard of it
+        assert "Lost\n" in told
+        assert "Assigned\n" in told, "it is assigned after that"
         frozen.stdin.close()
-        told = frozen.stdout.read().split()
-        assert told.count("Lost") == 1
-        assert told[told.index("Lost") :].count("Assigned") >= 1
+        assert "Lost\n" not in told
         assert ended(frozen, 20) == 0
         eventually(lambda: member_ids(broker.bootstrap, group) == {stays.member.member_id}, 10, "it left")
 

@@ -11,7 +11,7 @@ from kconnect.api import ConnectHeaders, Schema, SourceRecord
 from kconnect.devbroker import DevBroker
 from kconnect.errors import ConnectError, RetriableError
 from kconnect.model import RunState, TargetState
-from kit.pace import now
+from kit.pace import ample_s, now
 from kit.pipeline_host import FILE_SOURCE, MOVING_SOURCE, RECORD_SOURCE, SOURCE, Behaviour, PipelineHost
 from kit.topics import consume, consume_values, create_topic, end_offset, topic_for
 from kit.waiting import eventually, stays
@@ -262,7 +262,7 @@ def test_a_plugin_that_never_returns_is_left_behind_and_fenced_off(broker: DevBr
         eventually(lambda: host.offsets.of("hangs") == [{"row": 1}], 10, "committed")
         Behaviour.hang_in = method
         if method == "poll":
-            assert Behaviour.is_hanging.wait(10)
+            assert Behaviour.is_hanging.wait(ample_s(10))
             Behaviour.poll = lambda task: [record(topic, 2)]
         began = now()
         assert host.stop(spec, timeout_s=0.5) == {spec.id}

@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from kit.cli import cli_env, cli_run, connect_command
-from kit.pace import ended
+from kit.pace import ample_s, ended
 from kit.ports import free_port, is_listening
 from kit.waiting import eventually
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
 def _ask(url: str, path: str, body: object = None) -> object:
     data = None if body is None else json.dumps(body).encode()
     request = Request(url + path, data, {"Content-Type": "application/vnd.schemaregistry.v1+json"})
-    with urlopen(request, timeout=30) as answer:
+    with urlopen(request, timeout=ample_s(30)) as answer:
         return json.load(answer)
 
 

@@ -16,6 +16,7 @@ from kconnect.records import RegistryDecoder
 from kconnect.schema_registry.avro.avro_converter import AvroConverter
 from kconnect.schema_registry.json_schema.json_schema_converter import JsonSchemaConverter
 from kconnect.schema_registry.protobuf.protobuf_converter import ProtobufConverter
+from kit.pace import ample_s
 from kit.topics import topic_for
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(120)]
@@ -78,7 +79,8 @@ def test_an_incompatible_schema_is_refused_by_subject_and_rule(
     first = made.from_connect_data(topic, order_schema(), Struct(order_schema(), {"id": 1, "note": "n", "tags": []}))
     assert made.to_connect_data(topic, first).schema.version == 1
     body, headers = b'{"compatibility": "FULL"}', {"Content-Type": "application/vnd.schemaregistry.v1+json"}
-    urlopen(Request(f"{registry.url}/config/{topic}-value", body, headers, method="PUT"), timeout=30).close()
+    change = Request(f"{registry.url}/config/{topic}-value", body, headers, method="PUT")
+    urlopen(change, timeout=ample_s(30)).close()
 
     other = SchemaBuilder.struct().name("com.example.Order").field("id", Schema.BOOLEAN_SCHEMA).build()
     with pytest.raises(DataError, match=f"subject {topic}-value, whose compatibility rule is FULL"):

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 import urllib.error
 import urllib.request
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kconnect.devbroker import DevBroker
+from kconnect.herder.health.reasons import Health
 from kconnect.testing import ThreadLauncher
 from kconnect.worker import DistributedWorker
 from kit.distributed_worker import Distributed, cluster_settings
 from kit.memory_launcher import MemoryLauncher
-from kit.pace import ample_s
+from kit.pace import ample_s, now
 from kit.ports import free_port, is_listening
 from kit.standalone import STRING_CONVERTERS
 from kit.waiting import eventually
@@ -40,9 +41,9 @@ def ask(url: str, body: object = None) -> tuple[int, Any]:
 
 def await_port(port: int) -> None:
     """Closer than any client can look: the very first moment at which a request gets through."""
-    deadline = time.monotonic() + 60
+    deadline = now() + 60
     while not is_listening(port):
-        assert time.monotonic() < deadline, f"nothing listens on port {port}"
+        assert now() < deadline, f"nothing listens on port {port}"
 
 
 def connector(name: str, file: Path) -> dict[str, Any]:
@@ -75,20 +76,32 @@ def test_the_first_post_and_get_after_the_port_opens_are_answered_in_ten_starts_
             asking.start()
             status, body = ask(f"http://127.0.0.1:{port}/connectors", connector(f"c{number}", tmp_path / "in"))
             assert status == 201, (number, body)
-            asking.join(60)
+            asking.join(ample_s(60))
             assert listed[0][0] == 200
             assert set(known) <= set(listed[0][1]), "a list of connectors before they were read"
             known.append(f"c{number}")
             for name in known[:-1]:
                 assert ask(f"http://127.0.0.1:{port}/connectors/{name}/status")[0] == 200
         finally:
-            starting.join(60)
+            starting.join(ample_s(60))
             worker.stop()
 
 
-def test_health_names_the_steps_of_a_start_and_turns_green_when_tasks_can_run(broker: DevBroker) -> None:
+def test_health_names_the_steps_of_a_start_and_turns_green_when_tasks_can_run(
+    broker: DevBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     port, launcher, seen = free_port(), MemoryLauncher(is_up=False), set()
     worker = DistributedWorker(settings(broker.bootstrap, "start-steps", port), launcher=lambda _: launcher)
+    lasts = Health.starting
+
+    @contextmanager
+    def lasts_until_seen(health: Health, step: str) -> Iterator[None]:
+        with lasts(health, step):
+            yield
+            if step.startswith(("Reading topic ", "Joining group ")):  # they may be over before one can ask
+                eventually(lambda: step in seen, 20, f"{step} is seen")
+
+    monkeypatch.setattr(Health, "starting", lasts_until_seen)
     starting = threading.Thread(target=worker.start)
     starting.start()
     try:
@@ -105,7 +118,7 @@ def test_health_names_the_steps_of_a_start_and_turns_green_when_tasks_can_run(br
         launcher.bring_slot_up()
         assert ask(f"http://127.0.0.1:{port}/health")[0] == 200
     finally:
-        starting.join(60)
+        starting.join(ample_s(60))
         worker.stop()
 
 

@@ -149,7 +149,7 @@ def test_lists_of_a_cluster_show_what_the_caller_of_the_first_worker_may_see(gua
 
 def test_who_asks_too_often_is_told_when_to_come_back_and_others_are_not_held_up():
     login = Login([("required", {"ann": "p", "bob": "p"})])
-    options = RestOptions(rate=(0.5, 3), login=login)
+    options = RestOptions(rate=(0.01, 3), login=login)  # so slow that no time of the test's makes room for one more
 
     def asked(user, password="p", path="/connectors"):
         token = base64.b64encode(f"{user}:{password}".encode()).decode()
@@ -158,7 +158,7 @@ def test_who_asks_too_often_is_told_when_to_come_back_and_others_are_not_held_up
     with RestServer(MemoryHerder(), ["http://127.0.0.1:0"], None, options) as server:
         assert [asked("ann")[0] for _ in range(5)] == [200, 200, 200, 429, 429]
         _, headers, body = asked("ann")
-        assert 1 <= int(headers["retry-after"]) <= 2
+        assert 1 <= int(headers["retry-after"]) <= 100
         assert body["message"].startswith("User ann asks too often (setting kconnect.rest.requests.per.second")
         assert asked("bob")[0] == 200
         assert [asked("bob", "wrong")[0] for _ in range(4)] == [401, 401, 401, 429]
@@ -168,7 +168,7 @@ def test_who_asks_too_often_is_told_when_to_come_back_and_others_are_not_held_up
 
 
 def test_a_client_that_does_not_end_its_request_is_sent_away():
-    options = RestOptions(connections=ConnectionLimits(request_read_s=0.3))
+    options = RestOptions(connections=ConnectionLimits(request_read_s=1.0))  # the last request is to be in time
     with RestServer(MemoryHerder(), ["http://127.0.0.1:0"], None, options) as server:
         address = (urlsplit(server.urls[0]).hostname, urlsplit(server.urls[0]).port)
         for sent in (

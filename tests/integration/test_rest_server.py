@@ -107,7 +107,7 @@ def test_stop_answers_a_request_that_never_ends_and_leaves_its_thread_behind(her
     assert now() - started < 8, "a second is what stop was given"
     assert "was abandoned" in caplog.text
     herder.gate.set()
-    asking.join(5)
+    asking.join(ample_s(5))
     assert [str(answer) for answer in answers] == ["The worker is stopping; it may still carry this out."]
     assert "Traceback" not in caplog.text
 
@@ -116,7 +116,7 @@ def test_a_late_herder_is_a_time_out_for_the_client_and_others_are_served(herder
     herder.put_connector("a", file_source(name="a"), replace=False)
     herder.held.add("connector_status")
     with (
-        RestServer(herder, ["http://127.0.0.1:0"], AppSettings(request_timeout_s=0.3)) as server,
+        RestServer(herder, ["http://127.0.0.1:0"], AppSettings(request_timeout_s=ample_s(0.3))) as server,
         ConnectClient(server.urls[0]) as client,
     ):
         with pytest.raises(TimedOutError, match="Request timed out"):

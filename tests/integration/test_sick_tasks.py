@@ -103,6 +103,16 @@ class Ward:
 
         return eventually(reached, within_s, f"{name} is {wanted}")
 
+    def await_stuck_at(self, name: str, place: str) -> dict[str, Any]:
+        """A plugin that hangs looks at its mood every 20 ms: it may be seen elsewhere, once."""
+
+        def reached() -> dict[str, Any]:
+            found = self.await_condition(name, Condition.STUCK)
+            assert place in found["cause"], found
+            return found
+
+        return eventually(reached, 30, f"{name} hangs at {place}")
+
     def metrics(self) -> dict[str, float]:
         with urllib.request.urlopen(f"{self.worker.url}/metrics", timeout=ample_s(10)) as answer:
             lines = answer.read().decode().splitlines()
@@ -149,11 +159,13 @@ def test_a_call_that_keeps_failing_is_seen_on_every_screen_until_it_does_not(war
     series = "kafka_connect_task_condition_metrics_condition"
     assert seen[f'{series}{{{labels},condition="retrying"}}'] == 1
     assert seen[f'{series}{{{labels},condition="healthy"}}'] == 0
-    assert ward.worker.log_text().count(f"{call} failed and will be retried") <= 3, "equal messages are counted"
+    attempts = seen[f"kafka_connect_task_error_metrics_total_retries{{{labels}}}"]
+    lines = ward.worker.log_text().count(f"{call} failed and will be retried")
+    assert lines <= max(3, attempts / 10), "equal messages are counted"
 
     ward.mood(name, "")
     ward.await_condition(name, Condition.HEALTHY)
-    assert f"{call} works again after " in ward.worker.log_text()
+    eventually(lambda: f"{call} works again after " in ward.worker.log_text(), 10, "the log says that it is over")
     eventually(lambda: ward.metrics()[f'{series}{{{labels},condition="retrying"}}'] == 0, 10)
 
 
@@ -161,15 +173,15 @@ def test_a_call_that_keeps_failing_is_seen_on_every_screen_until_it_does_not(war
 def test_a_call_that_hangs_is_named_with_its_line_until_it_returns(ward: Ward, name: str, call: str) -> None:
     ward.await_condition(name, Condition.HEALTHY)
     ward.mood(name, "hang")
-    found = ward.await_condition(name, Condition.STUCK)
+    found = ward.await_stuck_at(name, "the line that is to be named")
     assert found["cause"].startswith(f"{call} has not returned: it is at ")
     assert "moody_connectors.py" in found["cause"]
-    assert "the line that is to be named" in found["cause"]
     assert "self._mood.suffer()" in found["stack"]
     shown = ward.connect("tasks", "show", name, "0").stdout
     assert f"RUNNING  {ward.worker.url.removeprefix('http://')}  stuck for " in shown
     assert "self._mood.suffer()" in shown
-    assert f"[{name}|task-0] {call} has not returned for " in ward.worker.log_text()
+    told = f"[{name}|task-0] {call} has not returned for "
+    eventually(lambda: told in ward.worker.log_text(), 10, "the log says it, too")
 
     ward.mood(name, "")
     ward.await_condition(name, Condition.HEALTHY)
@@ -181,10 +193,9 @@ def test_a_call_that_hangs_is_named_with_its_line_until_it_returns(ward: Ward, n
 def test_a_transformation_or_converter_that_hangs_is_named_with_its_line(ward: Ward, name: str, stage: str) -> None:
     ward.await_condition(name, Condition.HEALTHY)
     ward.mood(f"{name}-{stage}", "hang")
-    found = ward.await_condition(name, Condition.STUCK)
     lines = (_PLUGINS / "moody" / "moody_connectors.py").read_text().splitlines()
     number = next(number for number, line in enumerate(lines, 1) if "the line that is to be named" in line)
-    assert f"/moody_connectors.py:{number} in suffer: time.sleep(0.02)" in found["cause"]
+    found = ward.await_stuck_at(name, f"/moody_connectors.py:{number} in suffer: time.sleep(0.02)")
     called = {
         "transform": "in apply",
         "converter": "in from_connect_data" if name == STAGED_SOURCE else "in to_connect_data",
@@ -258,16 +269,16 @@ def test_a_sink_without_its_database_is_retrying_and_writes_on_when_it_is_back(w
     ward.await_condition(ROWS, Condition.HEALTHY)
     ward.shop.stop()
     produce_lines(broker.bootstrap, "rows", ["two"])
-    found = ward.await_condition(ROWS, Condition.RETRYING)
-    assert found["cause"].startswith(
+    ward.await_condition(ROWS, Condition.RETRYING)
+    found = eventually(lambda: (seen := ward.condition(ROWS)).get("count", 0) >= 3 and seen, 30, "three attempts")
+    assert found["cause"].startswith(  # of the last attempt; the first one may be told that the server shuts down
         "SqlSinkTask.put() raised RetriableError: The database is away or busy: Operational"
     )
-    found = eventually(lambda: (seen := ward.condition(ROWS)).get("count", 0) >= 3 and seen, 30, "three attempts")
 
     ward.shop.start()
 
     ward.await_condition(ROWS, Condition.HEALTHY)
-    assert items(ward.shop) == ["one", "two"]
+    eventually(lambda: items(ward.shop) == ["one", "two"], 10, "the second row")
 
 
 def test_offsets_that_cannot_be_stored_are_not_committing_and_the_file_is_named(ward: Ward) -> None:
@@ -279,11 +290,13 @@ def test_offsets_that_cannot_be_stored_are_not_committing_and_the_file_is_named(
         found = eventually(lambda: (seen := ward.condition(SOURCE)).get("count", 0) >= 3 and seen, 30, "failed commits")
         assert found["name"] == "not committing"
         assert str(file) in found["cause"]
-        assert ward.worker.log_text().count("could not be committed; the next commit includes them") <= 2
+        told = "could not be committed; the next commit includes them"
+        lines = [line for line in ward.worker.log_text().splitlines() if told in line and f"{SOURCE}-0" in line]
+        assert len(lines) <= max(2, found["count"] / 10), lines
     finally:
         beside.rmdir()
     ward.await_condition(SOURCE, Condition.HEALTHY)
-    assert "are stored again after" in ward.worker.log_text()
+    eventually(lambda: "are stored again after" in ward.worker.log_text(), 10, "the log says that it is over")
 
 
 def test_who_does_not_ask_sees_javas_statuses(ward: Ward) -> None:

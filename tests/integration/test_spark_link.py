@@ -46,7 +46,7 @@ class Worker:
             return
 
     def connect(self, token: bytes = TOKEN, timeout_s: float = 3.0) -> Link:
-        return connect("127.0.0.1", self.server.port, token, timeout_s)
+        return connect("127.0.0.1", self.server.port, token, ample_s(timeout_s))
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_a_slot_with_the_token_is_heard_and_answered(worker):
         slot.send(Hello(0, "host", 1, 2))
 
         assert worker.heard.get(timeout=ample_s(10)) == Hello(0, "host", 1, 2)
-        assert slot.receive(3) == Heartbeat()
+        assert slot.receive(ample_s(3)) == Heartbeat()
     finally:
         slot.close()
 
@@ -97,11 +97,11 @@ def test_a_worker_that_does_not_know_the_token_is_refused_with_a_sentence_on_bot
     ours, theirs = pair
     problem = _in_thread(lambda: greet_worker(ours, TOKEN))
     theirs.send(Challenge("nonce"))
-    theirs.receive(3)
+    theirs.receive(ample_s(3))
     theirs.send(Welcome("no proof"))
 
     reason = "the worker does not know the slot's token; it is not the worker that started the slot"
-    assert theirs.receive(3) == Refused(reason)
+    assert theirs.receive(ample_s(3)) == Refused(reason)
     theirs.close()
     assert problem.get(timeout=ample_s(5)) == reason
 
@@ -113,10 +113,10 @@ def test_a_slot_of_another_version_of_the_protocol_is_refused_with_a_sentence_on
     )
     with socket.create_connection(("127.0.0.1", worker.server.port), timeout=ample_s(3)) as sock:
         slot = Link(sock)
-        assert isinstance(slot.receive(3), Challenge)
+        assert isinstance(slot.receive(ample_s(3)), Challenge)
         slot._out.sendall(_frame(b'{"v":2,"type":"answer","nonce":"n","proof":"p"}'))
 
-        assert slot.receive(3) == Refused(reason)
+        assert slot.receive(ample_s(3)) == Refused(reason)
         slot.close()
     assert _warning(caplog, "Worker and slot at 127.0.0.1:").endswith(f" do not match: {reason}")
 
@@ -128,7 +128,7 @@ def test_a_worker_of_another_version_of_the_protocol_is_refused_with_a_sentence_
         worker = Link(listener.accept()[0])
         worker._out.sendall(_frame(b'{"v":2,"type":"challenge","nonce":"n"}'))
 
-        told = worker.receive(3)
+        told = worker.receive(ample_s(3))
         worker.close()
     assert isinstance(told, Refused)
     assert told.reason.startswith("one end speaks version 2 of the control link, the other version 1")
@@ -179,12 +179,12 @@ def test_a_slot_with_another_kconnect_is_refused_with_a_sentence_on_both_ends(ca
     try:
         pool.grow(1)
         spec = jobs.specs.get(timeout=ample_s(5))
-        slot = connect(spec.host, spec.port, spec.token, 5.0)
+        slot = connect(spec.host, spec.port, spec.token, ample_s(5))
         slot.send(Hello(0, "host", 1, 2, version="0.0.1"))
         slot.send(Heartbeat())  # what is still on its way must not cost it the reason
 
         reason = f"the slot has kconnect 0.0.1, the worker {kconnect.__version__}: install one version on both"
-        assert slot.receive(3) == Refused(reason)
+        assert slot.receive(ample_s(3)) == Refused(reason)
         slot.close()
         assert _warning(caplog, "Worker and slot at").endswith(f" do not match: {reason}")
         assert pool.attached() == {}
@@ -208,7 +208,7 @@ slot_main(SlotSpec(
 
 def test_a_slot_that_is_refused_after_its_hello_fails_with_the_reason_for_spark_to_tell():
     def serve(link: Link) -> None:
-        assert isinstance(link.receive(10), Hello)
+        assert isinstance(link.receive(ample_s(10)), Hello)
         raise link.refuse("the slot has kconnect 1, the worker 2: install one version on both")
 
     server = LinkServer(TOKEN, serve, bind_host="127.0.0.1")
@@ -287,7 +287,7 @@ def test_a_frame_above_the_limit_is_refused_before_it_is_read(pair):
     theirs.send(Hello(0, "h" * 200, 1, 2))
 
     with pytest.raises(LinkError, match="refused"):
-        ours.receive(3)
+        ours.receive(ample_s(3))
     with pytest.raises(LinkError, match="too large"):
         ours.send(Hello(0, "h" * 200, 1, 2))
 
@@ -298,7 +298,7 @@ def test_a_frame_that_stops_in_the_middle_breaks_the_link(pair, monkeypatch):
     theirs._out.sendall(_frame(encode(Heartbeat()))[:-1])
 
     with pytest.raises(LinkError, match="in the middle"):
-        ours.receive(5)
+        ours.receive(ample_s(5))
 
 
 def test_silence_is_none_and_the_end_is_an_error(pair):
@@ -307,7 +307,7 @@ def test_silence_is_none_and_the_end_is_an_error(pair):
     theirs.abort()
 
     with pytest.raises(LinkError, match="is gone"):
-        ours.receive(3)
+        ours.receive(ample_s(3))
 
 
 def test_frames_of_many_threads_do_not_mix(pair):
@@ -318,9 +318,9 @@ def test_frames_of_many_threads_do_not_mix(pair):
     ]
     for thread in threads:
         thread.start()
-    heard = [ours.receive(5) for _ in sent]
+    heard = [ours.receive(ample_s(5)) for _ in sent]
     for thread in threads:
-        thread.join(5)
+        thread.join(ample_s(5))
 
     assert sorted(heard, key=lambda hello: hello.slot) == sent
 
@@ -338,8 +338,8 @@ def test_abort_wakes_a_thread_that_waits(pair):
     thread.start()
     ours.abort()
 
-    assert ended.wait(10)
-    thread.join(10)
+    assert ended.wait(ample_s(10))
+    thread.join(ample_s(10))
 
 
 def test_a_port_that_is_taken_is_named(worker):
@@ -368,10 +368,10 @@ def test_a_handshake_with_the_right_token_works_in_both_roles(pair):
     thread = threading.Thread(target=greet_worker, args=(theirs, TOKEN))
     thread.start()
     greet_slot(ours, TOKEN)
-    thread.join(5)
+    thread.join(ample_s(5))
     theirs.send(Heartbeat(3))
 
-    assert ours.receive(3) == Heartbeat(3)
+    assert ours.receive(ample_s(3)) == Heartbeat(3)
 
 
 def _in_thread(call: Callable[[], object]) -> queue.Queue[str]:

@@ -12,6 +12,7 @@ import pytest
 from kconnect.errors import EnvironmentProblemError
 from kconnect.spark.master import await_master
 from kit.distributed_worker import Distributed
+from kit.pace import ample_s
 from kit.ports import free_port
 from kit.standalone import Standalone
 from kit.waiting import eventually
@@ -26,7 +27,7 @@ def test_a_master_that_comes_late_is_waited_for_and_told_once(caplog):
     waiting.start()
     eventually(lambda: caplog.records, 10, "it is told that nobody answers")
     with socket.create_server(("127.0.0.1", port)):
-        waiting.join(10)
+        waiting.join(ample_s(10))
 
     assert not waiting.is_alive()
     (told,) = [record for record in caplog.records if record.levelno == logging.WARNING]
@@ -48,7 +49,7 @@ def test_a_stop_ends_the_wait():
     waiting = threading.Thread(target=await_master, args=(f"spark://127.0.0.1:{free_port()}", _FOREVER_S, stopping))
     waiting.start()
     stopping.set()
-    waiting.join(10)
+    waiting.join(ample_s(10))
 
     assert not waiting.is_alive()
 

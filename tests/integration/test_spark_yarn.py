@@ -81,8 +81,8 @@ def test_a_worker_runs_on_yarn_by_its_settings_alone(yarn: YarnCluster, broker: 
         more_lines_arrive()
         (application,) = yarn.applications()
         assert (application["state"], application["queue"]) == ("RUNNING", "root.connect")
-        first, _second = yarn.executors()
-        first.kill()
+        executors = eventually(lambda: len(found := yarn.executors()) == 2 and found, _START_S, "two executors")
+        executors[0].kill()
         more_lines_arrive()
         worker.stop()
         (application,) = eventually(

@@ -83,7 +83,11 @@ def test_a_source_and_a_sink_go_on_on_the_same_files_from_java_to_ours_and_back(
         moves("ours")
         with ConnectClient(url) as client:
             for name in ("lines", sink["name"]):
-                assert [task.state for task in client.connector_status(name).tasks] == [RunState.RUNNING]
+
+                def states(name: str = name) -> list[RunState]:
+                    return [task.state for task in client.connector_status(name).tasks]
+
+                eventually(lambda states=states: states() == [RunState.RUNNING], 10, f"{name} is RUNNING")
     assert offsets.read_bytes() != before
     with java:
         moves("java again")

@@ -14,7 +14,7 @@ import pytest
 from kconnect.api import SourceRecord
 from kconnect.devbroker import DevBroker
 from kconnect.errors import ConnectError, RetriableError
-from kconnect.model import Condition, RunState, TargetState
+from kconnect.model import Condition, RunState, TargetState, TaskCondition
 from kit.pace import now
 from kit.pipeline_host import SINK, SOURCE, Behaviour, PipelineHost
 from kit.topics import produce_lines, topic_for
@@ -39,14 +39,18 @@ def lines_with(caplog: pytest.LogCaptureFixture, text: str) -> list[str]:
     return [record.getMessage() for record in caplog.records if text in record.getMessage()]
 
 
-def busy(times: list[float], topic: str, until: threading.Event) -> Any:
+Times = list[tuple[float, float]]
+"""Of calls: by the wall clock for what lasts at least so long, by that of the pace for what lasts no longer."""
+
+
+def busy(times: Times, topic: str, until: threading.Event) -> Any:
     """A poll that fails until the event is set, then gives a record."""
 
     def poll(task: Any) -> Any:
         if until.is_set():
             task.context.wait(0.02)
             return [SourceRecord({"p": 1}, {"o": len(times)}, topic, "a")]
-        times.append(time.monotonic())
+        times.append((time.monotonic(), now()))
         raise RetriableError("the server is away") from ConnectionRefusedError("no route to shop:5432")
 
     return poll
@@ -55,7 +59,7 @@ def busy(times: list[float], topic: str, until: threading.Event) -> Any:
 def test_a_poll_that_keeps_failing_is_paced_told_once_counted_and_retrying(
     host: PipelineHost, topic: str, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
 ) -> None:
-    times: list[float] = []
+    times: Times = []
     is_back = threading.Event()
     Behaviour.poll = busy(times, topic, is_back)
 
@@ -69,8 +73,8 @@ def test_a_poll_that_keeps_failing_is_paced_told_once_counted_and_retrying(
     )
     assert abs(found.since_ms / 1000 - time.time()) < 30
     assert host.states(spec) == [RunState.RUNNING], "Java's state stays as it is"
-    pauses = [after - before for before, after in itertools.pairwise(times)]
-    assert pauses[0] < 0.25, f"pauses grow: {pauses}"
+    pauses = [after[0] - before[0] for before, after in itertools.pairwise(times)]
+    assert times[1][1] - times[0][1] < 0.25, f"pauses grow: {pauses}"
     assert min(pauses[3:]) > 0.25, f"up to errors.retry.delay.max.ms: {pauses}"
     counters = host.counters(spec)
     assert counters.retries >= 6
@@ -100,16 +104,18 @@ def test_a_stop_and_a_pause_end_the_wait_for_the_next_poll_at_once(host: Pipelin
 
 
 def test_a_plugin_that_says_when_to_come_back_is_asked_then(host: PipelineHost, topic: str) -> None:
-    times: list[float] = []
+    times: Times = []
 
     def poll(task: Any) -> Any:
-        times.append(time.monotonic())
+        times.append((time.monotonic(), now()))
         raise RetriableError("slow down", retry_after_s=0.5)
 
     Behaviour.poll = poll
     spec = host.start_source(topic, SOURCE)
     eventually(lambda: len(times) >= 4, 20, "four polls")
-    assert all(0.5 <= after - before < 1.5 for before, after in itertools.pairwise(times)), times
+    for before, after in itertools.pairwise(times):
+        assert after[0] - before[0] >= 0.5, times
+        assert after[1] - before[1] < 1.5, times
     assert host.condition(spec).condition is Condition.RETRYING
 
 
@@ -135,8 +141,8 @@ def test_a_put_that_keeps_failing_is_retrying_until_the_records_are_taken(
     is_back.set()
     host.await_condition(spec, Condition.HEALTHY)
 
-    assert taken == ["a", "b"]
-    assert len(lines_with(caplog, "put() works again after")) == 1
+    eventually(lambda: taken == ["a", "b"], 10, "both records, perhaps one by one")
+    eventually(lambda: len(lines_with(caplog, "put() works again after")) == 1, 5, "a line, just after the condition")
 
 
 def test_offsets_that_cannot_be_stored_are_told_once_and_the_task_is_not_committing(
@@ -157,7 +163,7 @@ def test_offsets_that_cannot_be_stored_are_told_once_and_the_task_is_not_committ
     host.offsets.fail_with = None
     host.await_condition(spec, Condition.HEALTHY)
 
-    assert len(lines_with(caplog, "are stored again after")) == 1
+    eventually(lambda: len(lines_with(caplog, "are stored again after")) == 1, 5, "a line, just after the condition")
 
 
 def test_a_commit_that_is_never_answered_is_not_committing(host: PipelineHost, topic: str) -> None:
@@ -192,10 +198,15 @@ def test_a_call_of_a_sink_that_does_not_return_is_named_with_the_authors_line(
 
 
 def assert_named(host: PipelineHost, spec: Any, method: str, caplog: pytest.LogCaptureFixture) -> None:
-    found = host.await_condition(spec, Condition.STUCK)
-    assert f"{method}() has not returned: it is at " in (found.cause or "")
+    def is_named() -> TaskCondition:
+        found = host.condition(spec)  # on a slow machine another call may be overdue before
+        assert found.condition is Condition.STUCK, found
+        assert f"{method}() has not returned: it is at " in (found.cause or ""), found
+        assert "cls._gate.wait(30)" in (found.cause or ""), found
+        return found
+
+    found = eventually(is_named, 20, f"{method}() is named", pause_s=0.02)
     assert "pipeline_host.py:" in (found.cause or "")
-    assert "cls._gate.wait(30)" in (found.cause or "")
     assert "Behaviour.called(" in (found.stack or ""), "the stack begins with the plugin's call"
     assert "pipeline/source.py" not in (found.stack or "")
     assert "plugin_call" not in (found.stack or "")

@@ -182,17 +182,14 @@ def shows_what_was_edited(cluster):
     states |= {"made": "PAUSED", "born-PAUSED": "PAUSED"}
     assert set(get(cluster, "/connectors")) == set(states)
     for name, state in states.items():
-        eventually(
-            lambda name=name, state=state: (state_of(cluster, name) or ("",))[0] == state,
-            _WITHIN_S,
-            f"{name} is {state}",
-        )
-        assert state_of(cluster, name) == (state, 1 if name == "born-PAUSED" else 0)
+        wanted = (state, 1 if name == "born-PAUSED" else 0)
+        eventually(lambda name=name, wanted=wanted: state_of(cluster, name) == wanted, _WITHIN_S, f"{name} is {wanted}")
     at = {"filename": str(cluster.lines)}
     for name, position in {"src": 8, "made": 4, "brought": 14}.items():
-        assert cluster.offsets(name) == [{"partition": at, "offset": {"position": position}}]
+        there = [{"partition": at, "offset": {"position": position}}]
+        eventually(lambda name=name, there=there: cluster.offsets(name) == there, _WITHIN_S, f"{name} is at {position}")
     for name in ("gone", "snk"):
-        assert cluster.offsets(name) == []
+        eventually(lambda name=name: cluster.offsets(name) == [], _WITHIN_S, f"{name} has no offsets")
     assert get(cluster, f"{path_of(WIDE)}/offsets")["offsets"] == []
     assert get(cluster, "/connectors/src/config")["batch.size"] == "99"
     assert get(cluster, "/connectors/gone/config") == {**cluster.source(), "name": "gone"}

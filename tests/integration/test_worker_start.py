@@ -106,12 +106,12 @@ def test_health_says_that_the_broker_is_awaited_others_wait_and_a_stop_refuses_t
                 assert asking.is_alive()
             finally:
                 worker.request_stop()
-            asking.join(5)
+            asking.join(ample_s(5))
 
         looking = threading.Thread(target=look_and_stop)
         looking.start()
         error = refused(worker)
-        looking.join(5)
+        looking.join(ample_s(5))
     (status, health), (refused_with, refusal) = seen[0], refusals[0]
     assert (status, health["status"]) == (503, "starting")
     assert health["message"].startswith(f"Worker is still starting up. Waiting for Kafka at {address} (")
@@ -194,7 +194,7 @@ def test_two_files_of_one_name_stop_the_worker(tmp_path, broker):
 def test_a_worker_runs_its_files_serves_rest_and_stops(tmp_path, broker, caplog):
     caplog.set_level("INFO")
     with worker_of(props(tmp_path, broker.bootstrap), [source_file(tmp_path)]) as worker:
-        assert worker.wait_until_running(5)
+        assert worker.wait_until_running(ample_s(5))
         with urllib.request.urlopen(worker.rest_url + "/connectors/src/status", timeout=ample_s(5)) as answer:
             body = json.load(answer)
         assert body["tasks"][0]["worker_id"] == worker.rest_url.removeprefix("http://")

@@ -33,8 +33,7 @@ def kill_and_restart(cluster: MixedCluster, *nodes: Node, at_work: bool = False)
     leader = cluster.leader
     cluster.write()
     cluster.start(nodes)
-    owners = cluster.await_settled()
-    assert {owner.name for owner in owners.values()} == {node.name for node in cluster.nodes}
+    cluster.await_spread()
     cluster.write()
     cluster.await_same_statuses()
     return leader
@@ -58,8 +57,7 @@ def test_workers_of_both_kinds_are_killed_in_turn_and_java_is_rolled_out(broker:
         for number, node in enumerate(cluster.nodes):
             cluster.create_source(f"four{number}", node, JAVA_SOURCE if number % 2 else FILE_SOURCE)
         cluster.create_sink("foursink", "four0", third, JAVA_SINK)
-        owners = cluster.await_settled()
-        assert {owner.name for owner in owners.values()} == {node.name for node in cluster.nodes}
+        cluster.await_spread()
         assert cluster.leader is first
 
         leaders = [first]

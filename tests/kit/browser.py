@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Self
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from kit.pace import ample_s
 
@@ -96,6 +96,7 @@ class TestBrowser:
             **more,
         )
         context.set_default_timeout(ample_s(_PATIENCE_S) * 1000)
+        expect.set_options(timeout=ample_s(_PATIENCE_S) * 1000)  # which has a patience of its own
         context.add_init_script(_REPORT_VIOLATIONS)
         page = context.new_page()
         complaints = _listen(page)

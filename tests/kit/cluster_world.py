@@ -19,6 +19,7 @@ from kit.memory_group import MemoryGroup
 from kit.memory_launcher import MemoryLauncher
 from kit.rest_parts import rest_parts
 from kit.rest_replay import World
+from kit.waiting import eventually
 
 
 class _NoLeader:
@@ -58,6 +59,6 @@ def cluster_world(worker_id: str, settings: Mapping[str, str]) -> Iterator[World
         stack.callback(lambda: launcher.stop(1))
         herder.start(worker_id, f"http://{worker_id}/", "cluster")
         stack.callback(lambda: herder.stop(5))
-        assert herder.await_group(5)
+        eventually(lambda: herder.await_group(0.01), 5, f"{worker_id} is in the group")
         server = stack.enter_context(RestServer(herder, ["http://127.0.0.1:0"]))
         yield World(server.urls[0], herder, launcher, offsets, groups, plugins)

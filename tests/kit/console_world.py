@@ -61,7 +61,7 @@ class ConsoleWorld:
     def fail(self, name: str, trace: str = TRACE) -> None:
         """Its task is FAILED."""
         for worker in self.workers:
-            for spec in [spec for task_id, spec in worker.launcher.tasks.items() if task_id.connector == name]:
+            for spec in [spec for task_id, spec in list(worker.launcher.tasks.items()) if task_id.connector == name]:
                 worker.launcher.events.task_status(spec.id, spec.run, RunState.FAILED, trace)
 
     def live_an_hour(self, until_s: float | None = None) -> None:

@@ -80,6 +80,9 @@ class CoordinatorProxy:
                 return
             thread = threading.Thread(target=self._relay, args=(client,), name="coordinator-proxy-relay")
             self._sockets.append(client)
+            if self._over.is_set():  # the others are closed by now, and nobody would close it
+                client.close()
+                return
             self._threads.append(thread)
             thread.start()
 
@@ -89,6 +92,8 @@ class CoordinatorProxy:
             self._open.wait()
             with client, socket.create_connection(("127.0.0.1", self._broker_port)) as broker:
                 self._sockets.append(broker)
+                if self._over.is_set():
+                    return
                 while (request := _frame(client)) is not None:
                     self._open.wait()
                     key, version = struct.unpack_from(">hh", request)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from kconnect.folders import cache_folder
 from kconnect.java_plugins.install import LOCK, install
+from kit.third_party import give_lock
 
 __all__ = ["debezium_plugin_path", "jdbc_plugin_path", "postgres_source"]
 
@@ -28,7 +28,7 @@ def jdbc_plugin_path() -> Path:
 def _installed(plugin: str, lock: str, path: Path) -> Path:
     target = path / plugin.split(":")[1]
     target.mkdir(parents=True, exist_ok=True)
-    shutil.copy(Path(__file__).with_name(lock), target / LOCK)
+    give_lock(Path(__file__).with_name(lock), target / LOCK)
     installed = install(plugin, path)
     for jar in target.glob("*.jar"):
         if jar.name not in installed.jars:  # of an older lock

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -118,9 +119,9 @@ class DebeziumRun:
             self.database.kill()
             self.database.start()
         elif what == "jvm":
-            eventually(self.jvms, 60, "the slot has a JVM")[0].kill()
+            _kill(eventually(self.jvms, 60, "the slot has a JVM")[0])
         else:
-            eventually(self.worker.slots, 60, "the worker has a slot")[0].kill()
+            _kill(eventually(self.worker.slots, 60, "the worker has a slot")[0])
 
     def written(self) -> int:
         """How many records are in the topic, tombstones among them."""
@@ -151,3 +152,8 @@ class DebeziumRun:
             return True
 
         eventually(equal, within_s, "both databases are equal", pause_s=0.3)
+
+
+def _kill(process: psutil.Process) -> None:
+    with suppress(psutil.NoSuchProcess):  # it has just ended by itself
+        process.kill()

@@ -89,7 +89,7 @@ class Cluster:
             membership=membership,
             leader=_Leaders(self),
             times=times,
-            request_timeout_s=5.0,
+            request_timeout_s=30.0,
         )
         herder = DistributedHerder(herder_parts(launcher, offsets, self.variables), replace(cluster, **changes))  # type: ignore[arg-type]
         node = Node(url, herder, launcher, members[0])
@@ -104,7 +104,10 @@ class Cluster:
 
     @property
     def leader(self) -> Node:
-        return next(node for node in self.nodes if node.is_up and node.herder.is_leader)
+        """Errors: AssertionError while there is none."""
+        leaders = [node for node in self.nodes if node.is_up and node.herder.is_leader]
+        assert leaders, f"nobody leads: {self.group.rebalances}"
+        return leaders[0]
 
     @property
     def followers(self) -> list[Node]:
@@ -226,6 +229,6 @@ def herder_parts(launcher: MemoryLauncher, offsets: TopicOffsetStore, variables:
         validate=check,
         explain=lambda props: ConfigInfos(props.get("connector.class") or "", 0, (), ()),
         plugin_config=lambda plugin, version: [],
-        times=PluginTimes(call_s=5.0, stop_s=0.3),
+        times=PluginTimes(call_s=30.0, stop_s=10.0),  # of calls that hang; who waits for the end of one gives less
         variables=variables,
     )

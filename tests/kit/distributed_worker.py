@@ -65,4 +65,4 @@ def tasks_of(worker: DistributedWorker) -> set[str]:
     """What runs in a worker that was made here."""
     launcher = worker._launcher
     assert isinstance(launcher, MemoryLauncher)
-    return {str(task_id) for task_id in launcher.tasks}
+    return {str(task_id) for task_id in list(launcher.tasks)}  # the herder's thread adds and removes some

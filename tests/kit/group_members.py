@@ -28,6 +28,7 @@ from kconnect.herder.group.member import GroupCallbacks, GroupMember, GroupSetti
 from kconnect.herder.group.security import access
 from kconnect.herder.membership import Assigned, GroupEvent, Joining, Lost
 from kconnect.kafka.groups import describe_group
+from kit.pace import ample_s
 from kit.waiting import eventually
 
 __all__ = ["SESSION_MS", "Member", "is_settled", "member_ids", "remove"]
@@ -135,7 +136,7 @@ class Member:
             self.member.stop(5)
 
     def _take(self, event: GroupEvent) -> None:
-        self.events.append((time.monotonic(), event))
+        at = time.monotonic()
         match event:
             case Assigned(assignment=assignment):
                 before = MemberState(0, "", 0, self.owned)
@@ -148,6 +149,7 @@ class Member:
                 self.owned = None
             case Joining() if self.member.protocol_version == 0:
                 self.owned = None
+        self.events.append((at, event))  # last: who waits for an event finds what it has changed
         self.on_event(event)
 
     def _metadata(self) -> MemberState:
@@ -174,19 +176,20 @@ class Member:
 
 def remove(bootstrap: str, group: str, member_id: str) -> None:
     """Have the broker forget a member, which does not hear of it."""
-    connection = Coordinator(access({"bootstrap.servers": bootstrap}, "test"), group, 10).connect()
-    assert connection.ask(LeaveGroup(group, member_id, "removed by a test"), 10) == 0
+    within_s = ample_s(10)
+    connection = Coordinator(access({"bootstrap.servers": bootstrap}, "test"), group, within_s).connect()
+    assert connection.ask(LeaveGroup(group, member_id, "removed by a test"), within_s) == 0
     connection.close()
 
 
 def is_settled(bootstrap: str, group: str, members: int) -> bool:
     """Whether the group has that many members, and all of them their assignments."""
-    shown = describe_group({"bootstrap.servers": bootstrap}, group, 10.0)
+    shown = describe_group({"bootstrap.servers": bootstrap}, group, ample_s(10.0))
     return shown.state == "Stable" and len(shown.members) == members
 
 
 def member_ids(bootstrap: str, group: str) -> set[str]:
-    return {member.id for member in describe_group({"bootstrap.servers": bootstrap}, group, 10.0).members}
+    return {member.id for member in describe_group({"bootstrap.servers": bootstrap}, group, ample_s(10.0)).members}
 
 
 if __name__ == "__main__":

@@ -101,8 +101,8 @@ def config(name: str, kind: str = "source", **props: str) -> dict[str, str]:
 def herder_bench(
     *,
     is_up: bool = True,
-    call_s: float = 5.0,
-    stop_s: float = 0.3,
+    call_s: float = 30.0,
+    stop_s: float = 10.0,
     validate: Callable[[Mapping[str, str]], None] | None = None,
     variables: Variables | None = None,
 ) -> Iterator[Bench]:

@@ -19,6 +19,7 @@ from kconnect.api import Date, Schema, Struct, Time, Timestamp, Type
 from kconnect.api.values_text import single_precision
 from kconnect.devbroker import JarSet, find_java
 from kconnect.java_compat.to_string import double_text
+from kit.pace import ended
 
 __all__ = ["JavaAnswers", "without_order", "written_schema", "written_value"]
 
@@ -45,7 +46,7 @@ class JavaAnswers:
         with self._process:
             assert self._process.stdin is not None
             self._process.stdin.close()
-            self._process.wait(10)
+            ended(self._process, 10)
 
     def ask(self, questions: list[dict[str, Any]]) -> list[Any]:
         """One answer for each. The JVM works on them while the next are written: a pipe holds 64 kB."""

@@ -163,6 +163,18 @@ class JavaConnect:
         """Status and JSON body of a REST request."""
         return request_json(self.url + path, method, body)
 
+    def order(self, method: str, path: str, body: Any = None, *, expect: int, within_s: float = 30.0) -> Any:
+        """A request that changes something, again while the group rebalances (409); gives the body of the answer."""
+
+        def ask() -> tuple[Any]:
+            status, answer = self.request(method, path, body)
+            assert status != 409, f"{method} {path} answers 409: {answer}"
+            if status != expect:
+                raise RuntimeError(f"{method} {path} answers {status}, not {expect}: {answer}")
+            return (answer,)
+
+        return eventually(ask, within_s, f"Java takes {method} {path}", pause_s=0.1)[0]
+
     def await_running(self, connector: str, timeout_s: float = 30.0) -> None:
         """Wait until the connector and all its tasks (one at least) are RUNNING."""
 

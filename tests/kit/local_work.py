@@ -64,7 +64,7 @@ class Desk:
 @contextmanager
 def desk(
     *,
-    call_s: float = 5.0,
+    call_s: float = 30.0,
     times: PluginTimes | None = None,
     plugins: ConnectorPlugins | None = None,
     variables: Variables | None = None,
@@ -83,7 +83,7 @@ def desk(
     starts = None
     if ask_leader is not None:
         ask = ask_leader
-        starts = FencedStarts(configs, lambda connector: ask(configs, connector), timeout_s=5)
+        starts = FencedStarts(configs, lambda connector: ask(configs, connector), timeout_s=30)
     work = LocalWork(
         host,
         TaskRuns(launcher, status, parts.worker_config, parts.times.stop_s),

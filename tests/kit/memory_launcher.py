@@ -72,10 +72,10 @@ class MemoryLauncher:
         self.events.topic_used(task_id, topic)
 
     def task_counters(self) -> Mapping[TaskId, TaskCounters]:
-        return {task_id: TaskCounters() for task_id in self.tasks}
+        return {task_id: TaskCounters() for task_id in list(self.tasks)}
 
     def task_meters(self) -> Mapping[TaskId, TaskMeter]:
-        return {task_id: TaskMeter(spec.run, 0.0) for task_id, spec in self.tasks.items()}
+        return {task_id: TaskMeter(spec.run, 0.0) for task_id, spec in list(self.tasks.items())}
 
     def runtime(self) -> None:
         """No Spark."""
@@ -112,6 +112,8 @@ class MemoryLauncher:
 
     def _report(self, ids: Collection[TaskId]) -> None:
         for task_id in ids:
-            spec = self.tasks[task_id]
+            spec = self.tasks.get(task_id)
+            if spec is None:  # another thread has stopped it meanwhile
+                continue
             state = RunState.PAUSED if self.targets[task_id] is TargetState.PAUSED else RunState.RUNNING
             self.events.task_status(task_id, spec.run, state, None)

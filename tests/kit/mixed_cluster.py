@@ -15,6 +15,7 @@ from kconnect.direct.group.live_group import LiveGroup, LiveWorker, read_group
 from kconnect.kafka.groups import describe_group
 from kit.distributed_worker import Distributed, cluster_settings
 from kit.java_connect import JavaConnect
+from kit.pace import ample_s
 from kit.rest_json import request_json
 from kit.topics import consume, create_topic, end_offset
 from kit.waiting import eventually
@@ -159,7 +160,7 @@ class MixedCluster:
             list(pool.map(Node.start, nodes))
 
     def described(self) -> LiveGroup:
-        return read_group(describe_group({"bootstrap.servers": self.bootstrap}, self.group, 10.0))
+        return read_group(describe_group({"bootstrap.servers": self.bootstrap}, self.group, ample_s(10.0)))
 
     def lines(self, connector: str, connector_class: str = FILE_SOURCE) -> Lines:
         """A new file and topic for a source of this name; it is not created yet."""
@@ -193,6 +194,19 @@ class MixedCluster:
             return self._owners(names)
 
         owners: dict[str, Node] = eventually(settled, within_s, f"{self.group} is settled with {names}", pause_s=0.2)
+        return owners
+
+    def await_spread(self, within_s: float = SETTLED_S) -> dict[str, Node]:
+        """The same, until each node runs one at least: one that came may wait for its share until the next round."""
+        names = [*self.sources, *self.sinks, *self.others]
+
+        def spread() -> dict[str, Node]:
+            owners = self._owners(names)
+            idle = {node.name for node in self.up} - {owner.name for owner in owners.values()}
+            assert not idle, f"{idle} run nothing yet"
+            return owners
+
+        owners: dict[str, Node] = eventually(spread, within_s, f"{names} are spread over {self.group}", pause_s=0.2)
         return owners
 
     def await_same_statuses(self, within_s: float = SETTLED_S) -> dict[str, Any]:
@@ -253,7 +267,8 @@ class MixedCluster:
         expected = {f"{source} {number}" for number in range(lines.written)}
 
         def sunk() -> bool:
-            missing = expected - set(self.sinks[connector].read_text().splitlines())
+            file = self.sinks[connector]
+            missing = expected - set(file.read_text().splitlines() if file.exists() else [])
             assert not missing, f"{len(missing)} of {lines.written} lines are not in {connector}: {sorted(missing)[:5]}"
             return True
 

@@ -169,10 +169,11 @@ def ended(process: subprocess.Popen[bytes] | subprocess.Popen[str], within_s: fl
     """The exit code of a process, once it ended. Errors: TimeoutExpired after so many seconds of the pace."""
     deadline = now() + within_s
     while True:
+        is_last = now() > deadline
         try:
             return process.wait(0.5)
         except subprocess.TimeoutExpired:
-            if now() > deadline:
+            if is_last:
                 raise
 
 

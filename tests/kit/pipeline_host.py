@@ -25,6 +25,7 @@ from kconnect.model import (
 from kconnect.pipeline import TaskCounters, TaskHost
 from kconnect.pipeline.ports import OffsetPort
 from kconnect.plugins import PluginRegistry
+from kit.pace import ample_s
 from kit.waiting import eventually
 
 STRING = "org.apache.kafka.connect.storage.StringConverter"
@@ -45,7 +46,7 @@ class MemoryOffsets:
         return [self.kept.get((connector, frozenset(partition.items()))) for partition in partitions]
 
     def commit(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
-        assert self.gate.wait(20), "the test forgot to open the gate"
+        assert self.gate.wait(ample_s(20)), "the test forgot to open the gate"
         if self.fail_with is not None:
             raise self.fail_with
         self.commits += 1
@@ -199,7 +200,7 @@ class Behaviour:
             raise ValueError(f"told to fail in {name}")
         if cls.hang_in == name:
             cls.is_hanging.set()
-            cls._gate.wait(30)
+            cls._gate.wait(ample_s(30))
 
     @classmethod
     def release(cls) -> None:

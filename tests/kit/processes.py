@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import psutil
 
-__all__ = ["below", "command", "lives", "living", "named"]
+__all__ = ["below", "command", "lives", "living", "named", "oldest_first"]
 
 
 def lives(process: psutil.Process) -> bool:
@@ -48,3 +48,14 @@ def named(processes: Iterable[psutil.Process], part: str) -> list[psutil.Process
         except psutil.NoSuchProcess:
             continue
     return found
+
+
+def oldest_first(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
+    """In the order in which they were started, without those that have ended."""
+    found = []
+    for process in processes:
+        try:
+            found.append((process.create_time(), process.pid, process))
+        except psutil.NoSuchProcess:
+            continue
+    return [process for _, _, process in sorted(found, key=lambda each: each[:2])]

@@ -41,9 +41,9 @@ class Relay:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._is_over = True
         self._open.set()
         with self._lock:
+            self._is_over = True
             sockets = [self._listener, *self._sockets]
         for one in sockets:
             _shut(one)
@@ -61,6 +61,10 @@ class Relay:
                     return
                 continue
             with self._lock:
+                if self._is_over:  # it came while the others were closed: nobody would close it
+                    client.close()
+                    target.close()
+                    return
                 self._sockets |= {client, target}
                 for source, drain in ((client, target), (target, client)):
                     thread = threading.Thread(target=self._pump, args=(source, drain), name="relay-pump")

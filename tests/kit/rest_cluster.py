@@ -51,7 +51,7 @@ class ClusterWorker:
 
     def stop(self) -> None:
         self.herder.stop(5.0)
-        self.server.stop(2.0)
+        self.server.stop(10.0)
 
 
 @dataclass

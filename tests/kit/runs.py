@@ -98,8 +98,10 @@ class Run:
         """Wait until the log has this text."""
 
         def seen() -> bool:
+            if text in self.stderr:
+                return True
             assert self.process.poll() is None, f"it ended with {self.process.returncode}\n{self.stderr[-4000:]}"
-            return text in self.stderr
+            return False
 
         eventually(seen, within_s, f"the log says {text!r}", pause_s=0.02)
 

@@ -9,6 +9,7 @@ from typing import Any
 from kconnect.api import Config, ConfigDef, SinkConnector, SinkTask, SourceConnector, SourceTask, TopicPartition
 from kconnect.errors import ConfigError, ConnectError, DataError, RetriableError
 from kconnect.herder.interface import PluginDescription
+from kit.pace import ample_s
 
 
 class Gate:
@@ -21,7 +22,7 @@ class Gate:
         self._event.set()
 
     def wait(self) -> None:
-        self._event.wait(20)
+        self._event.wait(ample_s(20))
 
 
 class SampleTask(SourceTask):

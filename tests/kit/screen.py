@@ -66,9 +66,12 @@ class Terminal:
         """Everything written once `word` was; fails with it all when it was not in time."""
         deadline = now() + within_s
         while word not in self.text:
-            assert now() < deadline, f"no {word!r} within {within_s:g} s:\n{self.text}"
-            if not self._read(0.1) and self.process.poll() is not None:
-                assert word in self.text, f"ended with {self.process.returncode} without {word!r}:\n{self.text}"
+            # Looked at before it is read: what it wrote last is on the terminal when it has ended
+            is_late, has_ended = now() > deadline, self.process.poll() is not None
+            if self._read(0.1):
+                continue
+            assert not has_ended, f"ended with {self.process.returncode} without {word!r}:\n{self.text}"
+            assert not is_late, f"no {word!r} within {within_s:g} s:\n{self.text}"
         return self.text
 
     def forget(self) -> None:

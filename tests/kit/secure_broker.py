@@ -171,16 +171,28 @@ def secure_broker(
         free_port(), folder / "data", settings=settings, listeners={"SASL_SSL": scram_port, "SSL": mutual_port}
     )
     with broker:
-        _add_user(broker.bootstrap)
+        _add_user(broker.bootstrap, f"127.0.0.1:{scram_port}")
         yield SecureBroker(broker.bootstrap, f"127.0.0.1:{scram_port}", f"127.0.0.1:{mutual_port}", authority, folder)
 
 
-def _add_user(bootstrap: str) -> None:
+def _add_user(bootstrap: str, scram_address: str) -> None:
+    """The controller answers before the broker knows the user: until then it refuses the login, which is final."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
         wanted = UserScramCredentialUpsertion(USER, ScramCredentialInfo(mechanism, 4096), PASSWORD.encode())
         for done in admin.alter_user_scram_credentials([wanted]).values():
-            done.result(20)
+            done.result(ample_s(20))
+        login = {"sasl.mechanism": mechanism.name.replace("_", "-"), "sasl.username": USER, "sasl.password": PASSWORD}
+        asks = AdminClient(
+            {
+                "bootstrap.servers": scram_address,
+                "security.protocol": "SASL_SSL",
+                "enable.ssl.certificate.verification": False,  # some tests give the broker a bad one
+                "log_level": 0,
+                **login,
+            }
+        )
+        asks.list_topics(timeout=ample_s(20))  # refused, the client tries again
 
 
 def _name(name: str) -> x509.Name:

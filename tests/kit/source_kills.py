@@ -6,6 +6,7 @@ import json
 import random
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -147,7 +148,8 @@ class SourceRun:
             self.broker.start()
         else:
             processes = eventually(self._python_processes, 60.0, "Spark has Python processes")
-            self._chance.choice(processes).kill()
+            with suppress(psutil.NoSuchProcess):  # it has just ended by itself
+                self._chance.choice(processes).kill()
 
     def _python_processes(self) -> list[psutil.Process]:
         """Slots, and processes that send rows of queries."""

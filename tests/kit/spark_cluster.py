@@ -17,7 +17,7 @@ import psutil
 
 from kconnect.spark.jvm import FAST_FLAGS, spark_home
 from kit.pace import ended
-from kit.processes import below, command
+from kit.processes import below, command, oldest_first
 from kit.waiting import eventually, wait_http
 
 __all__ = ["SparkCluster", "bare_interpreter"]
@@ -91,13 +91,13 @@ class SparkCluster:
         """The executors that run, oldest first."""
         living = [worker for worker in self.workers if worker.poll() is None]
         found = [child for worker in living for child in below(worker.pid, deep=False) if _is_executor(child)]
-        return sorted(found, key=lambda process: process.create_time())
+        return oldest_first(found)
 
     def kill_machine(self, number: int) -> None:
         """SIGKILL to a worker and all below it, as when a machine is gone."""
         family = below(self.workers[number].pid)
         self.workers[number].kill()
-        self.workers[number].wait(10)
+        ended(self.workers[number], 10)
         for process in family:
             with suppress(psutil.NoSuchProcess):  # it went with its parent
                 process.kill()

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from kit.pace import ended
+
 __all__ = ["local_session"]
 
 
@@ -43,7 +45,7 @@ def local_session(folder: Path, settings: Mapping[str, str] | None = None) -> It
         spark.stop()
         gateway.shutdown()
         gateway.proc.stdin.close()
-        gateway.proc.wait(20)
+        ended(gateway.proc, 20)
         SparkContext._gateway = SparkContext._jvm = None
         if before is not None:
             os.environ["PYSPARK_SUBMIT_ARGS"] = before

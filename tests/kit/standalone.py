@@ -107,7 +107,7 @@ class Standalone:
     def await_task(self, name: str, state: RunState, within_s: float = 30.0) -> str:
         """Wait until task 0 of a connector is in a state; gives its trace, empty without one."""
 
-        def seen() -> bool:
+        def seen() -> tuple[str]:
             with self.client() as client:
                 try:
                     status = client.connector_status(name)
@@ -115,11 +115,9 @@ class Standalone:
                     raise AssertionError(f"{err}") from err
             assert status.tasks, f"{name} has no task: {status}\n{self.log_text()[-2000:]}"
             assert status.tasks[0].state == state, f"{status}\n{self.log_text()[-2000:]}"
-            return True
+            return (status.tasks[0].trace or "",)
 
-        eventually(seen, within_s, f"task 0 of {name} is {state}")
-        with self.client() as client:
-            return client.connector_status(name).tasks[0].trace or ""
+        return eventually(seen, within_s, f"task 0 of {name} is {state}")[0]
 
     def descendants(self) -> list[psutil.Process]:
         """Every process below the worker: the JVM, Spark's Python daemon, the slots."""
@@ -192,6 +190,8 @@ class Standalone:
             family = self.descendants()
             self.process.kill()
             ended(self.process, 10)
+            with suppress(AssertionError):  # those that stand still are killed; others remove their temporary files
+                eventually(lambda: not living(family), 5, "its processes end with it")
             for process in living(family):
                 with suppress(psutil.NoSuchProcess):  # it ended just now
                     process.kill()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
+import os
+import uuid
 from pathlib import Path
 
 from kconnect.folders import cache_folder
 from kconnect.java_plugins.install import LOCK, install
 
-__all__ = ["third_party_path"]
+__all__ = ["give_lock", "third_party_path"]
 
 _LOCKS = Path(__file__).with_name("plugin_locks")
 
@@ -21,6 +22,13 @@ def third_party_path(*artifacts: str) -> Path:
         coordinate = lock.read_text("utf-8").split(":")
         target = path / artifact
         target.mkdir(parents=True, exist_ok=True)
-        shutil.copy(lock, target / LOCK)
+        give_lock(lock, target / LOCK)
         install(":".join(part.strip("# ") for part in coordinate[:3]), path)
     return path
+
+
+def give_lock(lock: Path, target: Path) -> None:
+    """Copy it in one step: another process of the run may read it just now."""
+    draft = target.with_name(f".{target.name}-{uuid.uuid4().hex}")
+    draft.write_bytes(lock.read_bytes())
+    os.replace(draft, target)

@@ -9,14 +9,31 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported there
+    AdminClient,
+    NewTopic,
+    OffsetSpec,
+)
 
 from kit.pace import ample_s, now
+from kit.waiting import eventually
 
-__all__ = ["consume", "consume_values", "create_topic", "delete_topic", "end_offset", "produce_lines", "topic_for"]
+__all__ = [
+    "await_committed",
+    "committed_values",
+    "consume",
+    "consume_values",
+    "create_topic",
+    "delete_topic",
+    "end_offset",
+    "produce_lines",
+    "topic_for",
+]
 
 _QUIET = {"log_level": 2}  # a broker that a test stops is no news
-_LEADERLESS = {"NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE"}  # for a moment, after a broker's start
+_NOT_THERE = {"_UNKNOWN_PARTITION", "_UNKNOWN_TOPIC", "UNKNOWN_TOPIC_OR_PART"}
+# For a moment, after a broker's start or a topic's creation; the last one is the admin client's own word for it
+_LEADERLESS = {"NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE", "UNKNOWN_LEADER_EPOCH", "_NOENT"}
 
 
 def topic_for(request: Any, suffix: str = "") -> str:
@@ -26,18 +43,35 @@ def topic_for(request: Any, suffix: str = "") -> str:
 
 
 def create_topic(bootstrap: str, topic: str, *, partitions: int = 1, config: dict[str, str] | None = None) -> None:
-    """Create a topic and wait until the broker has it."""
+    """Create a topic and wait until the broker leads its partitions: the controller answers before that."""
     admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
     created = admin.create_topics(
         [NewTopic(topic, num_partitions=partitions, replication_factor=1, config=config or {})], operation_timeout=20
     )
     created[topic].result(timeout=ample_s(30))
+    places = {TopicPartition(topic, part): OffsetSpec.earliest() for part in range(partitions)}
+    deadline = now() + 30
+    while True:
+        is_last = now() > deadline
+        try:
+            for answer in admin.list_offsets(places).values():  # type: ignore[arg-type]  # its types want a list
+                answer.result(timeout=ample_s(30))
+            return
+        except KafkaException as err:
+            if err.args[0].name() not in _NOT_THERE | _LEADERLESS or is_last:
+                raise
+        admin.list_topics(timeout=ample_s(10))  # else the client may keep what it knew of the leaders
+        time.sleep(0.05)
 
 
 def delete_topic(bootstrap: str, topic: str) -> None:
     """Delete a topic and wait until the broker has forgotten it."""
     admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})  # must live until the answer is there
     admin.delete_topics([topic], operation_timeout=20)[topic].result(timeout=ample_s(30))
+    deadline = now() + 30
+    while topic in admin.list_topics(timeout=ample_s(10)).topics:  # of all: a question for one topic makes it again
+        assert now() < deadline, f"topic {topic} is still there"
+        time.sleep(0.05)
 
 
 def produce_lines(
@@ -71,9 +105,9 @@ def produce_lines(
         count += 1
         if count % 10_000 == 0:
             producer.poll(0)
-    left = producer.flush(60)
+    left = producer.flush(ample_s(60))
     assert not failed, f"{len(failed)} of {count} records were not taken by {topic}: {failed[0]}"
-    assert not left, f"{left} of {count} records were not acknowledged in 60 s"
+    assert not left, f"{left} of {count} records were not acknowledged"
     return count
 
 
@@ -124,7 +158,7 @@ def end_offset(bootstrap: str, topic: str, partition: int = 0) -> int:
             try:
                 return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=ample_s(10))[1])
             except KafkaException as err:
-                if err.args[0].name() in {"_UNKNOWN_PARTITION", "_UNKNOWN_TOPIC", "UNKNOWN_TOPIC_OR_PART"}:
+                if err.args[0].name() in _NOT_THERE:
                     return 0
                 if err.args[0].name() not in _LEADERLESS or now() >= deadline:
                     raise
@@ -140,6 +174,19 @@ def _partitions(consumer: Consumer, topic: str, deadline: float) -> Sequence[int
             return sorted(metadata.partitions)
         assert now() < deadline, f"topic {topic} is not there: {metadata.error}"
         time.sleep(0.05)
+
+
+def await_committed(bootstrap: str, topic: str, values: list[bytes | None], within_s: float = 20.0) -> None:
+    """Wait until read_committed readers see just these values: the mark that ends a transaction comes a moment after
+    the commit has returned.
+    """
+
+    def are_seen() -> bool:
+        found = committed_values(bootstrap, topic)
+        assert found == values, f"{len(found)} values: {found[:5]}"
+        return True
+
+    eventually(are_seen, within_s, f"{topic} has these {len(values)} committed values")
 
 
 def committed_values(bootstrap: str, topic: str, within_s: float = 20.0) -> list[bytes | None]:

@@ -32,6 +32,7 @@ def eventually(check: Callable[[], T], within_s: float = 10.0, why: str = "", *,
     deadline = now() + within_s
     idle = threading.Event()
     while True:
+        is_last = now() > deadline  # so that the last look is one behind the deadline, however long this thread stood
         problem: AssertionError | psutil.NoSuchProcess | None = None
         value: T | None = None
         try:
@@ -40,7 +41,7 @@ def eventually(check: Callable[[], T], within_s: float = 10.0, why: str = "", *,
             problem = err
         if value:
             return value
-        if now() > deadline:
+        if is_last:
             seen = f"{problem}" if problem is not None else f"last seen: {value!r}"
             raise AssertionError(f"not within {bound_said(within_s, began)}: {why or check}; {seen}") from problem
         idle.wait(pause_s)
@@ -51,14 +52,14 @@ def stays(check: Callable[[], object], for_s: float, why: str) -> None:
 
     Errors: AssertionError that names `why`.
     """
-    deadline = time.monotonic() + for_s
+    deadline, left_s = time.monotonic() + for_s, for_s
     idle = threading.Event()
     while True:
-        left_s = deadline - time.monotonic()
         assert check(), f"did not last for {for_s:g} s: {why}"
         if left_s <= 0:
             return
         idle.wait(min(_PAUSE_S, left_s))
+        left_s = deadline - time.monotonic()
 
 
 def bound_said(within_s: float, began: float) -> str:

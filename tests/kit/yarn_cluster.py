@@ -20,7 +20,7 @@ from kconnect.maven import Jar
 from kconnect.spark.jvm import FAST_FLAGS, spark_home
 from kit.pace import ended
 from kit.ports import free_port
-from kit.processes import below
+from kit.processes import below, oldest_first
 from kit.waiting import eventually, wait_http
 
 __all__ = ["YarnCluster"]
@@ -111,7 +111,7 @@ class YarnCluster:
             with suppress(psutil.NoSuchProcess):  # it ended meanwhile, and runs no more
                 if process.name() == "java" and any("YarnCoarseGrainedExecutor" in word for word in process.cmdline()):
                     found.append(process)
-        return sorted(found, key=lambda process: process.create_time())
+        return oldest_first(found)
 
     def log_text(self, name: str) -> str:
         path = self._folder / f"{name}.log"

@@ -1,6 +1,7 @@
 """A tap written with Meltano's SDK, as most taps are: a stream of numbers with a replication key.
 
-Settings: `upto`, `password` (which it says on stderr, as a careless one would), `pace_s` between two rows.
+Settings: `upto`, `password` (which it says on stderr, as a careless one would), `pace_s` between two rows; before row
+`gate_at` it waits for a file `gate`.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from singer_sdk import Stream, Tap
@@ -31,6 +33,8 @@ class Numbers(Stream):
         sys.stderr.write(f"reading from {first} with {self.config.get('password')}\n")
         for n in range(int(first) + (first != 0), self.config["upto"] + 1):
             time.sleep(float(self.config["pace_s"]))  # the SDK reads fractions as Decimal
+            while n == self.config.get("gate_at") and not Path(self.config["gate"]).exists():
+                time.sleep(0.02)
             yield {"n": n, "at": "2026-11-23T12:00:00Z", "tags": [f"t{n}"]}
 
 
@@ -40,6 +44,8 @@ class NumbersTap(Tap):
         th.Property("upto", th.IntegerType, required=True),
         th.Property("password", th.StringType, secret=True),
         th.Property("pace_s", th.NumberType, default=0),
+        th.Property("gate", th.StringType),
+        th.Property("gate_at", th.IntegerType),
     ).to_dict()
 
     def discover_streams(self) -> list[Stream]:

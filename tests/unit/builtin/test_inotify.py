@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kconnect.builtin.connectors.inotify import watch_file
+from kit.pace import ample_s
 
 
 def append(file: Path, text: str = "x\n") -> None:
@@ -32,7 +33,7 @@ def test_a_file_that_is(change: str, tmp_path: Path) -> None:
     watch = watch_file(str(tmp_path / "in.txt"), heard.set)
     assert watch is not None
     CHANGES[change](tmp_path / "in.txt")
-    assert heard.wait(5)
+    assert heard.wait(ample_s(5))
     watch.close()
 
 
@@ -46,7 +47,7 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     watch = watch_file(str(tmp_path / "a" / "in.txt"), heard.set)
     assert watch is not None
     append(real)
-    assert heard.wait(5)
+    assert heard.wait(ample_s(5))
     watch.close()
 
 
@@ -61,10 +62,10 @@ def test_other_files_of_the_folder_and_closed_watches_wake_nobody(tmp_path: Path
     closed.close()
     closed.close()
     append(tmp_path / "other.txt")
-    assert others.wait(5)
+    assert others.wait(ample_s(5))
     assert not mine.is_set()
     append(tmp_path / "in.txt")
-    assert mine.wait(5)
+    assert mine.wait(ample_s(5))
     watch.close()
     last.close()
 
@@ -82,7 +83,7 @@ def test_a_process_with_more_than_a_thousand_open_files_hears_of_changes(tmp_pat
         watch = watch_file(str(tmp_path / "in.txt"), heard.set)
         assert watch is not None
         append(tmp_path / "in.txt")
-        assert heard.wait(5)
+        assert heard.wait(ample_s(5))
         watch.close()
     finally:
         for descriptor in held:

@@ -308,10 +308,12 @@ def test_columns_and_records_make_the_same_objects(tmp_path: Path) -> None:
 
 
 def test_a_schema_that_cannot_be_in_the_same_object_begins_another(tmp_path: Path) -> None:
-    with sink_into(tmp_path, object_format="parquet", flush_ms="200") as sink:
+    with sink_into(tmp_path, object_format="parquet", flush_ms="60000") as sink:
         sink.put({"a": 1}, {"a": 2.5, "b": "x"})
         assert len(list(tmp_path.iterdir())) == 0
         sink.put({"a": "text"})
+        later_s = sink.task.now_s() + 61
+        sink.task.now_s = lambda: later_s
         idle_until_written(sink, tmp_path, 2)
     tables = [pq.read_table(path).to_pylist() for path in sorted(tmp_path.iterdir())]
     assert tables == [[{"a": 1.0, "b": None}, {"a": 2.5, "b": "x"}], [{"a": "text"}]]

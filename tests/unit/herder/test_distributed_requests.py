@@ -142,11 +142,12 @@ def test_a_connector_whose_class_is_gone_is_of_unknown_type():
         )
         herder = cluster.leader.herder
         assert herder.connector_info("old").type is ConnectorType.UNKNOWN
-        eventually(
-            lambda: herder.assembly.knowledge.status.find_connector("old", ConnectorType.UNKNOWN) is not None,
-            5,
-            "tried",
-        )
+
+        def failed() -> bool:
+            known = herder.assembly.knowledge.status.find_connector("old", ConnectorType.UNKNOWN)
+            return known is not None and known.connector.state is RunState.FAILED
+
+        eventually(failed, 5, "tried")
         found = herder.connector_status("old")
         assert (found.type, found.connector.state) == (ConnectorType.UNKNOWN, RunState.FAILED)
 
@@ -159,6 +160,7 @@ def test_a_topic_that_is_told_after_its_tasks_are_gone_is_not_noted():
         assert cluster.leader.herder.connector_topics("fsrc") == ["t1"]
         cluster.leader.herder.delete_connector("fsrc")
         eventually(lambda: not cluster.leader.herder.assembly.cluster.statuses.topics("fsrc"), 5, "forgotten")
+        eventually(lambda: not cluster.leader.herder.assembly.knowledge.status.runs("fsrc"), 5, "its tasks are gone")
         cluster.leader.launcher.use_topic(IDS[0], "t2")
         assert not cluster.leader.herder.assembly.cluster.statuses.topics("fsrc")
 

@@ -175,7 +175,7 @@ class Starts:
         self.started: list[TaskId] = []
         self.failed: list[str] = []
         self.configs = configs
-        self.starts = FencedStarts(configs, self._ask, timeout_s=2)
+        self.starts = FencedStarts(configs, self._ask, timeout_s=30)
 
     def _ask(self, connector: str) -> None:
         self.asked += 1

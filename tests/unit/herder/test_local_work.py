@@ -49,6 +49,7 @@ def test_a_stop_overtakes_a_start_that_waits():
         at.work.start(Work((C,)), snapshot)
         stopping = threading.Thread(target=at.work.stop, args=(Work((C,)),))
         stopping.start()
+        eventually(lambda: at.work._starts == 3, 5, "the stop is known, behind two starts")
         at.journal.gate.open()
         stopping.join(10)
         eventually(lambda: at.state(C) is RunState.UNASSIGNED, 5, "stopped")

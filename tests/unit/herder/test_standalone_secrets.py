@@ -116,8 +116,10 @@ def test_a_changed_secret_restarts_connector_and_tasks(watching: Bench, secrets:
     secrets.write_text("file=second-secret\n")
 
     eventually(lambda: watching.journal.last._props["file"] == "second-secret", 5, "the connector has the new secret")
+    eventually(
+        lambda: [spec.run for spec in list(watching.launcher.tasks.values())] > before, 5, "its task has it as well"
+    )
     eventually(lambda: watching.states() == ("RUNNING", ["RUNNING"]), 5, "it runs again")
-    assert [spec.run for spec in watching.launcher.tasks.values()] > before
 
 
 class Counting(FileConfigProvider):

@@ -19,6 +19,7 @@ from kconnect.kafka import BulkProducer, ByteColumn, DeliveryFailure
 from kconnect.kafka.bulk_client import BulkClient
 from kconnect.kafka.clients import ClientLog
 from kconnect.pipeline.conversion import KafkaBatch
+from kit.pace import ample_s, now
 from kit.waiting import eventually
 
 PARTITIONS = 4
@@ -29,7 +30,7 @@ def brokers() -> Iterator[str]:
     """A cluster in this process, of one broker; its topics have four partitions."""
     settings = {"test.mock.num.brokers": 1, "bootstrap.servers": "played", "log_level": 2}
     player = Producer(settings)
-    cluster = player.list_topics(timeout=10)
+    cluster = player.list_topics(timeout=ample_s(10))
     (broker,) = cluster.brokers.values()
     yield f"{broker.host}:{broker.port}"
     player.close()
@@ -77,12 +78,12 @@ def written(brokers: str, topic: str, count: int) -> list[tuple[int, bytes | Non
     found = []
     try:
         consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
-        deadline = time.monotonic() + 20
-        while len(found) < count and time.monotonic() < deadline:
-            found += consumer.consume(count, timeout=0.2)
+        deadline = now() + 20
+        while len(found) < count and now() < deadline:
+            found += [record for record in consumer.consume(count, timeout=0.2) if record.error() is None]
     finally:
         consumer.close()
-    return [(record.partition() or 0, record.key(), record.value()) for record in found if record.error() is None]
+    return [(record.partition() or 0, record.key(), record.value()) for record in found]
 
 
 def in_column(values: Sequence[bytes | None]) -> ByteColumn:
@@ -95,7 +96,7 @@ def test_a_large_unit_of_plain_records_is_written_whole_and_in_order(brokers: st
     sender = producer(brokers)
     try:
         assert send(sender, batch("whole", in_column(values)), ended)
-        assert sender.flush(20)
+        assert sender.flush(ample_s(20))
         assert ended.acked == [True]
         found = written(brokers, "whole", len(values))
         assert sorted((value or b"" for _, _, value in found), key=int) == values
@@ -106,7 +107,9 @@ def test_a_large_unit_of_plain_records_is_written_whole_and_in_order(brokers: st
         sender.close()
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(rows=st.lists(st.tuples(st.none() | st.binary(max_size=9), st.none() | st.binary(max_size=40)), min_size=1))
 def test_keys_and_values_arrive_as_they_are_empty_ones_and_none_included(
     brokers: str, rows: list[tuple[bytes | None, bytes | None]]
@@ -117,7 +120,7 @@ def test_keys_and_values_arrive_as_they_are_empty_ones_and_none_included(
     try:
         assert send(sender, batch(topic, in_column(values), in_column(keys)), ended)
         assert send(sender, batch(topic, values, keys), ended)  # lists, as converters of records give them
-        assert sender.flush(20)
+        assert sender.flush(ample_s(20))
     finally:
         sender.close()
     assert ended.acked == [True, True]
@@ -131,7 +134,7 @@ def test_units_end_one_by_one_though_the_brokers_answer_for_many_at_once(brokers
     try:
         for number, ended in enumerate(ends):
             assert send(sender, batch("many", in_column([b"%d" % number] * (2_000 + number))), ended)
-        assert sender.flush(20)
+        assert sender.flush(ample_s(20))
     finally:
         sender.close()
     assert [ended.acked for ended in ends] == [[True]] * 30
@@ -144,7 +147,7 @@ def test_a_value_that_is_too_large_ends_its_unit_as_refused_or_tolerated(brokers
         ended, sender = Ended(tolerates=tolerates), producer(brokers, **{"message.max.bytes": 1_500, "batch.size": 900})
         try:
             assert send(sender, batch("large", in_column(values)), ended)
-            assert sender.flush(20)
+            assert sender.flush(ample_s(20))
         finally:
             sender.close()
         (failure,) = ended.failures
@@ -160,7 +163,7 @@ def test_records_that_no_broker_takes_are_refused_with_their_topic_and_partition
     sender = producer("127.0.0.1:1", **{"message.timeout.ms": 100})
     try:
         assert send(sender, batch("nowhere", in_column([b"x"] * 2_000)), ended)
-        assert sender.flush(20)
+        assert sender.flush(ample_s(20))
     finally:
         sender.close()
     assert ended.acked == [False]
@@ -181,7 +184,7 @@ def test_records_of_the_other_kind_wait_for_those_before_them(brokers: str) -> N
         assert sender.send("both", None, b"k", b"6000", None, None, delivery, never)
         delivery.seal()
         del delivery
-        assert sender.flush(20)
+        assert sender.flush(ample_s(20))
     finally:
         sender.close()
     assert ended.acked == [True] * 4

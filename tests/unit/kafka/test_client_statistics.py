@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import Producer
 
 from kconnect.kafka.client_statistics import ClientStatistics, ClientUsage, Window
+from kit.waiting import eventually
 
 NONE = Window(0, 0, 0)
 
@@ -45,9 +46,5 @@ def test_a_client_reports_in_this_form() -> None:
     seen: list[ClientUsage] = []
     settings = ClientStatistics(seen.append).settings() | {"statistics.interval.ms": 10}
     client = Producer({"bootstrap.servers": "localhost:1", "log_level": 0, **settings})
-    for _ in range(500):
-        client.poll(0.01)
-        if seen:
-            break
-    assert seen
+    eventually(lambda: (client.poll(0.01), seen)[1], 10, "it reports")
     assert seen[0].bytes_sent == 0

@@ -79,7 +79,7 @@ def test_an_alarm_goes_off_after_its_time_of_the_clock_unless_it_is_called_off(p
 def test_what_is_never_true_ends_with_its_bound_and_says_how_long_that_was_on_a_busy_machine(paces, monkeypatch):
     slow = paces(Look(work_s=0.001, crowd=4.0, late=1.0))
     monkeypatch.setattr(waiting, "now", slow.now)
-    with pytest.raises(AssertionError, match=r"^not within 0\.1 s \(\d s on this busy machine\): rain; "):
+    with pytest.raises(AssertionError, match=r"^not within 0\.1 s \(\d+ s on this busy machine\): rain; "):
         eventually(list, 0.1, "rain")
 
 

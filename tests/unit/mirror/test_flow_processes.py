@@ -58,7 +58,7 @@ def test_a_worker_that_dies_is_started_again_with_the_same_settings(
     processes.start()
     waiter = threading.Thread(target=processes.wait)
     waiter.start()
-    eventually(lambda: starts(tmp_path) == ["hush", "hush"], 20, "it was started twice")
+    eventually(lambda: starts(tmp_path) == ["hush", "hush"] and len(lines) == 2, 20, "it was started twice")
     processes.request_stop()
     waiter.join()
     processes.stop()

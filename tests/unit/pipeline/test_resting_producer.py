@@ -203,6 +203,7 @@ def test_two_threads_that_serve_it_and_one_that_sends_meet_no_closed_client() ->
     for server in servers:
         server.start()
     try:
+        eventually(clients.are_closed, 10, "it rests, as nothing is on its way yet")
         for _ in range(300):
             assert clients.send()
             clients.acknowledge()

@@ -14,6 +14,7 @@ from kconnect.model import ConnectorType, TaskId, TaskSpec
 from kconnect.pipeline.inflight import InFlight
 from kconnect.pipeline.ports import TaskControl, TaskPorts
 from kconnect.pipeline.source_offsets import SourceOffsetCommitter
+from kit.pace import ample_s
 from kit.pipeline_host import MemoryOffsets
 
 SPEC = TaskSpec(TaskId("orders", 0), 1, ConnectorType.SOURCE, {}, {}, {})
@@ -125,8 +126,16 @@ def test_the_end_waits_no_longer_than_its_time_for_a_commit_that_hangs() -> None
     bench = Bench()
     bench.acked(1)
     bench.offsets.gate.clear()
+    begun, commit = threading.Event(), bench.offsets.commit
+
+    def begin(*told: Any) -> None:
+        begun.set()
+        commit(*told)
+
+    bench.offsets.commit = begin  # type: ignore[method-assign]
     running = threading.Thread(target=bench.timers.tick)
     running.start()
+    assert begun.wait(ample_s(5))
     bench.committer.finish(0.05)
     assert bench.offsets.commits == 0
     bench.offsets.gate.set()

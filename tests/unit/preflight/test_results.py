@@ -35,7 +35,7 @@ def test_a_probe_that_hangs_is_told_at_the_deadline_with_what_it_had_found() -> 
         let_go.wait(60)
 
     began = time.monotonic()
-    found = run([Probe("disk", "/slow", hangs), Probe("x", "quick", lambda _: [result("quick")])], 0.2)
+    found = run([Probe("disk", "/slow", hangs), Probe("x", "quick", lambda _: [result("quick")])], 2)
     took_s = time.monotonic() - began
     let_go.set()
     assert [(one.where, one.verdict) for one in found] == [
@@ -43,7 +43,7 @@ def test_a_probe_that_hangs_is_told_at_the_deadline_with_what_it_had_found() -> 
         ("/slow", Verdict.FAILED),
         ("quick", Verdict.OK),
     ]
-    assert found[1].message == "no answer within 0.2 s"
+    assert found[1].message == "no answer within 2 s"
     assert took_s < 30
 
 

@@ -13,6 +13,7 @@ from kconnect.errors import ConnectError
 from kconnect.java_compat.serialized_map import dump_map, load_map
 from kconnect.model import ConnectorOffset
 from kconnect.storage import FileOffsetStore, commit_source_offsets, list_source_offsets, read_source_offsets
+from kit.pace import ample_s
 
 KEY, OTHER = b'["c",{"f":"x"}]', b'["other",{"f":"x"}]'
 
@@ -122,12 +123,12 @@ def test_commits_at_the_same_time_share_writes_and_are_all_durable(tmp_path, mon
     writes = []
     fsync = os.fsync
     monkeypatch.setattr(
-        os, "fsync", lambda handle: (writes.append(handle), threading.Event().wait(0.01), fsync(handle))
+        os, "fsync", lambda handle: (writes.append(handle), threading.Event().wait(0.05), fsync(handle))
     )
     at_once = threading.Barrier(20)
 
     def commit(number):
-        at_once.wait(5)
+        at_once.wait(ample_s(5))
         store.set({b'["c",{"n":%d}]' % number: b"{}"})
         assert b'["c",{"n":%d}]' % number in load_map(path.read_bytes())
 
@@ -135,7 +136,7 @@ def test_commits_at_the_same_time_share_writes_and_are_all_durable(tmp_path, mon
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(ample_s(10))
     assert len(load_map(path.read_bytes())) == 20
     assert len(writes) / 2 < 12  # file and folder are synced in each write
 

@@ -55,11 +55,11 @@ def test_a_connectors_parts_are_named_on_a_small_terminal():
 
 def test_rows_that_are_not_seen_are_not_made_so_that_keys_answer_at_once():
     screen = Driven(120, 40).take(look(*many()), worker(rates={TaskId(f"orders-{n:04}", 0): n for n in range(1_000)}))
-    began = time.perf_counter()
+    began = time.thread_time()  # of this thread's own work: others may have the core meanwhile
     for _ in range(20):
         screen.press("down")
         draw(screen.state)
-    assert (time.perf_counter() - began) / 20 < ample_s(0.02), "a key of a list of 1,000 is on the screen in 20 ms"
+    assert (time.thread_time() - began) / 20 < ample_s(0.02), "a key of a list of 1,000 is on the screen in 20 ms"
 
 
 @pytest.mark.parametrize("name", ["a\x1b[31mred", "a\rb", "a\x9b2J", "\u202eevil", "a\nb"])
