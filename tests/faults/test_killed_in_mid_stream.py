@@ -69,6 +69,8 @@ class Stream:
                 self.names[0]: {"connector.class": "FileStreamSource", "file": str(self.source), "topic": topic},
                 self.names[1]: {"connector.class": "FileStreamSink", "file": str(self.sink), "topics": topic},
             },
+            # A task that is given up before it has committed reads lines again, as it may on a busy machine
+            {"task.shutdown.graceful.timeout.ms": "30000"},
         )
 
     def arrived(self) -> int:

@@ -202,7 +202,7 @@ def assert_named(host: PipelineHost, spec: Any, method: str, caplog: pytest.LogC
         found = host.condition(spec)  # on a slow machine another call may be overdue before
         assert found.condition is Condition.STUCK, found
         assert f"{method}() has not returned: it is at " in (found.cause or ""), found
-        assert "cls._gate.wait(30)" in (found.cause or ""), found
+        assert "cls._gate.wait(" in (found.cause or ""), found
         return found
 
     found = eventually(is_named, 20, f"{method}() is named", pause_s=0.02)

@@ -8,7 +8,6 @@ from pathlib import Path
 from kconnect.devbroker import DevBroker
 from kconnect.devbroker.dev_registry import DevRegistry
 from kit.pace import ample_s
-from kit.ports import free_port
 
 # Brokers of tests live for seconds: what the optimising compiler takes, they never give back
 _JVM_OPTIONS = ("-XX:TieredStopAtLevel=1",)
@@ -36,19 +35,6 @@ class PatientBroker(DevBroker):
 
     def start(self, timeout_s: float | None = None) -> None:
         super().start(ample_s(_START_S) if timeout_s is None else timeout_s)
-
-    def broker_settings(self) -> dict[str, str]:
-        """The controller's port is one of ours: the product's is of those that the system gives to connections, and one
-        may have it before the JVM takes it, which is long on a busy machine.
-        """
-        found = super().broker_settings()
-        given = found["controller.quorum.voters"].rpartition(":")[2]
-        ours = free_port()
-        while f":{ours}" in found["listeners"]:
-            ours = free_port()
-        for key in ("controller.quorum.voters", "listeners"):
-            found[key] = found[key].replace(f":{given}", f":{ours}")
-        return found
 
 
 class PatientRegistry(DevRegistry):

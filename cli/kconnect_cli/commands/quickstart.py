@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-import socket
 import sys
 import tempfile
 import time
@@ -133,21 +132,15 @@ def _show_burst(session: CliSession, places: _Places) -> None:
 
 
 def _start_broker(session: CliSession, stack: ExitStack, places: _Places) -> DevBroker:
-    from kconnect.devbroker import DevBroker
+    from kconnect.devbroker import DevBroker, free_port
     from kconnect.kafka import KafkaAdmin, TopicInfo
 
-    broker = stack.enter_context(DevBroker(_free_port(), places.folder / "broker", progress=FetchTalk(session)))
+    broker = stack.enter_context(DevBroker(free_port(), places.folder / "broker", progress=FetchTalk(session)))
     tell_preparation(session, broker)
     # Without it both connectors warn that their topic does not exist, and the sink looks for it 2 s later
     with KafkaAdmin({"bootstrap.servers": broker.bootstrap}, "quickstart") as admin:
         admin.create_topic(TopicInfo(_TOPIC, partitions=1, replication_factor=1), _WITHIN_S)
     return broker
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _worker_properties(bootstrap: str, places: _Places) -> dict[str, str]:

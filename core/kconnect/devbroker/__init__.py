@@ -8,7 +8,7 @@ Imported by the CLI and the tests; imports nothing of ours but the ground rooms.
 
 from __future__ import annotations
 
-from kconnect.devbroker.dev_broker import DEFAULT_PORT, BrokerStatus, DevBroker, default_data_folder
+from kconnect.devbroker.dev_broker import DEFAULT_PORT, BrokerStatus, DevBroker, default_data_folder, free_port
 from kconnect.folders import cache_folder
 from kconnect.java import Java, find_java
 from kconnect.kafka_jars import KAFKA_VERSION, JarSet
@@ -23,4 +23,5 @@ __all__ = [
     "cache_folder",
     "default_data_folder",
     "find_java",
+    "free_port",
 ]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import logging
 import os
+import random
 import socket
 import subprocess
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -33,6 +35,10 @@ _HOST = "127.0.0.1"
 # A cold start measured 2 s alone on 2 cores; ten times that for a machine under load, and more for a long recovery.
 _READY_TIMEOUT_S = 60.0
 _FORMAT_TIMEOUT_S = 60.0
+# Linux gives those from 32,768 to connections, others from 49,152 (a setting of the system's)
+_PORTS = range(10_000, 15_000)
+_PORT_TRIES = 1000
+_ANSWER_S = 2.0
 # Kafka keeps records in the page cache, not in the heap: with Java Connect at 0.35 M records/s (100 B, 2 cores) this
 # does as well as 1 GB with G1, and takes 360 MB instead of 990.
 _HEAP = ("-Xms128m", "-Xmx512m")
@@ -171,7 +177,7 @@ class DevBroker:
         if running is None:
             state = "STARTING" if self.folder.is_held() else "STOPPED"
             return BrokerStatus(state, self.folder.path)
-        answer = ask_broker(_HOST, running.port, timeout_s=2.0)
+        answer = ask_broker(_HOST, running.port, timeout_s=_ANSWER_S)
         state = "RUNNING" if answer is not None and answer.is_ready else "STARTING"
         return BrokerStatus(
             state, self.folder.path, running.bootstrap, running.pid, answer.cluster_id if answer else None
@@ -216,8 +222,9 @@ class DevBroker:
         running = self.folder.running()
         if running is not None and running.port == self.port:
             return  # our own broker: hold() reports it, with the better message
-        answer = ask_broker(_HOST, self.port, timeout_s=2.0)
-        who = "a Kafka broker answers there" if answer is not None else "another program listens there"
+        answer = ask_broker(_HOST, self.port, timeout_s=_ANSWER_S)
+        silent = f"no Kafka broker answers there within {_ANSWER_S:g} s"
+        who = "a Kafka broker answers there" if answer is not None else silent
         raise EnvironmentProblemError(
             f"Port {self.port} on {_HOST} is taken: {who}.",
             hint="Stop it, use it instead of a broker of your own, or choose another port with --port.",
@@ -246,8 +253,8 @@ class DevBroker:
 
     def broker_settings(self) -> dict[str, str]:
         """Kafka's settings for this start; the controller gets a free port of its own each time."""
-        controller_port = free_port()
         served = {"PLAINTEXT": self.port, **self._listeners}
+        controller_port = free_port(served.values())
         shown = ",".join(f"{name}://{_HOST}:{port}" for name, port in served.items())
         settings = {
             "process.roles": "broker,controller",
@@ -311,8 +318,21 @@ class DevBroker:
         return answer is not None and answer.is_ready
 
 
-def free_port() -> int:
-    """A port of this host that is free at the moment."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind((_HOST, 0))
-        return int(probe.getsockname()[1])
+def free_port(others: Collection[int] = ()) -> int:
+    """A port of this host that is free at the moment, and none of `others`, for a server that listens there some
+    seconds later.
+
+    It is none of those that systems give to outgoing connections: one might have it before the server does.
+    """
+    for _ in range(_PORT_TRIES):
+        port = random.choice(_PORTS)
+        if port in others:
+            continue
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with suppress(OSError):  # taken
+                probe.bind((_HOST, port))
+                return port
+    raise EnvironmentProblemError(
+        f"No port from {_PORTS.start} to {_PORTS.stop - 1} on {_HOST} is free: {_PORT_TRIES} were tried."
+    )

@@ -102,7 +102,7 @@ def partitions_refusal(spec: InternalTopicSpec, partitions: int) -> str | None:
 def _create(admin: KafkaAdmin, spec: InternalTopicSpec, deadline: float) -> bool:
     """Create it and return whether that was needed; retries while the broker cannot place the replicas."""
     topic = TopicInfo(spec.topic, spec.partitions, spec.replication_factor, spec.all_configs)
-    logged_at = float("-inf")
+    logged_at, refused = float("-inf"), None
     while True:
         left_s = deadline - time.monotonic()
         try:
@@ -121,8 +121,11 @@ def _create(admin: KafkaAdmin, spec: InternalTopicSpec, deadline: float) -> bool
                 ) from error
             if code != KafkaError.INVALID_REPLICATION_FACTOR and not isinstance(error, TimedOutError):
                 raise
+            if not isinstance(error, TimedOutError):
+                refused = error
             if time.monotonic() + spec.backoff_s > deadline:
-                raise _too_late(spec, error) from error
+                # The last try may have had no time for an answer; an earlier one says more
+                raise _too_late(spec, refused or error) from error
             if time.monotonic() - logged_at > _LOG_EVERY_S:
                 logged_at = time.monotonic()
                 log.info(
