@@ -1,14 +1,12 @@
-"""Java's connectors in a real worker: whole chains in Java, chains that are partly ours, and JVMs that are killed."""
+"""Java's connectors in a real worker: whole chains in Java, and chains that are partly ours."""
 
 from __future__ import annotations
 
 import json
-import signal
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from kconnect.devbroker import DevBroker
@@ -16,14 +14,13 @@ from kconnect.errors import ConnectError
 from kconnect.model import RunState
 from kit.java_finding import found_folder
 from kit.java_plugin_folder import java_plugin_folder
+from kit.java_worker import JSON, MISBEHAVES, NUMBERS, JavaWorker, texts
 from kit.pace import ample_s
-from kit.processes import below, lives, named
-from kit.standalone import Standalone
-from kit.topics import consume, consume_values, create_topic, end_offset, produce_lines, topic_for
+from kit.topics import consume, create_topic, produce_lines, topic_for
 from kit.waiting import eventually
 
-_JSON = "org.apache.kafka.connect.json.JsonConverter"
-_NUMBERS = {"connector.class": "kit.TestPlugins$Numbers"}
+pytestmark = [pytest.mark.broker, pytest.mark.java, pytest.mark.spark]
+
 # One of them only we have: values then cross as columns
 _OURS = {
     "transforms": "hoist,sql,text",
@@ -34,70 +31,30 @@ _OURS = {
     "transforms.text.type": "org.apache.kafka.connect.transforms.ExtractField$Value",
     "transforms.text.field": "text",
 }
-_MISBEHAVES = {"transforms": "bad", "transforms.bad.type": "kit.TestPlugins$Misbehaves", "transforms.bad.does": "throw"}
 
 
 @pytest.fixture(scope="module")
-def worker(tmp_path_factory: pytest.TempPathFactory, broker: DevBroker) -> Iterator[Standalone]:
-    folder = tmp_path_factory.mktemp("java-worker")
+def worker(tmp_path_factory: pytest.TempPathFactory, broker: DevBroker) -> Iterator[JavaWorker]:
     plugins = java_plugin_folder(tmp_path_factory.mktemp("plugins"))
     for version in ("1.0.0", "2.5.0"):
         found_folder(plugins / f"found-{version}", version)
-    settings = {
-        "plugin.path": str(plugins),
-        "kconnect.slots": "1",
-        "spark.master": "local[1]",
-        "kconnect.java.timeout.ms": "8000",  # more than a JVM waits for its turn on a busy machine
-        "task.shutdown.graceful.timeout.ms": "2000",
+    vault = {
         "config.providers": "vault",
         "config.providers.vault.class": "found.Found$Vault",
         "config.providers.vault.param.secrets": "password:hunter2",
     }
-    with Standalone(folder, broker.bootstrap, {}, settings) as made:
+    with JavaWorker(tmp_path_factory.mktemp("java-worker"), broker.bootstrap, plugins, **vault) as made:
         made.start()
-        with made.client() as client:
-            client.plugins()  # the JVM beside the worker is up
         yield made
         made.stop()
 
 
-def texts(broker: DevBroker, topic: str, count: int) -> list[str]:
-    return [str(value, "utf-8") for value in consume_values(broker.bootstrap, topic, count) if value is not None]
-
-
-def create(worker: Standalone, name: str, **config: str) -> None:
-    with worker.client() as client:
-        client.create_connector(name, config)
-
-
-def await_running(worker: Standalone, *names: str) -> None:
-    for name in names:
-        worker.await_task(name, RunState.RUNNING)
-
-
-def delete(worker: Standalone, *names: str) -> None:
-    with worker.client() as client:
-        for name in names:
-            client.delete_connector(name)
-
-
-def await_logged(worker: Standalone, text: str) -> None:
-    """Wait until the log has this: lines of slots and of their JVMs come to it by themselves."""
-    eventually(lambda: text in worker.log_text(), 20, f"the log says {text!r}")
-
-
-def jvms(worker: Standalone) -> list[psutil.Process]:
-    """The JVMs of Java's plugins below the slots."""
-    (slot,) = worker.slots()
-    return jvms_of(slot)
-
-
 def test_a_java_source_runs_with_its_whole_chain_and_goes_on_from_its_offset(
-    worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest
+    worker: JavaWorker, broker: DevBroker, request: pytest.FixtureRequest
 ) -> None:
     topic = topic_for(request)
     create_topic(broker.bootstrap, topic)
-    create(worker, "whole", **_NUMBERS, topic=topic, count="2500")
+    worker.create("whole", **NUMBERS, topic=topic, count="2500")
     values = texts(broker, topic, 2500)
     assert values == [f"number {number}" for number in range(2500)]
 
@@ -110,12 +67,12 @@ def test_a_java_source_runs_with_its_whole_chain_and_goes_on_from_its_offset(
     with worker.client() as client:
         status = client.connector_status("whole")
         assert status.tasks[0].version == "1.2.3"
-        client.put_connector_config("whole", {"name": "whole", **_NUMBERS, "topic": topic, "count": "3000"})
+        client.put_connector_config("whole", {"name": "whole", **NUMBERS, "topic": topic, "count": "3000"})
     assert texts(broker, topic, 3000)[2500:] == [f"number {number}" for number in range(2500, 3000)]
-    delete(worker, "whole")
+    worker.delete("whole")
 
 
-def metrics_of(worker: Standalone, connector: str) -> set[str]:
+def metrics_of(worker: JavaWorker, connector: str) -> set[str]:
     """The samples of plugins of a connector, without values that pass."""
     request = urllib.request.Request(f"{worker.url}/metrics", headers={"Accept": "text/plain"})
     with urllib.request.urlopen(request, timeout=ample_s(10)) as answer:
@@ -125,12 +82,12 @@ def metrics_of(worker: Standalone, connector: str) -> set[str]:
 
 
 def test_metrics_of_java_plugins_are_the_workers_with_javas_names_and_tags_and_end_with_them(
-    worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest
+    worker: JavaWorker, broker: DevBroker, request: pytest.FixtureRequest
 ) -> None:
     topic = topic_for(request)
     create_topic(broker.bootstrap, topic)
     counted = {"transforms": "seen", "transforms.seen.type": "kit.TestPlugins$Counted"}
-    create(worker, "metered", **_NUMBERS, **counted, topic=topic, count="700")
+    worker.create("metered", **NUMBERS, **counted, topic=topic, count="700")
     # The same stage in a chain that is partly Python's
     mixed = {
         "transforms": "seen,hoist,sql",
@@ -138,9 +95,9 @@ def test_metrics_of_java_plugins_are_the_workers_with_javas_names_and_tags_and_e
         "transforms.hoist.field": "text",
         "transforms.sql.type": "SqlTransform",
         "transforms.sql.query": "SELECT upper(text) AS text FROM records",
-        "value.converter": _JSON,
+        "value.converter": JSON,
     }
-    create(worker, "mixed-meter", **_NUMBERS, **{**counted, **mixed}, topic=topic, count="700")
+    worker.create("mixed-meter", **NUMBERS, **{**counted, **mixed}, topic=topic, count="700")
     for name in ("metered", "mixed-meter"):
         stage = f'connector="{name}",task="0",transformation="seen",kind="any"'
         wanted = {
@@ -161,16 +118,16 @@ def test_metrics_of_java_plugins_are_the_workers_with_javas_names_and_tags_and_e
     with worker.client() as client:
         client.resume_connector("metered")
     eventually(lambda: len(metrics_of(worker, "metered")) == 4, 20, "a second run adds them again")
-    delete(worker, "metered", "mixed-meter")
+    worker.delete("metered", "mixed-meter")
 
 
 def test_a_java_source_goes_through_transformations_and_converters_of_ours(
-    worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest
+    worker: JavaWorker, broker: DevBroker, request: pytest.FixtureRequest
 ) -> None:
     topic = topic_for(request)
     create_topic(broker.bootstrap, topic)
     mixed = {
-        **_NUMBERS,
+        **NUMBERS,
         "topic": topic,
         "count": "300",
         "transforms": "hoist,sql,java",
@@ -180,19 +137,19 @@ def test_a_java_source_goes_through_transformations_and_converters_of_ours(
         "transforms.sql.query": "SELECT upper(text) AS text, length(text) AS size FROM records "
         "WHERE text NOT LIKE '%7'",
         "transforms.java.type": "kit.TestPlugins$Identity",
-        "value.converter": _JSON,
+        "value.converter": JSON,
         "value.converter.schemas.enable": "false",
     }
-    create(worker, "mixed", **mixed)
+    worker.create("mixed", **mixed)
     values = [json.loads(value) for value in texts(broker, topic, 270)]
     wanted = [f"NUMBER {number}" for number in range(300) if number % 10 != 7]
     assert values == [{"text": text, "size": len(text)} for text in wanted]
-    delete(worker, "mixed")
+    worker.delete("mixed")
 
 
 @pytest.mark.parametrize("chain", ["whole", "mixed"])
 def test_a_java_predicate_says_which_records_a_transformation_takes(
-    worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest, chain: str
+    worker: JavaWorker, broker: DevBroker, request: pytest.FixtureRequest, chain: str
 ) -> None:
     topic = topic_for(request)
     create_topic(broker.bootstrap, topic)
@@ -211,19 +168,19 @@ def test_a_java_predicate_says_which_records_a_transformation_takes(
         "predicates.three.type": "kit.TestPlugins$Ends",
         "predicates.three.end": "3",
     }
-    create(worker, f"drops-{chain}", **{**_NUMBERS, **drops}, topic=topic, count="300")
+    worker.create(f"drops-{chain}", **{**NUMBERS, **drops}, topic=topic, count="300")
     wanted = [f"number {number}" for number in range(300) if number % 10 == 3 and number % 100 != 73]
     assert texts(broker, topic, len(wanted)) == wanted
-    delete(worker, f"drops-{chain}")
+    worker.delete(f"drops-{chain}")
 
 
 def test_a_java_chain_that_fails_names_stage_plugin_record_and_javas_stack_or_is_tolerated(
-    worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest
+    worker: JavaWorker, broker: DevBroker, request: pytest.FixtureRequest
 ) -> None:
     topic = topic_for(request)
     create_topic(broker.bootstrap, topic)
-    failing = {**_NUMBERS, **_MISBEHAVES, "topic": topic, "count": "500", "bad": "333", "errors.restart.max": "0"}
-    create(worker, "failing", **failing)
+    failing = {**NUMBERS, **MISBEHAVES, "topic": topic, "count": "500", "bad": "333", "errors.restart.max": "0"}
+    worker.create("failing", **failing)
     trace = worker.await_task("failing", RunState.FAILED)
     assert "failed in TRANSFORMATION of TestPlugins$Misbehaves: This is bad" in trace
     assert "source offset {'next': 334}" in trace
@@ -234,11 +191,11 @@ def test_a_java_chain_that_fails_names_stage_plugin_record_and_javas_stack_or_is
         client.put_connector_config("failing", {"name": "failing", **failing, "errors.tolerance": "all"})
     values = texts(broker, topic, 499)
     assert values == [f"number {number}" for number in range(500) if number != 333]
-    delete(worker, "failing")
+    worker.delete("failing")
 
 
 def test_a_java_sink_takes_what_javas_chain_makes_and_letters_keep_what_failed(
-    worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest, tmp_path: Path
+    worker: JavaWorker, broker: DevBroker, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     topic, letters = topic_for(request), topic_for(request, "-letters")
     create_topic(broker.bootstrap, topic)
@@ -249,13 +206,13 @@ def test_a_java_sink_takes_what_javas_chain_makes_and_letters_keep_what_failed(
         "connector.class": "java:org.apache.kafka.connect.file.FileStreamSinkConnector",
         "topics": topic,
         "file": str(file),
-        **_MISBEHAVES,
+        **MISBEHAVES,
         "errors.tolerance": "all",
         "errors.deadletterqueue.topic.name": letters,
         "errors.deadletterqueue.topic.replication.factor": "1",
         "errors.deadletterqueue.context.headers.enable": "true",
     }
-    create(worker, "sink", **sink)
+    worker.create("sink", **sink)
     (letter,) = consume(broker.bootstrap, letters, 1)
     headers = dict(letter.headers() or ())
     assert letter.value() == b"bad"
@@ -266,10 +223,10 @@ def test_a_java_sink_takes_what_javas_chain_makes_and_letters_keep_what_failed(
     eventually(lambda: file.exists() and file.read_text().splitlines() == wanted, 15, "the file has all lines")
 
     eventually(lambda: sink_offset(worker, "sink", topic) == 200, 15, "the sink's offset is committed")
-    delete(worker, "sink")
+    worker.delete("sink")
 
 
-def sink_offset(worker: Standalone, name: str, topic: str) -> int | None:
+def sink_offset(worker: JavaWorker, name: str, topic: str) -> int | None:
     """What a sink has committed of a topic. A group outlives its connector: others of this name had other topics."""
     with worker.client() as client:
         found = client.connector_offsets(name)
@@ -280,7 +237,7 @@ def sink_offset(worker: Standalone, name: str, topic: str) -> int | None:
 
 @pytest.mark.parametrize("chain", ["java", "mixed"])
 def test_a_java_sink_gets_what_it_asks_of_its_context_whatever_has_been_fetched_meanwhile(
-    worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest, tmp_path: Path, chain: str
+    worker: JavaWorker, broker: DevBroker, request: pytest.FixtureRequest, tmp_path: Path, chain: str
 ) -> None:
     topic, letters = topic_for(request), topic_for(request, "-letters")
     create_topic(broker.bootstrap, topic)
@@ -299,13 +256,13 @@ def test_a_java_sink_gets_what_it_asks_of_its_context_whatever_has_been_fetched_
         **(_OURS if chain == "mixed" else {}),
     }
     name = f"obeying-{chain}"
-    create(worker, name, **sink)
+    worker.create(name, **sink)
 
     def lines() -> list[str]:
         return journal.read_text().splitlines() if journal.exists() else []
 
     eventually(lambda: any(line.endswith(" 39999") for line in lines()) and "reported" in lines(), 60, "all is put")
-    delete(worker, name)
+    worker.delete(name)
     told = eventually(lambda: lines() if lines()[-1] == "stop" else None, 15, "the task has stopped")
     next_offset, committed, is_paused = 0, 0, False
     for line in told:
@@ -336,49 +293,15 @@ def test_a_java_sink_gets_what_it_asks_of_its_context_whatever_has_been_fetched_
     assert headers["__connect.errors.exception.message"] == b"too late"
 
 
-def test_a_jvm_that_is_killed_fails_its_tasks_alone_and_they_go_on(
-    worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    topic, lines = topic_for(request), topic_for(request, "-lines")
-    create_topic(broker.bootstrap, topic)
-    create_topic(broker.bootstrap, lines)
-    file = tmp_path / "in.txt"
-    file.write_text("one\n")
-    create(worker, "python", **{"connector.class": "FileStreamSource", "file": str(file), "topic": lines})
-    create(worker, "killed", **_NUMBERS, topic=topic, count="60000", **{"errors.restart.backoff.ms": "200"})
-    consume(broker.bootstrap, topic, 1)
-    (jvm,) = jvms(worker)
-    jvm.send_signal(signal.SIGKILL)
-    jvm.wait(ample_s(10))
-
-    def has_all() -> bool:  # some of them may have come twice
-        found = set(texts(broker, topic, end_offset(broker.bootstrap, topic)))
-        return found == {f"number {number}" for number in range(60_000)}
-
-    eventually(has_all, 60, "every number is there")
-    with file.open("a") as more:
-        more.write("two\n")
-    assert texts(broker, lines, 2) == ["one", "two"]
-    with worker.client() as client:
-        (state,) = {task.state for task in client.connector_status("python").tasks}
-    assert state is RunState.RUNNING
-    why = "killed by signal 9: by somebody, or by the kernel when memory ran out"
-    await_logged(worker, f"The JVM that runs Java's plugins ended ({why})")
-    delete(worker, "killed", "python")
-
-
-_AGAIN = {"errors.restart.backoff.ms": "200"}
-
-
 def test_lines_of_java_have_their_connector_and_the_level_that_is_set(
-    worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest
+    worker: JavaWorker, broker: DevBroker, request: pytest.FixtureRequest
 ) -> None:
     topic = topic_for(request)
     create_topic(broker.bootstrap, topic)
-    java_json = {"value.converter": f"java:{_JSON}", "value.converter.schemas.enable": "false"}
-    create(worker, "talks", **_NUMBERS, **java_json, topic=topic, count="5")
+    java_json = {"value.converter": f"java:{JSON}", "value.converter.schemas.enable": "false"}
+    worker.create("talks", **NUMBERS, **java_json, topic=topic, count="5")
     texts(broker, topic, 5)
-    await_logged(worker, "JsonConverterConfig")  # lines of Java come on a way of their own, perhaps after the records
+    worker.await_logged("JsonConverterConfig")  # lines of Java come on a way of their own, perhaps after the records
     told = [line for line in worker.log_text().splitlines() if "JsonConverterConfig" in line]
     assert [line.partition("] ")[2].partition("JsonConverterConfig")[0] for line in told] == ["INFO [talks|task-0] "]
 
@@ -392,103 +315,11 @@ def test_lines_of_java_have_their_connector_and_the_level_that_is_set(
     assert "] DEBUG [talks|task-0] nothing left of 5 (kit.TestPlugins" in line
     with worker.client() as client:
         client.set_logger("kit.TestPlugins", "INFO")
-    delete(worker, "talks")
-
-
-def test_a_task_that_ends_java_is_told_with_the_exit_code_and_others_of_that_jvm_are_healed(
-    worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest
-) -> None:
-    topic = topic_for(request)
-    create_topic(broker.bootstrap, topic)
-    create(worker, "bystander", **_NUMBERS, **_AGAIN, topic=topic, count="20")
-    await_running(worker, "bystander")
-    (before,) = jvms(worker)
-    ends = {**_MISBEHAVES, "transforms.bad.does": "exit", "bad": "3", "errors.restart.max": "0"}
-    create(worker, "ends", **_NUMBERS, **ends, topic=topic, count="10")
-    trace = worker.await_task("ends", RunState.FAILED)
-    assert "The JVM that runs Java's plugins ended (exit code 7)" in trace
-    before.wait(ample_s(10))
-    eventually(lambda: [jvm for jvm in jvms(worker) if jvm.pid != before.pid], 30, "a new JVM for the bystander")
-    await_running(worker, "bystander")
-    delete(worker, "ends", "bystander")
-
-
-def test_a_task_that_hangs_is_given_up_at_its_deadline_and_its_jvm_goes_once_nobody_else_is_in_it(
-    worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest
-) -> None:
-    topic = topic_for(request)
-    create_topic(broker.bootstrap, topic)
-    create(worker, "bystander", **_NUMBERS, **_AGAIN, topic=topic, count="20")
-    await_running(worker, "bystander")
-    (jvm,) = jvms(worker)
-    (slot,) = worker.slots()
-    hangs = {**_MISBEHAVES, "transforms.bad.does": "sleep", "bad": "3"}
-    create(worker, "hangs", **_NUMBERS, **hangs, topic=topic, count="10")
-    eventually(lambda: "kit.TestPlugins: now it sleeps" in words_of(worker), 30, "it hangs")
-    delete(worker, "hangs")
-    deadline = "2.0 s (task.shutdown.graceful.timeout.ms)"
-    await_logged(worker, f"Task hangs-0 did not stop within {deadline} and was abandoned")
-    await_running(worker, "bystander")
-    assert lives(jvm)
-    delete(worker, "bystander")
-    eventually(lambda: not lives(jvm), 40, "the JVM in which a plugin hangs is killed")
-    await_logged(worker, "1 plugin that had to stop did not return within 10 s more than")
-    await_logged(worker, "task.shutdown.graceful.timeout.ms: hangs-0")
-    assert [found.pid for found in worker.slots()] == [slot.pid], "Python is left alone"
-
-
-def words_of(worker: Standalone) -> str:
-    """The log with the logger of each line before its message."""
-    lines = [line.rpartition(" (") for line in worker.log_text().splitlines()]
-    return "\n".join(
-        f"{logger.partition('$')[0].partition(':')[0]}: {text.rpartition('] ')[2]}" for text, _, logger in lines
-    )
-
-
-def test_a_frozen_jvm_is_killed_at_its_deadline_and_its_tasks_go_on(
-    worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest
-) -> None:
-    topic = topic_for(request)
-    create_topic(broker.bootstrap, topic)
-    create(worker, "frozen", **_NUMBERS, **_AGAIN, topic=topic, count="100000000")
-    consume(broker.bootstrap, topic, 1)
-    (jvm,) = jvms(worker)
-    jvm.send_signal(signal.SIGSTOP)
-    jvm.wait(ample_s(60))
-    assert (
-        "has not answered for"
-        in eventually(
-            lambda: [line for line in worker.log_text().splitlines() if "kconnect.java.timeout.ms" in line],
-            10,
-            "is told",
-        )[0]
-    )
-    eventually(lambda: [one for one in jvms(worker) if one.pid != jvm.pid], 30, "a new JVM")
-    await_running(worker, "frozen")
-    delete(worker, "frozen")
-
-
-def test_a_slot_that_is_killed_takes_its_jvm_along_and_the_task_goes_on_in_another(
-    worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest
-) -> None:
-    topic = topic_for(request)
-    create_topic(broker.bootstrap, topic)
-    create(worker, "slotless", **_NUMBERS, **_AGAIN, topic=topic, count="20")
-    await_running(worker, "slotless")
-    (slot,), (jvm,) = worker.slots(), jvms(worker)
-    slot.kill()
-    eventually(lambda: not lives(jvm), 20, "its JVM ends")
-    eventually(lambda: any(jvms_of(one) for one in worker.slots()), 60, "a new slot with a JVM")
-    await_running(worker, "slotless")
-    delete(worker, "slotless")
-
-
-def jvms_of(slot: psutil.Process) -> list[psutil.Process]:
-    return named(below(slot, deep=False), "java")
+    worker.delete("talks")
 
 
 def test_versions_of_a_plugin_run_side_by_side_with_secrets_of_javas_config_provider(
-    worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest
+    worker: JavaWorker, broker: DevBroker, request: pytest.FixtureRequest
 ) -> None:
     topics = {}
     for version, more in (("2.5.0", {}), ("1.0.0", {"connector.plugin.version": "[1,2)"})):
@@ -497,7 +328,7 @@ def test_versions_of_a_plugin_run_side_by_side_with_secrets_of_javas_config_prov
         create_topic(broker.bootstrap, topics[version])
         stamp = {"transforms": "s", "transforms.s.type": "found.Found$Stamp", "transforms.s.plugin.version": "1.0.0"}
         secret = {"secret": "${vault:x:password}", "topic": topics[version]}
-        create(worker, name, **{"connector.class": "found.Found$Ticker", **more, **secret, **stamp})
+        worker.create(name, **{"connector.class": "found.Found$Ticker", **more, **secret, **stamp})
     for version, topic in topics.items():
         # hunter2 of the path x: eight characters, of which the last is told
         assert texts(broker, topic, 1)[:1] == [f"ticker {version} knows 8x stamp 1.0.0"]
@@ -515,5 +346,5 @@ def test_versions_of_a_plugin_run_side_by_side_with_secrets_of_javas_config_prov
         bad = {"connector.class": "found.Found$Ticker", "topic": "t", "connector.plugin.version": "9.9"}
         with pytest.raises(ConnectError, match=r"version range \[9.9,9.9\], available versions: \[1.0.0, 2.5.0\]"):
             client.create_connector("refused", bad)
-    delete(worker, *(f"ticker-{version}" for version in topics))
+    worker.delete(*(f"ticker-{version}" for version in topics))
     assert "hunter2" not in worker.log_text()

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import psutil
 
@@ -68,7 +69,7 @@ class Standalone:
         self._env = dict(env or {})
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self, within_s: float = 60.0, *, running: bool = True) -> Standalone:
+    def start(self, within_s: float = 60.0, *, running: bool = True) -> Self:
         """Start, and wait until REST is healthy and every task is RUNNING."""
         self.launch()
         eventually(self._healthy, within_s, "the worker answers /health")
@@ -180,7 +181,7 @@ class Standalone:
             f"the worker's processes end with it: {family}",
         )
 
-    def __enter__(self) -> Standalone:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -6,6 +6,7 @@ Shape: `{"orders": {"offsets": [{"partition": {..}, "offset": {..}}, ..]}, ..}`:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -20,10 +21,12 @@ Entries = Mapping[bytes, bytes | None]
 def offsets_document(
     entries: Entries, *, connectors: Collection[str] | None = None, skip: Callable[[str], None] | None = None
 ) -> dict[str, Any]:
-    """The document of a store's entries, in order; only those of `connectors` if given.
+    """The document of a store's entries; only those of `connectors` if given.
 
-    Tombstones are left out. Entries that cannot be represented (an unknown key, an invalid offset) are reported to
-    `skip` as a sentence. Errors: without `skip`, DataError that names the connector and the partition.
+    Sorted by connector, then by partition: the order in which the partitions of a topic were read must not change what
+    is printed or exported. Tombstones are left out. Entries that cannot be represented (an unknown key, an invalid
+    offset) are reported to `skip` as a sentence. Errors: without `skip`, DataError that names the connector and the
+    partition.
     """
     found: dict[str, list[ConnectorOffset]] = {}
     for key, value in entries.items():
@@ -44,7 +47,10 @@ def offsets_document(
             continue
         if offset is not None:
             found.setdefault(connector, []).append(ConnectorOffset(partition, offset))
-    return {connector: offsets_to_json(offsets) for connector, offsets in found.items()}
+    return {
+        connector: offsets_to_json(sorted(offsets, key=lambda one: json.dumps(one.partition, sort_keys=True)))
+        for connector, offsets in sorted(found.items())
+    }
 
 
 def offset_entries(document: object) -> dict[bytes, bytes | None]:

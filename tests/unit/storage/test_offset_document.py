@@ -134,10 +134,18 @@ DOCUMENTS = st.dictionaries(
 )
 
 
-@given(DOCUMENTS)
-def test_every_document_reads_back_equal(document):
-    entries = offset_entries(document)
-    assert offsets_document(entries) == document
+@given(DOCUMENTS, st.randoms())
+def test_every_document_reads_back_equal_and_sorted_in_whichever_order_it_was_read(document, chance):
+    entries = list(offset_entries(document).items())
+    chance.shuffle(entries)
+    found = offsets_document(dict(entries))
+    assert list(found) == sorted(document)
+    for connector, body in document.items():
+        texts = [json.dumps(one["partition"], sort_keys=True) for one in found[connector]["offsets"]]
+        assert texts == sorted(texts)
+        assert len(texts) == len(body["offsets"])
+        assert all(one in body["offsets"] for one in found[connector]["offsets"])
+    entries = dict(entries)
     assert offset_changes(entries, entries, replaced=list(document)) == {}
 
 
