@@ -6,12 +6,13 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from kconnect.devbroker import DevBroker
 from kconnect.model import RunState
 from kit.java_plugin_folder import java_plugin_folder
-from kit.java_worker import MISBEHAVES, NUMBERS, JavaWorker, texts
+from kit.java_worker import MISBEHAVES, NUMBERS, JavaWorker, java_worker, texts
 from kit.pace import ample_s
 from kit.processes import lives
 from kit.topics import consume, create_topic, end_offset, topic_for
@@ -19,26 +20,33 @@ from kit.waiting import eventually
 
 pytestmark = [pytest.mark.broker, pytest.mark.java, pytest.mark.spark]
 
+_AGAIN = {"errors.restart.backoff.ms": "200"}
+
 
 @pytest.fixture(scope="module")
 def worker(tmp_path_factory: pytest.TempPathFactory, broker: DevBroker) -> Iterator[JavaWorker]:
     plugins = java_plugin_folder(tmp_path_factory.mktemp("plugins"))
-    with JavaWorker(tmp_path_factory.mktemp("java-worker"), broker.bootstrap, plugins) as made:
-        made.start()
-        yield made
-        made.stop()
+    with java_worker(tmp_path_factory.mktemp("java-worker"), broker.bootstrap, plugins) as running:
+        yield running
+
+
+def bystander(worker: JavaWorker, topic: str) -> psutil.Process:
+    """Run a task of that name, which does nothing wrong; gives the JVM that it shares with all others."""
+    worker.create("bystander", **NUMBERS, **_AGAIN, topic=topic, count="20")
+    worker.await_running("bystander")
+    (jvm,) = worker.jvms()
+    return jvm
 
 
 def test_a_jvm_that_is_killed_fails_its_tasks_alone_and_they_go_on(
-    worker: JavaWorker, broker: DevBroker, request: pytest.FixtureRequest, tmp_path: Path
+    worker: JavaWorker, broker: DevBroker, topic: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    topic, lines = topic_for(request), topic_for(request, "-lines")
-    create_topic(broker.bootstrap, topic)
+    lines = topic_for(request, "-lines")
     create_topic(broker.bootstrap, lines)
     file = tmp_path / "in.txt"
     file.write_text("one\n")
     worker.create("python", **{"connector.class": "FileStreamSource", "file": str(file), "topic": lines})
-    worker.create("killed", **NUMBERS, topic=topic, count="60000", **{"errors.restart.backoff.ms": "200"})
+    worker.create("killed", **NUMBERS, **_AGAIN, topic=topic, count="60000")
     consume(broker.bootstrap, topic, 1)
     (jvm,) = worker.jvms()
     jvm.send_signal(signal.SIGKILL)
@@ -60,17 +68,10 @@ def test_a_jvm_that_is_killed_fails_its_tasks_alone_and_they_go_on(
     worker.delete("killed", "python")
 
 
-_AGAIN = {"errors.restart.backoff.ms": "200"}
-
-
 def test_a_task_that_ends_java_is_told_with_the_exit_code_and_others_of_that_jvm_are_healed(
-    worker: JavaWorker, broker: DevBroker, request: pytest.FixtureRequest
+    worker: JavaWorker, topic: str
 ) -> None:
-    topic = topic_for(request)
-    create_topic(broker.bootstrap, topic)
-    worker.create("bystander", **NUMBERS, **_AGAIN, topic=topic, count="20")
-    worker.await_running("bystander")
-    (before,) = worker.jvms()
+    before = bystander(worker, topic)
     ends = {**MISBEHAVES, "transforms.bad.does": "exit", "bad": "3", "errors.restart.max": "0"}
     worker.create("ends", **NUMBERS, **ends, topic=topic, count="10")
     trace = worker.await_task("ends", RunState.FAILED)
@@ -82,13 +83,9 @@ def test_a_task_that_ends_java_is_told_with_the_exit_code_and_others_of_that_jvm
 
 
 def test_a_task_that_hangs_is_given_up_at_its_deadline_and_its_jvm_goes_once_nobody_else_is_in_it(
-    worker: JavaWorker, broker: DevBroker, request: pytest.FixtureRequest
+    worker: JavaWorker, topic: str
 ) -> None:
-    topic = topic_for(request)
-    create_topic(broker.bootstrap, topic)
-    worker.create("bystander", **NUMBERS, **_AGAIN, topic=topic, count="20")
-    worker.await_running("bystander")
-    (jvm,) = worker.jvms()
+    jvm = bystander(worker, topic)
     (slot,) = worker.slots()
     hangs = {**MISBEHAVES, "transforms.bad.does": "sleep", "bad": "3"}
     worker.create("hangs", **NUMBERS, **hangs, topic=topic, count="10")
@@ -114,38 +111,30 @@ def words_of(worker: JavaWorker) -> str:
 
 
 def test_a_frozen_jvm_is_killed_at_its_deadline_and_its_tasks_go_on(
-    worker: JavaWorker, broker: DevBroker, request: pytest.FixtureRequest
+    worker: JavaWorker, broker: DevBroker, topic: str
 ) -> None:
-    topic = topic_for(request)
-    create_topic(broker.bootstrap, topic)
     worker.create("frozen", **NUMBERS, **_AGAIN, topic=topic, count="100000000")
     consume(broker.bootstrap, topic, 1)
     (jvm,) = worker.jvms()
     jvm.send_signal(signal.SIGSTOP)
     jvm.wait(ample_s(60))
-    assert (
-        "has not answered for"
-        in eventually(
-            lambda: [line for line in worker.log_text().splitlines() if "kconnect.java.timeout.ms" in line],
-            10,
-            "is told",
-        )[0]
-    )
+
+    def told() -> list[str]:
+        return [line for line in worker.log_text().splitlines() if "kconnect.java.timeout.ms" in line]
+
+    assert "has not answered for" in eventually(told, 10, "it is told")[0]
     eventually(lambda: [one for one in worker.jvms() if one.pid != jvm.pid], 30, "a new JVM")
     worker.await_running("frozen")
     worker.delete("frozen")
 
 
 def test_a_slot_that_is_killed_takes_its_jvm_along_and_the_task_goes_on_in_another(
-    worker: JavaWorker, broker: DevBroker, request: pytest.FixtureRequest
+    worker: JavaWorker, topic: str
 ) -> None:
-    topic = topic_for(request)
-    create_topic(broker.bootstrap, topic)
-    worker.create("slotless", **NUMBERS, **_AGAIN, topic=topic, count="20")
-    worker.await_running("slotless")
-    (slot,), (jvm,) = worker.slots(), worker.jvms()
+    jvm = bystander(worker, topic)
+    (slot,) = worker.slots()
     slot.kill()
     eventually(lambda: not lives(jvm), 20, "its JVM ends")
-    eventually(lambda: worker.jvms(), 60, "a new slot with a JVM")
-    worker.await_running("slotless")
-    worker.delete("slotless")
+    eventually(worker.jvms, 60, "a new slot with a JVM")
+    worker.await_running("bystander")
+    worker.delete("bystander")

@@ -6,9 +6,11 @@ import json
 import logging
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, ResourceType
 
@@ -16,8 +18,10 @@ from kconnect.config.worker_config import DistributedConfig
 from kconnect.errors import ConfigError, ConnectError, TimedOutError
 from kconnect.kafka import CompactedLog, InternalTopicSpec, KafkaAdmin, LogSpec, ensure_internal_topic
 from kconnect.storage.internal_topic_specs import internal_topic_specs
+from kit.freezing import freeze, wake
 from kit.pace import ample_s
 from kit.topics import create_topic, topic_for
+from kit.waiting import eventually
 
 pytestmark = pytest.mark.broker
 
@@ -107,13 +111,31 @@ def test_while_replicas_can_not_be_placed_it_is_tried_again_and_told_once(admin,
     caplog.set_level(logging.INFO)
     config, *_ = specs_of("topic-defaults", topic_for(request))
     assert config.replication_factor == 3
-    within_s = min(ample_s(1), 8.0)  # longer, and it would be told twice
-    wait_s = 0.4 * within_s  # the least that the broker has for an answer
+    within_s = min(ample_s(1), 8.0)  # the broker has to answer in it; longer, and it would be told twice
     told = rf"within {re.escape(f'{within_s:g}')} s \(default\.api\.timeout\.ms\).*replication factor"
     with pytest.raises(TimedOutError, match=told) as late:
-        ensure_internal_topic(admin, replace(config, timeout_s=within_s, backoff_s=wait_s))
+        ensure_internal_topic(admin, replace(config, timeout_s=within_s))
     assert "config.storage.replication.factor" in (late.value.hint or "")
     assert sum("cannot be created yet" in line.getMessage() for line in caplog.records) == 1
+
+
+def test_a_refusal_is_told_also_when_the_last_try_is_not_answered(own_broker, request, caplog):
+    caplog.set_level(logging.INFO)
+    config, *_ = specs_of("topic-defaults", topic_for(request))
+    spec = replace(config, timeout_s=ample_s(2), request_timeout_s=ample_s(0.5))
+    assert own_broker.pid is not None
+    broker = psutil.Process(own_broker.pid)
+    with KafkaAdmin({"bootstrap.servers": own_broker.bootstrap}, "test") as admin, ThreadPoolExecutor(1) as pool:
+        creating = pool.submit(ensure_internal_topic, admin, spec)
+        eventually(lambda: "cannot be created yet" in caplog.text, 20, "it was refused once")
+        freeze([broker])
+        try:
+            error = creating.exception(timeout=ample_s(20))
+        finally:
+            wake([broker])
+    assert type(error) is TimedOutError
+    assert "replication factor" in str(error)
+    assert "Start more brokers" in (error.hint or "")
 
 
 def test_a_deadline_names_its_setting_when_no_broker_answers():

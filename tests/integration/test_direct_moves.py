@@ -7,13 +7,13 @@ import uuid
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import KafkaException, Producer
 
 from kconnect.direct.access import InternalTopic
 from kconnect.model import RunState, TargetState
 from kit.direct_commands import SOURCE, DirectCommands, commit_one, committed, end_of_configs, records_of, snapshot
+from kit.group_offsets import member_of
 from kit.topics import create_topic
-from kit.waiting import eventually
 from kit.written_cluster import WrittenCluster
 
 pytestmark = pytest.mark.broker
@@ -40,11 +40,6 @@ def name():
 
 def offsets(connect, name):
     return json.loads(connect("offsets", "show", name, "--direct", "-o", "json")[0])
-
-
-def is_assigned(member):
-    member.poll(0.1)  # may bring that a broker does not know the topic yet
-    return bool(member.assignment())
 
 
 def test_a_source_is_renamed_in_one_write_at_its_offsets_in_its_state(cluster, connect, name):
@@ -104,14 +99,9 @@ def test_a_sink_is_renamed_with_its_group_unless_a_task_is_left_and_deleted_with
     create_topic(broker.bootstrap, name, partitions=2)
     config = {"connector.class": "FileStreamSink", "topics": name}
     cluster.add_connector(name, config)
-    zombie = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": f"connect-{name}"})
-    try:
-        zombie.subscribe([name])
-        eventually(lambda: is_assigned(zombie), 20, "the zombie is in the group")
+    with member_of(broker.bootstrap, f"connect-{name}", name):
         for command in (("rename", name, f"{name}-new"), ("delete", name, "--with-offsets")):
             assert "has 1 member" in connect("connectors", *command, "--direct", "--yes", expect=4)[1]
-    finally:
-        zombie.close()
     assert snapshot(cluster).target_state(name) is TargetState.STARTED
     body = {"offsets": [{"partition": {"kafka_topic": name, "kafka_partition": 0}, "offset": {"kafka_offset": 0}}]}
     connect("connectors", "stop", name, "--direct", "--yes")

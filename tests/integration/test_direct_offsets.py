@@ -8,15 +8,15 @@ import sys
 import uuid
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import KafkaException, Producer
 
 from kconnect.direct.access import InternalTopic
 from kconnect.model import ConnectorOffset, RunState, TargetState
 from kconnect.storage import FileOffsetStore
 from kconnect.storage.offset_values import commit_source_offsets, list_source_offsets
 from kit.direct_commands import SOURCE, DirectCommands, commit_one, committed, end_of_configs, records_of, snapshot
+from kit.group_offsets import member_of
 from kit.topics import create_topic
-from kit.waiting import eventually
 from kit.written_cluster import WrittenCluster
 
 pytestmark = pytest.mark.broker
@@ -36,11 +36,6 @@ def name():
 @pytest.fixture
 def connect(cluster, monkeypatch, capsys, tmp_path):
     return DirectCommands(cluster, monkeypatch, capsys, tmp_path)
-
-
-def is_assigned(member):
-    member.poll(0.1)  # may bring that a broker does not know the topic yet
-    return bool(member.assignment())
 
 
 def test_source_offsets_are_shown_altered_and_reset(cluster, connect, name):
@@ -196,13 +191,8 @@ def test_a_sink_whose_group_has_members_is_left_alone(cluster, connect, name, br
     create_topic(broker.bootstrap, name)
     config = {"connector.class": "FileStreamSink", "topics": name}
     cluster.add_connector(name, config, target=TargetState.STOPPED, state=None)
-    zombie = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": f"connect-{name}"})
-    try:
-        zombie.subscribe([name])
-        eventually(lambda: is_assigned(zombie), 20, "the zombie is in the group")
+    with member_of(broker.bootstrap, f"connect-{name}", name):
         assert "has 1 member" in connect("offsets", "reset", name, "--direct", "--yes", expect=4)[1]
-    finally:
-        zombie.close()
 
 
 def test_offsets_move_from_a_standalone_file_to_the_topic_and_back(cluster, connect, name, tmp_path):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import threading
 
 import pytest
-from confluent_kafka import Consumer
 
 from kconnect.errors import ConflictError, UnreachableError
 from kconnect.herder.offsets.consumer_groups import kafka_group_offsets
 from kconnect.herder.offsets.group_offset_delete import delete_group_offsets
 from kconnect.kafka.admin import KafkaAdmin
 from kconnect.model import TopicPartition
-from kit.group_offsets import group_offsets
+from kit.group_offsets import group_offsets, member_of
 from kit.ports import free_port
 from kit.topics import create_topic
 from kit.waiting import eventually
@@ -21,11 +20,6 @@ pytestmark = pytest.mark.broker
 
 # The first group makes a broker create the topic of groups' offsets, which takes its time on a busy machine
 _WITHIN_S = 60.0
-
-
-def is_assigned(member):
-    member.poll(0.1)  # may bring that a broker is not known yet
-    return bool(member.assignment())
 
 
 @pytest.fixture
@@ -80,14 +74,11 @@ def test_what_is_not_there_is_fine(broker, topic, places):
 
 def test_a_group_with_members_is_left_alone(broker, topic, places):
     settings = {"bootstrap.servers": broker.bootstrap}
-    member = Consumer({**settings, "group.id": topic, "session.timeout.ms": 6000})
-    try:
-        member.subscribe([topic])
-        eventually(lambda: is_assigned(member), _WITHIN_S, "the member is in the group")
-        with pytest.raises(ConflictError, match="still has members"):
-            delete_group_offsets(settings, topic, [places[-1]], _WITHIN_S, timeout_setting="t")
-    finally:
-        member.close()
+    with (
+        member_of(broker.bootstrap, topic, topic),
+        pytest.raises(ConflictError, match="still has members"),
+    ):
+        delete_group_offsets(settings, topic, [places[-1]], _WITHIN_S, timeout_setting="t")
 
 
 def test_brokers_that_do_not_answer_end_it_at_its_deadline():

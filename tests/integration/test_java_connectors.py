@@ -14,7 +14,7 @@ from kconnect.errors import ConnectError
 from kconnect.model import RunState
 from kit.java_finding import found_folder
 from kit.java_plugin_folder import java_plugin_folder
-from kit.java_worker import JSON, MISBEHAVES, NUMBERS, JavaWorker, texts
+from kit.java_worker import JSON, MISBEHAVES, NUMBERS, JavaWorker, java_worker, texts
 from kit.pace import ample_s
 from kit.topics import consume, create_topic, produce_lines, topic_for
 from kit.waiting import eventually
@@ -43,10 +43,8 @@ def worker(tmp_path_factory: pytest.TempPathFactory, broker: DevBroker) -> Itera
         "config.providers.vault.class": "found.Found$Vault",
         "config.providers.vault.param.secrets": "password:hunter2",
     }
-    with JavaWorker(tmp_path_factory.mktemp("java-worker"), broker.bootstrap, plugins, **vault) as made:
-        made.start()
-        yield made
-        made.stop()
+    with java_worker(tmp_path_factory.mktemp("java-worker"), broker.bootstrap, plugins, **vault) as running:
+        yield running
 
 
 def test_a_java_source_runs_with_its_whole_chain_and_goes_on_from_its_offset(

@@ -16,7 +16,7 @@ from kconnect.errors import ConnectError
 from kconnect.java_plugins import JavaSettings
 from kconnect.model import ConnectorOffset
 from kconnect.plugins import PluginRegistry
-from kit.standalone import Standalone
+from kit.java_worker import JavaWorker, java_worker
 from kit.third_party import third_party_path
 from kit.topics import consume, create_topic, produce_lines, topic_for
 from kit.waiting import eventually
@@ -53,59 +53,44 @@ def test_a_transformation_of_others_runs() -> None:
 if _LONG:
 
     @pytest.fixture(scope="module")
-    def worker(tmp_path_factory: pytest.TempPathFactory, broker: DevBroker) -> Iterator[Standalone]:
-        folder = tmp_path_factory.mktemp("third-party")
+    def worker(tmp_path_factory: pytest.TempPathFactory, broker: DevBroker) -> Iterator[JavaWorker]:
         path = third_party_path(
             "apicurio-registry-utils-converter",
             "connect-test-plugins",
             "kafka-connect-transform-common",
             "mongo-kafka-connect",
         )
-        settings = {"plugin.path": str(path), "kconnect.slots": "1", "spark.master": "local[1]"}
-        with Standalone(folder, broker.bootstrap, {}, settings) as made:
-            made.start()
-            yield made
-            made.stop()
-
-    def create(worker: Standalone, name: str, **config: str) -> None:
-        with worker.client() as client:
-            client.create_connector(name, config)
-
-    def delete(worker: Standalone, name: str) -> None:
-        with worker.client() as client:
-            client.delete_connector(name)
+        with java_worker(tmp_path_factory.mktemp("third-party"), broker.bootstrap, path) as running:
+            yield running
 
     @pytest.fixture
-    def camels(tmp_path: Path, broker: DevBroker) -> Iterator[Standalone]:
+    def camels(tmp_path: Path, broker: DevBroker) -> Iterator[JavaWorker]:
         """A worker for it alone: its folder has another version of Apicurio's converter."""
         path = third_party_path("camel-timer-kafka-connector")
-        settings = {"plugin.path": str(path), "kconnect.slots": "1", "spark.master": "local[1]"}
-        with Standalone(tmp_path, broker.bootstrap, {}, settings) as made:
-            made.start()
-            yield made
-            made.stop()
+        with java_worker(tmp_path, broker.bootstrap, path) as running:
+            yield running
 
-    def test_camels_timer_ticks(camels: Standalone, broker: DevBroker, request: pytest.FixtureRequest) -> None:
+    def test_camels_timer_ticks(camels: JavaWorker, broker: DevBroker, request: pytest.FixtureRequest) -> None:
         topic = topic_for(request)
         create_topic(broker.bootstrap, topic)
         camel = "org.apache.camel.kafkaconnector.timer.CamelTimerSourceConnector"
         more = {"camel.source.path.timerName": "tick", "camel.source.endpoint.period": "200"}
-        create(camels, "camel", **{"connector.class": camel, "topics": topic, **more})
+        camels.create("camel", **{"connector.class": camel, "topics": topic, **more})
         ticks = consume(broker.bootstrap, topic, 5)
         assert b"tick" in dict(ticks[0].headers() or ())["CamelProperty.CamelTimerName"]
-        delete(camels, "camel")
+        camels.delete("camel")
 
     def test_kafkas_test_tools_run(
-        worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest, tmp_path: Path
+        worker: JavaWorker, broker: DevBroker, request: pytest.FixtureRequest, tmp_path: Path
     ) -> None:
         topic, schemas = topic_for(request), topic_for(request, "-schemas")
         create_topic(broker.bootstrap, topic)
         create_topic(broker.bootstrap, schemas)
-        create(worker, "source", **{"connector.class": f"java:{_TOOLS}.VerifiableSourceConnector"}, topic=topic,
+        worker.create("source", **{"connector.class": f"java:{_TOOLS}.VerifiableSourceConnector"}, topic=topic,
                throughput="200", id="1")  # fmt: skip
         found = consume(broker.bootstrap, topic, 300)
         assert [int(message.value() or b"") for message in found] == list(range(300))
-        create(worker, "sink", **{"connector.class": f"java:{_TOOLS}.VerifiableSinkConnector"}, topics=topic, id="2")
+        worker.create("sink", **{"connector.class": f"java:{_TOOLS}.VerifiableSinkConnector"}, topics=topic, id="2")
 
         def committed() -> bool:
             with worker.client() as client:
@@ -118,14 +103,13 @@ if _LONG:
         eventually(committed, 30, "the sink has taken them")
         tool = {"connector.class": f"{_TOOLS}.SchemaSourceConnector", "value.converter": _JSON}
         numbers = {"num.messages": "100", "throughput": "1000", "multiple.schema": "true", "partition.count": "1"}
-        create(worker, "schemas", **tool, **numbers, id="3", topic=schemas)
+        worker.create("schemas", **tool, **numbers, id="3", topic=schemas)
         rows = [json.loads(message.value() or b"{}")["payload"] for message in consume(broker.bootstrap, schemas, 100)]
         assert [row["seqno"] for row in rows] == list(range(100))
-        for name in ("source", "sink", "schemas"):
-            delete(worker, name)
+        worker.delete("source", "sink", "schemas")
 
     def test_a_mirrors_source_runs_on_a_standalone_worker_and_its_offsets_can_be_altered(
-        worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest
+        worker: JavaWorker, broker: DevBroker, request: pytest.FixtureRequest
     ) -> None:
         topic = topic_for(request)
         create_topic(broker.bootstrap, topic)
@@ -142,7 +126,7 @@ if _LONG:
             "offset-syncs.topic.replication.factor": "1",
             **{f"{kind}.converter": bytes_only for kind in ("key", "value", "header")},
         }
-        create(worker, "mirror", **mirror)
+        worker.create("mirror", **mirror)
         consume(broker.bootstrap, f"A.{topic}", 10)
         partition = {"cluster": "A", "topic": topic, "partition": 0}
 
@@ -159,10 +143,10 @@ if _LONG:
             client.resume_connector("mirror")
         again = [message.value() for message in consume(broker.bootstrap, f"A.{topic}", 13)]
         assert again[10:] == [b"line 7", b"line 8", b"line 9"]
-        delete(worker, "mirror")
+        worker.delete("mirror")
 
     def test_mongos_connectors_are_validated_and_name_the_server_that_is_away(
-        worker: Standalone, broker: DevBroker, request: pytest.FixtureRequest
+        worker: JavaWorker, broker: DevBroker, request: pytest.FixtureRequest
     ) -> None:
         mongo = "com.mongodb.kafka.connect.MongoSourceConnector"
         away = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=1000&connectTimeoutMS=1000"
@@ -171,14 +155,14 @@ if _LONG:
             told = {info["value"]["name"]: info["value"]["errors"] for info in infos["configs"]}
             assert "connection string" in " ".join(told["connection.uri"]).lower()
         with pytest.raises(ConnectError):
-            create(
-                worker, "mongo", **{"connector.class": mongo, "connection.uri": away}, database="shop", collection="a"
+            worker.create(
+                "mongo", **{"connector.class": mongo, "connection.uri": away}, database="shop", collection="a"
             )
         eventually(lambda: "127.0.0.1:1" in worker.log_text() and "MongoSocketOpenException" in worker.log_text(), 60,
                    "its log says which server it cannot reach")  # fmt: skip
 
     def test_apicurios_avro_converter_writes_what_ours_reads(
-        worker: Standalone, broker: DevBroker, registry: DevRegistry, request: pytest.FixtureRequest
+        worker: JavaWorker, broker: DevBroker, registry: DevRegistry, request: pytest.FixtureRequest
     ) -> None:
         topic = topic_for(request)
         create_topic(broker.bootstrap, topic)
@@ -192,11 +176,11 @@ if _LONG:
             "value.converter.apicurio.registry.use-id": "contentId",
         }
         tool = {"connector.class": f"{_TOOLS}.SchemaSourceConnector", "throughput": "1000", "num.messages": "50"}
-        create(worker, "avro", **tool, **avro, id="9", topic=topic)
+        worker.create("avro", **tool, **avro, id="9", topic=topic)
         found = [message.value() or b"" for message in consume(broker.bootstrap, topic, 50)]
         ours = PluginRegistry.load().converter("io.confluent.connect.avro.AvroConverter")()
         ours.configure({"schema.registry.url": registry.url}, False)
         rows = [ours.to_connect_data(topic, value).value for value in found]
         assert [row["seqno"] for row in rows] == list(range(50))
         ours.close()
-        delete(worker, "avro")
+        worker.delete("avro")

@@ -15,7 +15,6 @@ from kconnect_cli.app import run
 from kit.cli import CliResult
 from kit.java_connect import JavaConnect
 from kit.topics import create_topic
-from kit.waiting import eventually
 
 __all__ = ["JavaCluster"]
 
@@ -62,14 +61,7 @@ class JavaCluster:
         return self.connect(*args, "--direct", "--worker", str(self.file), expect=expect, stdin=stdin)
 
     def create(self, name: str, config: Mapping[str, str]) -> None:
-        """Java answers 409 while the group rebalances, as it does for the connector created just before."""
-
-        def is_created() -> bool:
-            code, body = self.java.request("POST", "/connectors", {"name": name, "config": config})
-            assert code == 201, f"{code}: {body}"
-            return True
-
-        eventually(is_created, 30, f"{name} is created")
+        self.java.order("POST", "/connectors", {"name": name, "config": config}, expect=201)
 
     def source(self, **more: str) -> dict[str, str]:
         return {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -14,7 +16,7 @@ from kit.standalone import Standalone
 from kit.topics import consume_values
 from kit.waiting import eventually
 
-__all__ = ["JSON", "MISBEHAVES", "NUMBERS", "JavaWorker", "texts"]
+__all__ = ["JSON", "MISBEHAVES", "NUMBERS", "JavaWorker", "java_worker", "texts"]
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 NUMBERS = {"connector.class": "kit.TestPlugins$Numbers"}
@@ -60,6 +62,15 @@ class JavaWorker(Standalone):
     def jvms(self) -> list[psutil.Process]:
         """The JVMs of Java's plugins below the slots."""
         return [jvm for slot in self.slots() for jvm in named(below(slot, deep=False), "java")]
+
+
+@contextmanager
+def java_worker(folder: Path, bootstrap: str, plugins: Path, **more: str) -> Iterator[JavaWorker]:
+    """A worker that runs, and is stopped in the end."""
+    with JavaWorker(folder, bootstrap, plugins, **more) as made:
+        made.start()
+        yield made
+        made.stop()
 
 
 def texts(broker: DevBroker, topic: str, count: int) -> list[str]:

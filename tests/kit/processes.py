@@ -53,7 +53,7 @@ def named(processes: Iterable[psutil.Process], part: str) -> list[psutil.Process
 def oldest_first(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
     """In the order in which they were started, without those that have ended."""
     found = []
-    for process in processes:
+    for process in living(processes):
         try:
             found.append((process.create_time(), process.pid, process))
         except psutil.NoSuchProcess:

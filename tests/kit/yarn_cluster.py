@@ -20,7 +20,7 @@ from kconnect.maven import Jar
 from kconnect.spark.jvm import FAST_FLAGS, spark_home
 from kit.pace import ended
 from kit.ports import free_port
-from kit.processes import below, oldest_first
+from kit.processes import below, command, named, oldest_first
 from kit.waiting import eventually, wait_http
 
 __all__ = ["YarnCluster"]
@@ -106,12 +106,10 @@ class YarnCluster:
 
     def executors(self) -> list[psutil.Process]:
         """The executors that run, oldest first."""
-        found = []
-        for process in self._below():
-            with suppress(psutil.NoSuchProcess):  # it ended meanwhile, and runs no more
-                if process.name() == "java" and any("YarnCoarseGrainedExecutor" in word for word in process.cmdline()):
-                    found.append(process)
-        return oldest_first(found)
+        found = named(self._below(), "java")
+        return oldest_first(
+            process for process in found if any("YarnCoarseGrainedExecutor" in word for word in command(process))
+        )
 
     def log_text(self, name: str) -> str:
         path = self._folder / f"{name}.log"

@@ -35,7 +35,7 @@ _HOST = "127.0.0.1"
 # A cold start measured 2 s alone on 2 cores; ten times that for a machine under load, and more for a long recovery.
 _READY_TIMEOUT_S = 60.0
 _FORMAT_TIMEOUT_S = 60.0
-# Linux gives those from 32,768 to connections, others from 49,152 (a setting of the system's)
+# Outgoing connections are given ports from 32,768 on (Linux) or 49,152 on (others), unless the system is set otherwise
 _PORTS = range(10_000, 15_000)
 _PORT_TRIES = 1000
 _ANSWER_S = 2.0
@@ -223,7 +223,7 @@ class DevBroker:
         if running is not None and running.port == self.port:
             return  # our own broker: hold() reports it, with the better message
         answer = ask_broker(_HOST, self.port, timeout_s=_ANSWER_S)
-        silent = f"no Kafka broker answers there within {_ANSWER_S:g} s"
+        silent = f"what listens there did not answer as a Kafka broker within {_ANSWER_S:g} s"
         who = "a Kafka broker answers there" if answer is not None else silent
         raise EnvironmentProblemError(
             f"Port {self.port} on {_HOST} is taken: {who}.",
@@ -322,7 +322,8 @@ def free_port(others: Collection[int] = ()) -> int:
     """A port of this host that is free at the moment, and none of `others`, for a server that listens there some
     seconds later.
 
-    It is none of those that systems give to outgoing connections: one might have it before the server does.
+    It is none of those that the system gives to outgoing connections: one might have it before the server does.
+    Errors: EnvironmentProblemError.
     """
     for _ in range(_PORT_TRIES):
         port = random.choice(_PORTS)

@@ -25,6 +25,7 @@ from kconnect.model import (
 )
 from kconnect_cli.screen.live_view import LiveView, PageContent, page
 from kconnect_cli.screen.rates import Rates
+from kit.ages import Age
 
 TASK = TaskId("lines", 0)
 
@@ -63,13 +64,13 @@ def test_a_worker_that_starts_says_what_it_waits_for_before_it_has_any_connector
 
 
 def test_a_view_has_something_to_show_before_the_workers_code_is_loaded_and_at_every_step_of_its_start():
-    handler, worker = logging.StreamHandler(io.StringIO()), StartingWorker()
+    handler, worker, age = logging.StreamHandler(io.StringIO()), StartingWorker(), Age(0)
     view = LiveView(handler, io.StringIO(), "localhost:9092")
-    assert re.fullmatch(r"The worker is loading \(\d s\)\.", view.facts().waits_for)
+    age.assert_told(view.facts().waits_for, "The worker is loading (AGE).")
     view.show(worker)
-    assert re.fullmatch(r"The worker is loading \(\d s\)\.", view.facts().waits_for)
+    age.assert_told(view.facts().waits_for, "The worker is loading (AGE).")
     with worker.health.starting("Spark is starting"):
-        assert re.fullmatch(r"Spark is starting \(\d s\)\.", view.facts().waits_for)
+        age.assert_told(view.facts().waits_for, "Spark is starting (AGE).")
         assert view.facts().where == "localhost:9092 starting"
 
 

@@ -46,5 +46,10 @@ def test_a_client_reports_in_this_form() -> None:
     seen: list[ClientUsage] = []
     settings = ClientStatistics(seen.append).settings() | {"statistics.interval.ms": 10}
     client = Producer({"bootstrap.servers": "localhost:1", "log_level": 0, **settings})
-    eventually(lambda: (client.poll(0.01), seen)[1], 10, "it reports")
+
+    def has_reported() -> bool:
+        client.poll(0.01)
+        return bool(seen)
+
+    eventually(has_reported, 10, "it reports")
     assert seen[0].bytes_sent == 0

@@ -7,7 +7,8 @@ import sys
 
 import psutil
 
-from kit.processes import below, command, lives, living, named
+from kit.processes import below, command, lives, living, named, oldest_first
+from kit.waiting import eventually
 
 
 def test_a_process_that_has_ended_is_told_from_one_that_runs() -> None:
@@ -15,11 +16,11 @@ def test_a_process_that_has_ended_is_told_from_one_that_runs() -> None:
         process = psutil.Process(child.pid)
         assert living([process]) == named([process], "python") == [process]
         assert process in below(psutil.Process(), deep=False)
+        assert oldest_first([process, psutil.Process()]) == [psutil.Process(), process]
         assert command(process)[-1] == "input()"
         child.kill()
-        while process.status() != psutil.STATUS_ZOMBIE:
-            pass
-        assert not lives(process)
+        eventually(lambda: not lives(process), 10, "it has ended, and is a zombie")
         assert below(process) == below(process.pid) == command(process) == []
     assert not lives(process)
     assert below(process) == below(process.pid) == command(process) == named([process], "python") == []
+    assert oldest_first([process]) == []
