@@ -10,7 +10,6 @@ import hashlib
 import hmac
 import socket
 import threading
-import time
 from collections.abc import Mapping
 from http.client import HTTP_PORT, HTTPS_PORT, HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import urlsplit
@@ -37,10 +36,10 @@ class JsonPost:
         `timeout_s` covers all of it: a target that sends a byte now and then is cut off too.
         """
         connection = self._connection = self._new_connection()
-        cut = threading.Timer(self._connect_timeout_s + self._timeout_s, self.abort)
+        is_late = threading.Event()
+        cut = threading.Timer(self._connect_timeout_s + self._timeout_s, self._cut_off, (is_late,))
         cut.daemon = True
         cut.start()
-        began = time.monotonic()
         try:
             connection.connect()
             connection.sock.settimeout(self._timeout_s)
@@ -48,19 +47,23 @@ class JsonPost:
             connection.request("POST", path, body, {"Content-Type": "application/json", **headers})
             answer = connection.getresponse()
             answer.read(_MOST_READ)
-            if time.monotonic() - began >= self._connect_timeout_s + self._timeout_s:
+            if is_late.is_set():
                 raise HTTPException("cut off")  # in the middle, which http.client takes for the end of the headers
             return answer.status
         except TimeoutError as err:
             raise TimedOutError(f"{self.host} did not answer within {self._timeout_s:g} s") from err
         except (OSError, HTTPException, UnicodeError) as err:
-            if time.monotonic() - began >= self._connect_timeout_s + self._timeout_s:
+            if is_late.is_set():
                 raise TimedOutError(f"{self.host} did not end its answer within {self._timeout_s:g} s") from err
             raise UnreachableError(f"{self.host} cannot be reached: {err or type(err).__name__}") from err
         finally:
             cut.cancel()
             connection.close()
             self._connection = None
+
+    def _cut_off(self, is_late: threading.Event) -> None:
+        is_late.set()  # before the socket ends, so that whoever sees the end knows why
+        self.abort()
 
     def abort(self) -> None:
         """Make a `send` on another thread fail at once."""
