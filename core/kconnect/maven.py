@@ -9,12 +9,10 @@ into place after the check.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from kconnect.errors import EnvironmentProblemError, TimedOutError, UnreachableError
+from kconnect.file_turn import turn
 
 _PARALLEL = 4
 _READ_TIMEOUT_S = 30
@@ -86,7 +85,13 @@ class ArtifactSet:
             return paths
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with _turn(self.folder / ".lock", self.title):
+            lock = self.folder / ".lock"
+            with turn(lock, _TURN_TIMEOUT_S) as is_ours:
+                if not is_ours:
+                    raise TimedOutError(
+                        f"Another process has been fetching {self.title} for {_TURN_TIMEOUT_S:.0f} s (lock {lock}).",
+                        hint="End that process and try again.",
+                    )
                 missing = self.missing()  # again: another process may have fetched them meanwhile
                 if missing:
                     self._download(missing, progress)
@@ -253,23 +258,3 @@ def _is_good(path: Path, jar: Jar) -> bool:
             return hashlib.file_digest(file, "sha256").hexdigest() == jar.sha256
     except (FileNotFoundError, NotADirectoryError):
         return False
-
-
-@contextlib.contextmanager
-def _turn(path: Path, title: str) -> Iterator[None]:
-    """Holds the file lock; waits for another process that has it."""
-    with path.open("w") as file:
-        deadline = time.monotonic() + _TURN_TIMEOUT_S
-        pause = threading.Event()
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise TimedOutError(
-                        f"Another process has been fetching {title} for {_TURN_TIMEOUT_S:.0f} s (lock {path}).",
-                        hint="End that process and try again.",
-                    ) from None
-                pause.wait(0.2)
-        yield

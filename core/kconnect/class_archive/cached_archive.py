@@ -13,7 +13,6 @@ OpenJDK 17, a cut file, -Xshare:auto), so a file is used only when its checksum 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import logging
 import os
@@ -21,6 +20,8 @@ import time
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from kconnect.file_turn import turn
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ class ClassArchive:
             return False
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            with self._try_lock() as mine:
+            with turn(self._folder / ".maker", 0.0) as mine:
                 return mine or self._being_made() != self._stem
         except OSError as error:
             log.debug("No class archive can be made in %s: %s", self._folder, error)
@@ -91,7 +92,7 @@ class ClassArchive:
         self._folder.mkdir(parents=True, exist_ok=True)
         deadline_s = time.monotonic() + timeout_s
         while True:
-            with self._try_lock() as mine:
+            with turn(self._folder / ".maker", 0.0) as mine:
                 if mine:
                     self._path = self._find()
                     if self._path is not None:
@@ -132,16 +133,6 @@ class ClassArchive:
     @property
     def _failed(self) -> Path:
         return self._folder / f"{self._stem}.failed"
-
-    @contextlib.contextmanager
-    def _try_lock(self) -> Iterator[bool]:
-        with (self._folder / ".maker").open("a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-                return
-            yield True
 
     def _being_made(self) -> str:
         with contextlib.suppress(OSError):

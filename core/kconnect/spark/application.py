@@ -27,6 +27,7 @@ from kconnect.spark.cluster import ClusterView, slot_group
 from kconnect.spark.jvm import FAST_FLAGS, Jvm, log4j_properties
 from kconnect.spark.jvm_archive import RECORDING, dump_classes, make_archive_in_background, spark_archive
 from kconnect.spark.master import await_master, warn_while_queued
+from kconnect.spark.packages import package_turn
 from kconnect.spark.processes import await_end, birth, session_members
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.shipping import LIBRARY, pack, shipments
@@ -288,15 +289,16 @@ class SparkApplication:
         local = (
             {"SPARK_LOCAL_IP": "127.0.0.1"} if self._settings.is_local and "SPARK_LOCAL_IP" not in os.environ else {}
         )
-        self._jvm.start(conf, " ".join([*own, users]).strip(), local)
-        # pyspark's own import takes 0.2 s: let it happen while the JVM starts
-        import pyspark.java_gateway  # noqa: F401
+        with package_turn(conf, self._settings.cache, self._settings.start_timeout_s, self._stopping):
+            self._jvm.start(conf, " ".join([*own, users]).strip(), local)
+            # pyspark's own import takes 0.2 s: let it happen while the JVM starts
+            import pyspark.java_gateway  # noqa: F401
 
-        try:
-            return self._jvm.connect(self._settings.start_timeout_s)
-        except ConnectError:
-            self._jvm.stop(0.1)
-            raise
+            try:
+                return self._jvm.connect(self._settings.start_timeout_s)
+            except ConnectError:
+                self._jvm.stop(0.1)
+                raise
 
     def _start_context(self, gateway: Any) -> Any:
         from pyspark import SparkConf, SparkContext
