@@ -277,6 +277,9 @@ class DevBroker:
             "broker.heartbeat.interval.ms": "500",
             # Transactions past their timeout block readers until the next check: Kafka's default is every 10 s.
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+            # Kafka's 128 MB lie in the heap from the start. 8 MB are 300,000 keys in one pass over a compacted topic,
+            # and an idle broker takes 155 MB instead of 295.
+            "log.cleaner.dedupe.buffer.size": str(8 * 1024 * 1024),
         }
         for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic"):
             # One partition each: fifty folders and logs less at first use, and a faster recovery.
