@@ -6,12 +6,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError
 
 from kconnect.kafka.bulk_client import BulkClient
 from kconnect.kafka.byte_column import ByteColumn
 from kconnect.kafka.client_statistics import ClientStatistics, ClientUsage
-from kconnect.kafka.clients import connect_error
 from kconnect.kafka.delivery import AnyDelivery, Delivery
 from kconnect.kafka.producer import PURGE_WAIT_S, ROOM_WAIT_S, Headers, RecordColumns, RecordProducer
 
@@ -124,13 +123,8 @@ class BulkProducer(RecordProducer):
 
     # --- the bulk client ---
 
-    def _poll_bulk(self, poll: Callable[[float], None], timeout_s: float) -> None:
-        try:
-            poll(timeout_s)
-        except KafkaException as error:
-            raise connect_error("The producer broke down", error.args[0]) from error
-        finally:
-            self._ended.tell()
+    def _poll_bulk(self, report: Callable[[float], None], timeout_s: float) -> None:
+        self._have_told(report, timeout_s)
         self._log.raise_if_refused()
 
     def _send_plain(

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException
 
-from kconnect.errors import DataError
+from kconnect.errors import ConnectError, DataError
 from kconnect.kafka.byte_column import ByteColumn
 from kconnect.kafka.client_statistics import ClientStatistics, ClientUsage
 from kconnect.kafka.clients import PRODUCER_DEFAULTS, ClientLog, connect_error, kafka_errors, producer_client
@@ -79,6 +79,8 @@ class RecordProducer:
         self._ending = threading.Lock()  # keeps abandon() off a client that is being closed
         # Held while records are handed over: of a batch that abandon() meets, no later part may follow what it dropped
         self._handing_over = threading.Lock()
+        # Of two threads that poll the client each is given some of the reports: records would be told out of order
+        self._serving = threading.Lock()
         self._is_abandoned = False
         self._is_closed = False
 
@@ -164,15 +166,14 @@ class RecordProducer:
             return frozenset(self._client.list_topics(timeout=timeout_s).topics)
 
     def serve(self, timeout_s: float = 0) -> None:
-        """Let deliveries end; waits up to the time for the first. Errors: ConnectError when the client died."""
+        """Let deliveries end; waits up to the time for the first. Errors: ConnectError when the client died.
+
+        Records of a partition are told in their order, whichever thread serves. A thread that finds another one serving
+        waits for it as long as it would have for the first, and leaves the rest to it.
+        """
         if self._is_closed:
             return
-        try:
-            self._client.poll(timeout_s)
-        except KafkaException as error:
-            raise connect_error("The producer broke down", error.args[0]) from error
-        finally:
-            self._ended.tell()
+        self._have_told(self._client.poll, timeout_s)
         self._log.raise_if_refused()
 
     def flush(self, timeout_s: float, give_up: Callable[[], bool] = lambda: False) -> bool:
@@ -182,12 +183,7 @@ class RecordProducer:
             left_s = deadline - time.monotonic()
             if left_s <= 0 or give_up():
                 return False
-            try:
-                self._client.flush(min(left_s, ROOM_WAIT_S))
-            except KafkaException as error:
-                raise connect_error("The producer broke down", error.args[0]) from error
-            finally:
-                self._ended.tell()
+            self._have_told(self._client.flush, min(left_s, ROOM_WAIT_S))
         self._ended.tell()
         return True
 
@@ -218,10 +214,26 @@ class RecordProducer:
             self._is_closed = True
         deadline = time.monotonic() + PURGE_WAIT_S
         while len(self._client) and time.monotonic() < deadline:
-            self._client.flush(ROOM_WAIT_S)  # serves the reports of purged messages: their deliveries end as failed
+            self._have_told(self._client.flush, ROOM_WAIT_S)  # the reports of purged messages: their deliveries fail
         self._ended.tell()
         if not len(self._client):
             self._end_client()  # with messages left it would wait for them without end
+
+    def _have_told(self, report: Callable[[float], object], timeout_s: float) -> None:
+        """Have the client report, unless another thread has it do so."""
+        is_ours = self._serving.acquire(timeout=timeout_s)
+        try:
+            if is_ours:
+                report(timeout_s)
+        except KafkaException as error:
+            raise self._broken_by(error.args[0]) from error
+        finally:
+            if is_ours:
+                self._serving.release()
+            self._ended.tell()
+
+    def _broken_by(self, error: KafkaError) -> ConnectError:
+        return connect_error("The producer broke down", error)
 
     def _end_client(self) -> None:
         self._client.close()

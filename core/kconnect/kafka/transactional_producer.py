@@ -120,20 +120,12 @@ class TransactionalProducer(RecordProducer):
         if self._open_since_s is not None and not self._is_broken and not self._is_closed:
             with suppress(ConnectError):  # fenced, or no broker: the next claim aborts it
                 self.abort()
-        with suppress(KafkaException):  # of a fenced one, as it drops its messages: that has been reported
+        # Of a fenced one, as it drops its messages: that has been reported
+        with suppress(KafkaException, ConnectError):
             super().close()
 
-    def serve(self, timeout_s: float = 0) -> None:
-        """As RecordProducer.serve. Errors: those of the class."""
-        if self._is_closed:
-            return
-        try:
-            self._client.poll(timeout_s)
-        except KafkaException as error:
-            raise self._failed("The producer can write no more", error.args[0]) from error
-        finally:
-            self._ended.tell()
-        self._log.raise_if_refused()
+    def _broken_by(self, error: KafkaError) -> ConnectError:
+        return self._failed("The producer can write no more", error)
 
     def _end_client(self) -> None:
         """A broken one ends with its last reference: its close() would abort a transaction that cannot be aborted."""
