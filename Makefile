@@ -85,7 +85,7 @@ screenshots: $(DEV) browser  ## pictures of the web console in docs/images, ligh
 test: $(DEV) install browser  ## all tests, on a real broker, real Spark and real Java Connect
 	@$(BIN)/python -m kconnect.devbroker.make_archive || true
 	@$(BIN)/python -m kconnect.java_plugins.make_archive || true
-	KCONNECT_REQUIRE=broker,java,spark $(BIN)/pytest -q $(SIDE_BY_SIDE) -n 4 tests
+	KCONNECT_REQUIRE=broker,java,spark $(BIN)/pytest -q $(SIDE_BY_SIDE) -n 3 tests
 
 differential: $(DEV)  ## a million random records, values and texts each, through Java's classes and ours; CASES=, SEED=
 	KCONNECT_RANDOM_CASES=$(or $(CASES),1000000) KCONNECT_RANDOM_SEED=$(or $(SEED),1) $(BIN)/pytest -q -n 2 --timeout 3600 \
