@@ -168,7 +168,7 @@ class RecordProducer:
     def serve(self, timeout_s: float = 0) -> None:
         """Let deliveries end; waits up to the time for the first. Errors: ConnectError when the client died.
 
-        Records of a partition are told in their order, whichever thread serves. A thread that finds another one serving
+        Records of a partition end in their order, whichever thread serves. A thread that finds another one serving
         waits for it as long as it would have for the first, and leaves the rest to it.
         """
         if self._is_closed:
