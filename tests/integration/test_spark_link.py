@@ -156,7 +156,7 @@ class _NoEvents:
     def slot_attached(self, slot: int) -> None:
         raise AssertionError(f"slot {slot} was let in")
 
-    def slot_said(self, slot: int, message: Message) -> None:
+    def slot_said(self, slot: int, message: Message, reply: Callable[[Message], None]) -> None:
         raise AssertionError(f"slot {slot} was let in, and said {message}")
 
     def query_counted(self, message: TaskMetrics) -> None:

@@ -32,13 +32,9 @@ OffsetRequest = OffsetsRead | OffsetsCommit | RunCheck
 
 
 class EventRelay:
-    """Lifecycle: constructed -> start -> stop. Threads: `post` and `answer` from any.
+    """Lifecycle: constructed -> start -> stop. Threads: `post` and `answer` from any."""
 
-    `reply` sends a message to a slot.
-    """
-
-    def __init__(self, reply: Callable[[int, Message], None]) -> None:
-        self._reply = reply
+    def __init__(self) -> None:
         self._events: LauncherEvents | None = None
         # Unbounded: at most a handful for each task, and the herder must return quickly by contract.
         self._notices: queue.SimpleQueue[Notice | None] = queue.SimpleQueue()
@@ -53,12 +49,16 @@ class EventRelay:
         """Deliver it after all that were posted before. Never blocks."""
         self._notices.put(notice)
 
-    def answer(self, slot: int, request: OffsetRequest) -> None:
-        """Have the herder serve the request, and send the slot its answer. Never blocks."""
+    def answer(self, request: OffsetRequest, reply: Callable[[Message], None]) -> None:
+        """Have the herder serve the request, and send the answer by `reply`. Never blocks.
+
+        `reply` reaches the process that asked and no other: the next process of its slot counts its requests from one
+        again, and would take an answer that was late for its own.
+        """
         try:
-            self._offset_threads.submit(self._serve, slot, request)
+            self._offset_threads.submit(self._serve, request, reply)
         except RuntimeError:  # stopped: the slot is being stopped too, and its task treats silence as a failure
-            log.debug("%s of slot %d came after the stop", type(request).__name__, slot)
+            log.debug("%s came after the stop", type(request).__name__)
 
     def stop(self, timeout_s: float) -> None:
         """Deliver what was posted, then end. Idempotent."""
@@ -87,7 +87,7 @@ class EventRelay:
             case ReconfigureRequest():
                 self._events.reconfiguration_requested(notice.connector)
 
-    def _serve(self, slot: int, request: OffsetRequest) -> None:
+    def _serve(self, request: OffsetRequest, reply: Callable[[Message], None]) -> None:
         assert self._events is not None, "start() first"
         offsets: tuple[object, ...] = ()
         error: str | None = None
@@ -103,7 +103,7 @@ class EventRelay:
             if not isinstance(failure, ConnectError):
                 log.exception("%s could not be served", request)
             error = str(failure) or type(failure).__name__
-        reply: Message = OffsetsAck(request.request, error)
         if isinstance(request, OffsetsRead):
-            reply = OffsetsReply(request.request, offsets, error)  # type: ignore[arg-type]  # as read_offsets gave it
-        self._reply(slot, reply)
+            reply(OffsetsReply(request.request, offsets, error))  # type: ignore[arg-type]  # as read_offsets gave it
+        else:
+            reply(OffsetsAck(request.request, error))

@@ -93,7 +93,7 @@ class SparkLauncher:
         self._note_tally = note_tally
         self._pool = SlotPool(settings, ports, self)
         self._meters = TaskMeters()
-        self._relay = EventRelay(self._pool.send)
+        self._relay = EventRelay()
         self._stop_numbers = itertools.count(1)
         self._lock = threading.Lock()  # guards the nine below; nothing that blocks is called under it
         self._tasks = TaskTable()
@@ -264,7 +264,7 @@ class SparkLauncher:
         if first_up:
             self._app.make_archive_in_background()
 
-    def slot_said(self, slot: int, message: Message) -> None:
+    def slot_said(self, slot: int, message: Message, reply: Callable[[Message], None]) -> None:
         match message:
             case TaskReport():
                 self._note_report(slot, message)
@@ -280,7 +280,7 @@ class SparkLauncher:
             case ReconfigureRequest() | TaskTopic():
                 self._relay.post(message)
             case OffsetsRead() | OffsetsCommit() | RunCheck():
-                self._relay.answer(slot, message)
+                self._relay.answer(message, reply)
             case _:
                 log.warning("Slot %d sent a %s, which a slot does not send", slot, type(message).__name__)
 

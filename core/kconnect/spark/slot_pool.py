@@ -289,7 +289,7 @@ class SlotPool:
                 sys.stdout.write(text)
                 sys.stdout.flush()
             case _:
-                self._events.slot_said(sender.hello.slot, message)
+                self._events.slot_said(sender.hello.slot, message, sender.outbox.put)
 
     # Heartbeats, both ways.
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -15,16 +17,17 @@ from kconnect.spark.launcher import SparkLauncher
 from kconnect.spark.messages import Heartbeat, OffsetsRead, TaskMetrics
 from kconnect.spark.settings import SparkSettings
 from kit.memory_spark import MemorySlot, MemorySpark, RecordedEvents
+from kit.pace import ample_s
 from kit.waiting import eventually
 
 
 class World:
     """A launcher with its Spark."""
 
-    def __init__(self, spark: MemorySpark, slots: int, settings: SparkSettings) -> None:
+    def __init__(self, spark: MemorySpark, slots: int, settings: SparkSettings, events: RecordedEvents) -> None:
         self.spark = spark
         self.slots = slots
-        self.events = RecordedEvents()
+        self.events = events
         self.launcher = SparkLauncher(settings, spark, spark.ports())
 
     def settle(self) -> None:
@@ -50,8 +53,10 @@ class World:
 
 
 @contextmanager
-def launched(spark: MemorySpark, slots: int = 2, settings: SparkSettings | None = None) -> Iterator[World]:
-    world = World(spark, slots, settings or SparkSettings(slots=slots))
+def launched(
+    spark: MemorySpark, slots: int = 2, settings: SparkSettings | None = None, events: RecordedEvents | None = None
+) -> Iterator[World]:
+    world = World(spark, slots, settings or SparkSettings(slots=slots), events or RecordedEvents())
     world.launcher.start(world.events)
     with ThreadPoolExecutor(1, thread_name_prefix="stopper") as pool:
         try:
@@ -277,3 +282,37 @@ def test_each_request_for_offsets_has_one_answer() -> None:
             process.say(OffsetsRead(number, "a", ({"file": "f"},)))
         eventually(lambda: {number for number, _ in process.replies} == {1, 2, 3}, pause_s=0.001)
     assert sorted(process.replies) == [(1, None), (2, None), (3, None)]
+
+
+class SlowStore(RecordedEvents):
+    """Offsets of one connector take until the gate is opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.gate, self.given = threading.Event(), threading.Event(), threading.Event()
+
+    def read_offsets(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+        if connector == "slow":
+            self.asked.set()
+            assert self.gate.wait(ample_s(20))
+            self.given.set()
+        return super().read_offsets(connector, partitions)
+
+
+def test_the_answer_to_a_process_that_has_died_is_not_given_to_the_next_one_of_its_slot() -> None:
+    """Both count their requests from one: it would take the offsets of another connector for its own."""
+    store = SlowStore()
+    with launched(MemorySpark(), 1, events=store) as world:
+        world.settle()
+        first = world.up(0)
+        first.say(OffsetsRead(1, "slow", ({"file": "f"},)))
+        assert store.asked.wait(ample_s(10))
+        world.spark.end_process(first, "exit 1")
+        world.settle()
+        world.spark.step(world.launcher, 1)
+        second = world.up(0)
+        store.gate.set()
+        assert store.given.wait(ample_s(10))
+        second.say(OffsetsRead(2, "quick", ({"file": "f"},)))
+        eventually(lambda: (2, None) in second.replies, pause_s=0.001)
+    assert second.replies == [(2, None)]
