@@ -16,6 +16,8 @@ import psutil
 import pytest
 
 from kconnect.errors import ConnectError, DataError
+from kconnect.pipeline.inflight import partition_key
+from kconnect.pipeline.offset_updates import updated_offsets
 from kconnect.testing import SourceHarness
 from kit.pace import ample_s, ended
 from kit.processes import below, command, living
@@ -59,6 +61,27 @@ def test_a_real_tap_gives_its_records_and_goes_on_from_its_state(caplog: pytest.
     assert "reading from 3 with [hidden]" in caplog.text
     assert "sesame" not in caplog.text
     assert left_files() == []
+
+
+def test_a_state_that_comes_while_its_records_are_on_their_way_is_committed_later(tmp_path: Path) -> None:
+    """What the worker does with the answer then: it has no effect, and commit() is called all the same."""
+    first, last = (json.dumps({"type": "STATE", "value": {"at": at}}) for at in (0, 9))
+    gate = tmp_path / "gate"
+    code = f"""
+print('''{SCHEMA}\\n{first}\\n{RECORD}''')
+while not os.path.exists({str(gate)!r}): time.sleep(0.01)
+print('{last}')
+time.sleep(60)
+"""
+    with source_of(tap_that(code)) as source:
+        assert [record.source_offset for record in source.poll(1, within_s=ample_s(20))] == [{"state": '{"at":0}'}]
+        gate.touch()
+        eventually(lambda: source.poll_once() or source.task._state == '{"at":9}', 20, "the tap's last state is read")
+        busy = {partition_key({"tap": os.path.basename(sys.executable)})}
+        for _ in range(2):
+            assert updated_offsets("tap", source.task.update_offsets, [], busy) == []
+            source.task.commit()
+        assert [offset.offset for offset in source.commit()] == [{"state": '{"at":9}'}]
 
 
 def test_streams_are_selected_by_name() -> None:

@@ -175,7 +175,6 @@ class SingerSourceTask(SourceTask):
         self._partition = {TAP_FIELD: self._name}
         kept = self.context.offset_storage_reader().offset(self._partition)
         self._state: str | None = _check_state(kept) if kept else None
-        self._committed = self._committing = self._state
         self._catalog = settings.catalog
         self._next_start_s = 0.0
         self._has_letters = False
@@ -212,14 +211,13 @@ class SingerSourceTask(SourceTask):
     def update_offsets(
         self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
     ) -> Iterable[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
-        """A state that no record came after; not while a record was given up that is written with the next one."""
-        self._committing = self._state
-        if self._state is None or self._state == self._committed or self._has_letters:
+        """The last state, which may be behind all records; not while one was given up that goes with the next one.
+
+        Each time, though it was said before: it has no effect while records are on their way, and nobody tells of that.
+        """
+        if self._state is None or self._has_letters:
             return []
         return [(self._partition, {STATE_FIELD: self._state})]
-
-    def commit(self) -> None:
-        self._committed = self._committing
 
     def _read(self, lines: Sequence[bytes]) -> list[SourceRecord]:
         """Records, each with the last state before it; the state behind the last one is its."""
