@@ -6,7 +6,7 @@ import heapq
 import itertools
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kconnect.clock import Clock, SystemClock
@@ -58,8 +58,9 @@ class TaskHost:
             may_run=may_run,
             clock=self._clock,
         )
-        self._lock = threading.Lock()  # guards the three below
+        self._lock = threading.Lock()  # guards the four below
         self._tasks: dict[TaskId, TaskThread] = {}
+        self._stopping: list[TaskThread] = []  # told to stop, and waited for
         self._left: list[TaskThread] = []
         self._closed = False
 
@@ -71,21 +72,30 @@ class TaskHost:
         with self._lock:
             if self._closed:
                 raise ConnectError(f"Task {spec.id} cannot start: the slot is shutting down")
-            earlier = self._tasks.get(spec.id)
-            task = self._tasks[spec.id] = TaskThread(spec, self._ports, self._build)
-            if earlier is not None and not earlier.join(0):
+            runs = [*self._tasks.values(), *self._stopping]
+            for earlier in [run for run in runs if run.id == spec.id and not run.join(0)]:
                 earlier.cancel()
                 self._left.append(earlier)
+            task = self._tasks[spec.id] = TaskThread(spec, self._ports, self._build)
             self._housekeeping.start()
         task.start()
 
     def stop(self, ids: Collection[TaskId], timeout_s: float) -> set[TaskId]:
         """Stop tasks gracefully, within one shared deadline. Returns those that did not end; they are fenced off."""
-        deadline = self._clock.monotonic() + timeout_s
+        return self.await_end(self.begin_stop(ids), timeout_s)
+
+    def begin_stop(self, ids: Collection[TaskId]) -> list[TaskThread]:
+        """Tell tasks to stop, and come back at once: a `start` after this starts another run of theirs."""
         with self._lock:
             tasks = [self._tasks.pop(task_id) for task_id in ids if task_id in self._tasks]
+            self._stopping += tasks
         for task in tasks:
             task.request_stop()
+        return tasks
+
+    def await_end(self, tasks: Sequence[TaskThread], timeout_s: float) -> set[TaskId]:
+        """Wait for tasks that were told to stop, as `stop` does."""
+        deadline = self._clock.monotonic() + timeout_s
         left = [task for task in tasks if not task.join(deadline - self._clock.monotonic())]
         for task in left:
             task.cancel()
@@ -93,7 +103,8 @@ class TaskHost:
                 message = "Task %s did not stop within %.1f s (task.shutdown.graceful.timeout.ms) and was abandoned: %s"
                 log.warning(message, task.id, timeout_s, task.where())
         with self._lock:
-            self._left = [task for task in self._left if not task.join(0)] + left
+            self._stopping = [task for task in self._stopping if task not in tasks]
+            self._left = [task for task in {*self._left, *left} if not task.join(0)]
         return {task.id for task in left}
 
     def cancel(self, ids: Collection[TaskId]) -> None:

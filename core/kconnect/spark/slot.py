@@ -17,7 +17,7 @@ from kconnect.errors import ConnectError, LinkError, LinkRefusedError, TimedOutE
 from kconnect.logs import LogLevels
 from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorOffset, RunState, TaskCondition, TaskId
-from kconnect.pipeline import TaskHost
+from kconnect.pipeline import TaskHost, TaskThread
 from kconnect.spark.link import Link, connect
 from kconnect.spark.messages import (
     ForgetTopics,
@@ -154,8 +154,10 @@ class _Slot:
             case SetTargetState(ids, state):
                 self._host.set_target_state(ids, state)
             case StopTasks():
-                # On its own thread: the last commits of these tasks need answers that only this thread can read.
-                threading.Thread(target=self._stop_tasks, args=(message,), name="slot-stop", daemon=True).start()
+                # Begun here, so that a StartTask behind it is another run. Waited for on a thread of its own: the last
+                # commits of these tasks need answers that only this thread can read.
+                tasks = self._host.begin_stop(message.ids)
+                threading.Thread(target=self._await_end, args=(message, tasks), name="slot-stop", daemon=True).start()
             case ForgetTopics(connector):
                 self._host.forget_topics(connector)
             case SetLogLevel(logger, level):
@@ -173,8 +175,8 @@ class _Slot:
             case _:
                 raise LinkError(f"A worker does not send {type(message).__name__}")
 
-    def _stop_tasks(self, message: StopTasks) -> None:
-        left = self._host.stop(message.ids, message.timeout_ms / 1000)
+    def _await_end(self, message: StopTasks, tasks: Sequence[TaskThread]) -> None:
+        left = self._host.await_end(tasks, message.timeout_ms / 1000)
         self._send(TasksStopped(message.request, tuple(sorted(left))))
 
     def _quit(self, timeout_s: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from kconnect.clock import SystemClock
 from kconnect.errors import ConnectError, DataError
 from kconnect.model import ConnectorType, RunState, TargetState, TaskId, TaskSpec
 from kconnect.pipeline.conversion import FetchedRecord
-from kconnect.pipeline.host import HousekeepingThread
+from kconnect.pipeline.host import HousekeepingThread, TaskHost
 from kconnect.pipeline.lifecycle import TaskThread, failure_text
 from kconnect.pipeline.ports import TaskControl, TaskPorts
 from kconnect.pipeline.stages import Stage, StageError
@@ -134,6 +135,40 @@ def test_a_task_left_behind_is_heard_of_no_more() -> None:
     bench.loops[0].hold.set()
     assert bench.task.join(5)
     assert bench.states == [RunState.RUNNING]
+
+
+def test_a_run_that_starts_while_the_one_before_still_stops_runs_and_the_other_is_fenced_off() -> None:
+    """As after a slot stood still: the worker has given the stop up and starts the task again."""
+    told: list[tuple[int, RunState]] = []
+    loops: dict[int, Loop] = {}
+
+    def build(control: TaskControl, ports: TaskPorts) -> Loop:
+        loops[control.spec.run] = loop = Loop(control)
+        if control.spec.run == 1:
+            loop.hold.clear()
+        return loop
+
+    host = TaskHost(
+        report=lambda task_id, run, state, trace: told.append((run, state)),
+        offsets=cast("Any", None),
+        reconfigure=lambda name: None,
+        plugins=PluginRegistry.load(None),
+        build=build,
+    )
+    try:
+        host.start(replace(SPEC, run=1))
+        eventually(lambda: told == [(1, RunState.RUNNING)], 5, pause_s=0.002)
+        stopping = host.begin_stop([SPEC.id])
+        host.start(replace(SPEC, run=2))
+        eventually(lambda: told[1:] == [(2, RunState.RUNNING)], 5, pause_s=0.002)
+        assert loops[1].control.is_cancelled
+        loops[1].hold.set()
+        assert host.await_end(stopping, 5) == set()
+        assert host.states() == {SPEC.id: (2, RunState.RUNNING)}
+        assert host.leftovers() == 0
+    finally:
+        host.close(5)
+    assert told[2:] == [(2, RunState.STOPPED)]
 
 
 def test_a_task_stopped_while_it_waits_paused_builds_nothing() -> None:

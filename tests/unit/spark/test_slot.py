@@ -1,0 +1,76 @@
+"""What a slot does with the messages of its worker, in their order."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Collection, Sequence
+from typing import Any, cast
+
+import pytest
+
+from kconnect.model import ConnectorType, TaskId, TaskSpec
+from kconnect.spark import slot as slot_module
+from kconnect.spark.messages import Message, StartTask, StopTasks, TasksStopped
+from kconnect.spark.slot import _Slot
+from kconnect.spark.slot_spec import SlotSpec
+from kit.waiting import eventually
+
+_ID = TaskId("a", 0)
+
+
+class Link:
+    def __init__(self) -> None:
+        self.sent: list[Message] = []
+
+    def send(self, message: Message) -> None:
+        self.sent.append(message)
+
+
+class Host:
+    """A TaskHost whose tasks take long to stop."""
+
+    def __init__(self, **_: Any) -> None:
+        self.calls: list[str] = []
+        self.has_ended = threading.Event()
+
+    def start(self, spec: TaskSpec) -> None:
+        self.calls.append(f"start run {spec.run}")
+
+    def begin_stop(self, ids: Collection[TaskId]) -> list[TaskId]:
+        self.calls.append("stop")
+        return list(ids)
+
+    def await_end(self, tasks: Sequence[TaskId], timeout_s: float) -> set[TaskId]:
+        assert self.has_ended.wait(timeout_s)
+        return set()
+
+
+def test_a_stop_has_begun_before_the_start_behind_it_and_is_waited_for_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A slot that stood still finds both: the stop is of the run before, not of the one that starts."""
+    monkeypatch.setattr(slot_module, "TaskHost", Host)
+    link = Link()
+    spec = SlotSpec(
+        slot=0,
+        host="127.0.0.1",
+        port=1,
+        token=b"",
+        heartbeat_interval_s=1.0,
+        heartbeat_timeout_s=10.0,
+        start_timeout_s=10.0,
+        offsets_timeout_s=10.0,
+        plugin_path=None,
+        log_level=20,
+        worker_host=socket.gethostname(),
+        worker_pid=1,
+    )
+    slot = _Slot(spec, cast("Any", link), cast("Any", None))
+    host = cast("Host", slot._host)
+    slot._handle(StopTasks(5, (_ID,), 60_000))
+    slot._handle(StartTask(TaskSpec(_ID, 2, ConnectorType.SOURCE, {}, {}, {})))
+    assert host.calls == ["stop", "start run 2"]
+    assert link.sent == [], "it waits, and the thread that reads goes on"
+    host.has_ended.set()
+    eventually(lambda: link.sent == [TasksStopped(5, ())], 5, "the worker hears of the end")
