@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from types import FrameType
@@ -114,7 +115,11 @@ def broker_port(bootstrap: str) -> int:
 
 
 class StopSignals:
-    """SIGINT and SIGTERM: the first asks the worker to stop, the second quits at once (offsets stay as committed)."""
+    """SIGINT and SIGTERM: the first asks the worker to stop, the second quits at once (offsets stay as committed).
+
+    A handler interrupts the main thread wherever that is, also while it holds a lock that a stop needs, such as that of
+    the event it waits for. So the handler takes none: it writes to a pipe, and a thread asks the worker.
+    """
 
     def __init__(self) -> None:
         self.received: int | None = None
@@ -122,6 +127,9 @@ class StopSignals:
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> StopSignals:
+        self._reader, self._writer = os.pipe()
+        self._thread = threading.Thread(target=self._ask, name="stop-signals", daemon=True)
+        self._thread.start()
         for number in (signal.SIGINT, signal.SIGTERM):
             self._before[number] = signal.signal(number, self._on_signal)
         return self
@@ -129,6 +137,9 @@ class StopSignals:
     def __exit__(self, *_error: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]  # what signal() gave us
+        os.close(self._writer)
+        self._thread.join()
+        os.close(self._reader)
 
     def stop_on_signal(self, worker: Stoppable) -> None:
         self._worker = worker
@@ -142,10 +153,16 @@ class StopSignals:
         if self.received is not None:
             os._exit(128 + number)
         self.received = number
-        log.info(_STOPPING[signal.Signals(number)])
+        os.write(self._writer, bytes([number]))
         if self._worker is None:
             raise SystemExit(128 + number)
-        self._worker.request_stop()
+
+    def _ask(self) -> None:
+        """On a thread of its own, until the pipe is closed."""
+        while written := os.read(self._reader, 1):
+            log.info(_STOPPING[signal.Signals(written[0])])
+            if self._worker is not None:
+                self._worker.request_stop()
 
 
 @contextmanager

@@ -35,7 +35,7 @@ class FlowProcesses:
     Each gets its settings on standard input, so that no file has them; the input stays open, and a worker stops when it
     ends: nothing outlives this process, however it ends. A worker that ends by itself is started again, after a pause
     that grows; one that cannot even start the first time ends all.
-    Threads: one at a time; `request_stop` from any, and from a signal handler.
+    Threads: one at a time; `request_stop` from any, but no signal handler, which could interrupt `wait`.
     """
 
     def __init__(self, command: Sequence[str], settings: Mapping[Flow, Mapping[str, Any]], tell: Tell) -> None:

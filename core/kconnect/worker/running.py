@@ -94,8 +94,8 @@ class RunningWorker(ABC, Generic[H, C]):
     """A worker in this process. States: new -> started -> stopped; also a context manager.
 
     `file` is where the properties were read from, for messages. `launcher` makes another one than Spark's, from the
-    worker's properties (tests). Threads: start and stop from one thread at a time; the rest from any, `request_stop`
-    from a signal handler too.
+    worker's properties (tests). Threads: start and stop from one thread at a time; the rest from any. A signal handler
+    has a thread call `request_stop`: it may have interrupted `wait`.
     """
 
     def __init__(

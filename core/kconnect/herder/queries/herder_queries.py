@@ -100,7 +100,7 @@ class HerderQueries:
         return self._start.is_open
 
     def refuse_waiting(self) -> None:
-        """A stop was requested: no one need wait for the start any longer. Threads: any, a signal handler too."""
+        """A stop was requested: no one need wait for the start any longer. Threads: any."""
         self._start.refuse_waiting()
 
     def health(self) -> Sequence[Reason]:

@@ -32,7 +32,7 @@ class StartState:
         self._begun.set()
 
     def refuse_waiting(self) -> None:
-        """A stop was requested: no one need wait for the start any longer. Threads: a signal handler too."""
+        """A stop was requested: no one need wait for the start any longer. Threads: any."""
         self.is_stopping = True
         self._begun.set()
 
