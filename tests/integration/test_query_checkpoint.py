@@ -51,6 +51,7 @@ def test_a_query_goes_on_at_the_offset_replays_what_was_planned_and_reads_no_fil
     with spark_session() as session:
         for is_planned in (False, True):
             _goes_on(session, tmp_path / str(is_planned), is_planned=is_planned)
+        _replays_a_batch_without_records(session, tmp_path / "empty")
         _reads_files_once(session, tmp_path)
 
 
@@ -65,6 +66,15 @@ def _goes_on(session: Any, folder: Path, *, is_planned: bool) -> None:
     start = first[1][-1] + 1
     assert seen == [first, (43, list(range(start, start + 5)))]
     assert offset_of((folder / "offsets" / "43").read_text())["offset"] == start + 5
+
+
+def _replays_a_batch_without_records(session: Any, folder: Path) -> None:
+    """As of a topic's new partition, whose offset is known from then on."""
+    rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 2).option("numPartitions", 1).load()
+    done = {"offset": 100, "timestamp": 1000}
+    seed(folder, batch=41, done=done, planned=done, now_ms=1, conf=kept_conf(session))
+
+    assert batches_of(rows, folder, 2) == [(42, []), (43, [100, 101])]
 
 
 def _reads_files_once(session: Any, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_what_queries_do_with_records(broker: DevBroker, postgres_uri: str, topi
                 world.sees_letters_of_a_source(client)
                 world.sees_joins()
                 world.sees_windows()
-                world.sees_new_topics()
+                world.sees_new_topics(client)
                 world.sees_the_database(worker, client)
                 _shows_queries(client, worker, set(connectors))
                 world.sees_offsets(worker, client)
@@ -187,10 +187,12 @@ class _World:
     def sees_windows(self) -> None:
         eventually(lambda: {row["records"] for row in self.rows("hours")} == {1, 2}, 90, "hours that are over")
 
-    def sees_new_topics(self) -> None:
+    def sees_new_topics(self, client: ConnectClient) -> None:
         eventually(lambda: {row["id"] for row in self.rows("many")} == {1}, 60, "the first topic")
         self.topics["many-2"] = f"{self.topic}-many-2"
         create_topic(self.broker.bootstrap, self.topics["many-2"])
+        eventually(lambda: _offset(client, "many", self.topics["many-2"]) == 0, 60, "the batch without records is told")
+        assert client.topics("many") == [self.topics["many-1"]], "none of the other has come"
         self.send("many-2", [{"id": 2}])
         eventually(lambda: {row["id"] for row in self.rows("many")} == {1, 2}, 60, "a topic that is new")
         assert {row["topic"] for row in self.rows("many")} == {self.topics["many-1"], self.topics["many-2"]}
@@ -279,6 +281,12 @@ def _shows_queries(client: ConnectClient, worker: Distributed, names: set[str]) 
     home.mkdir()
     shown = cli_run("slots", home=home, env={"KCONNECT_URL": worker.url}, expect=0).stdout
     assert any(line.startswith("driver") and "letters-0" in line for line in shown.splitlines()), shown
+
+
+def _offset(client: ConnectClient, name: str, topic: str) -> Any:
+    """That of the topic's first partition; None if the group has none."""
+    offsets = {item.partition["kafka_topic"]: item.offset for item in client.connector_offsets(name)}
+    return (offsets.get(topic) or {}).get("kafka_offset")
 
 
 def _metric(client: ConnectClient, name: str, connector: str) -> float:

@@ -52,6 +52,75 @@ def test_an_ended_batch_is_not_repeated_and_others_keep_their_offsets() -> None:
     assert not found.is_altered
 
 
+class Group:
+    """A query as Spark runs it: a batch whenever the text of the ends is another. A start goes by the group alone."""
+
+    def __init__(self) -> None:
+        self.committed: dict[TopicPartition, CommittedOffset] = {}
+        self.numbers: list[int] = []
+        """Of the batches that were written, as a table sees them."""
+
+    def start(self, first: dict[TopicPartition, int]) -> None:
+        found = TopicPosition.of({at: self.committed[at] for at in first if at in self.committed})
+        self.position = found.from_first(first)
+        self.spark = dict(self.position.done)
+        if self.position.planned:
+            self.batch({**self.position.done, **self.position.planned})
+
+    def trigger(self, ends: dict[TopicPartition, int], *, is_killed: bool = False) -> None:
+        end = limited(self.spark, ends, 100)
+        if to_json(end) != to_json(self.spark):
+            self.batch(end, is_killed=is_killed)
+
+    def batch(self, end: dict[TopicPartition, int], *, is_killed: bool = False) -> None:
+        ahead = self.position.ahead(end)
+        if ahead != self.position.planned:
+            self.position = self.position.plan(ahead)
+            self.committed |= self.position.to_commit()
+        self.numbers.append(self.position.batch + 1)
+        if not is_killed:
+            self.position = self.position.ended()
+            self.committed |= self.position.to_commit_as_ended(ahead)
+        self.spark = end
+
+
+def test_a_batch_that_is_only_of_a_new_partition_without_records_has_its_number_in_the_group() -> None:
+    """The table has it, and would skip the next records under the same number."""
+    group = Group()
+    group.start({A: 0})
+    group.trigger({A: 1})
+    group.trigger({A: 1, B: 0})
+
+    group.start({A: 0, B: 0})
+    group.trigger({A: 1, B: 0})
+    group.trigger({A: 2, B: 1})
+
+    assert group.numbers == [1, 2, 3]
+    assert TopicPosition.of(group.committed).done == {A: 2, B: 1}
+
+
+def test_a_batch_without_records_that_was_cut_off_is_replayed_under_its_number_and_ends() -> None:
+    group = Group()
+    group.start({A: 0})
+    group.trigger({A: 1})
+    group.trigger({A: 1, B: 0}, is_killed=True)
+
+    group.start({A: 0, B: 0})
+    assert TopicPosition.of(group.committed).planned == {}
+    group.start({A: 0, B: 0})
+    group.trigger({A: 2, B: 0})
+
+    assert group.numbers == [1, 2, 2, 3]
+
+
+def test_a_partition_whose_records_were_all_deleted_is_planned_and_one_that_stays_is_not() -> None:
+    """Retention may take what is there before the query has read it: the reader then finds nothing up to the end."""
+    position = TopicPosition.of({}).from_first({A: 5, B: 0})
+
+    assert position.ahead({A: 5, B: 0, C: 70}) == {C: 70}
+    assert position.ahead({A: 5, B: 0}) == {}, "as a query with state has batches, which its own checkpoint counts"
+
+
 @pytest.mark.parametrize("altered", [{A: CommittedOffset(3, "")}, {C: CommittedOffset(1, "")}])
 def test_an_altered_offset_drops_the_plan_and_its_number_is_not_used_again(
     altered: dict[TopicPartition, CommittedOffset],

@@ -50,6 +50,15 @@ class TopicPosition:
             return cls(first.id, last, done, is_altered=True)
         return cls(first.id, last - 1, done, planned)
 
+    def ahead(self, end: Offsets) -> Offsets:
+        """The part of `end` that the next batch brings, to be planned.
+
+        Never empty for a batch that Spark runs because partitions have changed: the group has a batch's number beside
+        these partitions, and one that is not there is given again, to other records. So a new partition without records
+        is among them. The replay of a batch that had nothing else brings what was planned.
+        """
+        return {at: to for at, to in end.items() if at not in self.done or to > self.done[at]} or self.planned
+
     def plan(self, end: Offsets) -> TopicPosition:
         """Batch + 1 is to go up to `end`."""
         return replace(self, planned=dict(end), is_altered=False)

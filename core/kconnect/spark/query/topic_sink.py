@@ -286,7 +286,7 @@ class TopicSink:
         if not writer.query_id:
             writer.query_id = checkpoint.id()
         end = from_json(offset_of(checkpoint.text("offsets", str(number))))
-        ahead = {at: to for at, to in end.items() if to > position.done.get(at, 0)}
+        ahead = position.ahead(end)
         if ahead != position.planned:
             position = position.plan(ahead)
             self._commit(offsets, position.to_commit(), settles=True)
@@ -296,7 +296,7 @@ class TopicSink:
         self._commit(offsets, ended.to_commit_as_ended(ahead))
         self._position = ended
         self._control.counters.commits += 1
-        self._control.used_topics({at.topic for at in ahead})
+        self._control.used_topics({at.topic for at, to in ahead.items() if to > position.done.get(at, 0)})
 
     def _commit(
         self, offsets: FencedOffsets, to: Mapping[TopicPartition, CommittedOffset], *, settles: bool = False
