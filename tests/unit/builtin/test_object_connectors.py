@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import gzip
+import io
 import json
 import logging
 import os
@@ -28,8 +29,11 @@ from kconnect.api import (
     Timestamp,
     TopicPartition,
 )
+from kconnect.builtin.connectors.objects.object_progress import partition_of
 from kconnect.builtin.connectors.objects.object_sink import ObjectSinkTask
 from kconnect.errors import ConfigError, ConnectError
+from kconnect.pipeline.inflight import partition_key
+from kconnect.pipeline.offset_updates import updated_offsets
 from kconnect.testing import MemoryLog, SinkHarness, SourceHarness
 from kit.waiting import eventually
 
@@ -204,6 +208,37 @@ def test_a_store_that_goes_away_is_read_on_where_it_was(
             source.poll(3)
             source.task._open._failure, source.task._open._ahead = failures.pop(), None
         assert [record.value for record in source.poll(10 if step == "open" else 7)][-7:] == list(range(3, 10))
+
+
+@pytest.mark.parametrize("after", ["keep", "delete"])
+def test_a_file_whose_end_is_found_while_its_rows_are_on_their_way_is_done_later(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, after: str
+) -> None:
+    """What the worker does with the answer then: it has no effect, and commit() is called all the same."""
+    path = folder / "a.txt"
+    path.write_text("1\n")
+    failures = [RetriableError("away")]
+
+    class FailsAtItsEnd(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            block = super().read(size)
+            if not block and failures:
+                raise failures.pop()
+            return block
+
+    with source_of(folder, object_after=after) as source:
+        monkeypatch.setattr(source.task._store, "open", lambda path: FailsAtItsEnd(Path(path).read_bytes()))
+        source.poll(1)
+        assert source.poll_once() == source.poll_once() == []
+        for _ in range(2):
+            busy = {partition_key(partition_of(str(path)))}
+            assert updated_offsets("objects", source.task.update_offsets, [], busy) == []
+            source.task.commit()
+            assert source.poll_once() == []
+        assert [offset.offset and offset.offset["done"] for offset in source.commit()] == [True]
+        assert source.poll_once() == []
+        assert path.exists() is (after == "keep")
+        assert [offset.offset for offset in source.commit()] == ([] if after == "keep" else [None])
 
 
 def test_tasks_share_the_files(folder: Path) -> None:

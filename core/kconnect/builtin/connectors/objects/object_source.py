@@ -118,7 +118,7 @@ class ObjectSourceTask(SourceTask):
         )
         self._open: OpenObject | None = None
         self._next_listing = 0.0
-        self._without_rows: list[Place] = []
+        self._without_rows: dict[str, Place] = {}  # by path: objects that no row says is done, until that is committed
         self._has_letters = False  # whether rows were given up that no record came behind, with which they are written
 
     @property
@@ -143,9 +143,10 @@ class ObjectSourceTask(SourceTask):
             self._close()
         if rows is None:
             self._has_letters |= opened.has_given_up
-            self._without_rows.append(replace(opened.place, done=True))
+            self._without_rows[opened.place.path] = replace(opened.place, done=True)
             return None
         self._has_letters = False
+        self._without_rows.pop(opened.place.path, None)  # what was in it before
         polled = opened.polled(rows, self._topic)
         self._progress.reached(opened.place)
         return polled
@@ -161,10 +162,11 @@ class ObjectSourceTask(SourceTask):
     def update_offsets(
         self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
     ) -> Iterable[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
-        """Adds objects without rows, and takes out those that are gone; notes which are done with this commit."""
-        empty: list[Place] = []
-        if not self._has_letters:
-            empty, self._without_rows = self._without_rows, []
+        """Adds objects without rows, and takes out those that are gone; notes which are done with this commit.
+
+        An object without further rows is said until its offset is committed: earlier rows of it may be on their way.
+        """
+        empty = [] if self._has_letters else list(self._without_rows.values())
         done = [(partition_of(place.path), place.offset()) for place in empty]
         self._progress.committing([*offsets, *done])
         return [*done, *((partition_of(path), None) for path in self._progress.take_gone())]
@@ -212,9 +214,11 @@ class ObjectSourceTask(SourceTask):
     def _finish_objects(self) -> None:
         """Delete or move what is done, as long as it is what was read."""
         after = self._config["object.after"]
-        if after not in (DELETE, MOVE):
-            self._progress.finished.clear()
         for place in self._confirmed():
+            if self._without_rows.get(place.path) == place:
+                del self._without_rows[place.path]
+            if after not in (DELETE, MOVE):
+                continue
             now = self._store.find(place.path)
             if now is not None and now.etag != place.etag:
                 log.warning("%s has changed since it was read; object.after=%s is not done with it", place.path, after)
@@ -228,10 +232,13 @@ class ObjectSourceTask(SourceTask):
     def _confirmed(self) -> list[Place]:
         """Of what counts as finished, that whose committed offset says so; the others are looked at again later.
 
-        A commit may have been followed by the question for the next one before the task heard of it.
+        A commit may have been followed by the question for the next one before the task heard of it. Objects that stay
+        and that a row says are done need no look.
         """
         places = list(self._progress.finished)
         self._progress.finished.clear()
+        if self._config["object.after"] == KEEP:
+            places = [place for place in places if self._without_rows.get(place.path) == place]
         if not places:
             return []
         kept = self.context.offset_storage_reader().offsets([partition_of(place.path) for place in places])
