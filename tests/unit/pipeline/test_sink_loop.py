@@ -72,8 +72,8 @@ def elsewhere(run: SinkRun, place: TopicPartition, _: int) -> None:
 
 
 def reset(run: SinkRun, place: TopicPartition, _: int) -> None:
-    """All of a partition that is not ours is to be read again."""
-    if place not in run.consumer.assignment:
+    """All of a partition that is not ours is to be read again, unless the task has asked to begin elsewhere."""
+    if place not in run.consumer.assignment and not run.context.has_offsets:
         run.bench.flushed[place].clear()
         run.bench.skipped.pop(place, None)
         run.bench.kafka.committed[place] = 0
