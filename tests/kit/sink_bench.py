@@ -23,7 +23,7 @@ from kconnect.pipeline.ports import TaskControl, TaskPorts
 from kconnect.pipeline.raw_records import RawRecords
 from kconnect.pipeline.sink import SinkLoop, SinkParts
 from kconnect.pipeline.sink_commits import CommitTimes
-from kconnect.pipeline.sink_context import SinkContext
+from kconnect.pipeline.sink_context import ErrantRecords, SinkContext
 from kconnect.pipeline.stages import StageError, TransformChain
 from kconnect.pipeline.tolerance import Tolerance, ToleranceSettings
 from kconnect.testing.manual_clock import ManualClock
@@ -152,7 +152,15 @@ class SinkBench:
 class SinkRun:
     """One life of the task: run() moves until the script stops it, or something raises; then it is closed."""
 
-    def __init__(self, bench: SinkBench, task: Buffered, script: Callable[[SinkRun], None], *, most: int = 3) -> None:
+    def __init__(
+        self,
+        bench: SinkBench,
+        task: Buffered,
+        script: Callable[[SinkRun], None],
+        *,
+        most: int = 3,
+        tolerates_all: bool = True,
+    ) -> None:
         self.bench = bench
         self.task = task
         task.run = self
@@ -161,6 +169,7 @@ class SinkRun:
         """The offset that put() has to be given next, by partition."""
         self.settles: deque[ConnectError] = deque()
         """What the dead letters' next settle() raises."""
+        self.letters = _Letters(self.settles)
         self.states: list[RunState] = []
         self.consumer = MemoryConsumer(bench.kafka, lambda: script(self), moved=self._moved, passes=self.clock.advance)
         bench.kafka.on_commit = self._look_at_commit
@@ -175,13 +184,16 @@ class SinkRun:
         self.control = TaskControl(TaskSpec(TaskId("numbers", 0), 1, ConnectorType.SINK, {}, {}, {}), ports)
         converter = StringConverter()
         converter.configure({}, is_key=False)
-        tolerance = Tolerance(ToleranceSettings(tolerate_all=True), self.control.wait, [_Letters(self.settles)])
-        self.context = SinkContext(self.consumer, dict, PluginMetricsRegistry().of_plugin())
+        converters = Converters(converter, converter, SimpleHeaderConverter())
+        tolerance = Tolerance(ToleranceSettings(tolerate_all=tolerates_all), self.control.wait, [self.letters])
+        raw_records = RawRecords(is_wanted=False)
+        errant = ErrantRecords(tolerance, type(task), raw_records, converters.unguarded().to_kafka_record)
+        self.context = SinkContext(self.consumer, dict, PluginMetricsRegistry().of_plugin(), errant)
         parts = SinkParts(
             task=task,
             task_config={},
             transforms=TransformChain([]),
-            converters=Converters(converter, converter, SimpleHeaderConverter()),
+            converters=converters,
             consumer=self.consumer,
             context=self.context,
             commit_times=TIMES,
@@ -189,7 +201,8 @@ class SinkRun:
             max_records=most,
             retry_delay_most_s=1.0,
             tolerance=tolerance,
-            raw_records=RawRecords(is_wanted=False),
+            raw_records=raw_records,
+            errant=errant,
             clock=self.clock,
         )
         self.loop = SinkLoop(self.control, parts)
@@ -233,6 +246,7 @@ class SinkRun:
 
     def _look_at_commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         assert not self.control.is_cancelled, "a commit of a task that is fenced off"
+        assert not self.letters.waiting, "a commit past dead letters that are not written"
         for place, offset in offsets.items():
             assert not self.bench.missing(place, offset), f"{place} is committed over what was not flushed"
 
@@ -242,12 +256,17 @@ class _Letters:
 
     def __init__(self, settles: deque[ConnectError]) -> None:
         self._settles = settles
+        self.waiting: list[StageError] = []
+        self.written: list[StageError] = []
 
     def report(self, failure: StageError, attempts: int) -> Future[None] | None:
+        self.waiting.append(failure)
         return None
 
     def settle(self, timeout_s: float) -> None:
         if self._settles:
             raise self._settles.popleft()
+        self.written += self.waiting
+        self.waiting.clear()
 
     def close(self) -> None: ...

@@ -100,7 +100,7 @@ class SinkLoop:
             parts.commit_times,
             is_asked_for=parts.context.take_commit_request,
             settle_puts=self._settle,
-            settle_reports=parts.tolerance.settle,
+            settle_reports=self._settle_reports,
             closing=parts.context.closing,
         )
         self._partitions = SinkPartitions(
@@ -245,6 +245,12 @@ class SinkLoop:
         while self._queue.is_under_way and not self._control.is_cancelled:
             if not self._put_head(calls=False):
                 return
+
+    def _settle_reports(self, timeout_s: float) -> None:
+        """Wait for all reports; call before a commit. Errors: also what report() raised, if the task swallowed it."""
+        if self._parts.errant is not None:
+            self._parts.errant.raise_unhandled()
+        self._parts.tolerance.settle(timeout_s)
 
     # --- put ---
 

@@ -107,19 +107,22 @@ class SinkCommits:
         """Partitions are going away: flush, call the task's close (even if flush fails), then commit and wait.
 
         Source: WorkerSinkTask.commitOffsets with closing=true: awaitFutures, preCommit, close, commitSync.
+        Differs: reports are waited for last, as the task may report in pre_commit and close too.
         """
         with log_context(*self._log_place):
             given = self._offsets.taken_of(partitions)
             wanted: Mapping[TopicPartition, int] = {}
             try:
                 if given:
-                    self._settle_reports(self._times.end_timeout_s)
                     with self._closing():
                         wanted = self._pre_commit(given)
             finally:
                 with plugin_call(self._task, "close", self._control.health):
                     self._task.close(list(partitions))
-            if wanted and not self._control.is_cancelled:
+            if not given or self._control.is_cancelled:
+                return
+            self._settle_reports(self._times.end_timeout_s)
+            if wanted:
                 self._commit_and_wait(wanted)
 
     def _commit(self, now_s: float) -> Mapping[TopicPartition, int]:
@@ -128,19 +131,21 @@ class SinkCommits:
         if not given:
             return _NOWHERE
         try:
-            self._settle_reports(self._times.timeout_s)
-        except TimedOutError as error:
-            self._troubles.failed(
-                logging.WARNING, "Offsets of %s are held back until the next commit: %s", self._name, error
-            )
-            return _NOWHERE
-        try:
             wanted = self._pre_commit(given)
         except RetriableError as error:
             message = "%s could not flush; its records since the last commit will be delivered again: %s"
             self._troubles.failed(logging.WARNING, message, self._name, error)
             return self._offsets.last_committed()
-        if wanted and not self._control.is_cancelled:
+        if self._control.is_cancelled:
+            return _NOWHERE
+        try:
+            self._settle_reports(self._times.timeout_s)  # after the flush: the task may report in it too
+        except TimedOutError as error:
+            self._troubles.failed(
+                logging.WARNING, "Offsets of %s are held back until the next commit: %s", self._name, error
+            )
+            return _NOWHERE
+        if wanted:
             self._send(wanted, now_s)
         return _NOWHERE
 

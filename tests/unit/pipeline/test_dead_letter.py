@@ -1,9 +1,9 @@
-"""Dead letters without a broker: their headers, how a failed record is found again, what Java calls an error."""
+"""Dead letters without a broker: headers, how a failed record is found again, what Java calls an error, commits."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +11,24 @@ import pytest
 
 from kconnect.api import SinkRecord, SinkTask, TimestampType
 from kconnect.builtin.converters.json_converter import JsonConverter
-from kconnect.errors import AlreadyExistsError, ConnectError, DataError, RetriableError, UnreachableError
+from kconnect.errors import (
+    AlreadyExistsError,
+    ConnectError,
+    DataError,
+    RetriableError,
+    TimedOutError,
+    UnreachableError,
+)
 from kconnect.java_plugins.java_error import java_error
 from kconnect.kafka import TopicInfo
-from kconnect.model import TaskId
+from kconnect.model import TaskId, TopicPartition
 from kconnect.pipeline.conversion import FetchedBatch, FetchedRecord
 from kconnect.pipeline.dead_letter import DeadLetterSettings, context_headers, ensure_topic
 from kconnect.pipeline.error_texts import exception_message, exception_name, exception_trace
 from kconnect.pipeline.raw_records import RawRecords
 from kconnect.pipeline.stages import Stage, StageError
 from kconnect.plugins import PluginRegistry
+from kit.sink_bench import PLACES, Buffered, SinkBench, SinkRun
 
 
 def raised(error: Exception) -> Exception:
@@ -201,3 +209,97 @@ def test_a_topic_that_is_refused_is_told_with_the_setting_to_change() -> None:
         ensured(topics)
     assert "larger than available brokers" in str(error.value)
     assert "errors.deadletterqueue.topic.replication.factor" in (error.value.hint or "")
+
+
+class Reports(Buffered):
+    """Reports the records that put() took, in its first call of `where`."""
+
+    def __init__(self, where: str, *, swallows: bool = False) -> None:
+        super().__init__()
+        self._where = where
+        self._swallows = swallows
+        self._taken: list[SinkRecord] = []
+
+    def put(self, records: list[SinkRecord]) -> None:
+        super().put(records)
+        self._taken += records
+
+    def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        self._report_in("pre_commit")
+        return super().pre_commit(current_offsets)
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        self._report_in("close")
+        super().close(partitions)
+
+    def _report_in(self, where: str) -> None:
+        if where != self._where:
+            return
+        reporter = self.context.errant_record_reporter()
+        assert reporter is not None
+        taken, self._taken = self._taken, []
+        for record in taken:
+            try:
+                reporter.report(record, ValueError("no room for it"))
+            except ConnectError:
+                if not self._swallows:
+                    raise
+
+
+def commits_once(run: SinkRun) -> None:
+    """Two records, a commit by the timer, and the end."""
+    fetches = len(run.consumer.waits)
+    if fetches == 1:
+        run.consumer.assign(PLACES[0])
+    elif fetches == 2:
+        run.clock.advance(1.1)
+    elif fetches == 4:
+        run.control.stop()
+
+
+def only_ends(run: SinkRun) -> None:
+    """Two records, and the end: the only commit is the last one."""
+    run.consumer.assign(PLACES[0])
+    run.control.stop()
+
+
+@pytest.mark.parametrize("where", ["pre_commit", "close"])
+@pytest.mark.parametrize("script", [commits_once, only_ends])
+def test_what_a_task_reports_when_it_flushes_or_closes_is_written_before_its_offsets_are_committed(
+    script: Callable[[SinkRun], None], where: str
+) -> None:
+    bench = SinkBench()
+    bench.write(PLACES[0], 2)
+    run = SinkRun(bench, Reports(where), script)
+    assert run() is None
+    assert (len(run.letters.written), bench.position(PLACES[0])) == (2, 2)
+
+
+def test_letters_of_a_flush_that_nobody_acknowledges_hold_its_offsets_back_until_the_next_commit() -> None:
+    bench = SinkBench()
+    bench.write(PLACES[0], 2)
+    seen: list[int] = []
+
+    def is_late(run: SinkRun) -> None:
+        seen.append(bench.position(PLACES[0]))
+        if len(seen) == 2:
+            run.settles.append(TimedOutError("not yet"))
+        commits_once(run)
+
+    run = SinkRun(bench, Reports("pre_commit"), is_late)
+    assert run() is None
+    assert (seen, len(run.letters.written), bench.position(PLACES[0])) == ([0, 0, 0, 0], 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("script", "where"), [(commits_once, "pre_commit"), (only_ends, "pre_commit"), (only_ends, "close")]
+)
+def test_without_tolerance_a_report_that_the_task_swallows_when_it_flushes_or_closes_fails_it_and_its_offset_stays(
+    script: Callable[[SinkRun], None], where: str
+) -> None:
+    bench = SinkBench()
+    bench.write(PLACES[0], 2)
+    task = Reports(where, swallows=True)
+    ended = SinkRun(bench, task, script, tolerates_all=False)()
+    assert "no room for it" in str(ended)
+    assert bench.kafka.committed == {}
