@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from confluent_kafka import KafkaError
 
+from kconnect.errors import ConnectError
 from kconnect.kafka.bulk_client import BulkClient
 from kconnect.kafka.byte_column import ByteColumn
 from kconnect.kafka.client_statistics import ClientStatistics, ClientUsage
@@ -92,7 +94,8 @@ class BulkProducer(RecordProducer):
             return
         deadline = time.monotonic() + PURGE_WAIT_S
         while len(bulk) and time.monotonic() < deadline:
-            bulk.flush(ROOM_WAIT_S)  # the reports of purged messages: their deliveries end as failed
+            with suppress(ConnectError):  # as in RecordProducer.close
+                self._have_told(bulk.flush, ROOM_WAIT_S)  # the reports of purged messages: they fail
         bulk.close()
         self._ended.tell()
 
@@ -143,6 +146,8 @@ class BulkProducer(RecordProducer):
             self.serve()
             again = [row for row, error in refused if error.code() == KafkaError._QUEUE_FULL]
             for _, error in refused:
+                if error.code() == KafkaError._FATAL:
+                    raise self._died_of(error)
                 if error.code() != KafkaError._QUEUE_FULL:
                     delivery.fail(error, records.topic, None)
             if not again:

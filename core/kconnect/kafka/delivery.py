@@ -17,6 +17,16 @@ from kconnect.kafka.clients import connect_error
 _NO_PARTITION = -1
 _NO_OFFSET = -1
 _PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+# These say that the client can write no more, and nothing of the record. The last three end idempotent producers: the
+# records that one of them meets have its code, all later ones the first.
+_FATAL = frozenset(
+    {
+        KafkaError._FATAL,
+        KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        KafkaError.UNKNOWN_PRODUCER_ID,
+        KafkaError._INCONSISTENT,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +113,10 @@ class Delivery:
         self._sealed = True
 
     def fail(self, error: KafkaError, topic: str, partition: int | None) -> None:
-        """A message was permanently refused; `on_failure` returns whether that is tolerated."""
+        """A message was permanently refused; `on_failure` returns whether that is tolerated.
+
+        Never tolerated is that the client can write no more: all that is sent from then on would be passed over.
+        """
         if error.code() in _PURGED:
             self._failed = True  # we dropped it ourselves: never tolerated, never reported
             return
@@ -111,7 +124,7 @@ class Delivery:
             # librdkafka's error for a record whose partition left the metadata during its retry.
             error = KafkaError(KafkaError._UNKNOWN_PARTITION)
         failure = DeliveryFailure(topic, partition, error.name(), _write_error(error, topic, partition))
-        if not self._on_failure(failure):
+        if not self._on_failure(failure) or error.fatal() or error.code() in _FATAL:
             self._failed = True
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:

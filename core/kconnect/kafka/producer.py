@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import repeat
 from operator import length_hint
 from typing import Any, Protocol
@@ -81,6 +82,8 @@ class RecordProducer:
         self._handing_over = threading.Lock()
         # Of two threads that poll the client each is given some of the reports: records would be told out of order
         self._serving = threading.Lock()
+        # What the client died of; set once. It says so to one thread that polls, and to no other
+        self._fatal: ConnectError | None = None
         self._is_abandoned = False
         self._is_closed = False
 
@@ -166,7 +169,7 @@ class RecordProducer:
             return frozenset(self._client.list_topics(timeout=timeout_s).topics)
 
     def serve(self, timeout_s: float = 0) -> None:
-        """Let deliveries end; waits up to the time for the first. Errors: ConnectError when the client died.
+        """Let deliveries end; waits up to the time for the first. Errors: ConnectError from when the client died on.
 
         Records of a partition end in their order, whichever thread serves. A thread that finds another one serving
         waits for it as long as it would have for the first, and leaves the rest to it.
@@ -177,7 +180,10 @@ class RecordProducer:
         self._log.raise_if_refused()
 
     def flush(self, timeout_s: float, give_up: Callable[[], bool] = lambda: False) -> bool:
-        """Wait until everything handed over has ended; returns False if the timeout or `give_up` came first."""
+        """Wait until everything handed over has ended; returns False if the timeout or `give_up` came first.
+
+        Errors: as serve().
+        """
         deadline = time.monotonic() + timeout_s
         while len(self._client):
             left_s = deadline - time.monotonic()
@@ -185,6 +191,7 @@ class RecordProducer:
                 return False
             self._have_told(self._client.flush, min(left_s, ROOM_WAIT_S))
         self._ended.tell()
+        self._raise_if_dead()
         return True
 
     def abandon(self) -> None:
@@ -214,23 +221,33 @@ class RecordProducer:
             self._is_closed = True
         deadline = time.monotonic() + PURGE_WAIT_S
         while len(self._client) and time.monotonic() < deadline:
-            self._have_told(self._client.flush, ROOM_WAIT_S)  # the reports of purged messages: their deliveries fail
+            with suppress(ConnectError):  # of a client that died: nobody waits for what is dropped here
+                self._have_told(self._client.flush, ROOM_WAIT_S)  # the reports of purged messages: they fail
         self._ended.tell()
         if not len(self._client):
             self._end_client()  # with messages left it would wait for them without end
 
     def _have_told(self, report: Callable[[float], object], timeout_s: float) -> None:
-        """Have the client report, unless another thread has it do so."""
+        """Have the client report, unless another thread has it do so. Errors: as serve()."""
         is_ours = self._serving.acquire(timeout=timeout_s)
         try:
             if is_ours:
                 report(timeout_s)
         except KafkaException as error:
-            raise self._broken_by(error.args[0]) from error
+            raise self._died_of(error.args[0]) from error
         finally:
             if is_ours:
                 self._serving.release()
             self._ended.tell()
+        self._raise_if_dead()
+
+    def _died_of(self, error: KafkaError) -> ConnectError:
+        self._fatal = self._fatal or self._broken_by(error)
+        return self._fatal
+
+    def _raise_if_dead(self) -> None:
+        if self._fatal is not None:
+            raise self._fatal.with_traceback(None)  # not with the stack of another thread
 
     def _broken_by(self, error: KafkaError) -> ConnectError:
         return connect_error("The producer broke down", error)

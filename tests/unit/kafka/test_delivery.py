@@ -28,3 +28,25 @@ def test_a_topic_deleted_under_a_producer_is_named_in_whichever_way_the_client_l
     assert str(failure.error).endswith(" written to topic 'orders', partition 3: Local: Unknown partition")
     assert failure.error.hint == "The topic was deleted, or the record names a partition that it does not have."
     assert failure.code == "_UNKNOWN_PARTITION"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KafkaError(KafkaError._FATAL),
+        KafkaError(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER),
+        KafkaError(KafkaError.UNKNOWN_PRODUCER_ID),
+        KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED, fatal=True),
+    ],
+)
+def test_a_record_that_is_refused_as_the_client_can_write_no_more_is_not_tolerated_whatever_is_answered(
+    error: KafkaError,
+) -> None:
+    told: list[str] = []
+    ended, acked = EndedUnits(), list[bool]()
+    unit = Delivery(acked.append, lambda failure: told.append(failure.topic) or True, ended)
+    unit.fail(error, "orders", 3)
+    unit.seal()
+    del unit
+    ended.tell()
+    assert (acked, told) == ([False], ["orders"])

@@ -1,0 +1,63 @@
+"""A broker that librdkafka plays in threads of this process, and that refuses requests when it is told to."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ctypes import POINTER, c_char_p, c_int, c_int16, c_size_t, c_void_p
+from typing import Any, Final
+
+from kconnect.kafka.librdkafka import PRODUCER, librdkafka
+
+__all__ = ["END_TRANSACTION", "PRODUCE", "PlayedBroker", "played_broker"]
+
+PRODUCE: Final = 0
+END_TRANSACTION: Final = 26
+_TEXT_BYTES: Final = 512
+
+
+class PlayedBroker:
+    """Has each topic that it is asked for, with four partitions. Source: rdkafka_mock.h."""
+
+    def __init__(self, library: Any, handle: int) -> None:
+        self._library = library
+        self._cluster = library.rd_kafka_mock_cluster_new(handle, 1)
+        self.bootstrap: str = library.rd_kafka_mock_cluster_bootstraps(self._cluster).decode()
+
+    def refuse(self, request: int, *codes: int) -> None:
+        """The next requests of this kind are answered with these errors."""
+        errors = (c_int * len(codes))(*codes)
+        self._library.rd_kafka_mock_push_request_errors_array(self._cluster, request, len(codes), errors)
+
+    def close(self) -> None:
+        self._library.rd_kafka_mock_cluster_destroy(self._cluster)
+
+
+@contextmanager
+def played_broker() -> Iterator[PlayedBroker]:
+    library = librdkafka()
+    for name, (result, arguments) in _FUNCTIONS.items():
+        function = getattr(library, f"rd_kafka_mock_{name}")
+        function.restype, function.argtypes = result, arguments
+    settings = library.rd_kafka_conf_new()  # belongs to the client that is made with it
+    text = ctypes.create_string_buffer(_TEXT_BYTES)
+    library.rd_kafka_conf_set(settings, b"log_level", b"0", text, _TEXT_BYTES)
+    handle = library.rd_kafka_new(PRODUCER, settings, text, _TEXT_BYTES)
+    assert handle, text.value
+    try:
+        broker = PlayedBroker(library, handle)
+        try:
+            yield broker
+        finally:
+            broker.close()
+    finally:
+        library.rd_kafka_destroy(handle)
+
+
+_FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
+    "cluster_new": (c_void_p, (c_void_p, c_int)),
+    "cluster_bootstraps": (c_char_p, (c_void_p,)),
+    "cluster_destroy": (None, (c_void_p,)),
+    "push_request_errors_array": (None, (c_void_p, c_int16, c_size_t, POINTER(c_int))),
+}
