@@ -6,8 +6,10 @@ import json
 import time
 import uuid
 from collections import Counter
+from typing import Any
 
 import fsspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,12 +80,12 @@ def test_each_record_is_in_one_object(steps: list[tuple[str, int]], rows: int, p
     fsspec.filesystem("memory").rm(url.removeprefix("memory:/"), recursive=True) if count else None
 
 
+def records(first: int, count: int) -> list[SinkRecord]:
+    return [SinkRecord("t", 0, None, None, None, {"n": n}, n, timestamp=n) for n in range(first, first + count)]
+
+
 def test_a_task_that_was_frozen_while_another_took_over_doubles_nothing() -> None:
     url, log = f"memory://{uuid.uuid4().hex}", MemoryLog()
-
-    def records(first: int, count: int) -> list[SinkRecord]:
-        return [SinkRecord("t", 0, None, None, None, {"n": n}, n, timestamp=n) for n in range(first, first + count)]
-
     frozen = harness(url, log, 100, "${topic}/h=${date:%H}", flush_ms=1000).start()
     frozen.put_records(records(0, 5))
     owner = harness(url, log, 2, "${topic}/h=${date:%H}").start()
@@ -98,5 +100,52 @@ def test_a_task_that_was_frozen_while_another_took_over_doubles_nothing() -> Non
     assert numbers_in(url) == Counter(range(8)), "the same objects again"
     owner.deliver()
     assert numbers_in(url) == Counter(range(10))
+    owner.crash()
+    frozen.crash()
+
+
+@pytest.mark.parametrize("rows", [4, 100], ids=["full", "late"])
+def test_a_task_that_is_frozen_in_put_doubles_nothing(rows: int) -> None:
+    """It had looked what others wrote, and was frozen before it wrote."""
+    url, log = f"memory://{uuid.uuid4().hex}", MemoryLog()
+    clock = [0.0]
+    frozen = harness(url, log, rows, "${topic}/h=${date:%H}", flush_ms=1000)
+    frozen.start().task.now_s = lambda: clock[0]
+    owner = harness(url, log, 2, "${topic}/h=${date:%H}").start()
+    encode, frozen_for_s = frozen.task._encoder.piece, [60.0]
+
+    def slowly(found: list[SinkRecord]) -> Any:
+        if frozen_for_s:
+            owner.deliver()
+            clock[0] += frozen_for_s.pop()
+        return encode(found)
+
+    frozen.task._encoder.piece = slowly
+    frozen.task.put([])
+    frozen.put_records(records(0, 5))
+    assert numbers_in(url) == Counter(range(4)), "what the other wrote is seen"
+    assert set(frozen.commit().values()) == {0}, "nothing of its own is done"
+    frozen.deliver()
+    assert numbers_in(url) == Counter(range(4)), "the same objects again"
+    owner.put_records(records(5, 1))
+    assert numbers_in(url) == Counter(range(6))
+    owner.crash()
+    frozen.crash()
+
+
+def test_a_task_that_was_frozen_with_nothing_kept_doubles_nothing() -> None:
+    """Rows of it come that it had fetched before."""
+    url, log = f"memory://{uuid.uuid4().hex}", MemoryLog()
+    frozen = harness(url, log, 2, "").start()
+    frozen.put_records(records(0, 2))
+    owner = harness(url, log, 3, "").start()
+    owner.deliver()
+    owner.put_records(records(2, 3))
+    assert numbers_in(url) == Counter(range(5))
+    frozen.task.now_s = lambda: time.monotonic() + 60
+    frozen.task.put(records(2, 2))
+    assert numbers_in(url) == Counter(range(5))
+    frozen.task.put(records(4, 1))
+    assert numbers_in(url) == Counter(range(5)), "the same object again"
     owner.crash()
     frozen.crash()

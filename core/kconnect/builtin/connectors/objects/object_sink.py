@@ -149,10 +149,8 @@ class ObjectSinkTask(SinkTask):
 
         Rows that are in a unit already, because they came before, are left out.
         """
-        if place in self._sought:
-            return
         row = bisect_right(offsets, self._added.get(place, -1))
-        while row < len(offsets):
+        while row < len(offsets) and place not in self._sought:
             unit = self._unit(place, topic, offsets[row])
             end = row + unit.room(self._limits, offsets[row:])
             if end > row:
@@ -160,6 +158,8 @@ class ObjectSinkTask(SinkTask):
                     made = piece(row + first, row + last)
                     if not unit.fits(folder, made):
                         self._write(place, unit)
+                        if place in self._sought:
+                            return
                         unit = self._unit(place, topic, offsets[row + first])
                     unit.add(folder, made, last - first, offsets[row + last - 1])
                     self._added[place] = unit.last
@@ -197,18 +197,19 @@ class ObjectSinkTask(SinkTask):
     def _begin_put(self) -> None:
         """Errors: RetriableError."""
         self._sought.clear()  # the runtime went there behind the last put
-        is_back = self.now_s() - self._called_s >= _AWAY_S
-        if is_back:
+        now = self.now_s()
+        if now - self._called_s >= _AWAY_S:
+            self._ends.clear()
             for place, unit in list(self._units.items()):
                 self._look_again(place, unit)
-        self._called_s = self.now_s()
+        self._called_s = now  # before the looks: whoever is frozen in one of them looks again
         self._write_due()
 
     def _look_again(self, place: TopicPartition, unit: Unit) -> None:
         """Read a unit again from its first row, if somebody else has written rows of it or behind it."""
-        ends = self._written_ends(place, None)
+        ends = self._ends[place] = self._written_ends(place, None)
         behind = bisect_left(ends, unit.first)
-        if behind == len(ends) or ends[behind] == unit.end:
+        if behind == len(ends) or ends[behind] == (unit.last if unit.end is None and unit.is_due else unit.end):
             return
         log.warning(
             "%s is written by another task up to offset %d; rows from %d on are read again, into the same objects",
@@ -217,7 +218,7 @@ class ObjectSinkTask(SinkTask):
             unit.first,
         )
         del self._units[place]
-        self._ends[place], self._added[place] = ends, unit.first - 1
+        self._added[place] = unit.first - 1
         self._sought[place] = unit.first
         self.context.offset({place: unit.first})
 
@@ -228,7 +229,11 @@ class ObjectSinkTask(SinkTask):
                 self._write(place, unit)
 
     def _write(self, place: TopicPartition, unit: Unit) -> None:
-        """Write the objects of a unit. Errors: RetriableError; the unit stays, and is written with the next put."""
+        """Write the objects of a unit, unless it is read again.
+
+        Whoever is frozen while the store gets an object has looked too early: no store refuses one because of others.
+        Errors: RetriableError; the unit stays, and is written with the next put.
+        """
         unit.is_due = True
         name = self._names.name(
             place.topic, place.partition, unit.first, unit.end if unit.end is not None else unit.last
@@ -237,7 +242,12 @@ class ObjectSinkTask(SinkTask):
             if content.is_empty:
                 continue
             path = "/".join(part for part in (self._store.root, folder, name) if part)
-            self._store.write(path, content.body())
+            body = content.body()
+            if self.now_s() - self._called_s >= _AWAY_S:  # in this put: encoding and writing take their time
+                self._look_again(place, unit)
+                if place in self._sought:
+                    return
+            self._store.write(path, body)
             log.debug("Wrote %s", path)
         del self._units[place]
 
