@@ -10,6 +10,7 @@ from kconnect.api import RecordMetadata, SourceRecord, SourceTask
 from kconnect.api.task import SourcePartitionOffset
 from kconnect.builtin.converters.header_converter import SimpleHeaderConverter
 from kconnect.builtin.converters.string_converter import StringConverter
+from kconnect.java_plugins import PolledRuns
 from kconnect.model import ConnectorType, TaskId, TaskSpec
 from kconnect.pipeline.at_least_once import AtLeastOnce
 from kconnect.pipeline.boundaries import Boundary
@@ -30,7 +31,18 @@ from kconnect.storage.offset_topic import decode_value
 from kit.memory_producer import MemoryProducer
 from kit.pipeline_host import MemoryOffsets
 
-__all__ = ["OFFSETS_TOPIC", "PARTITION", "TOPIC", "MovedNumbers", "Numbers", "ReportedNumbers", "SourceBench", "Timers"]
+__all__ = [
+    "OFFSETS_TOPIC",
+    "PARTITION",
+    "TOPIC",
+    "MovedNumbers",
+    "Numbers",
+    "ReportedNumbers",
+    "ReportedRuns",
+    "Runs",
+    "SourceBench",
+    "Timers",
+]
 
 TOPIC, OFFSETS_TOPIC = "numbers", "connect-offsets"
 PARTITION = {"from": "one"}
@@ -89,6 +101,20 @@ class MovedNumbers(Numbers):
 
     def update_offsets(self, offsets: Sequence[SourcePartitionOffset]) -> Iterable[SourcePartitionOffset] | None:
         return [(PARTITION, {"last": self.last})] if self.last else None
+
+
+class Runs(Numbers):
+    """The same in runs of two, as of a task of Java's; all numbers of a poll have its last offset."""
+
+    def poll(self) -> Any:  # what only a task of Java's gives
+        records = super().poll() or []
+        for record in records:
+            record.source_offset = {"last": self.last}
+        return PolledRuns([records[at : at + 2] for at in range(0, len(records), 2)]) if records else None
+
+
+class ReportedRuns(Runs, ReportedNumbers):
+    """The same, of a task that wants to hear of each record."""
 
 
 @dataclass
@@ -166,6 +192,7 @@ class Run:
         self.clients: list[MemoryProducer] = []
         self.now_s = 0.0
         self.timers = Timers()
+        self.topics = _AnyTopic()
         self.ports = TaskPorts(
             report=lambda *told: None,
             offsets=bench.offsets,
@@ -195,7 +222,7 @@ class Run:
             transforms=TransformChain(steps),
             converters=Converters(converter, converter, SimpleHeaderConverter()),
             producer=producer,
-            topics=OtherTopics(_AnyTopic(), OFFSETS_TOPIC),
+            topics=OtherTopics(self.topics, OFFSETS_TOPIC),
             retry_delay_most_s=0.0,
             stop_budget_s=self._stop_budget_s,
         )
@@ -223,7 +250,11 @@ class Run:
 
 
 class _AnyTopic:
+    def __init__(self) -> None:
+        self.is_there: Callable[[], bool] = lambda: True
+        """Whether a topic can be written to; False when the task is stopped before one is created."""
+
     def ensure(self, topics: Any) -> bool:
-        return True
+        return self.is_there()
 
     def close(self) -> None: ...

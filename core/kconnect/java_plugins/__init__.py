@@ -20,7 +20,7 @@ from kconnect.java_plugins.index import JavaIndex
 from kconnect.java_plugins.java_error import java_error
 from kconnect.java_plugins.preparation import Preparation
 from kconnect.java_plugins.sink_task import JavaSinkTask, RawRun, SinkFailure
-from kconnect.java_plugins.source_task import JavaSourceTask
+from kconnect.java_plugins.source_task import JavaSourceTask, PolledRuns
 
 __all__ = [
     "Deferrable",
@@ -37,6 +37,7 @@ __all__ = [
     "JavaSinkTask",
     "JavaSourceTask",
     "JavaStep",
+    "PolledRuns",
     "Preparation",
     "RawRun",
     "SinkFailure",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from kconnect.api import RecordBatch, RecordMetadata, SourceRecord, SourceTask
 from kconnect.errors import ConnectError
@@ -16,7 +17,23 @@ from kconnect.java_plugins.hosting import Hosted
 from kconnect.java_plugins.java_error import JavaHostDiedError
 from kconnect.java_plugins.plugin_metrics import JavaMetrics
 
+if TYPE_CHECKING:
+    from kconnect.java_plugins.runs import Run
+
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PolledRuns:
+    """What one poll gave where its records differ in topic, schemas or source partition, in order.
+
+    One offset may be that of records in several runs: none is committed before all runs are sent.
+    """
+
+    runs: Sequence[RecordBatch | list[SourceRecord]]
+
+    def __len__(self) -> int:
+        return sum(len(run) for run in self.runs)
 
 
 class JavaSourceTask(Hosted, SourceTask):
@@ -26,17 +43,22 @@ class JavaSourceTask(Hosted, SourceTask):
         self._java: JavaConnection | None = None
         self._chain: JavaChain | None = None
         self._metrics: JavaMetrics | None = None
-        self._ready: deque[tuple[RecordBatch | list[SourceRecord], bool | None]] = deque()
-        """Runs of the last poll, and how the transaction ends after each: True commits it, False aborts it."""
+        self._ready: deque[tuple[PolledRuns | RecordBatch | list[SourceRecord], bool | None]] = deque()
+        """The last poll up to each end of a transaction, and how that ends: True commits it, False aborts it."""
         self._rest: int | None = None
         """The row at which the last poll goes on, behind the end of a transaction."""
         self._done: list[list[Any]] = []  # for commitRecord
         self._numbers: dict[int, tuple[SourceRecord, int]] = {}  # by id(), of records that have not been told yet
         self._wants_each = False
+        self._gives_runs = False
 
     def encode_with(self, chain: JavaChain) -> None:
         """Have Java transform and convert as well: poll() then gives an EncodedPoll. Call before start()."""
         self._chain = chain
+
+    def give_runs(self) -> None:
+        """Have poll() give PolledRuns, not one list, where columns of a poll differ. Call before start()."""
+        self._gives_runs = True
 
     @property
     def wants_each(self) -> bool:
@@ -60,9 +82,9 @@ class JavaSourceTask(Hosted, SourceTask):
             self._wants_each = bool(self._java.call("wants")["each"])
         return self._java
 
-    def poll(self) -> Any:  # list[SourceRecord] | RecordBatch | EncodedPoll | None
+    def poll(self) -> Any:  # list[SourceRecord] | RecordBatch | PolledRuns | EncodedPoll | None
         if self._ready:
-            return self._next_run()
+            return self._next_part()
         rest, self._rest = self._rest, None
         if rest is not None:
             return self.go_on(rest)
@@ -99,8 +121,10 @@ class JavaSourceTask(Hosted, SourceTask):
     def stop(self) -> None:
         if self._java is not None:
             try:
-                self._tell_done()
-                self._java.call("stop")
+                try:
+                    self._tell_done()
+                finally:
+                    self._java.call("stop")
             except JavaHostDiedError as err:
                 log.info("%s: its JVM is gone, so there is nothing to stop: %s", self.java_class, err)
             finally:
@@ -121,7 +145,7 @@ class JavaSourceTask(Hosted, SourceTask):
         if not len(body):
             return None
         from kconnect.java_plugins.blocks import BlockReader
-        from kconnect.java_plugins.runs import Run, source_batch, source_records
+        from kconnect.java_plugins.runs import Run
 
         block = BlockReader(body)
         head = block.head()
@@ -131,14 +155,28 @@ class JavaSourceTask(Hosted, SourceTask):
                 self._rest = int(head["to"])
             self._end_transaction(head.get("commits"))
             return made
-        number = int(head["first"])
+        number, part = int(head["first"]), []
         for run in [Run(block, told) for told in head["runs"]]:
-            given = self._numbered(source_records(run), number) if self._wants_each else source_batch(run)
-            self._ready.append((given or source_records(run), run.head.get("commits")))
+            part.append((run, number))
             number += run.rows
-        return self._next_run()
+            commits = run.head.get("commits")
+            if commits is not None or number == int(head["first"]) + int(head["polled"]):
+                self._ready.append((self._joined(part), commits))
+                part = []
+        return self._next_part()
 
-    def _next_run(self) -> RecordBatch | list[SourceRecord]:
+    def _joined(self, part: Sequence[tuple[Run, int]]) -> PolledRuns | RecordBatch | list[SourceRecord]:
+        """Runs that are delivered together, each with the number of its first record."""
+        from kconnect.java_plugins.runs import source_batch, source_records
+
+        if self._wants_each:
+            return [record for run, number in part for record in self._numbered(source_records(run), number)]
+        if len(part) > 1 and not self._gives_runs:
+            return [record for run, _ in part for record in source_records(run)]
+        runs = [source_batch(run) or source_records(run) for run, _ in part]
+        return runs[0] if len(runs) == 1 else PolledRuns(runs)
+
+    def _next_part(self) -> PolledRuns | RecordBatch | list[SourceRecord]:
         given, commits = self._ready.popleft()
         self._end_transaction(commits)
         return given

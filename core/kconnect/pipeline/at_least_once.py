@@ -12,8 +12,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from kconnect.api import SourceRecord
 from kconnect.errors import ConnectError
 from kconnect.kafka import DeliveryFailure, WrittenRecord
-from kconnect.pipeline.guarantee import Polled
+from kconnect.pipeline.guarantee import Polled, PolledWhole
 from kconnect.pipeline.inflight import InFlight, SourcePosition, Unit
+from kconnect.pipeline.polled_lists import runs_of
 from kconnect.pipeline.ports import TaskControl
 from kconnect.pipeline.sending import UnitProducer
 from kconnect.pipeline.source_offsets import SourceOffsetCommitter
@@ -69,6 +70,7 @@ class AtLeastOnce:
             yield
         except BaseException:
             self._is_whole = False  # the task may have moved on past records that it never gave
+            self._inflight.end_poll()  # as in Java: a restart begins at the record that failed
             raise
         finally:
             self._finish()
@@ -87,10 +89,12 @@ class AtLeastOnce:
     def polling(self) -> AbstractContextManager[None]:
         return _NOTHING
 
-    def parts(self, polled: Polled | None) -> Iterator[Polled]:
+    def parts(self, polled: PolledWhole | None) -> Iterator[Polled]:
         if polled:
             self._is_whole = False
-            yield polled
+            self._inflight.begin_poll()
+            yield from runs_of(polled)
+            self._inflight.end_poll()
             self._is_whole = True
 
     def begin_unit(self, positions: Sequence[SourcePosition], records: int) -> _Unit:

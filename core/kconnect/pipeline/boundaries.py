@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Protocol
 
-from kconnect.api import RecordBatch, SourceRecord, TransactionBoundary
+from kconnect.api import SourceRecord, TransactionBoundary
 from kconnect.errors import ConnectError
-from kconnect.java_plugins import EncodedPoll
-from kconnect.pipeline.polled_lists import records_of
-
-Polled = list[SourceRecord] | RecordBatch | EncodedPoll
+from kconnect.java_plugins import EncodedPoll, PolledRuns
+from kconnect.pipeline.guarantee import Polled, PolledWhole
+from kconnect.pipeline.polled_lists import records_of, runs_of
 
 
 class Ending(Enum):
@@ -36,8 +35,8 @@ class Boundary(Protocol):
         """The loop starts."""
         ...
 
-    def parts(self, polled: Polled) -> list[Part]:
-        """The records of a poll, split where a transaction ends between them."""
+    def parts(self, polled: PolledWhole) -> list[Part]:
+        """The records of a poll, split where a transaction ends between them, and where their form changes."""
         ...
 
     def after_poll(self, now_s: float, *, gave_records: bool) -> Ending | None:
@@ -58,8 +57,8 @@ class PollBoundary:
 
     def begin(self, now_s: float) -> None: ...
 
-    def parts(self, polled: Polled) -> list[Part]:
-        return [(polled, None)]
+    def parts(self, polled: PolledWhole) -> list[Part]:
+        return [(run, None) for run in runs_of(polled)]
 
     def after_poll(self, now_s: float, *, gave_records: bool) -> Ending | None:
         return Ending.COMMIT if gave_records else None
@@ -85,8 +84,8 @@ class IntervalBoundary:
     def begin(self, now_s: float) -> None:
         self._last_s = now_s
 
-    def parts(self, polled: Polled) -> list[Part]:
-        return [(polled, None)]
+    def parts(self, polled: PolledWhole) -> list[Part]:
+        return [(run, None) for run in runs_of(polled)]
 
     def after_poll(self, now_s: float, *, gave_records: bool) -> Ending | None:
         if now_s < self._last_s + self._interval_s:
@@ -112,9 +111,9 @@ class ConnectorBoundary:
 
     def begin(self, now_s: float) -> None: ...
 
-    def parts(self, polled: Polled) -> list[Part]:
-        if not self._requests.has_records or isinstance(polled, EncodedPoll):
-            return [(polled, None)]
+    def parts(self, polled: PolledWhole) -> list[Part]:
+        if not self._requests.has_records or isinstance(polled, EncodedPoll | PolledRuns):  # Java splits its own
+            return [(run, None) for run in runs_of(polled)]
         records, start = records_of(polled), 0
         parts: list[Part] = []
         for index, ending in self._requests.take_records(records, are_copies=records is not polled):

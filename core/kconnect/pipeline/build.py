@@ -94,8 +94,9 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
     task = make_task(spec.connector_config, ports.plugins, SourceTask, named)  # type: ignore[type-abstract]  # looks for a subclass
     interceptors = _producer_interceptors(control, ports, _producer_id(control))
     chain = None
-    if isinstance(task, JavaSourceTask) and not interceptors:
-        chain = java_chain(config, spec.worker_config, ports.plugins)
+    if isinstance(task, JavaSourceTask):
+        task.give_runs()
+        chain = None if interceptors else java_chain(config, spec.worker_config, ports.plugins)
         if chain is not None:
             task.encode_with(chain)
     stages = source_stages(control, ports, in_java=chain is not None)

@@ -17,7 +17,7 @@ from kconnect.kafka import DeliveryFailure, TransactionExpiredError, WrittenReco
 from kconnect.logs import log_context
 from kconnect.model import ConnectorOffset
 from kconnect.pipeline.boundaries import Boundary, Ending
-from kconnect.pipeline.guarantee import Polled
+from kconnect.pipeline.guarantee import Polled, PolledWhole
 from kconnect.pipeline.inflight import PartitionKey, SourcePosition, partition_key
 from kconnect.pipeline.offset_copies import OffsetCopies
 from kconnect.pipeline.offset_updates import OffsetUpdates
@@ -155,7 +155,7 @@ class ExactlyOnce:
         finally:
             self._turn.acquire()
 
-    def parts(self, polled: Polled | None) -> Iterable[Polled]:
+    def parts(self, polled: PolledWhole | None) -> Iterable[Polled]:
         """Splits a poll where a transaction ends; the transaction ends when the next part is asked for."""
         if polled:
             self._raise_if_refused()
@@ -177,8 +177,8 @@ class ExactlyOnce:
         return self._half_sent
 
     def _finish(self) -> None:
-        """Commit what may be committed at the task's end; not when fenced off, nor in the middle of a unit."""
-        if not self._control.is_cancelled and self._half_sent is None:
+        """Commit what may be committed at the task's end; not when fenced off, nor in the middle of a poll."""
+        if not self._control.is_cancelled and self._half_sent is None and self._is_whole:
             ending = self._boundary.at_end(time.monotonic())
             self._end(ending, asks=True)
             if ending is None:
@@ -236,6 +236,7 @@ class ExactlyOnce:
         try:
             self._raise_if_refused()
             self._write_offsets(list(self._offsets.values()))
+            self._raise_if_refused()  # one that the client itself refuses does not keep the commit from succeeding
             if not self._producer.commit(lambda: self._control.is_cancelled):
                 return
         except ConnectError as error:

@@ -10,15 +10,17 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from kconnect.api import RecordBatch, SourceRecord
-from kconnect.java_plugins import EncodedPoll
+from kconnect.java_plugins import EncodedPoll, PolledRuns
 from kconnect.kafka import DeliveryFailure, WrittenRecord
 from kconnect.pipeline.inflight import SourcePosition
 
 Polled = list[SourceRecord] | RecordBatch | EncodedPoll
+PolledWhole = Polled | PolledRuns
+"""All that one poll gave, in one form or in several."""
 
 
 class SourceUnit(Protocol):
-    """Records that are committed together: one poll's, or a single record of a task that overrides commit_record()."""
+    """Records that are sent together: one poll's, a run of it, or one record of a task that overrides commit_record()."""
 
     def handed_over(self) -> None:
         """The producer has taken all of it. Threads: the task's."""
@@ -75,8 +77,11 @@ class DeliveryGuarantee(Protocol):
         """Wraps poll(), which may block indefinitely."""
         ...
 
-    def parts(self, polled: Polled | None) -> Iterable[Polled]:
-        """The parts of a poll to send, in order. Ask for the next part only once the producer has the previous one."""
+    def parts(self, polled: PolledWhole | None) -> Iterable[Polled]:
+        """The parts of a poll to send, in order. Ask for the next part only once the producer has the previous one.
+
+        Unless the task asked for it, nothing of a poll is committed before the producer has all of its parts.
+        """
         ...
 
     def begin_unit(self, positions: Sequence[SourcePosition], records: int) -> SourceUnit:

@@ -17,12 +17,13 @@ SourcePosition = tuple[Mapping[str, Any], Mapping[str, Any] | None]
 
 
 class Unit:
-    """What one poll returned, on its way to Kafka. `ack()`, from any thread, settles all of it."""
+    """What one poll returned, or a part of it, on its way to Kafka. `ack()`, from any thread, settles all of it."""
 
-    __slots__ = ("is_acked",)
+    __slots__ = ("is_acked", "poll")
 
-    def __init__(self) -> None:
+    def __init__(self, poll: int) -> None:
         self.is_acked = False
+        self.poll = poll
 
     def ack(self) -> None:
         self.is_acked = True
@@ -37,8 +38,8 @@ class _Lane:
     settled: Mapping[str, Any] | None = None
     has_progress: bool = False
 
-    def settle(self) -> None:
-        while self.waiting and self.waiting[0][0].is_acked:
+    def settle(self, whole: int) -> None:
+        while self.waiting and self.waiting[0][0].is_acked and self.waiting[0][0].poll <= whole:
             self.settled = self.waiting.popleft()[1]
             self.has_progress = True
 
@@ -47,6 +48,7 @@ class InFlight:
     """Units between poll() and the broker's acknowledgement, by source partition.
 
     A unit is settled as a whole; an offset is committable when its unit and all earlier ones of its partition are.
+    Those of a poll that is under way wait for its end: records that are still to come may have the same offset.
     A unit emptied by a transformation is submitted and acked at once, so that its offset advances in order.
     Threads: submit() from the task thread, ack() of a unit from any, committable() from the committer's.
     Source: o.a.k.connect.runtime.SubmittedRecords (Kafka 4.3).
@@ -55,22 +57,34 @@ class InFlight:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards _lanes and what is in them; never held over a callback
+        self._lock = threading.Lock()  # guards what follows and what is in it; never held over a callback
         self._lanes: dict[PartitionKey, _Lane] = {}
+        self._poll = 0  # units belong to the poll of this number
+        self._whole = 0  # the last poll of which all units were submitted
+
+    def begin_poll(self) -> None:
+        """Units from now on are one poll's: no offset of theirs is committable before `end_poll`."""
+        with self._lock:
+            self._poll = self._whole + 1
+
+    def end_poll(self) -> None:
+        """All units of the poll were submitted. Idempotent."""
+        with self._lock:
+            self._whole = self._poll
 
     def submit(self, positions: Sequence[SourcePosition]) -> Unit:
         """Register a unit with the last offset it reaches in each source partition, in poll order.
 
         Errors: DataError for a source partition that is not a flat mapping.
         """
-        unit = Unit()
         with self._lock:
+            unit = Unit(self._poll)
             for partition, offset in positions:
                 key = partition_key(partition)
                 lane = self._lanes.get(key)
                 if lane is None:
                     lane = self._lanes[key] = _Lane(partition)
-                lane.settle()  # keeps a lane short between commits, however many polls there are
+                lane.settle(self._whole)  # keeps a lane short between commits, however many polls there are
                 lane.waiting.append((unit, offset))
         return unit
 
@@ -83,7 +97,7 @@ class InFlight:
         found = []
         with self._lock:
             for key, lane in list(self._lanes.items()):
-                lane.settle()
+                lane.settle(self._whole)
                 if lane.has_progress:
                     found.append(ConnectorOffset(lane.partition, lane.settled))
                     lane.has_progress = False

@@ -7,7 +7,8 @@ from typing import Any
 
 from kconnect.api import ConnectRecord, RecordBatch, SourceRecord, SourceTask
 from kconnect.errors import DataError
-from kconnect.java_plugins import EncodedPoll
+from kconnect.java_plugins import EncodedPoll, PolledRuns
+from kconnect.pipeline.guarantee import Polled, PolledWhole
 from kconnect.pipeline.inflight import SourcePosition, partition_key
 from kconnect.pipeline.stages import TransformChain
 
@@ -62,6 +63,11 @@ def positions_of(polled: Sequence[SourceRecord] | RecordBatch | EncodedPoll) -> 
             key = partition_key(held)
         found[key] = (held, record.source_offset)
     return list(found.values())
+
+
+def runs_of(polled: PolledWhole) -> Sequence[Polled]:
+    """What a poll gave, each in one form."""
+    return polled.runs if isinstance(polled, PolledRuns) else [polled]
 
 
 def records_of(polled: list[SourceRecord] | RecordBatch) -> list[SourceRecord]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from kconnect.api import ConnectRecord, RecordBatch, SourceRecord, SourceTask
 from kconnect.errors import RetriableError
-from kconnect.java_plugins import EncodedPoll
+from kconnect.java_plugins import EncodedPoll, PolledRuns
 from kconnect.pipeline.conversion import Converters, KafkaBatch
-from kconnect.pipeline.guarantee import DeliveryGuarantee, Polled
+from kconnect.pipeline.guarantee import DeliveryGuarantee, Polled, PolledWhole
 from kconnect.pipeline.health import CONVERSION
 from kconnect.pipeline.java_chain import EncodedPolls, EncodedUnit
 from kconnect.pipeline.plugin_call import call_error, plugin_call
@@ -129,12 +129,12 @@ class SourceLoop:
         if self._control.await_resume():
             self._control.report_running()
 
-    def _poll(self) -> Polled | None:
+    def _poll(self) -> PolledWhole | None:
         """What the task returns, None for nothing; waits briefly after an empty poll that did not block."""
         began = time.monotonic()
         polled = self._call_poll(began)
         if polled is not None and (
-            isinstance(polled, str) or not isinstance(polled, Sequence | RecordBatch | EncodedPoll)
+            isinstance(polled, str) or not isinstance(polled, Sequence | RecordBatch | EncodedPoll | PolledRuns)
         ):
             raise no_records_error(self._task, polled)
         if polled:
@@ -150,7 +150,7 @@ class SourceLoop:
             self._control.wait(min(_IDLE_WAIT_S[0] * self._empty_polls, _IDLE_WAIT_S[1]))
         return None
 
-    def _call_poll(self, began_s: float) -> Polled | None:
+    def _call_poll(self, began_s: float) -> PolledWhole | None:
         with self._guarantee.polling():
             self._health.call = (self._poll_name, began_s)
             try:

@@ -15,7 +15,7 @@ from kconnect.errors import ConnectError, RetriableError
 from kconnect.pipeline.boundaries import Boundary, IntervalBoundary, PollBoundary
 from kconnect.pipeline.health import CONVERSION
 from kconnect.pipeline.stages import TransformStep
-from kit.source_bench import MovedNumbers, Numbers, ReportedNumbers, Run, SourceBench
+from kit.source_bench import OFFSETS_TOPIC, MovedNumbers, Numbers, ReportedNumbers, ReportedRuns, Run, Runs, SourceBench
 from kit.waiting import eventually
 
 Action = tuple[str, int]
@@ -38,7 +38,7 @@ LIVES = st.lists(
 )
 
 
-KINDS = (Numbers, ReportedNumbers, MovedNumbers)
+KINDS = (Numbers, ReportedNumbers, MovedNumbers, Runs, ReportedRuns)
 BOUNDARIES = (PollBoundary, lambda: IntervalBoundary(0), lambda: IntervalBoundary(1e9))
 
 
@@ -234,4 +234,71 @@ def test_a_transaction_with_half_of_a_poll_is_never_committed() -> None:
     script.run = run = bench.exactly_once(Numbers(script), IntervalBoundary(1e9), room=4)
     run.producer.when_full = run.control.stop
     assert run() is None
+    assert (bench.committed, bench.log) == (0, [])
+
+
+@pytest.mark.parametrize("kind", [Runs, ReportedRuns], ids=["by lists", "one by one"])
+def test_an_offset_is_not_committed_while_records_of_its_poll_are_still_to_be_sent(kind: type[Numbers]) -> None:
+    bench, seen = SourceBench(), list[int]()
+    script = Script([("give", 5)], lambda run: None)
+    script.run = run = bench.at_least_once(kind(script), room=2)
+
+    def commit_what_is_acknowledged() -> None:
+        run.producer.acknowledge(2)
+        run.timers.tick()
+        seen.append(bench.committed)
+
+    run.producer.when_full = commit_what_is_acknowledged
+    assert run() is None
+    assert (seen, bench.committed, bench.log) == ([0, 0], 5, [1, 2, 3, 4, 5])
+
+
+@pytest.mark.parametrize("boundary", [PollBoundary, lambda: IntervalBoundary(0)], ids=["poll", "interval"])
+def test_a_poll_in_several_runs_is_one_transaction(boundary: Callable[[], Boundary]) -> None:
+    bench = SourceBench()
+    script = Script([("give", 5), ("give", 3)], lambda run: None)
+    script.run = run = bench.exactly_once(Runs(script), boundary())
+    assert run() is None
+    assert (run.control.counters.commits, bench.committed, bench.log) == (2, 8, [1, 2, 3, 4, 5, 6, 7, 8])
+
+
+@pytest.mark.parametrize("kind", [Runs, ReportedNumbers])
+def test_a_stop_between_two_runs_or_records_of_a_poll_commits_neither_records_nor_offset(kind: type[Numbers]) -> None:
+    bench, asked = SourceBench(), list[bool]()
+    script = Script([("give", 4)], lambda run: None)
+    script.run = run = bench.exactly_once(kind(script), PollBoundary())
+
+    def is_there() -> bool:
+        asked.append(True)
+        if len(asked) == 2:
+            run.control.stop()
+        return len(asked) < 2
+
+    run.topics.is_there = is_there
+    assert run() is None
+    assert (len(asked), bench.committed, bench.log) == (2, 0, [])
+
+
+def test_a_stop_between_two_runs_of_a_poll_does_not_pass_over_the_second() -> None:
+    bench, asked = SourceBench(), list[bool]()
+    script = Script([("give", 4)], lambda run: None)
+    script.run = run = bench.at_least_once(Runs(script))
+
+    def is_there() -> bool:
+        asked.append(True)
+        if len(asked) == 2:
+            run.control.stop()
+        return len(asked) < 2
+
+    run.topics.is_there = is_there
+    assert run() is None
+    assert (bench.committed, bench.log) == (0, [1, 2])
+
+
+def test_a_transaction_whose_offsets_the_client_itself_refuses_is_never_committed() -> None:
+    bench = SourceBench()
+    script = Script([("give", 2)], lambda run: None)
+    script.run = run = bench.exactly_once(Numbers(script), PollBoundary())
+    run.producer.refused_topics.add(OFFSETS_TOPIC)
+    assert f"topic '{OFFSETS_TOPIC}'" in str(run())
     assert (bench.committed, bench.log) == (0, [])
