@@ -63,6 +63,8 @@ class MemoryProducer:
         """Nothing is acknowledged any more, however long anybody waits."""
         self.room = room
         self.when_full: Callable[[], None] = lambda: None
+        self.refused_topics: set[str] = set()
+        """The client itself refuses records for these, at once: as one that is too large."""
         self.timeout_s = 60.0
         self.fail_commit: ConnectError | None = None
         self._is_open = False
@@ -187,6 +189,9 @@ class MemoryProducer:
             self._ended.tell()
             if len(self.sent) >= self.room and give_up():
                 return False
+        if topic in self.refused_topics:
+            delivery.fail(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), topic, None)
+            return True
         self.sent.append(Sent(topic, key, value, delivery, self._offsets))
         self._offsets += 1
         return True

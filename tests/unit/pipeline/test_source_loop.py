@@ -15,7 +15,7 @@ from kconnect.errors import ConnectError, RetriableError
 from kconnect.pipeline.boundaries import Boundary, IntervalBoundary, PollBoundary
 from kconnect.pipeline.health import CONVERSION
 from kconnect.pipeline.stages import TransformStep
-from kit.source_bench import OFFSETS_TOPIC, MovedNumbers, Numbers, ReportedNumbers, ReportedRuns, Run, Runs, SourceBench
+from kit.source_bench import MovedNumbers, Numbers, ReportedNumbers, ReportedRuns, Run, Runs, SourceBench
 from kit.waiting import eventually
 
 Action = tuple[str, int]
@@ -293,12 +293,3 @@ def test_a_stop_between_two_runs_of_a_poll_does_not_pass_over_the_second() -> No
     run.topics.is_there = is_there
     assert run() is None
     assert (bench.committed, bench.log) == (0, [1, 2])
-
-
-def test_a_transaction_whose_offsets_the_client_itself_refuses_is_never_committed() -> None:
-    bench = SourceBench()
-    script = Script([("give", 2)], lambda run: None)
-    script.run = run = bench.exactly_once(Numbers(script), PollBoundary())
-    run.producer.refused_topics.add(OFFSETS_TOPIC)
-    assert f"topic '{OFFSETS_TOPIC}'" in str(run())
-    assert (bench.committed, bench.log) == (0, [])
