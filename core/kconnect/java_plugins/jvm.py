@@ -221,10 +221,15 @@ class HostJvm:
                 if kind == EVENT:
                     self._heard(json.loads(bytes(body)))
         except ConnectError as err:
-            if not self._ending.is_set():
-                log.error("%s", err)
-                for session in list(self._sessions.values()):
-                    session.event(DIED, err.with_traceback(None))
+            if self._ending.is_set():
+                return
+            death = err
+            if self.is_alive:  # nobody hears any more what its plugins say, nor whether it is well
+                self.kill("its control connection was closed")
+                death = self.death()
+            log.error("%s", death)
+            for session in list(self._sessions.values()):
+                session.event(DIED, death.with_traceback(None))
 
     def _heard(self, told: dict[str, Any]) -> None:
         number = int(told.get("session", 0))

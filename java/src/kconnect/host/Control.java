@@ -19,14 +19,12 @@ import org.apache.kafka.connect.errors.ConnectException;
 
 /** The connection on which Java speaks first: log lines, events, and questions of threads that serve no call. */
 final class Control {
-    private static final int WAITING_LINES = 1000;
     private static final long ANSWER_S = 60;
     private static final String OURS = "kconnect.host.";
     private final Host host;
     private final Map<Long, CompletableFuture<JsonNode>> waiting = new ConcurrentHashMap<>();
     private final AtomicLong numbers = new AtomicLong();
-    private final List<Object> early = new ArrayList<>(); // before Python is there; guarded by this
-    private volatile Wire wire;
+    private final Outbox outbox = new Outbox();
 
     Control(Host host) {
         this.host = host;
@@ -34,11 +32,7 @@ final class Control {
 
     /** Serves the connection until its end. */
     void run(Wire given) throws IOException {
-        synchronized (this) {
-            wire = given;
-            for (Object event : early) given.send(Wire.EVENT, event);
-            early.clear();
-        }
+        outbox.open(given);
         for (var body = given.receive(); body != null; body = given.receive()) {
             JsonNode answer = Json.read(body);
             if (answer.has("ping")) {
@@ -72,17 +66,7 @@ final class Control {
 
     /** Tells Python. Threads: any; never fails. */
     void tell(Map<String, Object> event) {
-        try {
-            synchronized (this) {
-                if (wire == null) {
-                    if (early.size() < WAITING_LINES) early.add(event);
-                    return;
-                }
-            }
-            wire.send(Wire.EVENT, event);
-        } catch (IOException e) {
-            // the connection is gone, and this process ends in a moment
-        }
+        outbox.add(event);
     }
 
     /** Asks Python. Threads: any that serves no call. */

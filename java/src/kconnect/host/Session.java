@@ -73,7 +73,10 @@ final class Session {
             OWNER.set(this);
             host.threads().put(id, Thread.currentThread());
             served = new Calls(this);
-            for (ByteBuffer body = wire.receive(); body != null; body = wire.receive()) answer(body);
+            for (ByteBuffer body = wire.receive(); body != null; body = wire.receive()) {
+                answer(body);
+                Thread.interrupted(); // by the plugin that was called; the next call is not to be hurt by it
+            }
         } catch (IOException e) {
             // Python has closed the connection, or is gone
         } finally {

@@ -31,6 +31,16 @@ final class Wire {
 
     private record Frame(byte kind, ByteBuffer body) {}
 
+    /** A block in which the thread is not interrupted: an interrupted one that uses a channel closes it. */
+    private static final class Calm implements AutoCloseable {
+        private final boolean wasInterrupted = Thread.interrupted();
+
+        @Override
+        public void close() {
+            if (wasInterrupted) Thread.currentThread().interrupt();
+        }
+    }
+
     Wire(SocketChannel channel) {
         this.channel = channel;
     }
@@ -57,6 +67,12 @@ final class Wire {
     }
 
     private ByteBuffer next() throws IOException {
+        try (Calm calm = new Calm()) {
+            return read();
+        }
+    }
+
+    private ByteBuffer read() throws IOException {
         head.clear();
         if (!fill(head)) return null;
         int length = head.flip().getInt();
@@ -77,7 +93,9 @@ final class Wire {
         sentHead.clear();
         sentHead.putInt(body.remaining()).put(kind).flip();
         ByteBuffer[] parts = {sentHead, body};
-        while (sentHead.hasRemaining() || body.hasRemaining()) channel.write(parts);
+        try (Calm calm = new Calm()) {
+            while (sentHead.hasRemaining() || body.hasRemaining()) channel.write(parts);
+        }
     }
 
     void send(byte kind, Object json) throws IOException {

@@ -1,0 +1,140 @@
+"""Java's tasks in a JVM beside our process, without Kafka: what one does to the JVM does not hurt the others in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from kconnect.java_plugins import JavaSettings
+from kconnect.java_plugins.encoded import JavaChain, JavaPart
+from kconnect.java_plugins.host import HostProcess
+from kconnect.java_plugins.hosting import java_class
+from kconnect.java_plugins.index import JavaIndex
+from kconnect.java_plugins.java_error import JavaHostDiedError
+from kconnect.java_plugins.sink_task import JavaSinkTask, RawRun
+from kconnect.logs import log_context
+from kconnect.metrics import PluginMetricsRegistry
+from kit.java_plugin_folder import java_plugin_folder
+from kit.waiting import eventually
+
+pytestmark = [pytest.mark.java]
+
+_STORAGE = "org.apache.kafka.connect.storage"
+_STRING = JavaPart(f"{_STORAGE}.StringConverter", None, {})
+_CHAIN = JavaChain((), _STRING, _STRING, JavaPart(f"{_STORAGE}.SimpleHeaderConverter", None, {}))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(java_plugin_folder(tmp_path_factory.mktemp("plugins")) / "kit")
+
+
+@pytest.fixture
+def host(caplog: pytest.LogCaptureFixture) -> Iterator[HostProcess]:
+    caplog.set_level("INFO")
+    made = HostProcess(JavaIndex(), JavaSettings())
+    yield made
+    made.stop()
+
+
+class Context:
+    """As much of a task's context as these tasks ask for."""
+
+    def __init__(self, name: str) -> None:
+        self.metrics = PluginMetricsRegistry()
+        self._name = name
+
+    def plugin_metrics(self) -> Any:
+        return self.metrics.of_plugin(connector=self._name, task="0")
+
+    def errant_record_reporter(self) -> None:
+        return None
+
+
+class Sink:
+    """A sink task whose whole chain is Java's."""
+
+    def __init__(self, host: HostProcess, folder: str, name: str, java_name: str = "kit.Careless$Sink") -> None:
+        self.task = java_class(java_name, folder, JavaSinkTask, host)()
+        self.context = Context(name)
+        self.task.context = self.context  # type: ignore[assignment]  # what these tasks need of it
+        self._offset = 0
+        with log_context(name, 0):
+            self.task.decode_with(_CHAIN)
+            self.task.start({})
+
+    def put(self, *texts: str) -> None:
+        """Have it put records, and wait until it has. Errors: what put() throws."""
+        batch = self.task.new_batch()
+        offsets = range(self._offset, self._offset + len(texts))
+        self._offset += len(texts)
+        values = [text.encode() for text in texts]
+        self.task.take(batch, RawRun("t", 0, list(offsets), None, values, None, "CreateTime", None))
+        self.task.put_soon(batch)
+        self.task.settle(batch)
+        if batch.error is not None:
+            raise batch.error
+        assert batch.is_put
+
+    def stop(self) -> None:
+        self.task.stop()
+
+
+@contextmanager
+def sinks(host: HostProcess, folder: str, *names: str) -> Iterator[list[Sink]]:
+    made = [Sink(host, folder, name) for name in names]
+    yield made
+    for sink in made:
+        sink.stop()
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """The lines of the tasks so far."""
+    return [record.message for record in caplog.records if record.name == "kit.Careless"]
+
+
+def test_lines_of_an_interrupted_thread_come_in_order_and_the_jvm_is_still_heard(
+    host: HostProcess, folder: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = 20_000  # more than wait for their turn at once
+    with sinks(host, folder, "pool", "other") as (pool, other):
+        pool.put(f"flood {lines}")
+        other.put("say goodbye")
+        eventually(lambda: "goodbye" in said(caplog), 20, "the JVM is heard")
+        assert said(caplog) == [*(f"line {number}" for number in range(lines)), "goodbye"]
+
+
+def test_an_interrupt_that_a_task_leaves_behind_ends_with_its_call(host: HostProcess, folder: str) -> None:
+    with sinks(host, folder, "bad", "other") as (bad, other):
+        bad.put("interrupt")
+        bad.put("say nothing", "interrupt")
+        other.put("say nothing")
+        pid = host.pid
+    assert host.pid == pid
+
+
+def test_what_a_task_says_before_it_ends_the_jvm_is_heard(
+    host: HostProcess, folder: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with sinks(host, folder, "ends") as (ends,), pytest.raises(JavaHostDiedError, match="exit code 7"):
+        ends.put("flood 2000", "say goodbye", "exit")
+    eventually(lambda: "goodbye" in said(caplog), 10, "the last line is there")
+    assert len(said(caplog)) == 2001
+
+
+def test_a_jvm_whose_control_connection_is_gone_is_killed_and_its_tasks_are_told(
+    host: HostProcess, folder: str
+) -> None:
+    def told() -> str:
+        try:
+            other.put("say nothing")
+        except JavaHostDiedError as err:
+            return str(err)
+        return ""
+
+    with sinks(host, folder, "bad", "other") as (bad, other):
+        bad.put("cut")
+        assert "killed by signal 9: its control connection was closed" in eventually(told, 20, "the others are told")

@@ -1,0 +1,75 @@
+package kit;
+
+import java.util.Collection;
+import java.util.Map;
+import org.apache.kafka.connect.errors.ConnectException;
+import org.apache.kafka.connect.sink.SinkRecord;
+import org.apache.kafka.connect.sink.SinkTask;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Tasks that do to the JVM around them what others in it must not feel. */
+public final class Careless {
+    private static final Logger LOG = LoggerFactory.getLogger(Careless.class);
+
+    private Careless() {}
+
+    /** Does what the texts of its records say, such as `say hello`. */
+    public static class Sink extends SinkTask {
+        @Override
+        public String version() {
+            return "1.0";
+        }
+
+        @Override
+        public void start(Map<String, String> config) {}
+
+        @Override
+        public void put(Collection<SinkRecord> records) {
+            for (SinkRecord record : records) {
+                String[] words = ((String) record.value()).split(" ", 2);
+                obey(words[0], words.length < 2 ? "" : words[1]);
+            }
+        }
+
+        private void obey(String what, String rest) {
+            switch (what) {
+                case "say": LOG.info(rest); break;
+                case "interrupt": Thread.currentThread().interrupt(); break;
+                case "flood": interrupted(() -> flood(Integer.parseInt(rest))); break;
+                case "exit": System.exit(7); break;
+                case "cut": cut(); break;
+                default: throw new ConnectException("It does not do " + what);
+            }
+        }
+
+        @Override
+        public void stop() {}
+    }
+
+    private static void flood(int lines) {
+        for (int i = 0; i < lines; i++) LOG.info("line {}", i);
+    }
+
+    /** On a thread of its own, as that of a pool which is shut down: its flag is set all the time. */
+    private static void interrupted(Runnable action) {
+        Thread thread = new Thread(() -> {
+            Thread.currentThread().interrupt();
+            action.run();
+            if (!Thread.currentThread().isInterrupted()) LOG.info("the flag is gone");
+        });
+        thread.start();
+        try {
+            thread.join();
+        } catch (InterruptedException e) {
+            throw new ConnectException(e);
+        }
+    }
+
+    /** Interrupts the thread that reads what the worker says to the whole JVM, which closes that connection. */
+    private static void cut() {
+        for (Thread thread : Thread.getAllStackTraces().keySet()) {
+            if (thread.getName().equals("kconnect-control")) thread.interrupt();
+        }
+    }
+}
