@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kconnect.api import RecordMetadata
 from kconnect.java_plugins import JavaSettings
 from kconnect.java_plugins.encoded import JavaChain, JavaPart
 from kconnect.java_plugins.host import HostProcess
@@ -15,6 +16,7 @@ from kconnect.java_plugins.hosting import java_class
 from kconnect.java_plugins.index import JavaIndex
 from kconnect.java_plugins.java_error import JavaHostDiedError
 from kconnect.java_plugins.sink_task import JavaSinkTask, RawRun
+from kconnect.java_plugins.source_task import JavaSourceTask
 from kconnect.logs import log_context
 from kconnect.metrics import PluginMetricsRegistry
 from kit.java_plugin_folder import java_plugin_folder
@@ -51,6 +53,9 @@ class Context:
         return self.metrics.of_plugin(connector=self._name, task="0")
 
     def errant_record_reporter(self) -> None:
+        return None
+
+    def transaction_context(self) -> None:
         return None
 
 
@@ -138,3 +143,25 @@ def test_a_jvm_whose_control_connection_is_gone_is_killed_and_its_tasks_are_told
     with sinks(host, folder, "bad", "other") as (bad, other):
         bad.put("cut")
         assert "killed by signal 9: its control connection was closed" in eventually(told, 20, "the others are told")
+
+
+@pytest.mark.parametrize("polls_again", [True, False])
+def test_a_record_that_a_source_cannot_take_as_written_is_logged_and_it_is_told_of_the_next_ones(
+    host: HostProcess, folder: str, caplog: pytest.LogCaptureFixture, polls_again: bool
+) -> None:
+    task = java_class("kit.Careless$Source", folder, JavaSourceTask, host)()
+    task.context = Context("numbers")  # type: ignore[assignment]  # what this task needs of it
+    task.encode_with(_CHAIN)
+    with log_context("numbers", 0):
+        task.start({})
+    polled = task.poll()
+    for number in range(3):
+        task.commit_record(polled.first + number, RecordMetadata("t", 0, number, 0))
+    if polls_again:
+        assert task.poll() is None
+    task.stop()
+    eventually(lambda: "stopped" in said(caplog), 10, "it is stopped")
+    assert said(caplog) == ["committed good", "committed good again", "stopped"]
+    (error,) = (record.message for record in caplog.records if record.levelname == "ERROR")
+    assert error.startswith("Exception thrown while calling task.commitRecord() for {of=all} at {at=bad}\n")
+    assert "no such message any more" in error

@@ -27,6 +27,8 @@ import org.apache.kafka.connect.storage.OffsetStorageReader;
 final class SourceCalls implements Session.Served {
     private static final long NO_TIME = Long.MIN_VALUE;
     private static final long NOT_THERE = -1;
+    private static final String LOGGER = SourceCalls.class.getName();
+    private static final int ERROR = 40;
     private final Session session;
     private final SourceTask task;
     private final Upcall upcall;
@@ -195,7 +197,7 @@ final class SourceCalls implements Session.Served {
     }
 
     /** Records that Kafka has, by number: [number, topic, partition, offset, time], or [number] for a dropped one. */
-    private void commitRecords(JsonNode acknowledged) throws InterruptedException {
+    private void commitRecords(JsonNode acknowledged) {
         for (JsonNode one : acknowledged) {
             SourceRecord record = unacknowledged.remove(one.get(0).asLong());
             if (record == null) continue;
@@ -205,7 +207,17 @@ final class SourceCalls implements Session.Served {
                 long time = one.get(4).isNull() ? NOT_THERE : one.get(4).asLong();
                 metadata = new RecordMetadata(place, one.get(3).asLong(), 0, time, -1, -1);
             }
+            commitRecord(record, metadata);
+        }
+    }
+
+    /** What the task throws is logged, and the next record has its turn. Source: AbstractWorkerSourceTask. */
+    private void commitRecord(SourceRecord record, RecordMetadata metadata) {
+        try {
             task.commitRecord(record, metadata);
+        } catch (Throwable e) {
+            String place = record.sourcePartition() + " at " + record.sourceOffset();
+            Log.write(LOGGER, ERROR, "Exception thrown while calling task.commitRecord() for " + place, e);
         }
     }
 

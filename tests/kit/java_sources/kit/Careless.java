@@ -1,10 +1,17 @@
 package kit;
 
 import java.util.Collection;
+import java.util.List;
 import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.errors.ConnectException;
 import org.apache.kafka.connect.sink.SinkRecord;
 import org.apache.kafka.connect.sink.SinkTask;
+import org.apache.kafka.connect.source.SourceRecord;
+import org.apache.kafka.connect.source.SourceTask;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -45,6 +52,41 @@ public final class Careless {
 
         @Override
         public void stop() {}
+    }
+
+    /** The records good, bad and good again; it cannot take in that the bad one is in Kafka. */
+    public static class Source extends SourceTask {
+        private boolean hasPolled;
+
+        @Override
+        public String version() {
+            return "1.0";
+        }
+
+        @Override
+        public void start(Map<String, String> config) {}
+
+        @Override
+        public List<SourceRecord> poll() {
+            if (hasPolled) return null;
+            hasPolled = true;
+            return Stream.of("good", "bad", "good again").map(Source::record).collect(Collectors.toList());
+        }
+
+        private static SourceRecord record(String value) {
+            return new SourceRecord(Map.of("of", "all"), Map.of("at", value), "t", Schema.STRING_SCHEMA, value);
+        }
+
+        @Override
+        public void commitRecord(SourceRecord record, RecordMetadata metadata) {
+            if (record.value().equals("bad")) throw new ConnectException("no such message any more");
+            LOG.info("committed {}", record.value());
+        }
+
+        @Override
+        public void stop() {
+            LOG.info("stopped");
+        }
     }
 
     private static void flood(int lines) {
