@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -165,3 +167,40 @@ def test_a_record_that_a_source_cannot_take_as_written_is_logged_and_it_is_told_
     (error,) = (record.message for record in caplog.records if record.levelname == "ERROR")
     assert error.startswith("Exception thrown while calling task.commitRecord() for {of=all} at {at=bad}\n")
     assert "no such message any more" in error
+
+
+def test_a_class_of_kafka_is_loaded_while_another_thread_has_the_loader_above_all_folders(
+    host: HostProcess, folder: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with sinks(host, folder, "loads") as (loads,):
+        loads.put("load-beside org.apache.kafka.common.Reconfigurable")
+        eventually(lambda: said(caplog), 10, "it is told")
+    assert said(caplog) == ["org.apache.kafka.common.Reconfigurable is loaded"]
+
+
+class Index(JavaIndex):
+    """A class that is no plugin, in several folders."""
+
+    def __init__(self, name: str, *folders: Path) -> None:
+        super().__init__()
+        self._places = {name: {"transformation": [*folders]}}
+
+    def plugins(self, *, reads: bool = True) -> Mapping[str, Mapping[str, list[Path]]]:
+        return self._places
+
+
+def test_a_plugin_of_several_folders_may_have_itself_loaded_on_another_thread_while_its_version_is_asked(
+    folder: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    again = tmp_path / "again"
+    shutil.copytree(folder, again)
+    name = "kit.Careless$Asks"
+    host = HostProcess(Index(name, Path(folder), again), JavaSettings())
+    try:
+        with sinks(host, folder, "loads") as (loads,):
+            loads.put(f"load {name}")
+            eventually(lambda: said(caplog), 10, "it is told")
+    finally:
+        host.stop()
+    assert said(caplog) == [f"{name} is loaded"] * 2

@@ -20,6 +20,10 @@ import org.apache.maven.artifact.versioning.DefaultArtifactVersion;
  * Source: o.a.k.connect.runtime.isolation.DelegatingClassLoader.
  */
 final class Folders extends ClassLoader {
+    static {
+        ClassLoader.registerAsParallelCapable(); // or the JVM locks it while it asks a folder's loader, and that asks here
+    }
+
     private final Map<String, List<String>> index;
     private final Map<String, ClassLoader> loaders = new ConcurrentHashMap<>();
 
@@ -49,12 +53,21 @@ final class Folders extends ClassLoader {
         }
     }
 
+    /** Kafka's class, or a plugin's: without a lock of ours while that is made, for it may ask here on other threads. */
+    @Override
+    protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
+        try {
+            return super.loadClass(name, resolve);
+        } catch (ClassNotFoundException e) {
+            return pluginClass(name);
+        }
+    }
+
     /**
      * Another plugin's class that a plugin names, as its converter. What is not isolated, as most of Kafka's packages,
      * a folder's loader asks for here before it looks at its own. Source: DelegatingClassLoader.pluginClassLoader.
      */
-    @Override
-    protected Class<?> findClass(String name) throws ClassNotFoundException {
+    private Class<?> pluginClass(String name) throws ClassNotFoundException {
         List<String> places = index.get(name);
         if (places == null || !PluginUtils.shouldLoadInIsolation(name)) throw new ClassNotFoundException(name);
         PluginClassLoader loader = (PluginClassLoader) loader(newest(name, places));

@@ -3,6 +3,7 @@ package kit;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -46,6 +47,8 @@ public final class Careless {
                 case "flood": interrupted(() -> flood(Integer.parseInt(rest))); break;
                 case "exit": System.exit(7); break;
                 case "cut": cut(); break;
+                case "load": load(rest); break;
+                case "load-beside": loadBeside(rest); break;
                 default: throw new ConnectException("It does not do " + what);
             }
         }
@@ -87,6 +90,51 @@ public final class Careless {
         public void stop() {
             LOG.info("stopped");
         }
+    }
+
+    /** What a class of a plugin may do as it is made: it waits for a thread that asks for the same class. */
+    public static class Asks {
+        private static final AtomicBoolean IS_ASKED = new AtomicBoolean();
+
+        public Asks() throws InterruptedException {
+            if (IS_ASKED.compareAndSet(false, true)) say(Asks.class.getName(), loaded(Asks.class.getName()));
+        }
+    }
+
+    private static void load(String name) {
+        try {
+            Class.forName(name, true, above());
+        } catch (ClassNotFoundException e) {
+            throw new ConnectException(e);
+        }
+    }
+
+    /** Loads a class on another thread while this one has the loader above all folders, as the JVM may have it. */
+    private static void loadBeside(String name) {
+        try {
+            synchronized (above()) {
+                say(name, loaded(name));
+            }
+        } catch (InterruptedException e) {
+            throw new ConnectException(e);
+        }
+    }
+
+    private static ClassLoader above() {
+        return Careless.class.getClassLoader().getParent();
+    }
+
+    /** Whether another thread has a class after a while. */
+    private static boolean loaded(String name) throws InterruptedException {
+        Thread thread = new Thread(() -> load(name));
+        thread.setDaemon(true);
+        thread.start();
+        thread.join(5000);
+        return !thread.isAlive();
+    }
+
+    private static void say(String name, boolean isLoaded) {
+        LOG.info("{} is {}", name, isLoaded ? "loaded" : "waited for");
     }
 
     private static void flood(int lines) {
