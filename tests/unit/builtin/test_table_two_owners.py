@@ -12,11 +12,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
+from deltalake.table import TableMerger
 from pyiceberg.catalog import load_catalog
 
+from kconnect.api import TopicPartition
+from kconnect.builtin.connectors.tables.open_table import open_table
+from kconnect.builtin.connectors.tables.table_config import TableConfig
 from kconnect.builtin.connectors.tables.table_sink import TableSinkConnector
 from kconnect.testing import MemoryLog, SinkHarness
 from kit.tables import FORMATS, read_table, table_settings
+
+PLACE = TopicPartition("t", 0)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -73,6 +79,29 @@ def test_the_last_change_of_each_key_is_there_whoever_writes_it(kind, tmp_path):
     _drain(owners, settings, log)
     found = {row["key"]: row["at"] for row in read_table(settings).to_pylist()}
     assert found == wanted
+
+
+def test_a_writer_asleep_behind_a_merge_that_changed_nothing_takes_no_offset_back(tmp_path, monkeypatch):
+    """Delta commits nothing then, so that the offset has a commit of its own."""
+    changes = {"write.mode": "upsert", "merge.keys": "key", "topics": "t", "flush.ms": "0"}
+    settings, log = {**table_settings("delta", tmp_path), **changes}, MemoryLog()
+    asleep, merged = SinkHarness(TableSinkConnector, settings, log=log).start(), TableMerger.execute
+    asleep.put({"key": 1})
+    owner = SinkHarness(TableSinkConnector, settings, log=log)
+
+    def take_over(merger):
+        done = merged(merger)
+        monkeypatch.setattr(TableMerger, "execute", merged)
+        owner.start()
+        owner.deliver()
+        owner.put({"key": 2})
+        return done
+
+    monkeypatch.setattr(TableMerger, "execute", take_over)
+    asleep.put(None, key=9)
+    assert open_table(TableConfig.parse(settings), "t").offsets([PLACE]) == {PLACE: 3}
+    _drain([asleep, owner], settings, log)
+    assert sorted(read_table(settings).column("key").to_pylist()) == [1, 2]
 
 
 def _drain(owners, settings, log):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConnectError, RetriableError, TopicPartition
 from kconnect.builtin.connectors.tables.store_errors import store_error
-from kconnect.builtin.connectors.tables.table_format import TableWrite, stale_offsets
+from kconnect.builtin.connectors.tables.table_format import StaleOffsetsError, TableWrite, stale_offsets
 from kconnect.builtin.connectors.tables.table_schema import plain_schema
 from kconnect.builtin.connectors.tables.upserts import DELETED, with_deletes
 
@@ -90,6 +90,8 @@ class DeltaLakeTable:
             try:
                 self._commit(write)
                 return
+            except StaleOffsetsError:
+                raise
             except pa.ArrowException as error:
                 raise ConnectError(f"Table {self.where} refuses {write}: {error}") from error
             except Exception as error:  # of deltalake, whose errors are of many kinds
@@ -189,7 +191,10 @@ class DeltaLakeTable:
         )
 
     def _merge(self, write: TableWrite, transactions: Any, writer: Any) -> None:
-        """Replace and remove rows by their keys. Delta does not commit what changes nothing: then offsets alone."""
+        """Replace and remove rows by their keys. Delta does not commit what changes nothing: then offsets alone.
+
+        Errors: StaleOffsetsError; those of deltalake.
+        """
         merge = self._table.merge(
             with_deletes(write),
             " AND ".join(f"t.`{name}` = s.`{name}`" for name in write.keys),
@@ -203,6 +208,7 @@ class DeltaLakeTable:
             except_cols=[DELETED]
         ).when_not_matched_insert_all(f"NOT s.{DELETED}", except_cols=[DELETED]).execute()
         if not self._has(write):
+            self._check(write)  # somebody else may have committed before the table was read again
             self._write_transactions(transactions)
 
     def _write_transactions(self, transactions: Any) -> None:
