@@ -67,6 +67,7 @@ class MemoryProducer:
         """The client itself refuses records for these, at once: as one that is too large."""
         self.timeout_s = 60.0
         self.fail_commit: ConnectError | None = None
+        self.fail_flush: ConnectError | None = None
         self._is_open = False
         self._ended = EndedUnits()
         self._offsets = 0
@@ -131,6 +132,8 @@ class MemoryProducer:
         self._ended.tell()
 
     def flush(self, timeout_s: float, give_up: Callable[[], bool] = lambda: False) -> bool:
+        if self.fail_flush is not None:
+            raise self.fail_flush
         if not self.is_stopped and not give_up():
             self.acknowledge(len(self.sent))
         self._ended.tell()

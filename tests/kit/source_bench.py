@@ -129,6 +129,7 @@ class SourceBench:
         task: Numbers,
         *,
         room: int | None = None,
+        stop_budget_s: float = 1,
         tolerates_all: bool = False,
         steps: Sequence[TransformStep] = (),
     ) -> Run:
@@ -145,7 +146,7 @@ class SourceBench:
                 ),
                 TaskHooks(run.control, task),
                 flush_interval_s=1,
-                stop_budget_s=1,
+                stop_budget_s=stop_budget_s,
                 tolerates_all=tolerates_all,
             ),
             producer,

@@ -73,7 +73,10 @@ class AtLeastOnce:
             self._inflight.end_poll()  # as in Java: a restart begins at the record that failed
             raise
         finally:
-            self._finish()
+            try:
+                self._finish()
+            finally:  # also when the flush raises: a timer that goes on would commit over the task's next run
+                self._committer.abandon()
 
     def pausing(self) -> None:
         """Nothing to do: the timer keeps committing."""

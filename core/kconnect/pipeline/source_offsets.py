@@ -106,7 +106,7 @@ class SourceOffsetCommitter:
 
     def _take_updated(self, wait_s: float) -> bool:
         """Have the task's answer await its commit. False when a commit was still running after `wait_s`."""
-        if self._updates is None or not self._lock.acquire(timeout=wait_s):
+        if self._updates is None or not self._lock.acquire(timeout=max(wait_s, 0)):
             return False
         try:
             given, busy = self._inflight.progress()

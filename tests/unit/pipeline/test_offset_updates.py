@@ -136,6 +136,14 @@ def test_an_error_of_the_hook_changes_nothing() -> None:
     assert (bench.committed, len(task.asked)) == (3, 1)
 
 
+def test_it_is_asked_at_the_end_although_the_flush_took_all_the_time_of_the_stop() -> None:
+    bench = SourceBench()
+    task = Heartbeats(moves(3))
+    task.run = bench.at_least_once(task, stop_budget_s=0)
+    assert task.run() is None
+    assert bench.committed == 3
+
+
 def test_a_task_that_failed_is_not_asked() -> None:
     bench = SourceBench()
 

@@ -178,6 +178,19 @@ def test_nothing_is_committed_once_the_task_is_fenced_off() -> None:
     assert (bench.committed, bench.log) == (0, [1, 2, 3, 4, 5])
 
 
+def test_a_run_whose_producer_broke_down_at_the_end_never_commits_over_the_next_one() -> None:
+    bench = SourceBench()
+    script = Script([("give", 3), ("acknowledge", 3)], lambda run: None)
+    script.run = run = bench.at_least_once(Numbers(script))
+    run.producer.fail_flush = ConnectError("broke down")
+    assert "broke down" in str(run())
+    script = Script([("give", 5)], lambda run: None)
+    script.run = again = bench.at_least_once(Numbers(script))
+    assert again() is None
+    run.timers.tick()
+    assert bench.committed == 5
+
+
 @pytest.mark.parametrize("is_refused", [True, False])
 def test_a_wait_for_room_ends_with_a_refusal_or_goes_on_with_an_acknowledgement(is_refused: bool) -> None:
     bench = SourceBench()
