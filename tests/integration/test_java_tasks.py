@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import resource
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +26,7 @@ from kconnect.java_plugins.source_task import JavaSourceTask
 from kconnect.logs import log_context
 from kconnect.metrics import PluginMetricsRegistry
 from kit.java_plugin_folder import java_plugin_folder
+from kit.pace import ample_s
 from kit.waiting import eventually
 
 pytestmark = [pytest.mark.java]
@@ -204,3 +209,29 @@ def test_a_plugin_of_several_folders_may_have_itself_loaded_on_another_thread_wh
     finally:
         host.stop()
     assert said(caplog) == [f"{name} is loaded"] * 2
+
+
+def test_a_jvm_whose_files_are_used_up_goes_on_with_its_tasks_and_takes_the_next_one_once_there_are_some(
+    host: HostProcess, folder: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def is_told() -> bool:
+        return any("No plugin can be started now" in record.message for record in caplog.records)
+
+    with sinks(host, folder, "first") as (first,), ThreadPoolExecutor(1) as threads, ExitStack() as stack:
+        pid = host.pid
+        assert pid is not None
+        before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        used = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+        unused = next(number for number in itertools.count() if number not in used)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (unused, before[1]))
+        stack.callback(resource.prlimit, pid, resource.RLIMIT_NOFILE, before)
+        # Java waits for one connection with a file for it at hand
+        later = [threads.submit(Sink, host, folder, name) for name in ("second", "third")]
+        eventually(is_told, 20, "it is told")
+        first.put("say nothing")
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+        for future in later:
+            sink = future.result(ample_s(20))
+            sink.put("say nothing")
+            sink.stop()
+        assert host.pid == pid

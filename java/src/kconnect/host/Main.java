@@ -21,9 +21,12 @@ import java.util.stream.Stream;
  * that the process is gone: then this ends, too.
  */
 public final class Main {
+    private static final int ERROR = 40;
+    private static final long AGAIN_MS = 100;
+
     private Main() {}
 
-    public static void main(String[] arguments) throws IOException {
+    public static void main(String[] arguments) throws IOException, InterruptedException {
         InputStream input = new BufferedInputStream(System.in);
         JsonNode start = Json.read(line(input));
         PrintStream output = System.out;
@@ -37,14 +40,35 @@ public final class Main {
             System.setErr(host.control().stream("stderr"));
             output.println("ready");
             output.flush();
-            while (true) serve(host, server.accept());
+            serve(host, server);
         }
     }
 
-    private static void serve(Host host, SocketChannel channel) {
-        Thread thread = new Thread(() -> new Session(host, new Wire(channel)).run(), "kconnect-session");
-        thread.setDaemon(true);
-        thread.start();
+    /** Serves without end: where plugins have used up all files or threads, those that run shall not end with this. */
+    private static void serve(Host host, ServerSocketChannel server) throws IOException, InterruptedException {
+        boolean isTold = false;
+        while (true) {
+            try {
+                serve(host, server.accept());
+                isTold = false;
+            } catch (Throwable e) {
+                if (!server.isOpen()) throw e;
+                if (!isTold) Log.write(Main.class.getName(), ERROR, "No plugin can be started now, which is tried again", e);
+                isTold = true;
+                Thread.sleep(AGAIN_MS);
+            }
+        }
+    }
+
+    private static void serve(Host host, SocketChannel channel) throws IOException {
+        try {
+            Thread thread = new Thread(() -> new Session(host, new Wire(channel)).run(), "kconnect-session");
+            thread.setDaemon(true);
+            thread.start();
+        } catch (Throwable e) {
+            channel.close();
+            throw e;
+        }
     }
 
     /** Ends this process with its parent, whose folder for it nobody else may be left to delete. */
