@@ -20,7 +20,7 @@ PolledWhole = Polled | PolledRuns
 
 
 class SourceUnit(Protocol):
-    """Records that are sent together: one poll's, a run of it, or one record of a task that overrides commit_record()."""
+    """Records that are sent together: a poll's, a run's of it, or one of a task that overrides commit_record()."""
 
     def handed_over(self) -> None:
         """The producer has taken all of it. Threads: the task's."""

@@ -259,10 +259,10 @@ class JavaDecoding:
         self._batch.add(fetched)
         return self._batch
 
-    def put_soon(self) -> None:
-        """The fetch is over: have Java put its records, meanwhile."""
+    def ended(self, *, puts: bool) -> None:
+        """The fetch is over. `puts`: have Java put its records, meanwhile."""
         batch, self._batch = self._batch, None
-        if batch is not None:
+        if batch is not None and puts:
             batch.put_soon()
 
 

@@ -175,7 +175,7 @@ class SinkLoop:
     def _poll(self) -> Sequence[ConsumedRun]:
         """What the consumer has now or shortly. Rebalances happen in here."""
         self._end_retries()
-        self._partitions.hold()
+        self._partitions.obey()  # what the task asked for in the commit, or in what was put until then
         most_s = 0.0 if self._queue.is_under_way else _FETCH_WAIT_S
         wait_s = min(most_s, self._commits.until_due_s(), self._context.take_put_within_s() or _FETCH_WAIT_S)
         if self._queue.is_retrying and not self._partitions.is_paused:
@@ -202,7 +202,8 @@ class SinkLoop:
             batches.append(batch)
             fetched += len(run) if self._parts.java is not None else len(batch.payload)
             self._offsets.fetched(TopicPartition(run.topic, run.partition), run.first_offset)
-        self._conversion.ended()
+        # Nothing is put after the task has asked for something (in a rebalance, say) before that is done
+        self._conversion.ended(puts=not self._context.has_asked)
         self._health.call = None
         self._control.counters.note_active(fetched + self._offsets.active())
         return batches
@@ -214,6 +215,8 @@ class SinkLoop:
             return
         if not queue and self._control.is_stopping:
             return
+        if self._context.has_asked:
+            self._partitions.obey()
         while not self._control.is_cancelled:
             if self._came and queue.is_under_way and not queue.is_ahead:
                 return  # Java puts it while the next is fetched
@@ -221,7 +224,7 @@ class SinkLoop:
                 return
             self._partitions.go_where_asked()
             if queue:
-                self._partitions.hold()
+                self._partitions.obey()
             if not queue:
                 return
 

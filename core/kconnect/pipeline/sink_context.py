@@ -94,6 +94,11 @@ class SinkContext:
         """The task asked to rewind."""
         return bool(self._offsets)
 
+    @property
+    def has_asked(self) -> bool:
+        """The task asked to rewind, to pause or to resume partitions, which is not done yet."""
+        return bool(self._offsets or self._pauses)
+
     def take_offsets(self, partitions: set[TopicPartition]) -> dict[TopicPartition, int]:
         """Requested offsets for these partitions; each is returned once."""
         if not self._offsets:

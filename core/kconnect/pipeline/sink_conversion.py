@@ -58,10 +58,10 @@ class SinkConversion:
         made.payload = self._transform(fetched)
         return made
 
-    def ended(self) -> None:
-        """All of one fetch has been through batch_of()."""
+    def ended(self, *, puts: bool = True) -> None:
+        """All of one fetch has been through batch_of(). `puts`: Java may put it by itself."""
         if self._java is not None:
-            self._java.put_soon()
+            self._java.ended(puts=puts)
 
     def _transform(self, fetched: FetchedBatch) -> RecordBatch | list[SinkRecord]:
         takes_batches = self._task.supports_batches

@@ -108,10 +108,18 @@ class SinkPartitions:
             raise
         self._close()
 
+    def obey(self) -> None:
+        """Rewind, pause and resume as the task asked; call before the consumer fetches."""
+        self.hold()
+        if self._context.has_asked:  # as in what Java was putting, for which hold() has waited
+            self.go_where_asked()
+            self.hold()
+
     def go_where_asked(self) -> None:
         """Rewind to the offsets that the task asked for."""
         if not self._context.has_offsets:
             return
+        self._settle_puts()  # in which the task may ask for more
         assigned = self._consumer.assignment
         self.go_to(self._context.take_offsets(assigned), by_task=True)
         if assigned:
@@ -127,7 +135,7 @@ class SinkPartitions:
             self._offsets.moved_to({partition: offset}, by_task=by_task)
 
     def hold(self) -> None:
-        """Pause and resume partitions at the consumer; call before it fetches."""
+        """Pause and resume partitions at the consumer."""
         holds_all = self._holds_all
         self._holds.ask(self._context.take_pauses())
         if not (holds_all or self._holds.has_any):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kconnect.api import SinkTaskContext
+from kconnect.api import SinkRecord, SinkTaskContext
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.model import RunState, TargetState, TopicPartition
 from kit.sink_bench import PLACES, Buffered, BufferedColumns, SinkBench, SinkRun
@@ -395,6 +395,33 @@ def test_a_rewind_asked_for_in_a_put_that_failed_takes_the_place_of_its_retry() 
     assert SinkRun(bench, task, Steps(idle, idle))() is None
     assert [call for call in task.calls if call.startswith("put") and call != "put 0"] == ["put 3", "put 1"]
     assert bench.position(ONE) == 4
+
+
+class AsksInCommit(Buffered):
+    """Asks in its first pre_commit to read on from offset 1 of a partition; keeps the offsets of each put."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.put_offsets: list[list[int]] = []
+
+    def put(self, records: list[SinkRecord]) -> None:
+        if records:
+            self.put_offsets.append([record.kafka_offset for record in records])
+        super().put(records)
+
+    def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        if "pre_commit" not in self.calls:
+            self.context.offset(ONE, 1)
+        return super().pre_commit(current_offsets)
+
+
+def test_a_rewind_asked_for_in_a_commit_is_done_before_the_next_put() -> None:
+    bench, task = SinkBench(), AsksInCommit()
+    bench.write(ONE, 6)
+    bench.skipped[ONE] = 1
+    run = SinkRun(bench, task, Steps(lambda run: run.clock.advance(2), idle, idle, idle), most=2)
+    assert run() is None
+    assert task.put_offsets == [[0, 1], [2, 3], [1, 2], [3, 4], [5]]
 
 
 def test_nothing_is_heard_or_committed_once_the_task_is_fenced_off() -> None:
