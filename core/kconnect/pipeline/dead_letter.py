@@ -41,6 +41,8 @@ _ASK_S = 2.0
 _ADMIN_S = 60.0
 # One turn of the thread that takes in acknowledgements; the end of the queue waits for it.
 _SERVE_S = 0.1
+# The pause of that thread after an error, which may last: a login that is refused.
+_AFTER_ERROR_S = 1.0
 
 
 class DeadLetterQueue:
@@ -49,7 +51,8 @@ class DeadLetterQueue:
     Lifecycle: constructed -> start() creates a missing topic -> report()s -> settle() before each commit of
     offsets -> close(). Threads: report() any; the rest the task's. Acknowledgements are handled by a thread that
     begins with the first report, so that a task may wait for a report inside its put().
-    Errors: settle() raises what the broker rejects for good or does not acknowledge in time.
+    Errors: settle() raises what the broker rejects for good or does not acknowledge in time. That thread goes on after
+    an error, as the broker may take the login again.
     Source: o.a.k.connect.runtime.errors.DeadLetterQueueReporter (Kafka 4.3).
     Differs: Java logs a dead letter that could not be written and commits past it; here offsets are committed only
     when it is written, and a refusal fails the task.
@@ -75,6 +78,7 @@ class DeadLetterQueue:
         self._lock = threading.Lock()  # guards the producer's sending side and the fields below
         self._refused: ConnectError | None = None
         self._server: threading.Thread | None = None
+        self._trouble: ConnectError | None = None  # why no acknowledgements come; written by the serving thread
         self._is_closing = threading.Event()
 
     def start(self) -> None:
@@ -101,7 +105,8 @@ class DeadLetterQueue:
     def settle(self, timeout_s: float) -> None:
         """Wait until every dead letter so far is acknowledged.
 
-        Errors: TimedOutError when some are not within the time; ConnectError when one was refused for good.
+        Errors: TimedOutError when some are not within the time; ConnectError when one was refused for good, or none
+        can be acknowledged as the client is refused or has died.
         """
         if not self.requests:
             return
@@ -109,6 +114,9 @@ class DeadLetterQueue:
         if self._refused is not None:
             raise self._refused
         if not is_flushed:
+            trouble = self._trouble  # another thread's: looked at once
+            if trouble is not None:
+                raise trouble
             why = f": {self._producer.last_error}" if self._producer.last_error else ""
             raise TimedOutError(
                 f"{len(self._producer)} dead letters were not acknowledged by topic {self._settings.topic!r} within "
@@ -171,7 +179,15 @@ class DeadLetterQueue:
     def _serve(self) -> None:
         set_log_context(self._control.spec.id.connector, self._control.spec.id.task)
         while not self._is_closing.is_set():
-            self._producer.serve(_SERVE_S)
+            try:
+                self._producer.serve(_SERVE_S)
+            except ConnectError as error:
+                if self._trouble is None:
+                    log.error("Acknowledgements of dead letters cannot be read, will be retried: %s", error)
+                self._trouble = error
+                self._is_closing.wait(_AFTER_ERROR_S)
+            else:
+                self._trouble = None
 
 
 class Place(Protocol):
