@@ -53,14 +53,22 @@ class Timers:
 
     def __init__(self) -> None:
         self._ticks: list[Callable[[], None]] = []
+        self.come_late = False
+        """A tick was about to begin when its timer is cancelled, and comes all the same."""
 
     def every(self, interval_s: float, tick: Callable[[], None], name: str) -> Any:
         self._ticks.append(tick)
-        return _Ticket(lambda: self._ticks.remove(tick) if tick in self._ticks else None)
+        return _Ticket(lambda: self._cancel(tick))
 
     def tick(self) -> None:
         for tick in list(self._ticks):
             tick()
+
+    def _cancel(self, tick: Callable[[], None]) -> None:
+        if tick in self._ticks:
+            self._ticks.remove(tick)
+            if self.come_late:
+                tick()
 
 
 @dataclass

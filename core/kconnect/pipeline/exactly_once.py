@@ -106,6 +106,7 @@ class ExactlyOnce:
         self._committed: WrittenRecords = deque()  # their hooks are due
         self._is_hook_due = False
         self._is_whole = True  # whether the producer has everything that was polled
+        self._is_over = False  # the loop has ended
         self._asked_s = time.monotonic()
         self._broken: ConnectError | None = None  # what a commit on the housekeeping thread ended with
         self._lock = threading.Lock()  # guards the two below, which deliveries change from any thread
@@ -130,8 +131,11 @@ class ExactlyOnce:
         ticket = parts.housekeeping.every(parts.look_again_s, self._look, f"transactions of {self._control.spec.id}")
         try:
             with self._turn:
-                yield
-                self._finish()
+                try:
+                    yield
+                    self._finish()
+                finally:  # with the turn: a look that is about to begin must not commit what a failed loop leaves
+                    self._is_over = True
         except (FencedError, TransactionExpiredError) as error:
             raise self._explained(error) from error
         finally:
@@ -327,7 +331,7 @@ class ExactlyOnce:
         if not self._turn.acquire(blocking=False):
             return
         try:
-            if self._broken is None and not self._control.is_stopping:
+            if self._broken is None and not self._is_over and not self._control.is_stopping:
                 self._end(self._boundary.while_polling(time.monotonic()))
         except ConnectError as error:
             self._broken = error
