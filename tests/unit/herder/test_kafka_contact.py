@@ -173,6 +173,31 @@ def test_the_thread_tells_the_loss_and_the_return_and_closes_its_connection(capl
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
 
 
+def test_a_probe_that_breaks_unexpectedly_is_replaced_and_the_watch_goes_on(caplog):
+    class Broken(Brokers):
+        def ask(self, within_s):
+            self.asked += 1
+            raise ValueError("nonsense")
+
+    contact, well = KafkaContact("localhost:9092"), Brokers()
+    broken = [Broken(), Broken()]
+    left = iter([*broken, well])
+    contact.answered()
+    watch = KafkaWatch(
+        contact, lambda: next(left), interval_s=0.05, heard_at_s=lambda: None, what_happens="Tasks wait."
+    )
+    watch.start()
+    try:
+        eventually(lambda: well.asked > 0 and contact.outage is None, 5, "Kafka was found well again")
+    finally:
+        watch.stop(5)
+    assert [(probe.asked, probe.is_closed) for probe in broken] == [(1, True), (1, True)]
+    assert contact.outages == 1
+    told = [(record.levelname, bool(record.exc_info)) for record in caplog.records]
+    assert told == [("ERROR", True), ("ERROR", False), ("WARNING", False)], "one trace, the outage, and its end"
+    assert "ValueError('nonsense')" in caplog.text
+
+
 def test_an_outage_survives_its_way_through_a_header():
     outage = Outage(1_700_000_000_123, 83.4, "kafka-ü:9092", REFUSED, 7)
     header = outage.to_header()

@@ -10,8 +10,11 @@ import pytest
 from kconnect.herder.assignment.protocol import Assignment, MemberState, Work, decode_metadata
 from kconnect.herder.group.errors import error_name, final_error
 from kconnect.herder.group.heartbeats import Rhythm, must_stop_at, next_beat_at
-from kconnect.herder.group.member import offered_protocols
+from kconnect.herder.group.member import GroupCallbacks, GroupMember, GroupSettings, offered_protocols
+from kconnect.herder.group.security import Access
+from kconnect.herder.membership import Joining
 from kit.golden import load
+from kit.waiting import eventually
 
 STATE = MemberState(2, "http://h:8083/", 7, Assignment(2, "l", "http://l/", 7, Work(("a",))))
 
@@ -106,3 +109,18 @@ def test_errors_that_do_not_pass_name_what_to_set(code, named):
 @pytest.mark.parametrize("code", [14, 15, 16, 22, 25, 27, 79, 82, -1])
 def test_errors_that_pass_are_not_final(code):
     assert final_error(code, "orders", 6000) is None
+
+
+def test_what_nobody_foresaw_in_an_attempt_to_join_is_logged_and_tried_again(caplog):
+    # the name has an empty part: a UnicodeError, which no layer below the attempt expects
+    nowhere = Access(bootstrap=(("kafka..example", 9092),), client_id="me")
+    callbacks = GroupCallbacks(metadata=lambda: STATE, assign=lambda group: {})
+    member = GroupMember(GroupSettings(group_id="orders"), nowhere, callbacks)
+    try:
+        assert member.poll(5) == [Joining()]
+        eventually(lambda: member.poll(0.05) == [] and member.meter.failures.count >= 2, 5, "it tried twice")
+    finally:
+        member.stop(5)
+    assert "Joining the group failed unexpectedly" in caplog.text
+    assert "Traceback" in caplog.text
+    assert "joining will be retried: UnicodeError" in caplog.text

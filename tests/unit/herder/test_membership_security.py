@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import threading
 
 import pytest
 
@@ -53,6 +54,42 @@ def test_a_token_endpoint_that_says_nothing_is_given_up_in_the_time_of_the_setti
         with pytest.raises(Unanswered, match=r"no answer within 0\.05 s \(sasl\.login\.read\.timeout\.ms\)") as told:
             found.login().first()
     assert "s3cret" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "named"),
+    [
+        pytest.param(b"nonsense\r\n\r\n", "BadStatusLine", id="no HTTP at all"),
+        pytest.param(b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"access', "IncompleteRead", id="cut off"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", "TypeError", id="a list"),
+        pytest.param(
+            b'HTTP/1.1 200 OK\r\nContent-Length: 41\r\n\r\n{"access_token": "t", "expires_in": null}',
+            "TypeError",
+            id="no time to live",
+        ),
+    ],
+)
+def test_a_token_endpoint_that_answers_nonsense_is_asked_again_later(answer, named):
+    with socket.create_server(("127.0.0.1", 0)) as endpoint:
+        serving = threading.Thread(target=answer_once, args=(endpoint, answer))
+        serving.start()
+        url = {"sasl.oauthbearer.token.endpoint.url": f"http://127.0.0.1:{endpoint.getsockname()[1]}/token"}
+        login = access(sasl("OAUTHBEARER", OAUTH, **url), "me").login
+        assert login is not None
+        with pytest.raises(Unanswered, match=f"gives no token: {named}") as told:
+            login().first()
+        serving.join(10)
+    assert "s3cret" not in str(told.value)
+
+
+def answer_once(endpoint, answer):
+    """As an HTTP server that says this to whatever is asked, and closes the connection."""
+    connection, _ = endpoint.accept()
+    with connection:
+        received = b""
+        while not received.endswith(b"grant_type=client_credentials"):  # bytes left unread would reset the connection
+            received += connection.recv(65536)
+        connection.sendall(answer)
 
 
 @pytest.mark.parametrize(

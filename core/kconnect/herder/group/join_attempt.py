@@ -6,6 +6,7 @@ neither heartbeats nor a LeaveGroup would get through.
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 import time
@@ -26,6 +27,8 @@ from kconnect.herder.group.errors import (
 from kconnect.herder.group.frames import Joined, JoinGroup, SyncGroup
 from kconnect.herder.group.member_events import Elected, Failed, InGroup, Message, Place
 from kconnect.metrics import GroupMeter
+
+log = logging.getLogger(__name__)
 
 # The broker answers when the rebalance timeout is over at the latest.
 # Source: AbstractCoordinator, JOIN_GROUP_TIMEOUT_LAPSE
@@ -100,8 +103,9 @@ class Attempt:
             self._post(self._done())
         except (Unanswered, GroupRefusal, ConnectError) as err:
             self._post(Failed(self, err))
-        except Exception as err:  # top of the thread: the herder must learn of it
-            self._post(Failed(self, ConnectError(f"Joining the group failed: {err!r}")))
+        except Exception as err:  # top of the thread: the herder must learn of it, and nothing says that it is final
+            log.exception("Joining the group failed unexpectedly")
+            self._post(Failed(self, Unanswered(repr(err))))
         finally:
             self._use(None)
 

@@ -8,6 +8,7 @@ Differs: Kerberos (GSSAPI) is not built in, nor are JWT assertions for OAUTHBEAR
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import secrets
 import ssl
@@ -230,7 +231,8 @@ class _Endpoint:
                         hint="Correct clientId, clientSecret and scope in sasl.jaas.config.",
                     ) from err
                 raise Unanswered(f"{self.url} answers {err.code}") from err
-        except (OSError, ValueError, KeyError) as err:
+        except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as err:
+            # TypeError: JSON of another form, such as a list; what answers may be a proxy
             late = isinstance(err, TimeoutError) or isinstance(getattr(err, "reason", None), TimeoutError)
             why = f"no answer within {self.timeout_s:g} s ({_TOKEN_TIMEOUT})" if late else repr(err)
             raise Unanswered(f"{self.url} gives no token: {why}") from err

@@ -80,6 +80,11 @@ class KafkaWatch:
                     probe.ask(self._interval_s * _ASK_SHARE)
                 except ConnectError as err:
                     self.note_silence(str(err))
+                except Exception as err:  # whatever it is, the next answer must be seen
+                    self._note_surprise(err)
+                    if probe is not None:
+                        probe.close()
+                        probe = None
                 else:
                     self.note_answer()
         except Exception:  # top of a thread
@@ -111,6 +116,13 @@ class KafkaWatch:
                 length_text(back.outage.lasted_s),
                 back.outage.since,
             )
+
+    def _note_surprise(self, err: Exception) -> None:
+        """As `note_silence`; with its trace, unless it repeats itself."""
+        outage = self._contact.outage
+        if outage is None or outage.problem != redact(repr(err)):
+            log.exception("Asking whether Kafka answers failed unexpectedly")
+        self.note_silence(repr(err))
 
     def note_silence(self, problem: str) -> None:
         outage = self._contact.silent(redact(problem))
