@@ -332,8 +332,10 @@ class TopicStatusStore:
         self._wake.set()
 
     def _run_retries(self) -> None:
-        while not self._is_stopped:
+        while True:
             self._wake.clear()
+            if self._is_stopped:  # only now: a stop wakes once, and what it set must not be cleared unseen
+                return
             wait_s = self.retry_due()
             if wait_s is None:
                 self._wake.wait()

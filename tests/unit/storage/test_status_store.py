@@ -23,6 +23,7 @@ from kconnect.storage.status_topic import (
     status_key,
 )
 from kconnect.testing.manual_clock import ManualClock
+from kit.pace import ample_s
 from kit.record_logs import ScriptedLog
 
 TASK = TaskId("conn", 0)
@@ -269,6 +270,29 @@ def test_stop_ends_the_attempts_and_tells_what_is_lost(make, caplog):
     assert "1 statuses were not written to topic statuses" in caplog.text
     assert len(log.sent) == 1
     store.flush(0)
+
+
+def test_a_stop_that_comes_before_the_retrying_thread_has_begun_to_wait_ends_it(topic, monkeypatch):
+    is_clearing, is_set = threading.Event(), threading.Event()
+
+    class Held(threading.Event):
+        def clear(self):
+            is_clearing.set()
+            is_set.wait()
+            super().clear()
+
+        def set(self):
+            super().set()
+            is_set.set()
+
+    log = ScriptedLog(topic, ())
+    with monkeypatch.context() as patched:
+        patched.setattr(threading, "Event", Held)
+        store = TopicStatusStore(log, ManualClock())
+    store.start()
+    assert is_clearing.wait(ample_s(10))
+    store.stop()
+    assert "status-store-retry-statuses" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_records_that_say_nothing_are_logged_with_their_place_and_skipped(make, topic, caplog):
