@@ -69,9 +69,10 @@ def desk(
     plugins: ConnectorPlugins | None = None,
     variables: Variables | None = None,
     ask_leader: Callable[[TopicConfigStore, str], None] | None = None,
+    launcher: MemoryLauncher | None = None,
 ) -> Iterator[Desk]:
     """`ask_leader`: tasks are exactly-once ones, and wait for this to fence off former ones."""
-    journal, launcher = fresh_journal(), MemoryLauncher()
+    journal, launcher = fresh_journal(), launcher or MemoryLauncher()
     configs = TopicConfigStore(MemoryRecordLog(MemoryTopic("configs")))
     statuses = TopicStatusStore(MemoryRecordLog(MemoryTopic("statuses")))
     offsets = TopicOffsetStore(MemoryRecordLog(MemoryTopic("offsets")))

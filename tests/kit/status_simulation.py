@@ -118,7 +118,7 @@ class Worker:
                 self.status.set_connector(subject, RunState.RUNNING)
 
     def stop(self, subjects: set[Subject]) -> None:
-        self.status.end_runs([subject for subject in subjects if isinstance(subject, TaskId)])
+        self.status.end_runs(self.status.runs_of([subject for subject in subjects if isinstance(subject, TaskId)]))
         for subject in sorted(subjects, key=str):
             del self.running[subject]
             if isinstance(subject, str):

@@ -75,7 +75,7 @@ def workers(topic, stores):
 
 def stop_all(status):
     status.withhold()
-    status.end_runs([TASK])
+    status.end_runs(status.runs_of([TASK]))
     status.set_connector("conn", RunState.UNASSIGNED)
 
 
@@ -184,7 +184,7 @@ def test_a_stop_that_was_withheld_does_not_cover_a_start_in_the_same_worker(work
 
 def test_a_report_that_is_on_its_way_does_not_cover_the_stop_of_its_task(workers, stores):
     _, worker, other = workers
-    stopping = threading.Thread(target=worker.end_runs, args=([TASK],))
+    stopping = threading.Thread(target=worker.end_runs, args=({TASK: 1},))
 
     def stop_meanwhile():
         stopping.start()

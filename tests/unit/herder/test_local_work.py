@@ -12,11 +12,14 @@ from kconnect.herder.connectors.hosted_connector import PluginTimes
 from kconnect.herder.decisions.events import Reconfigure, TaskConfigsFailed, TaskConfigsGiven
 from kconnect.model import RunState, TargetState, TaskId
 from kit.local_work import desk
+from kit.memory_launcher import MemoryLauncher
+from kit.pace import ample_s
 from kit.sample_connectors import SamplePlugins
 from kit.waiting import eventually
 
 C, T0 = "fsrc", TaskId("fsrc", 0)
 HERE = Work((C,), (T0,))
+MORE_THAN_THE_POOL = 20
 
 
 def test_a_started_connector_is_to_be_asked_for_tasks_and_a_paused_or_failed_one_is_not():
@@ -71,6 +74,39 @@ def test_a_stop_that_comes_late_does_not_stop_what_was_started_since():
         eventually(lambda: at.journal.calls.count("start") == 2, 5, "started again")
         at.work.set_target(C, TargetState.PAUSED, Work((C,)))
         eventually(lambda: at.state(C) is RunState.PAUSED, 5, "it is there to be paused")
+
+
+def test_a_stop_of_tasks_does_not_wait_behind_connectors_that_hang():
+    told: list[object] = []
+    with desk(times=PluginTimes(call_s=30, stop_s=0.05)) as at:
+        snapshot = at.connector(C, tasks=1)
+        at.work.start(Work((), (T0,)), snapshot)
+        hanging = entry_of(at.connector("hanging", hang_in="start"), "hanging")
+        assert hanging is not None
+        for _ in range(MORE_THAN_THE_POOL):
+            at.work.restart_connector(hanging, told.append)
+        at.work.stop(Work((), (T0,)))
+        assert (at.launcher.stops, at.status.running()) == ([T0], ())
+        at.work.start(Work((), (T0,)), snapshot)
+        at.journal.gate.open()
+        eventually(lambda: len(told) == MORE_THAN_THE_POOL, 5, "every order of the hanging one is done")
+        assert (at.launcher.stops, at.status.running(), at.state(T0)) == ([T0], (T0,), RunState.RUNNING)
+
+
+def test_a_stop_of_tasks_that_comes_late_does_not_end_the_run_that_began_since():
+    launcher = _LateAnswers()
+    with desk(times=PluginTimes(call_s=5, stop_s=0.05), launcher=launcher) as at:
+        snapshot = at.connector(C, tasks=1)
+        at.work.start(Work((), (T0,)), snapshot)
+        at.work.stop(Work((), (T0,)))  # its slot does not answer in the time of a stop
+        assert (launcher.stops, launcher.answers) == ([T0], 0)
+        at.work.start(Work((), (T0,)), snapshot)
+        assert [spec.run for spec in launcher.starts] == [1, 2]
+        launcher.gate.set()
+        eventually(lambda: launcher.answers == 1, 5, "the slot has answered")
+        at.work.close(5)
+        eventually(lambda: not _threads("task-stops"), 5, "the late stop is over")
+        assert (at.status.running(), at.state(T0)) == ((T0,), RunState.RUNNING)
 
 
 def test_tasks_paused_while_former_ones_are_fenced_off_begin_paused():
@@ -196,3 +232,23 @@ def test_orders_that_come_after_the_end_are_not_carried_out():
         at.work.stop(Work((C,)))
         at.work.set_target(C, TargetState.PAUSED, Work((C,)))
         assert at.journal.calls == []
+
+
+class _LateAnswers(MemoryLauncher):
+    """Tells its slot to stop tasks at once, and hears that they are left behind when the gate opens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.never_stop = {T0}
+        self.gate = threading.Event()
+        self.answers = 0
+
+    def stop_tasks(self, ids, timeout_s):
+        left = super().stop_tasks(ids, timeout_s)
+        self.gate.wait(ample_s(20))
+        self.answers += 1
+        return left
+
+
+def _threads(name: str) -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith(name)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from kconnect.errors import ConnectError, NotFoundError
@@ -123,12 +123,18 @@ class ClusterStatus:
             version = self._versions.get(subject) if isinstance(subject, str) else run.version if run else None
             self._put(subject, RunState.RESTARTING, None, version)
 
-    def end_runs(self, ids: Collection[TaskId]) -> None:
-        """These tasks were stopped or abandoned: what they report from now on is ignored."""
+    def end_runs(self, runs: Mapping[TaskId, int | None]) -> None:
+        """These runs, as of `runs_of`, were stopped or abandoned: what they report from now on is ignored.
+
+        A task that has begun another run since keeps it.
+        """
         with self._lock:
-            for task_id in ids:
-                run = self._runs.pop(task_id, None)
+            for task_id, ended in runs.items():
+                run = self._runs.get(task_id)
+                if (None if run is None else run.run) != ended:
+                    continue
                 if run is not None:
+                    del self._runs[task_id]
                     self._put(task_id, RunState.UNASSIGNED, None, run.version, ends=True)
                 self._said.pop(task_id, None)
 
@@ -136,6 +142,12 @@ class ClusterStatus:
         """Tasks that were started here and have not ended."""
         with self._lock:
             return tuple(self._runs)
+
+    def runs_of(self, ids: Collection[TaskId]) -> dict[TaskId, int | None]:
+        """The present run of each of these tasks; None where it has none here."""
+        with self._lock:
+            known = {task_id: self._runs.get(task_id) for task_id in ids}
+        return {task_id: None if run is None else run.run for task_id, run in known.items()}
 
     def is_run(self, task_id: TaskId, run: int) -> bool:
         """Whether this is the present run of a task that was started here."""

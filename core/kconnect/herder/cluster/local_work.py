@@ -1,4 +1,4 @@
-"""Connectors and tasks that run on this worker of a cluster: started and stopped side by side, in a pool.
+"""Connectors and tasks that run on this worker of a cluster: started and stopped side by side, in pools.
 
 Source: DistributedHerder#startAndStop, #startConnector, #startTask, #doRestartConnectorAndTasks (Kafka 4.3).
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from kconnect.config.variables import has_reference
@@ -32,6 +32,9 @@ log = logging.getLogger(__name__)
 
 # Plugins mostly wait for other systems, not for the processor; Java has 8 threads, of which a hanging call takes one
 _POOL_THREADS = 16
+# Stops of tasks wait behind no plugin. The herder's thread and the watch of the group order them, and a stop lasts
+# little longer than they wait for it: of each, one may be late
+_TASK_STOP_THREADS = 4
 # The configs that tasks start with are noted first, so that no change is missed; files are read in 1 ms. A provider
 # that takes longer delays nothing: a change between a start and its note is found with the next one
 _NOTE_S = 1.0
@@ -42,7 +45,8 @@ _STOP_MARGIN_S = 1.0
 class LocalWork:
     """States: open -> closed. Threads: start, stop, .. from the herder's; long work runs in the pool.
 
-    Starts of connectors are not waited for, stops are. A start that was overtaken by its stop does nothing.
+    Starts of connectors are not waited for, stops are. A start that was overtaken by its stop does nothing, and a stop
+    that is late leaves alone what was started since.
     `post` takes the resulting events; it is called from the pool.
     """
 
@@ -63,6 +67,7 @@ class LocalWork:
         self._post = post
         self._fenced_starts = fenced_starts  # of source tasks that deliver exactly once
         self._pool = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="herder-work")
+        self._task_stops = ThreadPoolExecutor(_TASK_STOP_THREADS, thread_name_prefix="task-stops")
         self._lock = threading.Lock()
         self._wanted: dict[str, int] = {}  # guarded by _lock: the start or stop that counts, by connector
         self._starts = 0  # guarded by _lock
@@ -90,7 +95,7 @@ class LocalWork:
         """Stop connectors and tasks, all at once, and wait; what does not stop in time is abandoned."""
         stops = [self._in_pool(self._stop_connector, name, self._next_start(name)) for name in work.connectors]
         if work.tasks:
-            stops.append(self._in_pool(self._stop_tasks, work.tasks))
+            stops.append(self._queue(self._task_stops, self._stop_runs, self._called_off(work.tasks)))
         over, late = wait(stops, self._stop_s + _STOP_MARGIN_S)
         for stop in over:
             if (error := stop.exception()) is not None:
@@ -120,7 +125,7 @@ class LocalWork:
         self._start_soon(entry, done)
 
     def restart_task(self, entry: ConnectorEntry, task_id: TaskId, state: RunState = RunState.UNASSIGNED) -> None:
-        self._stop_tasks([task_id])
+        self._stop_runs(self._called_off([task_id]))
         self._note([entry])
         self._start_tasks(entry, [task_id], state)
 
@@ -129,7 +134,7 @@ class LocalWork:
         if connector:
             stopping = self._in_pool(self._stop_connector, entry.name, self._next_start(entry.name))
         if tasks:
-            self._stop_tasks(tasks)
+            self._stop_runs(self._called_off(tasks))
         if connector:
             wait([stopping], self._stop_s + _STOP_MARGIN_S)
             self._status.set_restarting(entry.name)
@@ -159,16 +164,20 @@ class LocalWork:
         self._orders.close(timeout_s)
         self._host.shut_down_all()
         self._is_closed = True
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pool, self._task_stops):
+            pool.shutdown(wait=False, cancel_futures=True)
         if self._fenced_starts is not None:
             self._fenced_starts.close()
 
     # -- in the pool --------------------------------------------------------------------------------------------------
 
     def _in_pool(self, action: Callable[..., None], *args: object) -> Future[None]:
+        return self._queue(self._pool, action, *args)
+
+    def _queue(self, pool: ThreadPoolExecutor, action: Callable[..., None], *args: object) -> Future[None]:
         """Errors: none. After the close it does nothing: a stop of the worker may overtake a start."""
         try:
-            return self._pool.submit(action, *args)
+            return pool.submit(action, *args)
         except RuntimeError:
             if not self._is_closed:
                 raise
@@ -315,11 +324,17 @@ class LocalWork:
         for task_id in ids:
             self._status.fail_task(task_id, redact(trace_of(error)))
 
-    def _stop_tasks(self, ids: Collection[TaskId]) -> None:
+    def _called_off(self, ids: Collection[TaskId]) -> Mapping[TaskId, int | None]:
+        """Those of these tasks that have not started yet will not start; gives the runs that are to stop."""
         if self._fenced_starts is not None:
             self._fenced_starts.cancel(ids)
-        self._tasks.stop(ids)
-        self._status.end_runs(ids)
+        return self._status.runs_of(ids)
+
+    def _stop_runs(self, runs: Mapping[TaskId, int | None]) -> None:
+        """A late call must not stop, or end, a run that began since the stop was ordered."""
+        now = self._status.runs_of(runs)
+        self._tasks.stop([task_id for task_id, run in runs.items() if now[task_id] in (run, None)])
+        self._status.end_runs(runs)
 
     def _version(self, entry: ConnectorEntry) -> str | None:
         """The version of the connector's tasks: its own, until a slot reports another."""
