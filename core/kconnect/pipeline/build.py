@@ -77,7 +77,6 @@ _JAVA_FETCH = 2_000
 
 def build_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop | SinkLoop:
     """The loop of a task, not started. Errors: ConfigError, NotFoundError for what its configs name."""
-    control.when_cancelled(partial(ports.plugins.abandon, control.spec.id.connector, control.spec.id.task))
     if control.spec.type is ConnectorType.SOURCE:
         return _source_loop(control, ports)
     if control.spec.type is ConnectorType.SINK:

@@ -31,7 +31,10 @@ class TaskLoop(Protocol):
     """The data path of one task. All three are called on the task's own thread."""
 
     def start(self) -> None:
-        """Give the plugin its context and config. From then on close() calls the plugin's stop()."""
+        """Give the plugin its context and config. From then on close() calls the plugin's stop().
+
+        Not called for a task that is stopped before.
+        """
         ...
 
     def run(self) -> None:
@@ -64,6 +67,8 @@ class TaskThread:
         self._ports = ports
         self._build = build
         self._control = TaskControl(spec, ports)
+        # Before anything can hang in Java; later it could meet what the next run of the task has there
+        self._control.when_cancelled(lambda: ports.plugins.abandon(spec.id.connector, spec.id.task))
         # Daemon: a plugin that never returns must not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name=f"task-{spec.id}", daemon=True)
         self._watch = TaskWatch(
@@ -148,8 +153,12 @@ class TaskThread:
         if control.is_stopping:
             return
         control.spec = resolved_spec(control.spec, self._ports.plugins)
+        if control.is_stopping:
+            return
         loop = self._build(control, self._ports)
         try:
+            if control.is_stopping:  # or given up: another run may have begun elsewhere
+                return
             loop.start()
             control.report(RunState.RUNNING)
             loop.run()

@@ -159,14 +159,20 @@ class TaskControl:
             self._cancelled = True
             self._stopping.set()
             self._changed.notify_all()
-            hooks = list(self._cancel_hooks)
+            hooks, self._cancel_hooks = self._cancel_hooks, []
         for hook in hooks:
             hook()
 
     def when_cancelled(self, hook: Callable[[], None]) -> None:
-        """Call `hook` when the task is fenced off, on the host's thread; it must be quick and must not raise."""
+        """Call `hook` once when the task is fenced off, on the host's thread, or now if it is; it must be quick.
+
+        Errors: none may come from it.
+        """
         with self._changed:
-            self._cancel_hooks.append(hook)
+            if not self._cancelled:
+                self._cancel_hooks.append(hook)
+                return
+        hook()
 
     def set_target(self, target: TargetState) -> None:
         """Set the target state; STOPPED is the same as stop(). Ignored once stopping."""

@@ -22,6 +22,7 @@ from kconnect.pipeline.lifecycle import TaskThread, failure_text
 from kconnect.pipeline.ports import TaskControl, TaskPorts
 from kconnect.pipeline.stages import Stage, StageError
 from kconnect.plugins import PluginRegistry
+from kit.pace import ample_s
 from kit.waiting import eventually, stays
 
 # Longer than any test may take: a wait that nothing ends fails it
@@ -57,12 +58,24 @@ class Loop:
             raise ValueError(f"broken {name}")
 
 
+class Plugins(PluginRegistry):
+    """Notes which tasks' Java plugins it is to let go of."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.let_go: list[tuple[str, int]] = []
+
+    def abandon(self, connector: str, task: int) -> None:
+        self.let_go.append((connector, task))
+
+
 class Bench:
     """One task thread with its loop and what it reported."""
 
     def __init__(self, prepare: Callable[[Loop], None] = lambda loop: None, spec: TaskSpec = SPEC) -> None:
         self.told: list[tuple[int, RunState, str | None]] = []
         self.loops: list[Loop] = []
+        self.plugins = cast("Plugins", Plugins.load(None))
 
         def build(control: TaskControl, ports: TaskPorts) -> Loop:
             loop = Loop(control)
@@ -75,7 +88,7 @@ class Bench:
             offsets=cast("Any", None),
             reconfigure=lambda name: None,
             housekeeping=cast("Any", None),
-            plugins=PluginRegistry.load(None),
+            plugins=self.plugins,
         )
         self.task = TaskThread(spec, ports, build)
 
@@ -135,6 +148,32 @@ def test_a_task_left_behind_is_heard_of_no_more() -> None:
     bench.loops[0].hold.set()
     assert bench.task.join(5)
     assert bench.states == [RunState.RUNNING]
+
+
+def test_a_task_given_up_while_it_is_built_is_not_started_and_what_it_opens_then_is_let_go_at_once() -> None:
+    is_built, goes_on = threading.Event(), threading.Event()
+    said: list[str] = []
+
+    def build_slowly(loop: Loop) -> None:
+        is_built.set()
+        goes_on.wait(_ENDLESS_S)
+        loop.control.when_cancelled(lambda: said.append("let go"))
+
+    bench = Bench(build_slowly)
+    bench.task.start()
+    try:
+        assert is_built.wait(ample_s(5))
+        bench.task.request_stop()
+        bench.task.cancel()
+        assert bench.plugins.let_go == [("orders", 0)]
+    finally:
+        goes_on.set()
+    assert bench.task.join(ample_s(5))
+    assert said == ["let go"]
+    assert bench.loops[0].calls == ["close"]
+    bench.task.cancel()  # as at the deadline of its stop: what the next run has in Java then is not its own
+    assert bench.plugins.let_go == [("orders", 0)]
+    assert bench.states == []
 
 
 def test_a_run_that_starts_while_the_one_before_still_stops_runs_and_the_other_is_fenced_off() -> None:
