@@ -6,6 +6,7 @@ import datetime as dt
 import decimal
 import importlib.util
 import json
+import threading
 
 import pytest
 from deltalake.exceptions import DeltaError
@@ -24,11 +25,14 @@ from kconnect.api import (
     Timestamp,
     TopicPartition,
 )
+from kconnect.builtin.connectors.tables.compaction import Compaction
 from kconnect.builtin.connectors.tables.store_errors import store_error
 from kconnect.builtin.connectors.tables.table_sink import TableSinkConnector
 from kconnect.testing import SinkHarness
 from kconnect.testing.sink_chain import SinkChain
+from kit.pace import ample_s
 from kit.tables import FORMATS, read_table, table_settings
+from kit.waiting import eventually
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 NOW = {"topics": "t", "flush.ms": "0"}
@@ -325,6 +329,31 @@ def test_small_files_are_joined_on_a_timer_beside_the_task(tmp_path, caplog):
         sink.stop()
     assert f"Compacted table {tmp_path}/table: " in caplog.text
     assert [row["id"] for row in rows(settings)] == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_long_compaction_does_not_hold_the_stop_up_and_begins_no_further_table(caplog, monkeypatch):
+    begun, waited_s, goes_on = [], [], threading.Event()
+
+    class Long:
+        def __init__(self, where):
+            self.where = where
+
+        def compact(self, small_bytes):
+            begun.append(self.where)
+            assert goes_on.wait(ample_s(30))
+
+        def close(self): ...
+
+    compaction = Compaction("sink", 1.0, 1, Long, 0.0)
+    compaction.tend(["t", "u"], 2.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "join", lambda thread, timeout: waited_s.append(timeout))
+        compaction.stop()
+    assert waited_s == [2], "of 5 s that a stop may take: the consumer is closed behind it"
+    assert "The compaction of sink still runs; it ends by itself" in caplog.text
+    goes_on.set()
+    eventually(lambda: not [one for one in threading.enumerate() if one.name == "compaction-sink"], 10, "it has ended")
+    assert begun == ["t"]
 
 
 def test_dead_letters_put_through_the_sink_are_rows_whatever_the_tables_offsets_say(tmp_path):

@@ -11,14 +11,16 @@ from kconnect.builtin.connectors.tables.table_format import TableFormat
 
 log = logging.getLogger(__name__)
 
-# What a stop of the task waits for; a compaction that is cut off leaves files that no table has
-_STOP_WAIT_S = 10.0
+# Of the five seconds that a stop may take (task.shutdown.graceful.timeout.ms): the consumer is closed behind it
+_STOP_WAIT_S = 2.0
 
 
 class Compaction:
     """On a thread of its own, with tables of its own. A failure is logged, and costs nothing but the small files.
 
-    `tables` opens those to compact, by topic. Times are seconds of a monotonic clock. Threads: the task's.
+    `open_table` opens those to compact, by topic. Times are seconds of a monotonic clock. Threads: the task's.
+    One that outlives its task harms nobody: its commit is refused where somebody has changed the same files, as beside
+    a running task, and offsets stay as they are. One that is cut off leaves files that no table has.
     """
 
     def __init__(
@@ -29,6 +31,7 @@ class Compaction:
         self._open_table = open_table
         self._due_at_s = now_s + every_s
         self._thread: threading.Thread | None = None
+        self._is_stopping = False
 
     def tend(self, topics: Sequence[str], now_s: float) -> None:
         """Begin when it is time, and the one before has ended."""
@@ -39,7 +42,8 @@ class Compaction:
         self._thread.start()
 
     def stop(self) -> None:
-        """Wait for the one that runs, for a while."""
+        """Begin no further table, and wait for the one that runs, for a while."""
+        self._is_stopping = True
         if self._thread is not None:
             self._thread.join(_STOP_WAIT_S)
             if self._thread.is_alive():
@@ -47,6 +51,8 @@ class Compaction:
 
     def _run(self, topics: Sequence[str]) -> None:
         for topic in topics:
+            if self._is_stopping:
+                return
             try:
                 table = self._open_table(topic)
                 try:
