@@ -35,7 +35,10 @@ class PluginTimes:
 
 
 class StatusListener(Protocol):
-    """Receives every state a connector reaches. Threads: that of the caller, or the connector's own (raise_error)."""
+    """Receives every state a connector reaches, in that order. Must not block, nor call the connector.
+
+    Threads: that of the caller, or the connector's own (raise_error).
+    """
 
     def __call__(self, state: RunState, trace: str | None = None, version: str | None = None) -> None: ...
 
@@ -84,7 +87,9 @@ class HostedConnector:
         self._connector: Connector | None = None
         self._must_stop = False
         self._lock = threading.Lock()
-        self._state = _State.INIT  # written under _lock, because `fail` comes from any thread
+        # Both are written under _lock, because `fail` comes from any thread; and states are told under it, so that
+        # the last one told is the one that holds
+        self._state = _State.INIT
         self._is_shut_down = False
 
     @property
@@ -127,8 +132,8 @@ class HostedConnector:
             if self._state is _State.FAILED or self._is_shut_down:
                 return
             self._state = _State.FAILED
+            self._parts.on_status(RunState.FAILED, redact(trace_of(error)))
         log.error("Connector %s has failed", self._parts.name, exc_info=error)
-        self._parts.on_status(RunState.FAILED, redact(trace_of(error)))
 
     def shut_down(self) -> None:
         """Stop for good; it is abandoned if it does not stop in time. Never raises. Idempotent."""
@@ -136,10 +141,14 @@ class HostedConnector:
             return
         try:
             self._stop_plugin()
-            self._parts.on_status(RunState.UNASSIGNED)
         except Exception as err:  # a plugin call
             self.fail(err)
-        self._is_shut_down = True
+            with self._lock:
+                self._is_shut_down = True
+        else:
+            with self._lock:
+                self._is_shut_down = True
+                self._parts.on_status(RunState.UNASSIGNED)
         self._runner.close(0.2)  # the call before had its deadline already
 
     def _start(self) -> None:
@@ -201,14 +210,14 @@ class HostedConnector:
             self._discard_instance()
         with self._lock:
             self._state = _State.STOPPED
-        self._parts.on_status(RunState.STOPPED, None, version)
+            self._parts.on_status(RunState.STOPPED, None, version)
 
     def _reach(self, state: _State, shown: RunState, version: str | None) -> None:
         with self._lock:
             if self._state is _State.FAILED:  # raise_error was called in the meantime
                 return
             self._state = state
-        self._parts.on_status(shown, None, version)
+            self._parts.on_status(shown, None, version)
 
     def _version_of_idle(self) -> str | None:
         """The version of a connector that is made but not started (initial_state PAUSED or STOPPED)."""
