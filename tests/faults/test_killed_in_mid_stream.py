@@ -11,6 +11,7 @@ import pytest
 
 from kconnect.devbroker import DevBroker
 from kconnect.model import RunState
+from kit.processes import below, named
 from kit.standalone import Standalone
 from kit.topics import consume_values, create_topic, end_offset, topic_for
 from kit.waiting import eventually
@@ -144,6 +145,20 @@ def test_when_all_slots_are_killed_no_line_is_lost(stream: Stream) -> None:
 
 def test_after_kill_9_of_the_worker_the_next_one_goes_on_and_no_line_is_lost(stream: Stream) -> None:
     stream.worker.kill()
+    stream.worker.start()
+    stream.flows()
+    stream.every_line_arrives()
+    stream.worker.stop()
+
+
+def test_after_kill_9_of_sparks_jvm_the_worker_says_it_and_ends_and_the_next_one_loses_no_line(stream: Stream) -> None:
+    family = stream.worker.descendants()
+    (jvm,) = named(below(stream.worker.pid, deep=False), "java")
+    jvm.kill()
+    assert stream.worker.wait() == 2
+    stream.worker.assert_gone(family)
+    assert "RuntimeWarning" not in stream.worker.log_text()
+    assert stream.worker.log_text().splitlines()[-1] == "Slots cannot start: Spark's JVM has ended (killed by signal 9)"
     stream.worker.start()
     stream.flows()
     stream.every_line_arrives()

@@ -119,6 +119,22 @@ def test_a_killed_worker_takes_its_jvm_and_slots_with_it():
         worker.communicate()
 
 
+def test_a_killed_jvm_is_the_reason_why_no_task_can_run_any_more():
+    before = _children()
+    launcher = SparkLauncher(SparkSettings(slots=2))
+    launcher.start(SeenEvents())
+    try:
+        await_slots(launcher)
+        (jvm,) = (process for process in psutil.Process().children() if process.name() == "java")
+        jvm.kill()
+        failure = eventually(launcher.failure, 30, "it is noticed")
+    finally:
+        launcher.stop(10.0)
+
+    assert failure == "Slots cannot start: Spark's JVM has ended (killed by signal 9)"
+    assert _children() <= before
+
+
 def test_a_machine_without_java_is_one_sentence(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     launcher = SparkLauncher(SparkSettings(slots=1))

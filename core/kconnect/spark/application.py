@@ -126,10 +126,7 @@ class SparkApplication:
 
     def run_slot(self, spec: SlotSpec) -> None:
         """Run a slot as a Spark job; blocks until it ends. Errors: ConnectError with Spark's reason when it failed."""
-        context = self._context
         description = f"kconnect slot {spec.slot}: Connect tasks run in here"
-        context.setJobGroup(slot_group(spec.slot), description, interruptOnCancel=True)
-        context.setLocalProperty("spark.scheduler.pool", SLOT_POOL)
         order = {
             "spec": dataclasses.asdict(spec),
             "import_path": _import_path(self._settings),
@@ -138,13 +135,17 @@ class SparkApplication:
             "plugins": self._shipped_plugins,
         }
         try:
+            context = self._context
+            context.setJobGroup(slot_group(spec.slot), description, interruptOnCancel=True)
+            context.setLocalProperty("spark.scheduler.pool", SLOT_POOL)
             local = self._settings.is_local
             partition = context.parallelize([spec.slot], 1) if local else self.cluster.partition_for(spec.slot)
             partition.foreachPartition(partial(entry.enter, order))
         except ConnectError:
             raise
         except Exception as error:  # py4j's and Spark's errors share no root
-            raise ConnectError(_reason(error)) from error
+            ending = self._jvm.ending() if self._jvm is not None else None
+            raise ConnectError(f"Spark's JVM has ended ({ending})" if ending else _reason(error)) from error
 
     def cancel_slot(self, slot: int) -> None:
         """Cancel the job of a slot: its `run_slot` fails, and Spark kills its process."""
@@ -219,6 +220,8 @@ class SparkApplication:
         try:
             context, self._context = self._context, None
             if context is not None:
+                if self._jvm is not None and self._jvm.ending():
+                    context._jsc = None  # pyspark would tell nobody, warn of it, and leave its threads
                 stopper = threading.Thread(target=_stop_context, args=(context,), name="spark-stop", daemon=True)
                 stopper.start()
                 stopper.join(max(deadline_s - time.monotonic() - 1.0, 0.1))

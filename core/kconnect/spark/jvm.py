@@ -73,6 +73,13 @@ class Jvm:
     def pid(self) -> int | None:
         return self._process.pid if self._process else None
 
+    def ending(self) -> str | None:
+        """How it has ended, without a `stop`; None while it runs. Threads: any."""
+        code = self._process.poll() if self._process else None
+        if code is None:
+            return None
+        return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+
     def start(self, conf: Mapping[str, str], java_options: str, environment: Mapping[str, str]) -> None:
         """Launch it; returns at once. Settings go through a private file: any user can see a command line."""
         home = spark_home()

@@ -173,8 +173,10 @@ class SlotPool:
             try:
                 self._jobs.run_slot(self._spec(slot))
                 problem = None
-            except ConnectError as error:
-                problem = str(error)
+            except Exception as error:  # the thread's top: without it the slot would never be started again
+                problem = str(error) or type(error).__name__
+                if not isinstance(error, ConnectError):
+                    log.exception("The job of slot %d failed", slot)
             if self._quitting.is_set():
                 return
             pause_s = self._pause_after(slot, problem)

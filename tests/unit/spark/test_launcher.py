@@ -16,6 +16,7 @@ from kconnect.spark.executors import Executor
 from kconnect.spark.launcher import SparkLauncher
 from kconnect.spark.messages import Heartbeat, OffsetsRead, TaskMetrics
 from kconnect.spark.settings import SparkSettings
+from kconnect.spark.slot_spec import SlotSpec
 from kit.memory_spark import MemorySlot, MemorySpark, RecordedEvents
 from kit.pace import ample_s
 from kit.waiting import eventually
@@ -129,6 +130,26 @@ def test_slots_that_never_start_are_a_failure_with_sparks_reason_after_five_atte
         assert world.launcher.failure() == "Slots cannot start: no memory"
         world.up(0)
         assert world.launcher.failure() is None
+
+
+def test_jobs_that_break_where_they_are_submitted_are_a_failure_too(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever is raised: without its thread a slot would be away for ever, and nobody would say why."""
+
+    class Broken(MemorySpark):
+        def run_slot(self, spec: SlotSpec) -> None:
+            if self.submitted:
+                raise ConnectionRefusedError("Nobody answers")
+            super().run_slot(spec)
+
+    with launched(Broken(), 1) as world:
+        world.settle()
+        world.spark.end_process(world.up(0), "its JVM was killed")
+        for _ in range(6):
+            world.settle()
+            world.spark.clock.advance(5.0)
+        world.settle()
+        assert world.launcher.failure() == "Slots cannot start: Nobody answers"
+    assert "The job of slot 0 failed" in caplog.text
 
 
 def test_pauses_between_attempts_grow_to_five_seconds_and_no_further() -> None:
