@@ -118,6 +118,8 @@ class CursorQuery:
         end = self._planned if self._planned is not None else self._end_of(left, column)
         if end is None:
             return False
+        if self._stopping.is_set():  # the next start may have begun, and has a view of the same name
+            return False
         planned_s = time.monotonic()
         batch = left.where(column <= f.lit(end).cast(kind)).orderBy(column)
         if settings.query:

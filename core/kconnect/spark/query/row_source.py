@@ -13,11 +13,12 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.config.exactly_once_settings import is_exactly_once
-from kconnect.errors import ConfigError, ConnectError, FencedError
+from kconnect.errors import ConfigError, ConnectError, FencedError, RetriableError
 from kconnect.logs import set_log_context
 from kconnect.pipeline.ports import TaskControl, TaskPorts
 from kconnect.spark.query.checkpoint import kept_conf, new_files, offset_of, seed, seed_files
@@ -39,7 +40,11 @@ _LOG_OFFSET: Final = "logOffset"  # the only member of a file source's offset in
 
 
 class RowSource:
-    """Implements Query. Threads: the task's; batches run on one of py4j's or the cursor's, one at a time."""
+    """Implements Query. Threads: the task's; batches run on one of py4j's or the cursor's, one at a time.
+
+    Spark, or a database, may keep a query busy after it was told to stop. What it does after the next start is not
+    wanted any more: it would be of an older position.
+    """
 
     def __init__(self, control: TaskControl, ports: TaskPorts, engine: QueryEngine) -> None:
         """`control.spec` has its references resolved."""
@@ -52,7 +57,11 @@ class RowSource:
         self._is_exactly_once = wanted == EXACTLY_ONCE or (
             wanted == "any" and is_exactly_once(control.spec.worker_config)
         )
-        self._key = ""
+        self._lock = threading.Lock()  # guards the three below; nothing that blocks is called under it
+        self._key = ""  # of the latest start
+        self._idle = threading.Event()  # no batch is being sent
+        self._is_ending = False
+        self._idle.set()
         self._writer = ""  # the RowSender of the last batch
         self._tally: TallyAddress | None = None
         self._folder: Path | None = None
@@ -60,13 +69,11 @@ class RowSource:
         self._files = ReadFiles(self._name, "")
         self._last_log = -1
         self._failure: BaseException | None = None
-        self._idle = threading.Event()  # no batch is being sent
-        self._is_ending = False
 
     def begin(self) -> Any | None:
         control, settings = self._control, self._settings
-        self._failure, self._is_ending, self._key, self._writer = None, False, uuid.uuid4().hex, ""
-        self._idle.set()
+        key = self._begin_anew()
+        self._failure, self._writer = None, ""
         session = self._engine.session(lambda: control.is_stopping)
         if session is None:
             return None
@@ -76,8 +83,9 @@ class RowSource:
         guarantee = "exactly once" if self._is_exactly_once else "at least once"
         log.info("Batch %d is the next of query %s; %s", self._position.batch + 1, self._position.id, guarantee)
         if settings.cursor_column:
-            return CursorQuery(session, settings, self._position, self._send_planned, name=self._name).start()
-        return self._streamed(session)
+            send = partial(self._send_planned, key)
+            return CursorQuery(session, settings, self._position, send, name=self._name).start()
+        return self._streamed(session, key)
 
     def failure(self) -> BaseException | None:
         return self._failure
@@ -91,6 +99,14 @@ class RowSource:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
+
+    def _begin_anew(self) -> str:
+        """End what earlier starts may do. Errors: RetriableError while a batch of theirs is sent: it has a position."""
+        with self._lock:
+            if not self._idle.is_set():
+                raise RetriableError("The last batch before the query was stopped has not ended yet")
+            self._is_ending, self._key = False, uuid.uuid4().hex
+            return self._key
 
     def _find_position(self) -> RowPosition:
         """As committed; under exactly once also after earlier senders were fenced off, and with new batch numbers.
@@ -109,7 +125,7 @@ class RowSource:
 
     # --- what Spark streams ---
 
-    def _streamed(self, session: Any) -> Any:  # a StreamingQuery
+    def _streamed(self, session: Any, key: str) -> Any:  # a StreamingQuery
         settings = self._settings
         session.conf.set("spark.sql.streaming.schemaInference", "true")
         reader = session.readStream.format(settings.format).options(**settings.options)
@@ -125,7 +141,7 @@ class RowSource:
             rows.writeStream.queryName(self._name)
             .option("checkpointLocation", folder.as_uri())
             .trigger(processingTime=f"{settings.trigger_ms} milliseconds")
-            .foreachBatch(self._on_batch)
+            .foreachBatch(partial(self._on_batch, key))
             .start()
         )
 
@@ -146,7 +162,7 @@ class RowSource:
             self._last_log = 0
         seed(folder, batch=at.batch, done=done, planned=planned, now_ms=time.time_ns() // 1_000_000, conf=conf)
 
-    def _on_batch(self, rows: Any, number: int) -> None:
+    def _on_batch(self, key: str, rows: Any, number: int) -> None:
         """Called by Spark for each batch. Errors end the query; they are kept for the task."""
         set_log_context(self._name, self._control.spec.id.task)
         try:
@@ -156,21 +172,23 @@ class RowSource:
             offset = offset_of((folder / "offsets" / str(number)).read_text())
             if isinstance(offset, dict) and offset.keys() == {_LOG_OFFSET}:
                 found = new_files(folder, self._last_log, offset[_LOG_OFFSET])
-                self._send_planned(rows, {"list": [[file.path, file.time_ms] for file in found]})
+                self._send_planned(key, rows, {"list": [[file.path, file.time_ms] for file in found]})
                 self._last_log = offset[_LOG_OFFSET]
             else:
-                self._send_planned(rows, offset)
+                self._send_planned(key, rows, offset)
         except BaseException as error:
-            self._failure = self._failure or error
+            if key == self._key:
+                self._failure = self._failure or error
             raise
 
     # --- one batch ---
 
-    def _send_planned(self, rows: Any, planned: Any) -> int:
+    def _send_planned(self, key: str, rows: Any, planned: Any) -> int:
         """Commit the plan, send the rows, commit that it is done; gives their number. Errors: Spark's; ConnectError."""
-        if self._is_ending:
-            raise ConnectError("The query is being stopped")
-        self._idle.clear()
+        with self._lock:
+            if self._is_ending or key != self._key:
+                raise ConnectError("The query is being stopped")
+            self._idle.clear()
         try:
             if self._control.is_cancelled:
                 raise FencedError("The task was abandoned: it sends nothing more")
