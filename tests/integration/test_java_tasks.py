@@ -9,12 +9,15 @@ import shutil
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kconnect.api import RecordMetadata
+from kconnect.api import RecordMetadata, Schema, SinkRecord, TimestampType
+from kconnect.builtin.converters.header_converter import SimpleHeaderConverter
+from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.java_plugins import JavaSettings
 from kconnect.java_plugins.encoded import JavaChain, JavaPart
 from kconnect.java_plugins.host import HostProcess
@@ -25,6 +28,12 @@ from kconnect.java_plugins.sink_task import JavaSinkTask, RawRun
 from kconnect.java_plugins.source_task import JavaSourceTask
 from kconnect.logs import log_context
 from kconnect.metrics import PluginMetricsRegistry
+from kconnect.pipeline.conversion import Converters, FetchedBatch, FetchedRecord
+from kconnect.pipeline.java_chain import raw_record, reported_record
+from kconnect.pipeline.raw_records import RawRecords
+from kconnect.pipeline.sink_context import ErrantRecords
+from kconnect.pipeline.stages import StageError
+from kconnect.pipeline.tolerance import Tolerance, ToleranceSettings
 from kit.java_plugin_folder import java_plugin_folder
 from kit.pace import ample_s
 from kit.waiting import eventually
@@ -52,30 +61,42 @@ def host(caplog: pytest.LogCaptureFixture) -> Iterator[HostProcess]:
 class Context:
     """As much of a task's context as these tasks ask for."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, reporter: ErrantRecords | None = None) -> None:
         self.metrics = PluginMetricsRegistry()
         self._name = name
+        self._reporter = reporter
 
     def plugin_metrics(self) -> Any:
         return self.metrics.of_plugin(connector=self._name, task="0")
 
-    def errant_record_reporter(self) -> None:
-        return None
+    def errant_record_reporter(self) -> ErrantRecords | None:
+        return self._reporter
 
     def transaction_context(self) -> None:
         return None
 
 
 class Sink:
-    """A sink task whose whole chain is Java's."""
+    """A sink task; its whole chain is Java's, unless there is none."""
 
-    def __init__(self, host: HostProcess, folder: str, name: str, java_name: str = "kit.Careless$Sink") -> None:
+    def __init__(
+        self,
+        host: HostProcess,
+        folder: str,
+        name: str,
+        java_name: str = "kit.Careless$Sink",
+        letters: Letters | None = None,
+        chain: JavaChain | None = _CHAIN,
+    ) -> None:
         self.task = java_class(java_name, folder, JavaSinkTask, host)()
-        self.context = Context(name)
+        self.context = Context(name, None if letters is None else letters.errant)
         self.task.context = self.context  # type: ignore[assignment]  # what these tasks need of it
         self._offset = 0
         with log_context(name, 0):
-            self.task.decode_with(_CHAIN)
+            if letters is not None:
+                self.task.report_with(letters.report_run, partial(raw_record, letters.raw_records))
+            if chain is not None:
+                self.task.decode_with(chain)
             self.task.start({})
 
     def put(self, *texts: str) -> None:
@@ -235,3 +256,53 @@ def test_a_jvm_whose_files_are_used_up_goes_on_with_its_tasks_and_takes_the_next
             sink.put("say nothing")
             sink.stop()
         assert host.pid == pid
+
+
+class Letters:
+    """What a task reports: the bytes that a dead letter queue would write."""
+
+    def __init__(self) -> None:
+        text = StringConverter()
+        text.configure({}, is_key=False)
+        self.raw_records = RawRecords(is_wanted=True)
+        self.found: list[FetchedRecord | None] = []
+        tolerance = Tolerance(ToleranceSettings(tolerate_all=True), lambda seconds: False, [self])
+        converters = Converters(text, text, SimpleHeaderConverter()).unguarded()
+        self.errant = ErrantRecords(tolerance, JavaSinkTask, self.raw_records, converters.to_kafka_record)
+
+    def report(self, failure: StageError, attempts: int) -> None:
+        self.found.append(self.raw_records.of(failure.record))
+
+    def report_run(self, run: RawRun, error: BaseException) -> None:
+        self.errant.report(reported_record(run), error)
+
+
+_HEADERS = [("header", b"text")]
+_MADE = FetchedRecord("t", 0, 0, b"key", b"made of report-made", 1234, TimestampType.CREATE_TIME, _HEADERS)
+
+
+def test_a_record_that_a_java_task_made_itself_is_reported_with_what_its_converters_write(
+    host: HostProcess, folder: str
+) -> None:
+    letters = Letters()
+    sink = Sink(host, folder, "reports", letters=letters)
+    sink.put("report-made")
+    sink.stop()
+    assert letters.found == [_MADE]
+
+
+_READ = FetchedBatch("t", 0, [0], None, [b"as it was read"], None, TimestampType.CREATE_TIME, None)
+
+
+@pytest.mark.parametrize(("says", "letter"), [("report", _READ.row(0)), ("report-made", _MADE)])
+def test_in_a_chain_of_ours_a_java_tasks_report_has_what_was_read_or_what_our_converters_write_of_its_own_record(
+    host: HostProcess, folder: str, says: str, letter: FetchedRecord
+) -> None:
+    letters = Letters()
+    sink = Sink(host, folder, "reports", letters=letters, chain=None)
+    letters.errant.expect_reports()
+    record = SinkRecord("t", 0, None, None, Schema.STRING_SCHEMA, says, 0)
+    letters.raw_records.put([record], [_READ])
+    sink.task.put([record])
+    sink.stop()
+    assert letters.found == [letter]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kconnect.api import RecordBatch, SinkRecord, SinkTask
+from kconnect.api import RecordBatch, SinkRecord, SinkTask, TimestampType
 from kconnect.errors import ConnectError
 from kconnect.java_plugins.connection import JavaConnection
 from kconnect.java_plugins.descriptions import version_of
@@ -322,9 +322,9 @@ class JavaSinkTask(Hosted, SinkTask):
             self._report(_raw_run(told), error)
             return
         reporter = self.context.errant_record_reporter()
-        if reporter is None:
+        if reporter is None or "block" not in told:
             raise ConnectError("This connector has no error reporting configured")
-        reporter.report(SinkRecord(told["topic"], told["partition"], None, None, None, None, told["offset"]), error)
+        reporter.report(_made_record(told), error)
 
 
 def _block(batch: JavaBatch, run: RawRun) -> BlockWriter:
@@ -375,6 +375,32 @@ def _raw_run(told: Mapping[str, Any]) -> RawRun:
         None if told["timestamp"] is None else [told["timestamp"]],
         told["time"],
         [[(headers[at], _bytes(headers[at + 1])) for at in range(0, len(headers), 2)]],
+    )
+
+
+def _made_record(told: Mapping[str, Any]) -> SinkRecord:
+    """A record that the task made, as Java's SinkCalls.described tells it for converters of ours."""
+    from kconnect.java_plugins.blocks import BlockReader
+    from kconnect.java_plugins.runs import Run
+
+    block = BlockReader(base64.b64decode(told["block"]))
+    run = Run(block, block.head()["runs"][0], by_rows=True)
+    ((key, value, time, headers),) = run.records()
+    topic, partition, offset = told["original"]
+    return SinkRecord(
+        run.topic,
+        run.head["partition"],
+        run.key.schema,
+        key,
+        run.value.schema,
+        value,
+        told["offset"],
+        timestamp=time,
+        timestamp_type=TimestampType(told["time"]),
+        headers=headers,
+        original_topic=topic,
+        original_kafka_partition=partition,
+        original_kafka_offset=offset,
     )
 
 

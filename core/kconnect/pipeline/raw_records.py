@@ -26,11 +26,12 @@ class RawRecords:
         self.at_hand: Sequence[FetchedBatch] = ()
         """What is being converted or put right now."""
         self._in_put: Sequence[SinkRecord] = ()
+        self._put_from: Sequence[FetchedBatch] = ()
 
     def put(self, records: Sequence[SinkRecord], fetched: Sequence[FetchedBatch]) -> None:
         """These records are put next; they were made from these batches."""
         self._in_put = records
-        self.at_hand = fetched
+        self._put_from = self.at_hand = fetched
         if self.is_for_task:
             self._attach()
 
@@ -63,16 +64,20 @@ class RawRecords:
         offset = record.original_kafka_offset
         if origin is not None:
             return _row(origin, offset)
-        return self.at(record.original_topic, record.original_kafka_partition, offset)
+        return _at(self.at_hand, record.original_topic, record.original_kafka_partition, offset)
 
     def at(self, topic: str, partition: int, offset: int) -> FetchedRecord | None:
-        """The record of this place, of those that are being converted or put right now."""
-        for fetched in self.at_hand:
-            if fetched.topic == topic and fetched.partition == partition:
-                found = _row(fetched, offset)
-                if found is not None:
-                    return found
-        return None
+        """The record of this place, of those that are being put right now."""
+        return _at(self._put_from, topic, partition, offset)
+
+
+def _at(batches: Sequence[FetchedBatch], topic: str, partition: int, offset: int) -> FetchedRecord | None:
+    for fetched in batches:
+        if fetched.topic == topic and fetched.partition == partition:
+            found = _row(fetched, offset)
+            if found is not None:
+                return found
+    return None
 
 
 def _row(fetched: FetchedBatch, offset: int) -> FetchedRecord | None:

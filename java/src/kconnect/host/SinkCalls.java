@@ -209,6 +209,34 @@ final class SinkCalls implements Session.Served {
                 "headers", SourceCalls.headerRow(0, (RecordHeaders) raw.headers()));
     }
 
+    /**
+     * A record that the task made or changed, as its converters write it; as columns if they are Python's.
+     * Source: o.a.k.connect.runtime.errors.WorkerErrantRecordReporter.
+     */
+    private Map<String, Object> described(SinkRecord made) {
+        if (!chain.hasConverters()) {
+            byte[] columns = bytes(new Runs(List.of(made), null, Map.of()).block(new Out(), Json.map()));
+            return Json.map("block", base64(columns), "offset", made.kafkaOffset(), "time", made.timestampType().name,
+                    "original", new Object[] {made.originalTopic(), made.originalKafkaPartition(), made.originalKafkaOffset()});
+        }
+        try {
+            RecordHeaders headers = chain.headers(made);
+            byte[] key = chain.keyBytes(made, headers);
+            byte[] value = chain.valueBytes(made, headers);
+            return described(new ConsumerRecord<>(made.topic(), made.kafkaPartition(), made.kafkaOffset(),
+                    made.timestamp() == null ? -1 : made.timestamp(), made.timestampType(), -1, -1, key, value, headers,
+                    java.util.Optional.empty()));
+        } catch (StageFailure e) {
+            throw (RuntimeException) e.getCause(); // the converter's, which the task sees
+        }
+    }
+
+    private static byte[] bytes(ByteBuffer given) {
+        byte[] made = new byte[given.remaining()];
+        given.get(made);
+        return made;
+    }
+
     private SinkRecord read(ConsumerRecord<byte[], byte[]> given) {
         RecordHeaders raw = (RecordHeaders) given.headers();
         SchemaAndValue key = chain.readKey(given.topic(), raw, given.key());
@@ -340,12 +368,10 @@ final class SinkCalls implements Session.Served {
             }
         }
 
-        /** Python has the record's bytes by its original place. It writes the letter before it commits past it. */
+        /** Tells Python, which writes the letter before it commits past the record. */
         private Future<Void> report(SinkRecord record, Throwable error) {
             Map<String, Object> told = record instanceof InternalSinkRecord known
-                    ? described(known.context().original())
-                    : Json.map("topic", record.originalTopic(), "partition", record.originalKafkaPartition(),
-                            "offset", record.originalKafkaOffset());
+                    ? described(known.context().original()) : described(record);
             told.put("error", Errors.describe(error));
             upcall.ask("report", told);
             return CompletableFuture.completedFuture(null);

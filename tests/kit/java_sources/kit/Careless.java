@@ -7,8 +7,10 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.errors.ConnectException;
+import org.apache.kafka.connect.errors.DataException;
 import org.apache.kafka.connect.sink.SinkRecord;
 import org.apache.kafka.connect.sink.SinkTask;
 import org.apache.kafka.connect.source.SourceRecord;
@@ -36,11 +38,11 @@ public final class Careless {
         public void put(Collection<SinkRecord> records) {
             for (SinkRecord record : records) {
                 String[] words = ((String) record.value()).split(" ", 2);
-                obey(words[0], words.length < 2 ? "" : words[1]);
+                obey(record, words[0], words.length < 2 ? "" : words[1]);
             }
         }
 
-        private void obey(String what, String rest) {
+        private void obey(SinkRecord record, String what, String rest) {
             switch (what) {
                 case "say": LOG.info(rest); break;
                 case "interrupt": Thread.currentThread().interrupt(); break;
@@ -49,8 +51,22 @@ public final class Careless {
                 case "cut": cut(); break;
                 case "load": load(rest); break;
                 case "load-beside": loadBeside(rest); break;
+                case "report": report(record); break;
+                case "report-made": report(made(record)); break;
                 default: throw new ConnectException("It does not do " + what);
             }
+        }
+
+        private void report(SinkRecord record) {
+            context.errantRecordReporter().report(record, new DataException("no"));
+        }
+
+        /** A record of its own, of the same place. */
+        private static SinkRecord made(SinkRecord record) {
+            SinkRecord made = new SinkRecord(record.topic(), record.kafkaPartition(), Schema.STRING_SCHEMA, "key",
+                    Schema.STRING_SCHEMA, "made of " + record.value(), record.kafkaOffset(), 1234L, TimestampType.CREATE_TIME);
+            made.headers().addString("header", "text");
+            return made;
         }
 
         @Override
