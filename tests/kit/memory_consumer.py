@@ -55,6 +55,8 @@ class MemoryConsumer:
         self.commit_mode: CommitMode = "ok"
         self.paused: set[TopicPartition] = set()
         self.is_closed = False
+        self.come_at_the_end: list[TopicPartition] = []
+        """The group gave these while nothing was fetched: close() meets them, and gives them back."""
         self.waits: list[float] = []
         """How long each fetch was to wait."""
         self._positions: dict[TopicPartition, int] = {}
@@ -166,6 +168,8 @@ class MemoryConsumer:
         self._pending.append(_Commit(dict(offsets), done, self.commit_mode))
 
     def close(self) -> None:
+        if not self.is_closed and self.come_at_the_end:
+            self.assign(*self.come_at_the_end)
         if not self.is_closed and self._positions and self._listener is not None:
             self.revoke(*self._positions)
         self.is_closed = True

@@ -147,6 +147,7 @@ class SinkLoop:
                 log.info("%s", stopped)
 
     def close(self) -> None:
+        self._partitions.end()
         try:
             if self._has_started:
                 with plugin_call(self._task, "stop", self._health):

@@ -115,6 +115,13 @@ class SinkPartitions:
             self.go_where_asked()
             self.hold()
 
+    def end(self) -> None:
+        """The task stops next: it hears of no partition any more, not even of those that come as the consumer closes.
+
+        They do when the task took its time to start, and failed.
+        """
+        self._is_closing = True
+
     def go_where_asked(self) -> None:
         """Rewind to the offsets that the task asked for."""
         if not self._context.has_offsets:
