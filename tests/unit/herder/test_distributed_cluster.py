@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import replace
 
@@ -9,10 +10,12 @@ import pytest
 
 from kconnect.config.variables import Variables
 from kconnect.errors import AlreadyExistsError, NotFoundError, TimedOutError, WrongWorkerError
+from kconnect.herder.decisions.events import Event, StopAsked
 from kconnect.herder.decisions.facts import Phase
 from kconnect.model import RunState, TargetState, TaskId
 from kit.distributed import TIMES, memory_cluster
 from kit.herders import config
+from kit.pace import ample_s
 from kit.waiting import eventually
 
 
@@ -186,6 +189,26 @@ def test_a_worker_that_stops_gives_its_work_back_at_once():
         cluster.followers[0].stop()
         cluster.await_running("fsrc", tasks=2)
         assert len(leader.tasks) == 2
+
+
+def test_a_worker_that_stops_while_its_thread_looks_at_other_events_stops_its_tasks(monkeypatch):
+    with memory_cluster(1) as cluster:
+        cluster.create("fsrc")
+        cluster.await_running("fsrc")
+        node = cluster.leader
+        inbox = node.herder.assembly.group.inbox
+        post = inbox.post
+
+        def late(event: Event) -> None:
+            if isinstance(event, StopAsked):  # the herder's thread learns in another way that it is to end
+                for thread in threading.enumerate():
+                    if thread.name == "herder":
+                        thread.join(ample_s(3))
+            post(event)
+
+        monkeypatch.setattr(inbox, "post", late)
+        node.stop()
+        assert (node.launcher.stops, node.herder.state.facts.phase) == ([TaskId("fsrc", 0)], Phase.STOPPED)
 
 
 def test_a_connector_restarts_where_it_runs_when_the_secret_that_its_config_refers_to_changes(tmp_path):

@@ -16,7 +16,7 @@ Item = TypeVar("Item")
 
 
 class HerderInbox:
-    """Threads: `post` and `note_change` from any, the rest from the herder's. `wakeup` ends a poll of the group."""
+    """Threads: `post`, `note_change`, `wake` from any, the rest the herder's. `wakeup` ends a poll of the group."""
 
     def __init__(self, configs: ConfigStore, wakeup: Callable[[], None]) -> None:
         self._configs = configs
@@ -28,12 +28,12 @@ class HerderInbox:
     def post(self, event: Event) -> None:
         """Queue an event."""
         self._events.put(event)
-        self._wake()
+        self.wake()
 
     def note_change(self, change: Change) -> None:
         """The config store's listener: changes are queued, and taken together."""
         self._changes.put((change, self._configs.snapshot().offset))
-        self._wake()
+        self.wake()
 
     def changes(self) -> ConfigsChanged | None:
         """The queued changes, as one event."""
@@ -54,7 +54,8 @@ class HerderInbox:
         self._awake.clear()
         return was_awake
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """End the wait of the herder's thread, or its next one."""
         self._awake.set()
         self._wakeup()
 

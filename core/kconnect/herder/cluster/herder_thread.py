@@ -63,7 +63,7 @@ class HerderThread:
         """Stop all work, leave the group, end. False: it did not end in time. Idempotent."""
         if not self._stopping.is_set():
             self._stopping.set()
-            self._parts.inbox.post(StopAsked())
+            self._parts.inbox.wake()
         if self._thread.ident is not None:
             self._thread.join(timeout_s)
         return not self._thread.is_alive()
@@ -76,6 +76,8 @@ class HerderThread:
             while not self._stopping.is_set():
                 self._poll()
                 self._take_all()
+            self._tick()
+            self._take(StopAsked())  # not from the inbox: it may just have been looked through
             self._take_all()
         except ConnectError as err:  # the group refuses this worker for good: no fault of ours to be traced
             log.error("The worker cannot continue: %s. %s", err, parts.save_trace())
