@@ -258,6 +258,19 @@ def test_a_jvm_whose_files_are_used_up_goes_on_with_its_tasks_and_takes_the_next
         assert host.pid == pid
 
 
+def test_a_metric_that_throws_an_error_is_missing_alone(host: HostProcess, folder: str) -> None:
+    def shown(sink: Sink) -> dict[str, object]:
+        return {metric.name: metric.value for metric in sink.context.metrics.values()}
+
+    with sinks(host, folder, "bad", "other") as (bad, other):
+        bad.put("gauge-bad", "gauge")
+        eventually(lambda: shown(bad) == {"puts": 1}, 20, "the bad one has been asked")
+        other.put("gauge")
+        eventually(lambda: shown(other) == {"puts": 1}, 20, "a later task's are shown")
+        other.put("say nothing")
+        eventually(lambda: shown(other) == {"puts": 2}, 20, "and are shown again")
+
+
 class Letters:
     """What a task reports: the bytes that a dead letter queue would write."""
 

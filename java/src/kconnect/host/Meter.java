@@ -60,16 +60,19 @@ final class Meter implements AutoCloseable {
     private static void add(List<Object> rows, KafkaMetric metric) {
         Object value;
         try {
-            value = metric.metricValue();
-        } catch (RuntimeException e) {
-            return; // the plugin's; this time there is none
+            value = told(metric.metricValue());
+        } catch (Throwable e) {
+            return; // the plugin's, an Error too where a class is missing; this time there is none
         }
-        if (value instanceof Boolean is) value = is ? 1 : 0;
-        else if (value instanceof Double given && !Double.isFinite(given)) value = Map.of("float", given.toString());
-        else if (!(value instanceof Number)) value = String.valueOf(value);
         List<Object> tags = new ArrayList<>();
         metric.metricName().tags().forEach((name, text) -> tags.add(List.of(name, text)));
         rows.add(List.of(metric.metricName().name(), metric.metricName().description(), tags, value));
+    }
+
+    private static Object told(Object value) {
+        if (value instanceof Boolean is) return is ? 1 : 0;
+        if (value instanceof Double given && !Double.isFinite(given)) return Map.of("float", given.toString());
+        return value instanceof Number ? value : String.valueOf(value);
     }
 
     /** Removes them all: the next run of the task adds them again. */

@@ -6,6 +6,7 @@ import java.util.concurrent.ConcurrentHashMap;
 /** The sessions whose plugins have metrics, and the thread that has them told once a second, while there are any. */
 final class Meters {
     private static final long EVERY_MS = 1000;
+    private static final int ERROR = 40;
     private final Set<Meter> meters = ConcurrentHashMap.newKeySet();
     private Thread thread; // guarded by this
 
@@ -22,13 +23,21 @@ final class Meters {
     }
 
     private void run() {
-        try {
-            do {
+        do {
+            try {
                 Thread.sleep(EVERY_MS);
-                for (Meter meter : meters) meter.tell();
-            } while (!isOver());
-        } catch (InterruptedException e) {
-            // by a plugin: nobody else knows this thread
+                for (Meter meter : meters) tell(meter);
+            } catch (InterruptedException e) {
+                continue; // by a plugin: nobody else knows this thread
+            }
+        } while (!isOver());
+    }
+
+    private static void tell(Meter meter) {
+        try {
+            meter.tell();
+        } catch (Throwable e) {
+            Log.write(Meters.class.getName(), ERROR, "The metrics of a plugin are not told; those of others are", e);
         }
     }
 

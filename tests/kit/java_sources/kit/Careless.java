@@ -1,12 +1,16 @@
 package kit;
 
 import java.util.Collection;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.metrics.Gauge;
+import org.apache.kafka.common.metrics.PluginMetrics;
 import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.errors.ConnectException;
@@ -26,6 +30,8 @@ public final class Careless {
 
     /** Does what the texts of its records say, such as `say hello`. */
     public static class Sink extends SinkTask {
+        private volatile long puts;
+
         @Override
         public String version() {
             return "1.0";
@@ -36,6 +42,7 @@ public final class Careless {
 
         @Override
         public void put(Collection<SinkRecord> records) {
+            puts++;
             for (SinkRecord record : records) {
                 String[] words = ((String) record.value()).split(" ", 2);
                 obey(record, words[0], words.length < 2 ? "" : words[1]);
@@ -51,10 +58,18 @@ public final class Careless {
                 case "cut": cut(); break;
                 case "load": load(rest); break;
                 case "load-beside": loadBeside(rest); break;
+                case "gauge": gauge("puts", () -> puts); break;
+                case "gauge-bad": gauge("bad", () -> new Missing().pass(null)); break;
                 case "report": report(record); break;
                 case "report-made": report(made(record)); break;
                 default: throw new ConnectException("It does not do " + what);
             }
+        }
+
+        private void gauge(String name, Supplier<?> value) {
+            PluginMetrics metrics = context.pluginMetrics();
+            Gauge<Object> gauge = (config, now) -> value.get();
+            metrics.addMetric(metrics.metricName(name, "", new LinkedHashMap<>()), gauge);
         }
 
         private void report(SinkRecord record) {
