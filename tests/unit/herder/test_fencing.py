@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from kconnect.errors import ConflictError, ConnectError, FencedError, NotFoundError
+from kconnect.errors import ConflictError, ConnectError, FencedError, ForbiddenError, NotFoundError, NotReadyError
 from kconnect.herder.cluster.fenced_starts import FencedStarts
 from kconnect.herder.cluster.fencing import FencingPlan, FencingRounds, fencing_plan
 from kconnect.model import TaskId
@@ -235,6 +235,19 @@ def test_a_leader_that_is_just_changing_is_asked_again_and_a_refusal_fails_the_t
     eventually(lambda: starts.failed, 5, "failed")
     assert starts.failed == ["Failed to perform round of zombie fencing: no rights"]
     assert starts.started == IDS
+
+
+def test_a_leader_that_refuses_the_signature_or_has_no_key_yet_is_asked_again(
+    configs: TopicConfigStore, starts: Starts
+) -> None:
+    tasks(configs, 2)
+    starts.answers = [
+        ForbiddenError("Internal request contained invalid signature."),
+        NotReadyError("This worker is still starting up and has not been able to read a session key"),
+    ]
+    starts.begin(IDS)
+    eventually(lambda: starts.started == IDS, 5, "started, once the new session key was read")
+    assert (starts.asked, starts.failed) == (3, [])
 
 
 def test_a_task_that_starts_with_configs_that_were_replaced_meanwhile_may_not_write(

@@ -1,8 +1,8 @@
 """Starts of exactly-once tasks on this worker: each waits until the leader has fenced off earlier tasks (KIP-618).
 
 Source: DistributedHerder#startTask, #fenceZombieSourceTasks, #verifyTaskGenerationAndOwnership (Kafka 4.3).
-Differs: Java's task sends the request on its own thread, and fails during a change of leader; here the request is
-retried.
+Differs: Java's task sends the request on its own thread, and fails during a change of leader or of the session key;
+here the request is retried.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from kconnect.errors import ConflictError, ConnectError, RetriableError, UnreachableError, WrongWorkerError
+from kconnect.errors import (
+    ConflictError,
+    ConnectError,
+    ForbiddenError,
+    NotReadyError,
+    RetriableError,
+    UnreachableError,
+    WrongWorkerError,
+)
 from kconnect.model import TaskId
 from kconnect.storage.config_store import ConfigStore
 
@@ -22,6 +30,8 @@ log = logging.getLogger(__name__)
 # A round waits for brokers and for the leader rather than for the processor
 _THREADS = 8
 _PAUSE_S = 0.25
+# Forbidden: signed with the session key before, as the leader has just made another; not ready: it has none yet
+_PASSING = (ConflictError, WrongWorkerError, RetriableError, UnreachableError, ForbiddenError, NotReadyError)
 
 StartNow = Callable[[Sequence[TaskId]], None]
 Failed = Callable[[Sequence[TaskId], ConnectError], None]
@@ -111,12 +121,12 @@ class FencedStarts:
             failed(present, error)
 
     def _fence(self, connector: str, ids: Sequence[TaskId], number: int) -> bool:
-        """False if no task waits for it any more. Leaders change: retried until the deadline."""
+        """False if no task waits for it any more. Leaders and session keys change: retried until the deadline."""
         deadline = time.monotonic() + self._timeout_s
         while self._still_wanted(ids, number) and not self._is_closed.is_set():
             try:
                 self._ask_leader(connector)
-            except (ConflictError, WrongWorkerError, RetriableError, UnreachableError) as error:
+            except _PASSING as error:
                 if time.monotonic() + _PAUSE_S > deadline:
                     raise
                 log.info("Former tasks of connector %s are not fenced off yet, asking again: %s", connector, error)
