@@ -46,6 +46,9 @@ class QueryLauncher:
         self._host: Any = None  # a TaskHost; its package is loaded with the first query
         self._told: TaskEvents | None = None
         self._meters = TaskMeters()
+        # Held while the host is asked and its answer noted: it answers one thread at a time, and REST, the sampler and
+        # the herder ask. Besides, an older answer would be noted after a newer one
+        self._looking = threading.Lock()
 
     def start(self, events: LauncherEvents) -> None:
         self._events = events
@@ -90,9 +93,10 @@ class QueryLauncher:
 
     def task_conditions(self) -> Mapping[TaskId, TaskCondition]:
         host = self._host
-        for (task_id, run), condition in host.conditions().items() if host is not None else ():
-            if self._is_current(task_id, run):
-                self._meters.fares(task_id, run, condition)
+        with self._looking:
+            for (task_id, run), condition in host.conditions().items() if host is not None else ():
+                if self._is_current(task_id, run):
+                    self._meters.fares(task_id, run, condition)
         return self._meters.conditions()
 
     def note_tally(self, message: TaskMetrics) -> None:
@@ -150,9 +154,10 @@ class QueryLauncher:
 
     def _count(self) -> None:
         host = self._host
-        for (task_id, run), counters in host.counters_by_run().items() if host is not None else ():
-            if self._is_current(task_id, run):
-                self._meters.take(task_id, run, counters)
+        with self._looking:
+            for (task_id, run), counters in host.counters_by_run().items() if host is not None else ():
+                if self._is_current(task_id, run):
+                    self._meters.take(task_id, run, counters)
 
     def _is_current(self, task_id: TaskId, run: int) -> bool:
         with self._lock:
