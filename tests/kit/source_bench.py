@@ -53,20 +53,24 @@ class Timers:
 
     def __init__(self) -> None:
         self._ticks: list[Callable[[], None]] = []
+        self.names: list[str] = []
+        """Of the timers that are not cancelled."""
         self.come_late = False
         """A tick was about to begin when its timer is cancelled, and comes all the same."""
 
     def every(self, interval_s: float, tick: Callable[[], None], name: str) -> Any:
         self._ticks.append(tick)
-        return _Ticket(lambda: self._cancel(tick))
+        self.names.append(name)
+        return _Ticket(lambda: self._cancel(tick, name))
 
     def tick(self) -> None:
         for tick in list(self._ticks):
             tick()
 
-    def _cancel(self, tick: Callable[[], None]) -> None:
+    def _cancel(self, tick: Callable[[], None], name: str) -> None:
         if tick in self._ticks:
             self._ticks.remove(tick)
+            self.names.remove(name)
             if self.come_late:
                 tick()
 

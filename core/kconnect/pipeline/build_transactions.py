@@ -48,12 +48,12 @@ class SourceTransactions:
         copies = None
         if owns_offsets_topic(spec.worker_config, spec.connector_config):
             copies = OffsetCopies(self.control, ports)
-            copies.begin(flush_interval_s)
         return ExactlyOnceParts(
             producer=self.producer,
             boundary=boundary_of(self.kind, self.interval_s, self.requests),
             offsets_topic=offsets_topic(spec.worker_config, spec.connector_config),
             copies=copies,
+            copies_every_s=flush_interval_s,
             verify=partial(ports.may_run, spec.id, spec.run),
             housekeeping=ports.housekeeping,
             updates=updates,

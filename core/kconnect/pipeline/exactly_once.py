@@ -64,6 +64,7 @@ class ExactlyOnceParts:
     offsets_topic: str
     copies: OffsetCopies | None
     """Takes committed offsets to the worker's topic too, when the connector has one of its own."""
+    copies_every_s: float = 60
     verify: Callable[[], None]
     """Errors: ConnectError when the task is not to run any more: others may have fenced its generation off before."""
     housekeeping: Housekeeping
@@ -129,6 +130,8 @@ class ExactlyOnce:
         parts = self._parts
         self._boundary.begin(time.monotonic())
         ticket = parts.housekeeping.every(parts.look_again_s, self._look, f"transactions of {self._control.spec.id}")
+        if parts.copies is not None:
+            parts.copies.begin(parts.copies_every_s)
         try:
             with self._turn:
                 try:

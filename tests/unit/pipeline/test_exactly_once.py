@@ -1,12 +1,21 @@
-"""Exactly once at the moments at which a transaction must not be committed: refused offsets, a task that has failed."""
+"""Exactly once: when a transaction must not be committed, as when a task has failed; how long its timers live."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any, cast
+
 import pytest
 
+from kconnect.api import TransactionBoundary
 from kconnect.errors import ConnectError
 from kconnect.pipeline.boundaries import Ending, IntervalBoundary, PollBoundary
-from kit.source_bench import OFFSETS_TOPIC, Numbers, SourceBench
+from kconnect.pipeline.build_transactions import SourceTransactions
+from kconnect.pipeline.exactly_once import ExactlyOnce
+from kconnect.pipeline.ports import TaskControl
+from kconnect.pipeline.task_hooks import TaskHooks
+from kit.memory_producer import MemoryProducer
+from kit.source_bench import OFFSETS_TOPIC, Numbers, Run, SourceBench
 
 
 def test_a_transaction_whose_offsets_the_client_itself_refuses_is_never_committed() -> None:
@@ -54,3 +63,16 @@ def test_a_look_that_comes_once_the_loop_has_failed_commits_nothing_of_its_trans
     run.timers.come_late = True
     assert "gone" in str(run())
     assert (bench.committed, bench.log) == (0, [])
+
+
+def test_offsets_are_copied_on_a_timer_only_while_the_loop_runs() -> None:
+    """A loop that is built may never run: its claim fails, or its task does not start."""
+    run = Run(SourceBench(), Numbers(lambda: 0), None)
+    control = TaskControl(replace(run.control.spec, connector_config={"offsets.storage.topic": "mine"}), run.ports)
+    producer = cast("Any", MemoryProducer())  # stands for a TransactionalProducer
+    parts = SourceTransactions(control, producer, TransactionBoundary.POLL, 1, None).parts(run.ports, 1, None)
+    guarantee = ExactlyOnce(control, parts, TaskHooks(control, run.task))
+    assert run.timers.names == []
+    with guarantee.running():
+        assert run.timers.names == ["transactions of numbers-0", "copies of offsets of numbers-0"]
+    assert run.timers.names == []
