@@ -60,6 +60,7 @@ class LogReader:
             },
             self._log,
         )
+        self._refused: ConnectError | None = None  # came among records; the next read() raises it
         self._is_closed = False
 
     @property
@@ -101,14 +102,16 @@ class LogReader:
     def open(self, begin: Mapping[TopicPartition, int]) -> None:
         """Read these partitions from these offsets."""
         self.reached = {tp.partition: offset for tp, offset in begin.items()}
+        self._refused = None
         self._assign(begin)
 
     def read(self, max_records: int, timeout_s: float) -> list[LogRecord]:
         """The available records, or the first to arrive within the timeout; empty if none did.
 
-        Errors: ConnectError if the broker refuses the topic or the login. Errors that the client recovers from, such as
-        a broker that is away, are logged.
+        Errors: ConnectError if the broker refuses the topic or the login, once the records that came with that are
+        given. Errors that the client recovers from, such as a broker that is away, are logged.
         """
+        self._raise_if_refused()
         try:
             messages = self._client.consume(max_records, 0)
             if not messages:
@@ -120,7 +123,10 @@ class LogReader:
                 messages = [first, *(self._client.consume(max_records - 1, 0) if max_records > 1 else ())]
         except KafkaException as error:
             raise connect_error(f"Topic {self.topic!r} cannot be read", error.args[0]) from error
-        return self._records(messages)
+        records = self._records(messages)
+        if not records:
+            self._raise_if_refused()
+        return records
 
     def close(self) -> None:
         """Close the client. Idempotent."""
@@ -130,6 +136,11 @@ class LogReader:
         with kafka_errors("The consumer cannot be closed"):
             self._client.close()
         del self._client
+
+    def _raise_if_refused(self) -> None:
+        refused, self._refused = self._refused, None
+        if refused is not None:
+            raise refused
 
     def _records(self, messages: list[Message]) -> list[LogRecord]:
         records: list[LogRecord] = []
@@ -159,7 +170,7 @@ class LogReader:
         if code == KafkaError._PARTITION_EOF:
             self.reached[partition] = max(self.reached.get(partition, 0), offset)
         elif code in _REFUSED:
-            raise connect_error(f"Topic {self.topic!r} cannot be read", error)
+            self._refused = connect_error(f"Topic {self.topic!r} cannot be read", error)
         elif code != KafkaError.GROUP_AUTHORIZATION_FAILED:  # no group is joined, the client only looks for its broker
             self._log.on_error(error)
 

@@ -51,6 +51,7 @@ class RecordReader:
         """No broker answers, as the client said; False again once one does."""
         self._log = ClientLog(log, f"Consumer of {name}")
         self._looked_at_s = 0.0
+        self._refused: ConnectError | None = None  # came among records; the next read() raises it
         self._is_closed = False
         settings = {
             **_DEFAULTS,
@@ -85,13 +86,16 @@ class RecordReader:
     def open(self, begin: Mapping[int, int]) -> None:
         """Read these partitions from these offsets, and no others."""
         self.reached = dict(begin)
+        self._refused = None
         self._assign(begin)
 
     def read(self, max_records: int, timeout_s: float) -> list[ConsumerRecord]:
         """The available records, or the first to arrive within the timeout; empty if none did.
 
-        Errors: ConnectError if the broker refuses the topic or the login. Of a broker that is away, `is_away` tells.
+        Errors: ConnectError if the broker refuses the topic or the login, once the records that came with that are
+        given. Of a broker that is away, `is_away` tells.
         """
+        self._raise_if_refused()
         try:
             messages = self._client.consume(max_records, 0)
             if not messages:
@@ -104,7 +108,10 @@ class RecordReader:
                 messages = [first, *(self._client.consume(max_records - 1, 0) if max_records > 1 else ())]
         except KafkaException as error:
             raise connect_error(f"Topic {self.topic!r} cannot be read", error.args[0]) from error
-        return self._records(messages)
+        records = self._records(messages)
+        if not records:
+            self._raise_if_refused()
+        return records
 
     def pause(self, partitions: Collection[int]) -> None:
         """Do not read these on, until they are resumed."""
@@ -168,6 +175,11 @@ class RecordReader:
         self.is_away = False
         self._log.last_error = None
 
+    def _raise_if_refused(self) -> None:
+        refused, self._refused = self._refused, None
+        if refused is not None:
+            raise refused
+
     def _records(self, messages: list[Message]) -> list[ConsumerRecord]:
         records: list[ConsumerRecord] = []
         lost: dict[int, KafkaError] = {}
@@ -183,7 +195,7 @@ class RecordReader:
             elif error.code() == KafkaError._PARTITION_EOF:
                 self.reached[partition] = max(self.reached.get(partition, 0), offset)
             elif error.code() in _REFUSED:
-                raise connect_error(f"Topic {self.topic!r} cannot be read", error)
+                self._refused = connect_error(f"Topic {self.topic!r} cannot be read", error)
             elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # no group is joined
                 self._log.on_error(error)
                 continue
