@@ -8,9 +8,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from kconnect.errors import ConnectError
+from kconnect.errors import ConflictError, ConnectError
 from kconnect.herder.cluster.config_entries import ClusterConfig
 from kconnect.herder.decisions.connector_entry import ConnectorEntry
 from kconnect.herder.decisions.etags import require_offsets_match
@@ -56,12 +57,13 @@ class ClusterOffsets:
         self._groups = groups
         self._open_own = open_own
         self._make_writer = make_writer
-        self._lock = threading.Lock()  # held while a topic is read: requests for another topic wait too
-        self._own: dict[str, TopicOffsetStore] = {}  # guarded by _lock; by topic
+        self._lock = threading.Lock()
+        self._is_closed = False  # guarded by _lock
+        self._own: dict[str, Future[TopicOffsetStore]] = {}  # guarded by _lock; by topic, from when it is being opened
         self._changes: dict[str, threading.Lock] = {}  # guarded by _lock; one for each connector ever changed
 
     def store_of(self, connector: str) -> OffsetStore:
-        """Where the tasks of a connector read. Blocks while its own topic is read. Errors: ConnectError."""
+        """Where the tasks of a connector read. Blocks while its own topic is opened. Errors: ConnectError."""
         own = self._own_of(connector)
         return self._store if own is None else ConnectorOffsetStore(connector, own, self._store)
 
@@ -74,16 +76,30 @@ class ClusterOffsets:
         return None if entry is None else self._own_topic(entry)
 
     def _own_topic(self, entry: ConnectorEntry) -> TopicOffsetStore | None:
-        topic, connector = (entry.config.get(_OWN_TOPIC) or "").strip(), entry.name
-        if not topic or self._open_own is None:
+        topic, open_own = (entry.config.get(_OWN_TOPIC) or "").strip(), self._open_own
+        if not topic or open_own is None:
             return None
         with self._lock:
-            if topic not in self._own:
-                own = self._open_own(topic)
-                own.start()
-                self._own[topic] = own
-                log.info("Offsets of connector %s are in topic %s as well", connector, topic)
-            return self._own[topic]
+            if self._is_closed:
+                raise ConflictError("The worker is shutting down")
+            known = self._own.get(topic)
+            opened = self._own[topic] = known or Future()
+        if known is None:
+            self._open(topic, open_own, opened)
+            log.info("Offsets of connector %s are in topic %s as well", entry.name, topic)
+        return opened.result()
+
+    def _open(self, topic: str, open_own: OpenOwnOffsets, opened: Future[TopicOffsetStore]) -> None:
+        """Open it on this thread, without the lock: it may take a minute. Who needs the topic next tries again."""
+        try:
+            own = open_own(topic)
+            own.start()
+        except BaseException as err:
+            with self._lock:
+                self._own.pop(topic, None)
+            opened.set_exception(err)
+            raise
+        opened.set_result(own)
 
     def read(self, name: str, host: ConnectorHost, timeout_s: float) -> list[ConnectorOffset]:
         """Errors: NotFoundError."""
@@ -146,8 +162,21 @@ class ClusterOffsets:
         return TransactionalOffsets(name, first, copy, lambda: make_writer(name, first.topic, config))
 
     def close(self) -> None:
-        """Idempotent; the worker's store is stopped by its owner."""
+        """Idempotent; the worker's store is stopped by its owner. A topic that is being opened is not waited for."""
         with self._lock:
-            for own in self._own.values():
-                own.stop()
+            self._is_closed = True
+            all_opened = list(self._own.values())
             self._own.clear()
+        for opened in all_opened:
+            opened.add_done_callback(_stop)  # at once, or by who opens it
+
+
+def _stop(opened: Future[TopicOffsetStore]) -> None:
+    """Threads: that of the close, or the one that opened it."""
+    if opened.exception() is not None:
+        return
+    own = opened.result()
+    try:
+        own.stop()
+    except ConnectError as err:
+        log.error("Offsets in %s are still being read: %s", own.place, err)
