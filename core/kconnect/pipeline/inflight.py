@@ -39,16 +39,19 @@ class _Lane:
     has_progress: bool = False
 
     def settle(self, whole: int) -> None:
-        while self.waiting and self.waiting[0][0].is_acked and self.waiting[0][0].poll <= whole:
-            self.settled = self.waiting.popleft()[1]
-            self.has_progress = True
+        waiting = self.waiting
+        while waiting and waiting[0][0].is_acked and waiting[0][0].poll <= whole:
+            unit, offset = waiting.popleft()
+            if not waiting or waiting[0][0].poll != unit.poll or waiting[0][1] != offset:
+                self.settled = offset
+                self.has_progress = True
 
 
 class InFlight:
     """Units between poll() and the broker's acknowledgement, by source partition.
 
     A unit is settled as a whole; an offset is committable when its unit and all earlier ones of its partition are.
-    Those of a poll that is under way wait for its end: records that are still to come may have the same offset.
+    Several units of one poll may have the same offset: it waits for all of them, and for those still to be submitted.
     A unit emptied by a transformation is submitted and acked at once, so that its offset advances in order.
     Threads: submit() from the task thread, ack() of a unit from any, committable() from the committer's.
     Source: o.a.k.connect.runtime.SubmittedRecords (Kafka 4.3).

@@ -97,3 +97,18 @@ def test_no_offset_passes_an_unacknowledged_unit_and_none_is_held_back(
             free = [index for index in mine if index < blocked]
             assert committed.get(name) == (free[-1] if free else None)
     assert inflight.waiting_units() == 0
+
+
+def test_an_offset_of_several_units_of_a_poll_waits_for_all_of_them_and_for_the_end_of_the_poll() -> None:
+    inflight = InFlight()
+    inflight.begin_poll()
+    units = [inflight.submit([(A, {"row": row})]) for row in (1, 2, 2)]
+    units[0].ack()
+    units[1].ack()
+    assert inflight.committable() == []
+    inflight.end_poll()
+    assert offsets(inflight.committable()) == {"a": 1}
+    inflight.begin_poll()
+    inflight.submit([(A, {"row": 2})])
+    units[2].ack()
+    assert offsets(inflight.committable()) == {"a": 2}
