@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kconnect.api import RecordBatch, SourceRecord
+from kconnect.errors import ConnectError
 from kconnect.java_plugins import JavaSettings, JavaSourceTask, PolledRuns, java_class
 from kconnect.java_plugins.host import HostProcess
 from kconnect.java_plugins.index import JavaIndex
 from kconnect.logs import log_context
 from kconnect.metrics import PluginMetricsRegistry
+from kconnect.model import ConnectorType, TaskId, TaskSpec
 from kconnect.pipeline.boundaries import TransactionRequests
+from kconnect.pipeline.build import build_loop
+from kconnect.pipeline.ports import TaskControl, TaskPorts
+from kconnect.plugins import PluginRegistry
 from kit.java_plugin_folder import java_plugin_folder
+from kit.pipeline_host import MemoryOffsets
+from kit.source_bench import Timers
 
 pytestmark = [pytest.mark.java]
 
@@ -96,3 +104,51 @@ def test_a_poll_of_one_schema_is_a_batch_for_each_transaction(host: HostProcess,
         found.append((len(polled), None if ending is None else ending.value))
     assert found == [(30, "commit"), (50, "abort"), (20, None), (100, None), (100, "commit")]
     task.stop()
+
+
+@pytest.fixture
+def registry(folder: str) -> Iterator[PluginRegistry]:
+    made = PluginRegistry.load(str(Path(folder).parent), java=JavaSettings(heap="128m"))
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("is_built", [True, False], ids=["built and not started", "not built"])
+def test_a_task_that_does_not_start_leaves_nothing_in_java(registry: PluginRegistry, is_built: bool) -> None:
+    """Its class was asked whether it wants each record; its first transformation was made."""
+    config = {"name": "idle", "connector.class": "kit.TestPlugins$Numbers", "topic": "t", "transforms": "java,ours"}
+    config |= {
+        "transforms.java.type": "kit.TestPlugins$Identity",
+        "transforms.ours.type": "kit.failing_transform:DropsText",
+    }
+    worker = {"bootstrap.servers": "127.0.0.1:9"}
+    worker |= {f"{kind}.converter": "org.apache.kafka.connect.storage.StringConverter" for kind in ("key", "value")}
+    if not is_built:
+        worker["offset.flush.interval.ms"] = "nonsense"  # what is read last
+    ports = TaskPorts(
+        report=lambda *told: None,
+        offsets=MemoryOffsets(),
+        reconfigure=lambda name: None,
+        housekeeping=Timers(),
+        plugins=registry,
+    )
+    control = TaskControl(
+        TaskSpec(
+            TaskId("idle", 0),
+            1,
+            ConnectorType.SOURCE,
+            worker_config=worker,
+            connector_config=config,
+            task_config=dict(config),
+        ),
+        ports,
+    )
+    with log_context("idle", 0):
+        if is_built:
+            loop = build_loop(control, ports)
+            assert registry.java_stack("idle", 0) is not None
+            loop.close()
+        else:
+            with pytest.raises(ConnectError, match="nonsense"):
+                build_loop(control, ports)
+    assert registry.java_stack("idle", 0) is None

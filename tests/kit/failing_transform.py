@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from kconnect.api import ConfigDef, ConnectRecord, Transformation
 
@@ -28,3 +28,12 @@ class DropsText(Transformation):
 
     def config(self) -> ConfigDef:
         return ConfigDef()
+
+
+class NotesClose(DropsText):
+    """Notes how often one of these was closed."""
+
+    closed: ClassVar[list[bool]] = []
+
+    def close(self) -> None:
+        self.closed.append(True)

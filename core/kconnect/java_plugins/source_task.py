@@ -62,7 +62,10 @@ class JavaSourceTask(Hosted, SourceTask):
 
     @property
     def wants_each(self) -> bool:
-        """Whether its class overrides commitRecord(), which wants the place of each record. Starts the JVM to ask."""
+        """Whether its class overrides commitRecord(), which wants the place of each record. Starts the JVM to ask.
+
+        From then on stop() or release() is due.
+        """
         self._opened()
         return self._wants_each
 
@@ -132,6 +135,12 @@ class JavaSourceTask(Hosted, SourceTask):
                 self._java = None
                 if self._metrics is not None:
                     self._metrics.close()
+
+    def release(self) -> None:
+        """End what was opened to ask its class, of a task that is not started. Idempotent."""
+        if self._java is not None:
+            self._java.close()
+            self._java = None
 
     # --- what Java gives ---
 

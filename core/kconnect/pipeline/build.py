@@ -47,7 +47,14 @@ from kconnect.pipeline.intercepted_producer import InterceptedProducer
 from kconnect.pipeline.interceptors import Interceptors, make_interceptors
 from kconnect.pipeline.java_chain import EncodedPolls, JavaDecoding, java_chain, raw_record, reported_record
 from kconnect.pipeline.offset_updates import OffsetUpdates
-from kconnect.pipeline.plugin_parts import make_converters, make_steps, make_task, worker_value
+from kconnect.pipeline.plugin_parts import (
+    Closes,
+    closed_if_it_fails,
+    make_converters,
+    make_steps,
+    make_task,
+    worker_value,
+)
 from kconnect.pipeline.ports import TaskControl, TaskPorts
 from kconnect.pipeline.raw_records import RawRecords
 from kconnect.pipeline.resting_producer import RestingProducer, TopicProducer
@@ -61,7 +68,7 @@ from kconnect.pipeline.source_context import SourceContext
 from kconnect.pipeline.source_dead_letters import SourceDeadLetters, make_letter_converters
 from kconnect.pipeline.source_offsets import SourceOffsetCommitter
 from kconnect.pipeline.stages import Stage, StageError, TransformChain
-from kconnect.pipeline.task_hooks import TaskHooks, wants_each_record
+from kconnect.pipeline.task_hooks import TaskHooks, release, wants_each_record
 from kconnect.pipeline.tolerance import LogReporter, Tolerance, ToleranceSettings
 from kconnect.pipeline.topics import MissingTopics, TopicCreation
 
@@ -76,21 +83,30 @@ _JAVA_FETCH = 2_000
 
 
 def build_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop | SinkLoop:
-    """The loop of a task, not started. Errors: ConfigError, NotFoundError for what its configs name."""
+    """The loop of a task, not started. Errors: ConfigError, NotFoundError for what its configs name.
+
+    What a failing build has opened is closed.
+    """
+    with closed_if_it_fails() as closes:
+        return _loop(control, ports, closes)
+
+
+def _loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> SourceLoop | SinkLoop:
     if control.spec.type is ConnectorType.SOURCE:
-        return _source_loop(control, ports)
+        return _source_loop(control, ports, closes)
     if control.spec.type is ConnectorType.SINK:
-        return _sink_loop(control, ports)
+        return _sink_loop(control, ports, closes)
     # Of a connector that this worker lacks nobody knows the type: the search for it says what is missing
     ports.plugins.connector_class(control.spec.connector_config.get("connector.class", ""))
     raise ConfigError(f"Task {control.spec.id} is of type {control.spec.type}; only source and sink tasks can run")
 
 
-def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
+def _source_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> SourceLoop:
     spec = control.spec
     config = SourceConnectorConfig.parse(spec.connector_config)
     named = spec.task_config.get("task.class")
     task = make_task(spec.connector_config, ports.plugins, SourceTask, named)  # type: ignore[type-abstract]  # looks for a subclass
+    closes.append(partial(release, task))
     interceptors = _producer_interceptors(control, ports, _producer_id(control))
     chain = None
     if isinstance(task, JavaSourceTask):
@@ -99,10 +115,12 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
         if chain is not None:
             task.encode_with(chain)
     stages = source_stages(control, ports, in_java=chain is not None)
+    closes.append(stages.close)
     report_each = wants_each_record(task) or bool(interceptors)
     transactions = transactions_of(control, config, report_each=report_each)
     requests = None if transactions is None else transactions.requests
     producer: TopicProducer = _plain_producer(control, report_each) if transactions is None else transactions.producer
+    closes.append(producer.close)
     topics: SourceTopics = source_topics(control, producer)
     guarantee: DeliveryGuarantee
     if transactions is None:
@@ -160,9 +178,19 @@ def source_stages(control: TaskControl, ports: TaskPorts, *, in_java: bool = Fal
     dead_letters = _source_dead_letters(control, config, ports)
     tolerance.report_to([*_log_reporter(control, config, ports), *([dead_letters] if dead_letters else [])])
     control.count_with(partial(_count_errors, tolerance, control.health, dead_letters))
-    transforms = TransformChain(make_steps(config, ports.plugins, control.monitor, defers=in_java), tolerance)
-    converters = make_converters(config, spec.worker_config, ports.plugins, tolerance, control.monitor, defers=in_java)
+    transforms, converters = _steps_and_converters(control, ports, config, tolerance, defers=in_java)
     return SourceStages(tolerance, transforms, converters, dead_letters)
+
+
+def _steps_and_converters(
+    control: TaskControl, ports: TaskPorts, config: ConnectorConfig, tolerance: Tolerance, *, defers: bool
+) -> tuple[TransformChain, Converters]:
+    plugins, monitor = ports.plugins, control.monitor
+    with closed_if_it_fails() as closes:
+        transforms = TransformChain(make_steps(config, plugins, monitor, defers=defers), tolerance)
+        closes.append(transforms.close)
+        worker = control.spec.worker_config
+        return transforms, make_converters(config, worker, plugins, tolerance, monitor, defers=defers)
 
 
 def source_topics(control: TaskControl, producer: NamesTopics) -> SourceTopics:
@@ -237,14 +265,16 @@ def _missing_topics(control: TaskControl, producer: NamesTopics) -> MissingTopic
     return MissingTopics(control, producer.topic_names, may_be_made=may_be_made)
 
 
-def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
+def _sink_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> SinkLoop:
     spec = control.spec
     config = SinkConnectorConfig.parse(spec.connector_config)
     named = spec.task_config.get("task.class")
     task = make_task(spec.connector_config, ports.plugins, SinkTask, named)  # type: ignore[type-abstract]  # looks for a subclass
     chain = java_chain(config, spec.worker_config, ports.plugins) if isinstance(task, JavaSinkTask) else None
     stages = sink_stages(control, ports, type(task), in_java=chain is not None)
+    closes.append(stages.close)
     consumer = _consumer(control, ports)
+    closes.append(consumer.close)
     tolerance, raw_records = stages.tolerance, stages.raw_records
     errant = stages.errant if raw_records.is_wanted else None
     context = SinkContext(consumer, lambda: spec.task_config, control.monitor.of_task, errant)
@@ -300,10 +330,11 @@ def sink_stages(
     spec = control.spec
     config = SinkConnectorConfig.parse(spec.connector_config)
     tolerance = _tolerance(control, config, ports)
-    transforms = TransformChain(make_steps(config, ports.plugins, control.monitor, defers=in_java), tolerance)
-    converters = make_converters(config, spec.worker_config, ports.plugins, tolerance, control.monitor, defers=in_java)
+    transforms, converters = _steps_and_converters(control, ports, config, tolerance, defers=in_java)
     raw_records = RawRecords(is_wanted=config.errors_log_enable or config.dead_letters is not None)
-    dead_letters = _dead_letters(control, config, ports, raw_records)
+    with closed_if_it_fails() as closes:
+        closes += [transforms.close, converters.close]
+        dead_letters = _dead_letters(control, config, ports, raw_records)
     tolerance.report_to(
         [*_log_reporter(control, config, ports, raw_records), *([dead_letters] if dead_letters else [])]
     )

@@ -5,7 +5,9 @@ Who calls it: build.py, and `kconnect.testing`, which runs the same plugins with
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kconnect.api import Connector, Converter, HeaderConverter, Task
@@ -22,8 +24,25 @@ from kconnect.pipeline.stages import FailurePolicy, TransformStep
 if TYPE_CHECKING:
     from kconnect.plugins import PluginRegistry
 
+log = logging.getLogger(__name__)
 P = TypeVar("P")
+Closes = list[Callable[[], object]]
 _VERSION: Final = "plugin.version"
+
+
+@contextmanager
+def closed_if_it_fails() -> Iterator[Closes]:
+    """A block that gives the close() of what it makes: called, the last first, if it raises; then errors are logged."""
+    closes: Closes = []
+    try:
+        yield closes
+    except BaseException:
+        for close in reversed(closes):
+            try:
+                close()
+            except Exception:  # the plugin's; what failed before it counts
+                log.warning("What was made of a task that does not start could not be closed", exc_info=True)
+        raise
 
 
 def make_task(config: Mapping[str, str], plugins: PluginRegistry, kind: type[P], named: str | None = None) -> P:
@@ -58,7 +77,8 @@ def make_steps(
     Errors: ConfigError for one that is not installed, or not in the requested version.
     """
     beside = connector_of(config, plugins)
-    return [_step(spec, plugins, monitor, beside, defers) for spec in config.transforms]
+    with closed_if_it_fails() as closes:
+        return [_step(spec, plugins, monitor, beside, defers, closes) for spec in config.transforms]
 
 
 def connector_of(config: ConnectorConfig, plugins: PluginRegistry) -> type[Connector] | None:
@@ -71,17 +91,24 @@ def connector_of(config: ConnectorConfig, plugins: PluginRegistry) -> type[Conne
 
 
 def _step(
-    spec: TransformSpec, plugins: PluginRegistry, monitor: PluginMonitor, beside: type[Connector] | None, defers: bool
+    spec: TransformSpec,
+    plugins: PluginRegistry,
+    monitor: PluginMonitor,
+    beside: type[Connector] | None,
+    defers: bool,
+    closes: Closes,
 ) -> TransformStep:
     own = spec.transform.config
     transformation = _made(plugins, plugins.transformation(spec.transform.type, own.get(_VERSION), beside), own, defers)
     _configure(transformation, spec.transform.config)
+    closes.append(transformation.close)
     monitor.attach(transformation, transformation=spec.transform.alias)
     if spec.predicate is None:
         return TransformStep(transformation)
     own = spec.predicate.config
     predicate = _made(plugins, plugins.predicate(spec.predicate.type, own.get(_VERSION), beside), own, defers)
     _configure(predicate, spec.predicate.config)
+    closes.append(predicate.close)
     monitor.attach(predicate, predicate=spec.predicate.alias)
     return TransformStep(transformation, predicate, spec.negate)
 
@@ -106,6 +133,7 @@ def make_converters(
         name, version = named or worker_value(worker, key), settings.get(_VERSION)
         made = _made(plugins, plugins.converter(name, version, None if version else beside), settings, defers)
         _configure(made, settings, is_key=is_key)
+        closes.append(made.close)
         monitor.attach(made, converter="key" if is_key else "value")
         return made
 
@@ -115,15 +143,17 @@ def make_converters(
         name, version = named or worker_value(worker, key), settings.get(_VERSION)
         made = _made(plugins, plugins.header_converter(name, version, None if version else beside), settings, defers)
         _configure(made, {**settings, "converter.type": "header"})
+        closes.append(made.close)
         monitor.attach(made, converter="header")
         return made
 
-    return Converters(
-        converter("key.converter", config.key_converter, is_key=True),
-        converter("value.converter", config.value_converter, is_key=False),
-        header_converter(),
-        policy,
-    )
+    with closed_if_it_fails() as closes:
+        return Converters(
+            converter("key.converter", config.key_converter, is_key=True),
+            converter("value.converter", config.value_converter, is_key=False),
+            header_converter(),
+            policy,
+        )
 
 
 def _made(plugins: PluginRegistry, plugin_class: type[P], settings: Mapping[str, str], defers: bool) -> P:

@@ -22,7 +22,7 @@ from kconnect.pipeline.sending import Payloads, SourceTopics, UnitProducer, Unit
 from kconnect.pipeline.source_context import SourceContext
 from kconnect.pipeline.source_dead_letters import SourceDeadLetters
 from kconnect.pipeline.stages import StageError, TransformChain
-from kconnect.pipeline.task_hooks import wants_each_record
+from kconnect.pipeline.task_hooks import release, wants_each_record
 from kconnect.pipeline.tolerance import StoppedInRetryError
 
 log = logging.getLogger(__name__)
@@ -115,6 +115,8 @@ class SourceLoop:
             if self._has_started:
                 with plugin_call(self._task, "stop", self._health):
                     self._task.stop()
+            else:
+                release(self._task)
         finally:
             self._parts.producer.close()
             self._parts.topics.close()

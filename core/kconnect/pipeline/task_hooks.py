@@ -57,3 +57,9 @@ def wants_each_record(task: SourceTask) -> bool:
     if isinstance(task, JavaSourceTask):
         return task.wants_each
     return type(task).commit_record is not SourceTask.commit_record
+
+
+def release(task: SourceTask) -> None:
+    """Let go of what `wants_each_record` opened, of a task that is not started."""
+    if isinstance(task, JavaSourceTask):
+        task.release()

@@ -8,13 +8,14 @@ import pytest
 
 from kconnect.api import SourceTask
 from kconnect.config.connector_config import ConnectorConfig
-from kconnect.errors import ConfigError
+from kconnect.errors import ConfigError, ConnectError
 from kconnect.herder.connectors.plugin_classes import new_connector
 from kconnect.model import TaskId
 from kconnect.pipeline.plugin_monitor import PluginMonitor
-from kconnect.pipeline.plugin_parts import make_converters, make_steps, make_task
+from kconnect.pipeline.plugin_parts import closed_if_it_fails, make_converters, make_steps, make_task
 from kconnect.pipeline.stages import RaiseAlways
 from kconnect.plugins import PluginRegistry
+from kit.failing_transform import NotesClose
 
 PLUGINS = PluginRegistry.load()
 MONITOR = PluginMonitor(TaskId("c", 0))
@@ -88,3 +89,31 @@ def test_a_version_of_the_workers_converter_is_none_of_the_connectors_own() -> N
     make_converters(
         config, WORKER, PLUGINS, RaiseAlways(), MONITOR
     )  # as in Java it says nothing without value.converter
+
+
+def test_transformations_are_closed_when_a_later_one_can_not_be_configured() -> None:
+    steps = {"transforms": "a,b", "transforms.a.type": "kit.failing_transform:NotesClose"}
+    steps |= {"transforms.b.type": "HoistField$Value"}  # without its field
+    NotesClose.closed.clear()
+    with pytest.raises(ConnectError, match="field"):
+        make_steps(ConnectorConfig.parse({**CONNECTOR, **steps}), PLUGINS, MONITOR)
+    assert NotesClose.closed == [True]
+
+
+def test_what_was_made_is_closed_the_last_first_and_what_failed_before_is_raised(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    closed: list[str] = []
+
+    def fail() -> None:
+        raise ValueError("no file any more")
+
+    def start() -> None:
+        with closed_if_it_fails() as closes:
+            closes += [lambda: closed.append("first"), fail, lambda: closed.append("last")]
+            raise KeyError("the start")
+
+    with pytest.raises(KeyError, match="the start"):
+        start()
+    assert closed == ["last", "first"]
+    assert "no file any more" in caplog.text
