@@ -27,7 +27,7 @@ from kconnect.pipeline.sink_context import ErrantRecords, SinkContext
 from kconnect.pipeline.sink_conversion import SinkConversion
 from kconnect.pipeline.sink_offsets import SinkOffsets
 from kconnect.pipeline.sink_partitions import SinkPartitions
-from kconnect.pipeline.stages import TransformChain
+from kconnect.pipeline.stages import StageError, TransformChain
 from kconnect.pipeline.tolerance import StoppedInRetryError, Tolerance
 
 log = logging.getLogger(__name__)
@@ -253,8 +253,18 @@ class SinkLoop:
     def _settle_reports(self, timeout_s: float) -> None:
         """Wait for all reports; call before a commit. Errors: also what report() raised, if the task swallowed it."""
         if self._parts.errant is not None:
-            self._parts.errant.raise_unhandled()
+            try:
+                self._parts.errant.raise_unhandled()
+            except StageError as failure:
+                if not self._is_only_failure_in_put(failure):
+                    raise
         self._parts.tolerance.settle(timeout_s)
+
+    def _is_only_failure_in_put(self, failure: StageError) -> bool:
+        """Whether just this record failed, in a put that has not succeeded: what was taken before may be committed."""
+        counts, record = self._parts.tolerance.counts, failure.record
+        taken = self._offsets.taken.get(TopicPartition(record.topic, record.kafka_partition))
+        return counts.errors - counts.skipped == 1 and taken is not None and record.kafka_offset >= taken
 
     # --- put ---
 

@@ -303,3 +303,38 @@ def test_without_tolerance_a_report_that_the_task_swallows_when_it_flushes_or_cl
     ended = SinkRun(bench, task, script, tolerates_all=False)()
     assert "no room for it" in str(ended)
     assert bench.kafka.committed == {}
+
+
+class ReportsInThirdPut(Buffered):
+    """Reports one of its records once it has been given three."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__()
+        self._offset = offset
+        self._given: list[SinkRecord] = []
+
+    def put(self, records: list[SinkRecord]) -> None:
+        self._given += records
+        if len(self._given) == 3:
+            reporter = self.context.errant_record_reporter()
+            assert reporter is not None
+            reporter.report(self._given[self._offset], ValueError("no room for it"))
+        super().put(records)
+
+
+@pytest.mark.parametrize(("reported", "committed"), [(2, {PLACES[0]: 2}), (0, {})])
+def test_a_task_that_fails_with_a_report_commits_what_it_took_unless_the_reported_record_is_among_that(
+    reported: int, committed: dict[TopicPartition, int]
+) -> None:
+    bench = SinkBench()
+    bench.write(PLACES[0], 2)
+
+    def script(run: SinkRun) -> None:
+        if not run.consumer.assignment:
+            run.consumer.assign(PLACES[0])
+        else:
+            bench.write(PLACES[0], 1)
+
+    ended = SinkRun(bench, ReportsInThirdPut(reported), script, tolerates_all=False)()
+    assert "no room for it" in str(ended)
+    assert bench.kafka.committed == committed
