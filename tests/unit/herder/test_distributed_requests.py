@@ -192,7 +192,12 @@ def exactly_once(cluster: Cluster, leader: Leader, worker: dict[str, str] | None
     parts = replace(herder.assembly.cluster, leader=leader)
     made = herder.assembly
     return ExactlyOnceSources(
-        ENABLED if worker is None else worker, parts, made.knowledge.config, made.work.host, leader.ask
+        ENABLED if worker is None else worker,
+        parts,
+        made.knowledge.config,
+        made.work.host,
+        leader.ask,
+        made.work.changes.record_task_count,
     )
 
 
@@ -226,6 +231,23 @@ def test_offsets_stay_when_the_connector_was_resumed_while_former_tasks_were_fen
         cluster.leader.herder.set_target_state("fsrc", TargetState.STARTED)
         with pytest.raises(ConflictError, match="was resumed before its offsets could be reset"):
             made.before_change("fsrc", None)
+
+
+def test_the_herder_s_thread_records_a_round_unless_other_task_configs_were_written_since():
+    with memory_cluster(1) as cluster:
+        cluster.create("fsrc")
+        cluster.await_running("fsrc", tasks=1)
+        herder = cluster.leader.herder
+        changes, configs = herder.assembly.work.changes, herder.assembly.cluster.configs
+        herder.fence_zombies("fsrc")
+        assert configs.snapshot().task_count_record("fsrc") == 1
+        generation = configs.snapshot().task_config_generation("fsrc")
+        herder.put_task_configs("fsrc", [{"n": str(number)} for number in range(4)])
+        with pytest.raises(ConflictError, match="new task configurations were generated"):
+            changes.record_task_count("fsrc", 1, generation)
+        assert configs.snapshot().is_pending_fencing("fsrc")
+        with pytest.raises(NotFoundError, match="Connector none not found"):
+            changes.record_task_count("none", 1, None)
 
 
 def test_a_sink_has_no_round_of_fencing():
@@ -269,6 +291,7 @@ def test_without_a_leader_tasks_wait_for_one_and_fail_when_none_comes():
             herder.assembly.knowledge.config,
             herder.assembly.work.host,
             lambda _: pytest.fail("it does not lead"),
+            lambda *_: pytest.fail("it does not lead"),
         )
         starts = made.starts(lambda: False, lambda: None)
         assert starts is not None

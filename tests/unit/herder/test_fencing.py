@@ -8,8 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from kconnect.errors import ConflictError, ConnectError, FencedError, ForbiddenError, NotFoundError, NotReadyError
+from kconnect.herder.cluster.config_writes import carry_out
 from kconnect.herder.cluster.fenced_starts import FencedStarts
 from kconnect.herder.cluster.fencing import FencingPlan, FencingRounds, fencing_plan
+from kconnect.herder.decisions.request_signatures import KeyForm
+from kconnect.herder.decisions.writes import PutTaskCount
 from kconnect.model import TaskId
 from kconnect.storage.config_store import TopicConfigStore
 from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
@@ -31,11 +34,12 @@ def tasks(store: TopicConfigStore, count: int) -> None:
 
 
 class Broker:
-    """Notes what is fenced; `then` happens meanwhile."""
+    """Notes what is fenced; `then` happens meanwhile, `before_record` behind it."""
 
     def __init__(self) -> None:
         self.fenced: list[tuple[str, int]] = []
         self.then: Callable[[], None] = lambda: None
+        self.before_record: Callable[[], None] = lambda: None
 
     def __call__(self, connector: str, count: int) -> None:
         self.fenced.append((connector, count))
@@ -43,7 +47,11 @@ class Broker:
 
 
 def rounds(store: TopicConfigStore, broker: Broker) -> FencingRounds:
-    return FencingRounds(store, broker, sync_timeout_s=1, round_timeout_s=5)
+    def record(connector: str, count: int, generation: int | None) -> None:  # as the herder's thread does
+        broker.before_record()
+        carry_out(PutTaskCount(connector, count, generation), store, KeyForm(), 1.0)
+
+    return FencingRounds(store, broker, record, sync_timeout_s=1, round_timeout_s=5)
 
 
 @pytest.mark.parametrize(
@@ -84,6 +92,22 @@ def test_a_round_for_tasks_that_were_replaced_meanwhile_records_nothing(configs:
     rounds(configs, broker).run("c")
     assert configs.snapshot().task_count_record("c") == 4
     assert broker.fenced == [("c", 2), ("c", 2)], "those of before are fenced off again"
+
+
+@pytest.mark.parametrize("before", [None, 2], ids=["the first tasks follow nobody", "two were fenced off"])
+def test_task_configs_that_come_just_before_the_record_of_a_round_still_wait_for_one(
+    configs: TopicConfigStore, before: int | None
+) -> None:
+    if before is not None:
+        tasks(configs, before)
+        configs.put_task_count_record("c", before)
+    tasks(configs, 1)
+    broker = Broker()
+    broker.before_record = lambda: tasks(configs, 4)
+    with pytest.raises(ConflictError, match="new task configurations were generated"):
+        rounds(configs, broker).run("c")
+    assert configs.snapshot().is_pending_fencing("c")
+    assert configs.snapshot().task_count_record("c") == before
 
 
 def test_who_asks_while_a_round_goes_on_shares_it(configs: TopicConfigStore) -> None:

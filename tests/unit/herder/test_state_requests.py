@@ -32,9 +32,10 @@ from kconnect.herder.decisions.requests import (
     AskRestart,
     AskRestartByPlan,
     AskStop,
+    AskTaskCount,
     AskTasks,
 )
-from kconnect.herder.decisions.writes import PutConfig, PutRestart, PutStopped, PutTasks, RemoveConfig
+from kconnect.herder.decisions.writes import PutConfig, PutRestart, PutStopped, PutTaskCount, PutTasks, RemoveConfig
 from kconnect.herder.membership import Joining, Lost
 from kconnect.model import ConnectorOffset, TargetState, TaskId
 from kconnect.storage.config_topic import RestartRequested
@@ -50,6 +51,7 @@ OF_LEADERS = [
     AskRestartByPlan(PLAN),
     AskTasks(C, [{}]),
     AskFence(C),
+    AskTaskCount(C, 2, 0),
     AskOffsets(C, None),
 ]
 
@@ -121,6 +123,7 @@ def test_an_unknown_connector_is_not_found(request_):
         (AskStop(C), PutStopped(C)),
         (AskRestartByPlan(PLAN), PutRestart(PLAN)),
         (AskTasks(C, [{"n": "1"}]), PutTasks(C, [{"n": "1"}])),
+        (AskTaskCount(C, 2, 0), PutTaskCount(C, 2, 0)),
     ],
     ids=lambda value: type(value).__name__,
 )

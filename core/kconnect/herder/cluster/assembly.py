@@ -221,7 +221,9 @@ def _work_side(
         offsets_of=offsets.store_of,
     )
     changes = ChangeRequests(requests.thread, cluster.configs, config, status, host, validate)
-    exactly_once = ExactlyOnceSources(parts.worker_config, cluster, config, host, changes.fence_zombies)
+    exactly_once = ExactlyOnceSources(
+        parts.worker_config, cluster, config, host, changes.fence_zombies, changes.record_task_count
+    )
     fenced_starts = exactly_once.starts(lambda: standing.is_leader, lambda: standing.leader_url)
     tasks = TaskRuns(parts.launcher, status, parts.worker_config, parts.times.stop_s)
     work = LocalWork(host, tasks, status, post, parts.times, fenced_starts)

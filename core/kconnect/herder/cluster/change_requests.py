@@ -28,6 +28,7 @@ from kconnect.herder.decisions.requests import (
     AskRestart,
     AskRestartByPlan,
     AskStop,
+    AskTaskCount,
     AskTasks,
     Request,
 )
@@ -188,6 +189,13 @@ class ChangeRequests:
 
     def fence_zombies(self, name: str) -> None:
         self._ask(AskFence(name))
+
+    def record_task_count(self, name: str, count: int, generation: int | None) -> None:
+        """The leader's own request, at the end of a round of fencing for task configs of this generation.
+
+        Errors: ConflictError when they were replaced meanwhile.
+        """
+        self._ask(AskTaskCount(name, count, generation))
 
     def alter_offsets(
         self, name: str, offsets: Sequence[ConnectorOffset], expected: Collection[str] | None = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from kconnect.errors import TimedOutError
+from kconnect.errors import ConflictError, TimedOutError
 from kconnect.herder.decisions.request_signatures import KeyForm, new_key
 from kconnect.herder.decisions.writes import (
     ConfigWrite,
@@ -15,6 +15,7 @@ from kconnect.herder.decisions.writes import (
     PutConfig,
     PutRestart,
     PutStopped,
+    PutTaskCount,
     PutTasks,
     RemoveConfig,
 )
@@ -25,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def carry_out(write: ConfigWrite, configs: ConfigStore, key_form: KeyForm, sync_timeout_s: float) -> None:
-    """Write it and read it back. Errors: ConnectError, as of ConfigStore."""
+    """Write it and read it back. Errors: ConnectError, as of ConfigStore; ConflictError of PutTaskCount."""
     match write:
         case PutConfig(connector, config, target_state):
             configs.put_connector_config(connector, config, target_state)
@@ -33,6 +34,10 @@ def carry_out(write: ConfigWrite, configs: ConfigStore, key_form: KeyForm, sync_
             configs.remove_connector_config(connector)
         case PutTasks(connector, task_configs):
             configs.put_task_configs(connector, task_configs)
+        case PutTaskCount(connector, count, generation):
+            if configs.snapshot().task_config_generation(connector) != generation:
+                raise ConflictError("Fencing failed because new task configurations were generated for the connector")
+            configs.put_task_count_record(connector, count)
         case PutStopped(connector):
             _stop(connector, configs, sync_timeout_s)
         case PutRestart(request):
@@ -62,6 +67,8 @@ def described(write: ConfigWrite) -> str:
             return f"the removal of connector {connector}"
         case PutTasks(connector):
             return f"the task configs of connector {connector}"
+        case PutTaskCount(connector):
+            return f"the number of tasks of connector {connector}"
         case PutStopped(connector):
             return f"the stop of connector {connector}"
         case PutRestart(request):

@@ -10,7 +10,7 @@ from kconnect.errors import BadRequestError, ConflictError, ConnectError
 from kconnect.herder.cluster.cluster_parts import ClusterParts
 from kconnect.herder.cluster.config_entries import ClusterConfig
 from kconnect.herder.cluster.fenced_starts import FencedStarts
-from kconnect.herder.cluster.fencing import FencingRounds, fence_zombies
+from kconnect.herder.cluster.fencing import FencingRounds, Record, fence_zombies
 from kconnect.herder.connectors.host import ConnectorHost
 from kconnect.model import ConnectorOffset, ConnectorType, TargetState
 from kconnect.storage.record_log import ExclusiveWriter
@@ -25,7 +25,8 @@ class ExactlyOnceSources:
     """The parts of a cluster's herder that exactly-once sources need. Every worker runs rounds on request; starts wait
     for them only if the worker has exactly-once support enabled.
 
-    `ask` has this worker's herder run a round, as its leader. Threads: any but the herder's; all but `starts` block.
+    `ask` has this worker's herder run a round, as its leader; `record` has it write the round's end, see `fencing`.
+    Threads: any but the herder's; all but `starts` block.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class ExactlyOnceSources:
         config: ClusterConfig,
         host: ConnectorHost,
         ask: Callable[[str], None],
+        record: Record,
     ) -> None:
         self._worker = worker
         self._cluster = cluster
@@ -45,6 +47,7 @@ class ExactlyOnceSources:
         self._rounds = FencingRounds(
             cluster.configs,
             self._fence,
+            record,
             sync_timeout_s=cluster.times.sync_timeout_ms / 1000,
             round_timeout_s=cluster.request_timeout_s,
         )

@@ -22,6 +22,11 @@ log = logging.getLogger(__name__)
 StringMap = Mapping[str, str]
 Fence = Callable[[str, int], None]
 """Fence off the producers of that many former tasks of a connector. Blocks. Errors: ConnectError."""
+Record = Callable[[str, int, int | None], None]
+"""Record a connector's number of tasks, unless its task configs are not of this generation any more. Blocks.
+
+Errors: ConflictError, ConnectError.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +68,16 @@ class FencingRounds:
     """The leader's rounds, one at a time for each connector: further requests wait for the round in progress.
 
     Threads: any but the herder's, as a round blocks. A round whose task configs were replaced meanwhile fails:
-    the tasks that wait for it are replaced as well.
+    the tasks that wait for it are replaced as well. `record` has the herder's thread compare and write, since that
+    thread writes the task configs: none can come between.
     """
 
-    def __init__(self, configs: ConfigStore, fence: Fence, *, sync_timeout_s: float, round_timeout_s: float) -> None:
+    def __init__(
+        self, configs: ConfigStore, fence: Fence, record: Record, *, sync_timeout_s: float, round_timeout_s: float
+    ) -> None:
         self._configs = configs
         self._fence = fence
+        self._record = record
         self._sync_timeout_s = sync_timeout_s
         self._round_timeout_s = round_timeout_s
         self._lock = threading.Lock()
@@ -107,7 +116,7 @@ class FencingRounds:
             self._configs.refresh(self._sync_timeout_s)
             if self._configs.snapshot().task_config_generation(connector) != plan.generation:
                 raise ConflictError("Fencing failed because new task configurations were generated for the connector")
-        self._configs.put_task_count_record(connector, plan.count_to_record)
+        self._record(connector, plan.count_to_record, plan.generation)
 
     def _cut_off(self, connector: str, tasks: int) -> None:
         try:

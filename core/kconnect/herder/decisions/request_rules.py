@@ -46,6 +46,7 @@ from kconnect.herder.decisions.requests import (
     AskRestart,
     AskRestartByPlan,
     AskStop,
+    AskTaskCount,
     AskTasks,
     Request,
 )
@@ -55,6 +56,7 @@ from kconnect.herder.decisions.writes import (
     PutConfig,
     PutRestart,
     PutStopped,
+    PutTaskCount,
     PutTasks,
     RemoveConfig,
 )
@@ -161,6 +163,10 @@ class RequestRules:
                 self._require_leader("Only the leader may perform zombie fencing.")
                 self._require(connector)
                 return FenceZombies(number, connector)
+            case AskTaskCount(connector, count, generation):
+                self._require_leader("Only the leader may perform zombie fencing.")
+                self._require(connector)
+                return self._write(number, PutTaskCount(connector, count, generation))
             case AskOffsets(connector, offsets, expected):
                 self._require_leader("Only the leader can process external offsets modification requests")
                 self._require(connector)

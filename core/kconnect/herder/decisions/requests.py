@@ -74,6 +74,18 @@ class AskFence:
 
 
 @dataclass(frozen=True, slots=True)
+class AskTaskCount:
+    """A round of fencing is done: record how many tasks the next one must fence off.
+
+    `generation`: of the task configs that the round was for.
+    """
+
+    connector: str
+    count: int
+    generation: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class AskOffsets:
     """Alter the offsets of a stopped connector, or (None) reset them. `expected`: tags of its config or its offsets."""
 
@@ -82,4 +94,4 @@ class AskOffsets:
     expected: Collection[str] | None = None
 
 
-Request = AskPut | AskRemove | AskStop | AskRestart | AskRestartByPlan | AskTasks | AskFence | AskOffsets
+Request = AskPut | AskRemove | AskStop | AskRestart | AskRestartByPlan | AskTasks | AskFence | AskTaskCount | AskOffsets

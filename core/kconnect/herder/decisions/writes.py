@@ -36,6 +36,19 @@ class PutTasks:
 
 
 @dataclass(frozen=True, slots=True)
+class PutTaskCount:
+    """Record that the former tasks of a connector are fenced off, and how many it has now (KIP-618).
+
+    Not written when its task configs are of another generation by then: the record would follow the newer ones,
+    and say of them that their former tasks are fenced off.
+    """
+
+    connector: str
+    count: int
+    generation: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class PutStopped:
     """Remove a connector's tasks, then set its target state to STOPPED: in this order, as Java does (KIP-875)."""
 
@@ -56,7 +69,7 @@ class NewSessionKey:
     created_ms: int
 
 
-ConfigWrite = PutConfig | RemoveConfig | PutTasks | PutStopped | PutRestart | NewSessionKey
+ConfigWrite = PutConfig | RemoveConfig | PutTasks | PutTaskCount | PutStopped | PutRestart | NewSessionKey
 
 
 @dataclass(frozen=True, slots=True)
