@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from contextlib import contextmanager
 
 import pyarrow as pa
 import pytest
+from pyiceberg.io.pyarrow import ArrowScan
 
-from kconnect.api import TopicPartition
+from kconnect.api import RetriableError, TopicPartition
 from kconnect.builtin.connectors.tables.open_table import open_table
 from kconnect.builtin.connectors.tables.table_config import TableConfig
 from kconnect.builtin.connectors.tables.table_format import OffsetRange, StaleOffsetsError, TableWrite
@@ -286,6 +288,41 @@ def test_small_files_are_joined_while_a_writer_goes_on(make, settings):
     assert ids(settings) == list(range(14))
     assert make().open([A]) == {A: 14}
     assert make().compact(64 * 1024 * 1024) is None or settings["table.format"] == "delta"
+
+
+@pytest.mark.parametrize("settings", ["iceberg", "iceberg over REST"], indirect=True)
+def test_files_are_joined_although_a_writer_commits_meanwhile(make, settings, monkeypatch):
+    table, read = make(), ArrowScan.to_table
+    table.open([A])
+    for number in range(4):
+        write(table, number or None, number)
+
+    def slowly(scan, tasks):
+        monkeypatch.setattr(ArrowScan, "to_table", read)
+        write(table, 4, 4)
+        return read(scan, tasks)
+
+    monkeypatch.setattr(ArrowScan, "to_table", slowly)
+    assert make().compact(64 * 1024 * 1024) == "5 files became 1"
+    assert ids(settings) == [0, 1, 2, 3, 4]
+    assert make().open([A]) == {A: 5}
+
+
+@pytest.mark.parametrize("settings", ["iceberg"], indirect=True)
+def test_joining_ends_where_others_commit_all_the_time(make, monkeypatch):
+    table, read, number = make(), ArrowScan.to_table, itertools.count(1)
+    table.open([A])
+    write(table, None, 0)
+    for _ in range(3):
+        write(table, one := next(number), one)
+
+    def slowly(scan, tasks):
+        write(table, one := next(number), one)
+        return read(scan, tasks)
+
+    monkeypatch.setattr(ArrowScan, "to_table", slowly)
+    with pytest.raises(RetriableError, match="was changed by others 3 times while files were joined"):
+        make().compact(64 * 1024 * 1024)
 
 
 @pytest.mark.parametrize("settings", ["iceberg"], indirect=True)

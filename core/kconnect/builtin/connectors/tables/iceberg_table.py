@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _TRIES = 10
+# Each reads and writes the files anew; the next compaction goes on
+_JOIN_TRIES = 3
 _OFFSETS = "kconnect.offsets."
 """Begins the property with a writer's offsets: of snapshots, and of the table for when those have expired."""
 
@@ -125,20 +127,25 @@ class IcebergTable:
         raise RetriableError(f"Table {self.where} was changed by others {_TRIES} times while its offsets were set")
 
     def compact(self, small_bytes: int) -> str | None:
-        self._load()
-        if self._table is None:
-            return None
-        self._table.metadata.properties.pop("commit.retry.num-retries", None)  # commits of others may come in between
         removed = added = 0
-        try:
-            for tasks in small_files(self._table, small_bytes):
-                added += join_files(self._table, tasks)
-                removed += len(tasks)
-            expire_snapshots(self._table)
-        except Exception as error:  # as in write
-            if not _is_conflict(error):
-                raise self._problem("compact", error) from error
-        return f"{removed} files became {added}" if removed else None
+        for _ in range(_JOIN_TRIES):
+            self._load()
+            if self._table is None:
+                return None
+            try:
+                for tasks in small_files(self._table, small_bytes):
+                    added += join_files(self._table, tasks)
+                    removed += len(tasks)
+                    # Pyiceberg's retries end with an error even if the others only added rows
+                    self._table.metadata.properties["commit.retry.num-retries"] = "0"
+                expire_snapshots(self._table)
+                return f"{removed} files became {added}" if removed else None
+            except Exception as error:  # as in write
+                if not _is_conflict(error):
+                    raise self._problem("compact", error) from error
+        if removed:
+            return f"{removed} files became {added}"
+        raise RetriableError(f"Table {self.where} was changed by others {_JOIN_TRIES} times while files were joined")
 
     def close(self) -> None:
         self._table = None
