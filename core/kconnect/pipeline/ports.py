@@ -43,7 +43,7 @@ class Ticket(Protocol):
     """A registered timer."""
 
     def cancel(self) -> None:
-        """No call starts after this returns. Idempotent; never waits for a running call."""
+        """No call becomes due after this; one that is about to begin may still run. Idempotent; never waits for a call."""
         ...
 
 

@@ -147,7 +147,7 @@ class SinkContext:
 class ErrantRecords:
     """Reports records that the task itself could not write. Implements kconnect.api.ErrantRecordReporter.
 
-    Threads: any for report(); the loop calls raise_unhandled() after each put.
+    Threads: any for report(); the loop calls raise_unhandled() after each put and before each commit.
     Source: o.a.k.connect.runtime.errors.WorkerErrantRecordReporter (Kafka 4.3).
     """
 
