@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _TRIES = 10
-# Each reads and writes the files anew; the next compaction goes on
+# Each reads and writes the files again; the next compaction goes on
 _JOIN_TRIES = 3
 _OFFSETS = "kconnect.offsets."
 """Begins the property with a writer's offsets: of snapshots, and of the table for when those have expired."""
