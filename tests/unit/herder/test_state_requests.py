@@ -73,6 +73,22 @@ def test_a_new_connector_is_written_and_the_asker_told_that_it_is_new():
     assert member.written(write) == [Complete(1, True)]
 
 
+def test_a_new_connector_is_started_though_a_pause_of_a_deleted_one_of_its_name_came_late():
+    member = member_with()
+    member.store.remove_connector_config(C)
+    member.store.put_target_state(C, TargetState.PAUSED)
+    member.read()
+    write = of(Write, member.ask(AskPut(C, CONFIG, None, replace=True)))
+    assert write.write == PutConfig(C, CONFIG, TargetState.STARTED)
+
+
+def test_a_change_of_a_paused_connector_leaves_it_paused():
+    member = member_with()
+    member.store.put_target_state(C, TargetState.PAUSED)
+    member.read()
+    assert of(Write, member.ask(AskPut(C, CONFIG, None, replace=True))).write == PutConfig(C, CONFIG, None)
+
+
 def test_a_changed_connector_is_not_new():
     member = member_with()
     assert member.written(of(Write, member.ask(AskPut(C, CONFIG, None, replace=True)))) == [Complete(1, False)]

@@ -3,7 +3,7 @@
 Source: DistributedHerder#putConnectorConfig, #deleteConnectorConfig, #stopConnector, #restartConnector, #restartTask,
 #putTaskConfigs, #modifyConnectorOffsetsChecks, #checkRebalanceNeeded (Kafka 4.3).
 Differs: a request that meets a rebalance, or an imminent one that affects it, waits for its end, up to its own
-deadline; Java answers 409.
+deadline; Java answers 409. A new connector starts also where a deleted one of its name left a target state.
 """
 
 from __future__ import annotations
@@ -204,7 +204,10 @@ class RequestRules:
             self._creating[number] = request
             return WriteFirstOffsets(number, name, request.config, request.offsets)
         answer = request.offsets_status if request.offsets_status is not None else not exists
-        return self._write(number, PutConfig(name, request.config, request.target_state), answer)
+        state = request.target_state
+        if state is None and not exists and name in snapshot.target_states:
+            state = TargetState.STARTED  # a pause that raced with the deletion of a former connector left another
+        return self._write(number, PutConfig(name, request.config, state), answer)
 
     def _restart(self, number: int, subject: str | TaskId) -> Instruction:
         facts = self._facts
