@@ -43,7 +43,7 @@ class Ticket(Protocol):
     """A registered timer."""
 
     def cancel(self) -> None:
-        """No call becomes due after this; one that is about to begin may still run. Idempotent; never waits for a call."""
+        """No call becomes due after this; one that is about to begin may still run. Idempotent; waits for no call."""
         ...
 
 
