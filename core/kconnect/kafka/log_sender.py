@@ -46,6 +46,8 @@ class LogSender:
         self._stop = threading.Event()
         self._ending = threading.Lock()  # held while sending and closing, so that nothing is sent to a closed client
         self._is_ended = False  # guarded by _ending
+        self._served = threading.Condition()  # notified when the thread has taken reports in; guards the next
+        self._flushing = 0  # threads that wait in flush()
         self._thread = threading.Thread(target=self._serve, name=f"log-send-{topic}", daemon=True)
 
     @property
@@ -56,7 +58,9 @@ class LogSender:
         self._thread.start()
 
     def send(self, key: bytes, value: bytes | None) -> Future[LogPosition]:
-        """Write one record. Callbacks of its future run on this sender's thread and must not block."""
+        """Write one record. Callbacks of its future run on this sender's thread and must not block or flush; one that
+        is added when the future has ended runs at once, as always.
+        """
         done: Future[LogPosition] = Future()
 
         def delivered(error: KafkaError | None, message: Message) -> None:
@@ -77,14 +81,16 @@ class LogSender:
         return done
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until all sends have succeeded or failed; False if the timeout came first."""
-        deadline = time.monotonic() + timeout_s
-        while len(self._client):
-            left_s = deadline - time.monotonic()
-            if left_s <= 0:
-                return False
-            self._client.flush(min(left_s, _SERVE_S))
-        return True
+        """Wait until all sends have succeeded or failed; False if the timeout came first.
+
+        The sender's thread alone takes reports in: of two threads each is given some, and futures end out of order.
+        """
+        with self._served:
+            self._flushing += 1
+            try:
+                return self._served.wait_for(lambda: not len(self._client), timeout_s)
+            finally:
+                self._flushing -= 1
 
     def stop(self, timeout_s: float) -> None:
         """Drop unacknowledged records; their futures fail with ConnectError. Idempotent."""
@@ -97,17 +103,25 @@ class LogSender:
         self._thread.join(timeout_s)
         if self._thread.is_alive():
             raise TimedOutError(f"A callback of what was sent to {self._topic} did not return within {timeout_s:g} s")
-        self.flush(_PURGE_S)
         with kafka_errors("The producer cannot be closed"):
             self._client.close()
 
     def _serve(self) -> None:
         while not self._stop.is_set():
-            try:
-                self._client.poll(_SERVE_S)
-            except Exception:  # top of the thread; an idempotent producer may fail for good
-                log.exception("Acknowledgements of topic %s cannot be read, retrying", self._topic)
-                self._stop.wait(1.0)
+            self._take_reports()
+        deadline = time.monotonic() + _PURGE_S
+        while len(self._client) and time.monotonic() < deadline:
+            self._take_reports()
+
+    def _take_reports(self) -> None:
+        take = self._client.flush if self._flushing else self._client.poll  # a flush does not wait for linger.ms
+        try:
+            take(_SERVE_S)
+        except Exception:  # top of the thread; an idempotent producer may fail for good
+            log.exception("Acknowledgements of topic %s cannot be read, retrying", self._topic)
+            self._stop.wait(1.0)
+        with self._served:
+            self._served.notify_all()
 
     def _refusal(self, error: KafkaError) -> ConnectError:
         doing = f"A record could not be written to topic {self._topic}"
