@@ -24,6 +24,7 @@ class Store(TopicStatusStore):
     """Does not reach the topic's end while it `is_late`."""
 
     is_late = False
+    refreshes = 0
     before_put = before_safe_put = before_refresh = None
 
     def put(self, subject, status):
@@ -42,6 +43,7 @@ class Store(TopicStatusStore):
         before, self.before_refresh = self.before_refresh, None
         if before is not None:
             before()
+        self.refreshes += 1
         if self.is_late:
             raise TimedOutError("not read to its end")
         super().refresh(timeout_s)
@@ -102,8 +104,32 @@ def test_what_others_run_is_not_covered_when_that_is_not_read_in_time(workers, s
         stores[0].is_late = True
         frozen.release(WITHIN_S)
     assert other.status("conn") == StoredStatus(RunState.RUNNING, "other:8083", 7)
-    frozen.set_connector("conn", RunState.UNASSIGNED)  # withheld no more
+    frozen.set_connector("conn", RunState.UNASSIGNED)  # stopped in the group
     assert other.status("conn") == StoredStatus(RunState.UNASSIGNED, "frozen:8083", 8)
+
+
+def test_what_could_not_be_released_is_released_by_the_keeper_once_it_is_read_who_runs_what(workers, stores, caplog):
+    """Others would read RUNNING of this worker until the delay of the rebalance is over."""
+    _, frozen, other = workers
+    keeper = StatusKeeper(frozen, ManualClock(), is_ours=lambda _: False)
+    frozen.look_again = keeper.note
+    keeper.start()
+    stop_all(frozen)
+    other.put("conn", StoredStatus(RunState.RUNNING, "other:8083", 7))
+    frozen.take_generation(8)
+    stores[0].is_late = True
+    frozen.release(WITHIN_S)
+    try:
+        late = stores[0].refreshes
+        eventually(lambda: stores[0].refreshes > late + 3, WITHIN_S, "it is tried again and again")
+        assert other.status(TASK).state is RunState.RUNNING
+        assert caplog.text.count("Statuses of what was stopped out of the group are not written yet") == 1
+        stores[0].is_late = False
+        eventually(lambda: other.status(TASK).state is RunState.UNASSIGNED, WITHIN_S, "it is told that nobody runs it")
+    finally:
+        keeper.stop(WITHIN_S)
+    assert other.status("conn") == StoredStatus(RunState.RUNNING, "other:8083", 7)
+    assert frozen.left_here() == set()
 
 
 def test_what_nobody_took_over_is_unassigned_once_the_worker_is_back(workers):

@@ -54,7 +54,7 @@ class ClusterStatus:
         self.is_in_touch: Callable[[], bool] = lambda: True
         """Whether the group has answered lately, so that work of this worker is its own for sure."""
         self.look_again: Callable[[Subject], None] = lambda _: None
-        """Called with what `repeat` should check soon; must not block."""
+        """Called with what `repeat`, or `release_again`, should check soon; must not block."""
         self._store = store
         self._lock = threading.RLock()  # covers both decision and put; a put only queues and does not wait
         self._runs: dict[TaskId, _Run] = {}  # guarded by _lock, as all below: tasks of this worker
@@ -63,6 +63,7 @@ class ClusterStatus:
         self._words: dict[Subject, StoredStatus] = {}  # this worker's last word of anything, written or not
         self._is_out = False  # the group is out of reach, or was lost
         self._withheld: dict[Subject, StoredStatus] = {}  # stopped in the meantime
+        self._release_s: float | None = None  # how long a release may read, while the last one could not
         self._unwritten: set[Subject] = set()  # runs here, and reported a state in the meantime
         self._repeats: Counter[Subject] = Counter()  # in this generation
         self._behind: Counter[Subject] = Counter()  # looks at which a newer generation was in the topic
@@ -168,7 +169,7 @@ class ClusterStatus:
         Otherwise a worker that was frozen would overwrite newer statuses of others, which it has not read.
         """
         with self._lock:
-            self._is_out = True
+            self._is_out, self._release_s = True, None
 
     def take_generation(self, generation: int) -> None:
         """The worker is in the group, in this generation. Statuses of work stopped while it was out wait for
@@ -184,30 +185,49 @@ class ClusterStatus:
 
     def release(self, timeout_s: float) -> None:
         """Back in the group: write the withheld statuses, unless others have taken over the work; with the old
-        generation. If the group is lost again meanwhile, they wait for the next generation.
+        generation. If the group is lost again meanwhile, they wait for the next generation; if the topic cannot be
+        read, for `release_again`.
 
         Differs: Java writes it at once.
         """
         with self._lock:
+            if not self._withheld:
+                self._release_s = None
             if not self._withheld or not self._may_write():
                 return
         try:
             self._store.refresh(timeout_s)
         except ConnectError as err:
-            log.warning("Statuses of what was stopped out of the group are not written: %s", err)
-            with self._lock:
-                self._withheld.clear()
+            self._put_off(timeout_s, err)
             return
         with self._lock:
             if not self._may_write():
                 return
-            withheld, self._withheld = self._withheld, {}
+            withheld, self._withheld, self._release_s = self._withheld, {}, None
             for subject, status in withheld.items():
                 # Generations of two lives of the group do not compare: of a former one, the last record counts
                 is_former = status.generation > self.generation
                 known = self._store.last(subject) if is_former else self._store.status(subject)
                 if subject not in self._said and known is not None and known.worker_id == self.worker_id:
                     self._store.put_safe(subject, status)
+
+    def release_again(self) -> bool:
+        """Repeat a `release` that could not read who runs what by now. Returns False to be called again later."""
+        with self._lock:
+            timeout_s = self._release_s
+        if timeout_s is not None:
+            self.release(timeout_s)
+        with self._lock:
+            return self._release_s is None
+
+    def _put_off(self, timeout_s: float, error: ConnectError) -> None:
+        with self._lock:
+            is_first, self._release_s = self._release_s is None, timeout_s
+            subjects = list(self._withheld)
+        if is_first:
+            log.warning("Statuses of what was stopped out of the group are not written yet: %s", error)
+        for subject in subjects:
+            self.look_again(subject)
 
     def is_behind(self, subject: Subject) -> bool:
         """Whether another worker has written in a newer generation of the group than this worker knows; call it often.

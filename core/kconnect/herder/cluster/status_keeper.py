@@ -1,7 +1,8 @@
 """Makes the worker that runs a connector or task rewrite its status when the topic contradicts it.
 
 A record written late, by a worker that was frozen or whose broker was unreachable, overwrites the correct one. Our
-readers know which is newer; Java's take the last one, as does anyone who reads the topic directly.
+readers know which is newer; Java's take the last one, as does anyone who reads the topic directly. It also tries again
+to write what a worker stopped while it was out of its group.
 """
 
 from __future__ import annotations
@@ -65,7 +66,11 @@ class StatusKeeper:
         self._wake.set()
 
     def look(self) -> None:
-        """Check the noted statuses; those that cannot be decided yet are noted again."""
+        """Write what waits since the worker was out of its group, and check the noted statuses; what cannot be decided
+        yet is looked at again.
+        """
+        if not self._status.release_again():
+            self._wake.set()
         with self._lock:
             noted, self._noted = self._noted, set()
         for subject in noted:
