@@ -149,6 +149,9 @@ class SamplePlugins:
     def password_keys(self, config: Mapping[str, str]) -> frozenset[str]:
         return frozenset({"pin"})
 
+    def abandon(self, connector: str, task: int | None) -> None:
+        """None of these is in Java."""
+
     def describe(self) -> list[PluginDescription]:
         return [
             PluginDescription("kit.SampleSource", "source", "4.3.0"),

@@ -114,8 +114,8 @@ class JavaPlugins:
         """End the JVM, if there is one."""
         self._host.stop()
 
-    def abandon(self, connector: str, task: int) -> None:
-        """Let go of the Java plugins of a task that did not stop in time. Never blocks."""
+    def abandon(self, connector: str, task: int | None) -> None:
+        """Let go of the Java plugins of a task that did not stop in time, or of a connector. Never blocks."""
         self._host.abandon(connector, task)
 
     def stack(self, connector: str, task: int) -> list[str] | None:

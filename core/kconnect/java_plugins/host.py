@@ -123,8 +123,8 @@ class HostProcess:
             seat.used_s = time.monotonic()
             return jvm.open(thread, location, answer, event, place)
 
-    def abandon(self, connector: str, task: int) -> None:
-        """Let go of a task that did not stop in time. A plugin that hangs keeps its Java thread.
+    def abandon(self, connector: str, task: int | None) -> None:
+        """Let go of a task that did not stop in time, or of a connector. A plugin that hangs keeps its Java thread.
 
         Once nobody else is in its JVM, or too many hang in it, the JVM is killed.
         """

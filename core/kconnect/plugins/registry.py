@@ -108,8 +108,11 @@ class PluginRegistry:
         if self._java is not None:
             self._java.close()
 
-    def abandon(self, connector: str, task: int) -> None:
-        """Let go of the Java plugins of a task that did not stop in time: its thread comes back. Never blocks."""
+    def abandon(self, connector: str, task: int | None) -> None:
+        """Let go of the Java plugins of a task that did not stop in time, or of a connector (no task) that hangs.
+
+        The thread that waits for them comes back. Never blocks.
+        """
         if self._java is not None:
             self._java.abandon(connector, task)
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 import pytest
 
 from kconnect.config.variables import Resolved
+from kconnect.errors import TimedOutError
 from kconnect.herder.connectors.context import SinkHostContext
 from kconnect.herder.connectors.hosted_connector import ConnectorParts, HostedConnector, PluginTimes
 from kconnect.metrics import PluginMetricsRegistry
 from kconnect.model import RunState, TargetState
 from kit.sample_connectors import SampleSink
 
+# Longer than any test may take
+_ENDLESS_S = 3600.0
 # Long enough for the thread that fails to be heard, if nothing keeps it from that
 _HEARD_S = 0.3
 
@@ -92,3 +96,46 @@ def test_a_failure_while_the_end_of_a_connector_is_told_is_told_no_more(made: li
     made[0].shut_down()
     listener.join()
     assert listener.told == [RunState.RUNNING, RunState.UNASSIGNED]
+
+
+class Hangs(SampleSink):
+    """Hangs in start() or in stop() until it is let go, as a call into Java does."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__()
+        self._place = place
+        self.is_let_go = threading.Event()
+
+    def start(self, props: Mapping[str, str]) -> None:
+        super().start(props)
+        self._hang("start")
+
+    def stop(self) -> None:
+        self._hang("stop")
+
+    def _hang(self, place: str) -> None:
+        if place == self._place and not self.is_let_go.wait(_ENDLESS_S):
+            raise AssertionError("nobody let it go")
+
+
+@pytest.mark.parametrize("place", ["start", "stop", "nowhere"])
+@pytest.mark.parametrize("end", ["deleted", "stopped"])
+def test_a_connector_that_hangs_is_let_go_of_when_it_is_given_up(place: str, end: str) -> None:
+    plugin, metrics = Hangs(place), PluginMetricsRegistry().of_plugin(connector="c")
+    parts = ConnectorParts(
+        "c",
+        lambda: plugin,
+        lambda host: SinkHostContext(host, lambda: None, metrics),
+        lambda state, trace=None, version=None: None,
+        PluginTimes(call_s=0.01 if place == "start" else 10, stop_s=0.01 if place == "stop" else 10),
+        plugin.is_let_go.set,
+    )
+    connector = HostedConnector(parts, lambda: Resolved({}))
+    with suppress(TimedOutError):
+        connector.transition_to(TargetState.STARTED)
+    assert not plugin.is_let_go.is_set()
+    if end == "stopped":
+        connector.transition_to(TargetState.STOPPED)
+        assert plugin.is_let_go.is_set() == (place != "nowhere")
+    connector.shut_down()
+    assert plugin.is_let_go.is_set() == (place != "nowhere")

@@ -63,9 +63,9 @@ class Plugins(PluginRegistry):
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
-        self.let_go: list[tuple[str, int]] = []
+        self.let_go: list[tuple[str, int | None]] = []
 
-    def abandon(self, connector: str, task: int) -> None:
+    def abandon(self, connector: str, task: int | None) -> None:
         self.let_go.append((connector, task))
 
 

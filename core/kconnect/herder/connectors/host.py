@@ -124,6 +124,7 @@ class ConnectorHost:
             self._context_of(entry),
             partial(self._status.set_connector, name),
             self._parts.times,
+            partial(self._parts.plugins.abandon, name, None),
         )
         self._status.expect_connector(name)
         hosted = self._hosted[name] = HostedConnector(parts, lambda: self.resolved(entry, is_starting=True))

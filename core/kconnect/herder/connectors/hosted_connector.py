@@ -52,6 +52,8 @@ class ConnectorParts:
     context: Callable[[HostedConnector], ConnectorContext]
     on_status: StatusListener
     times: PluginTimes
+    let_go: Callable[[], object] = lambda: None
+    """Gives up what the instance has in Java, where a call hangs: the thread that waits for it comes back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ class HostedConnector:
             with self._lock:
                 self._is_shut_down = True
                 self._parts.on_status(RunState.UNASSIGNED)
-        self._runner.close(0.2)  # the call before had its deadline already
+        self._close_runner(0.2)  # the call before had its deadline already
 
     def _start(self) -> None:
         name = self._parts.name
@@ -236,9 +238,13 @@ class HostedConnector:
 
     def _discard_instance(self) -> None:
         """Use a new instance and thread for the next start: this one is broken or hangs."""
-        self._runner.close(0)
+        self._close_runner(0)
         self._runner = ConnectorRunner(self._parts.name)
         self._connector = None
+
+    def _close_runner(self, timeout_s: float) -> None:
+        if not self._runner.close(timeout_s):
+            self._parts.let_go()
 
 
 def _cause(err: BaseException) -> str:

@@ -33,6 +33,10 @@ class ConnectorPlugins(Protocol):
         """Settings of type PASSWORD, by the tables of the plugins that a config names."""
         ...
 
+    def abandon(self, connector: str, task: int | None) -> None:
+        """Let go of the Java plugins of a connector (no task) that hangs. Never blocks."""
+        ...
+
     def require_version(self, plugin: Any, wanted: str | None) -> None:
         """Errors: ConfigError if a plugin has another version than requested."""
         ...
