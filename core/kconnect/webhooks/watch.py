@@ -27,6 +27,7 @@ class Sights:
 
     is_leader: Callable[[], bool]
     rebalances: Callable[[], Sequence[Rebalance]]
+    """In order, the newest last."""
     outage: Callable[[], Outage | None]
     lags: Callable[[], Mapping[str, int]]
     """How far sinks are behind the end of a partition, at most, as far as it is known."""
@@ -39,7 +40,8 @@ class EventFinder:
     """Compares each look with the one before. Threads: one."""
 
     sights: Sights
-    _generation: int | None = None
+    _has_looked: bool = False
+    _newest: tuple[int, int] | None = None
     _led: bool = False
     _outage: Outage | None = None
     _lagging: set[str] = field(default_factory=set)
@@ -49,14 +51,15 @@ class EventFinder:
         return [*self._rebalanced(), *self._out(), *self._late()]
 
     def _rebalanced(self) -> list[Document]:
+        """Known by their ends too: a group that began again counts its generations from 1, beside those of before."""
         seen = list(self.sights.rebalances())
-        known, last = self._generation, max((each.generation for each in seen), default=-1)
-        self._generation = max(last, -1 if known is None else known)
-        if known is None:
+        marks = [(each.generation, each.ended_ms) for each in seen]
+        is_first, newest = not self._has_looked, self._newest
+        self._has_looked, self._newest = True, marks[-1] if marks else newest
+        if is_first:
             return []
-        if last < known:  # the group is a new one
-            self._generation = known = last - 1
-        return [of_rebalance(each) for each in seen if each.generation > known and each.is_leader]
+        told = max((number for number, mark in enumerate(marks, 1) if mark == newest), default=0)
+        return [of_rebalance(each) for each in seen[told:] if each.is_leader]
 
     def _out(self) -> list[Document]:
         """From the worker that led when it began: the others see it too."""

@@ -221,6 +221,27 @@ def test_rebalances_are_told_by_the_leader_alone_and_once() -> None:
     assert world.look() == [("rebalance", None)], "a group that began again counts from 1"
 
 
+def test_rebalances_of_a_group_that_began_again_are_told_once_though_those_of_before_are_still_kept() -> None:
+    world = World()
+    world.rounds += [rebalance(2), rebalance(3)]
+    assert world.look() == [("rebalance", None)] * 2
+    for generation in (1, 2):
+        world.rounds.append(rebalance(generation))
+        assert world.look() == [("rebalance", None)]
+        assert world.look() == []
+    world.rounds = world.rounds[-1:]
+    assert world.look() == [], "those of before are kept no longer"
+
+
+def test_two_rounds_of_a_group_that_began_again_between_two_looks_are_both_told() -> None:
+    world = World()
+    world.rounds += [rebalance(2), rebalance(3)]
+    world.look()
+    world.rounds += [rebalance(1), rebalance(2)]
+    assert world.look() == [("rebalance", None)] * 2
+    assert world.look() == []
+
+
 def test_an_outage_is_told_when_it_begins_and_ends_by_the_worker_that_led() -> None:
     for leads in (True, False):
         world = World()
