@@ -57,8 +57,12 @@ class Group:
 
     def __init__(self) -> None:
         self.committed: dict[TopicPartition, CommittedOffset] = {}
-        self.numbers: list[int] = []
-        """Of the batches that were written, as a table sees them."""
+        self.written: list[tuple[str, int]] = []
+        """Id and number of each batch, as a table sees them: it skips one that it has."""
+
+    @property
+    def numbers(self) -> list[int]:
+        return [number for _, number in self.written]
 
     def start(self, first: dict[TopicPartition, int]) -> None:
         found = TopicPosition.of({at: self.committed[at] for at in first if at in self.committed})
@@ -77,7 +81,7 @@ class Group:
         if ahead != self.position.planned:
             self.position = self.position.plan(ahead)
             self.committed |= self.position.to_commit()
-        self.numbers.append(self.position.batch + 1)
+        self.written.append((self.position.id, self.position.batch + 1))
         if not is_killed:
             self.position = self.position.ended()
             self.committed |= self.position.to_commit_as_ended(ahead)
@@ -134,6 +138,26 @@ def test_an_altered_offset_drops_the_plan_and_its_number_is_not_used_again(
     assert found.batch == 1, "the table may have batch 1, and would skip another of that number"
     assert found.id == begun.id
     assert all(found.done[at] == to.offset for at, to in altered.items())
+
+
+@pytest.mark.parametrize("back", [CommittedOffset(0, ""), None])
+def test_an_altered_offset_that_alone_had_the_last_number_does_not_have_it_given_again(
+    back: CommittedOffset | None,
+) -> None:
+    group = Group()
+    group.start({A: 0, B: 0})
+    group.trigger({A: 1, B: 1})
+    group.trigger({A: 2, B: 1})
+    group.trigger({A: 3, B: 1})
+
+    del group.committed[A]
+    if back is not None:
+        group.committed[A] = back
+    group.start({A: 0, B: 0})
+    group.trigger({A: 3, B: 1})
+
+    assert TopicPosition.of(group.committed).done == {A: 3, B: 1}
+    assert len(set(group.written)) == 4
 
 
 def test_a_removed_offset_counts_as_altered() -> None:

@@ -22,7 +22,7 @@ class TopicPosition:
     """The position of a sink's query. Batches are numbered from 1; `batch` is the last one that was begun and ended."""
 
     id: str
-    """Of all batches since the offsets were reset; tables remember it with the number of the batch."""
+    """Of all batches since the offsets were reset or altered; tables remember it with the number of the batch."""
     batch: int
     done: Offsets
     """The next record of each partition that has a committed offset."""
@@ -33,7 +33,7 @@ class TopicPosition:
 
     @classmethod
     def of(cls, committed: Mapping[TopicPartition, CommittedOffset]) -> TopicPosition:
-        """What the group says. A new id if no offset in it is from a query."""
+        """What the group says. A new id if no offset in it is from a query, or the last one may not be."""
         done = {at: found.offset for at, found in committed.items()}
         notes = {at: note for at, found in committed.items() if (note := _Note.parse(found.metadata)) is not None}
         if not notes:
@@ -43,8 +43,11 @@ class TopicPosition:
         first = next(iter(newest.values()))
         is_altered = len(notes) < len(done) or len(newest) < first.count
         planned = {at: note.planned for at, note in newest.items() if note.planned is not None}
+        if not planned and is_altered:
+            # What is gone may alone have had the last number, which tables know: it is not given again under this id
+            return cls(uuid.uuid4().hex, 0, done, is_altered=True)
         if not planned:
-            return cls(first.id, last, done, is_altered=is_altered)
+            return cls(first.id, last, done)
         if is_altered:
             # The table may have the batch that was planned: its number is not used again
             return cls(first.id, last, done, is_altered=True)
