@@ -61,18 +61,20 @@ class QueryLauncher:
                 self._specs[spec.id] = spec
             host.start(spec)
 
-    def ask_to_stop(self, ids: Collection[TaskId]) -> None:
-        """Have them begin to stop; `stop_tasks` waits."""
-        if ids and self._host is not None:
-            self._host.set_target_state(ids, TargetState.STOPPED)
-
-    def stop_tasks(self, ids: Collection[TaskId], timeout_s: float) -> set[TaskId]:
+    def begin_stop(self, ids: Collection[TaskId]) -> list[Any]:
+        """Have them begin to stop; `await_end` waits for what this gives. A start after this starts another run."""
         with self._lock:
             known = [task_id for task_id in ids if self._specs.pop(task_id, None) is not None]
             host = self._host
         self._meters.forget(known)
         self._tallies.forget(known)
-        left: set[TaskId] = set() if host is None else host.stop(known, timeout_s)
+        stopping: list[Any] = [] if host is None else host.begin_stop(known)
+        return stopping
+
+    def await_end(self, stopping: list[Any], timeout_s: float) -> set[TaskId]:
+        """Wait for them. Returns those that did not end; they are fenced off."""
+        host = self._host
+        left: set[TaskId] = set() if host is None else host.await_end(stopping, timeout_s)
         return left
 
     def set_target_state(self, ids: Collection[TaskId], state: TargetState) -> None:

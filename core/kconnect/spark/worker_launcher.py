@@ -52,10 +52,10 @@ class WorkerLauncher:
         with self._lock:
             self._in_driver -= set(queries)
         began_s = time.monotonic()
-        self._queries.ask_to_stop(queries)  # both stop at one time
+        stopping = self._queries.begin_stop(queries)  # both stop at one time
         left = self._slots.stop_tasks(others, timeout_s) if others else set()
-        if queries:
-            left |= self._queries.stop_tasks(queries, max(timeout_s - (time.monotonic() - began_s), 0.1))
+        if stopping:
+            left |= self._queries.await_end(stopping, max(timeout_s - (time.monotonic() - began_s), 0.1))
         return left
 
     def set_target_state(self, ids: Collection[TaskId], state: TargetState) -> None:
