@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -112,6 +114,29 @@ def test_offsets_of_a_connector_that_was_resumed_meanwhile_stay():
         herder.assembly.cluster.configs.put_target_state("fsrc", TargetState.STARTED)
         with pytest.raises(BadRequestError, match="must be in the STOPPED state"):
             herder.assembly.work.modify_offsets("fsrc", None)
+
+
+@pytest.mark.parametrize("reset", [False, True], ids=["alter", "reset"])
+def test_a_change_of_offsets_of_a_connector_that_was_resumed_while_its_plugin_was_asked_is_a_conflict(reset):
+    with memory_cluster(1) as cluster:
+        cluster.create("fsrc", state=TargetState.STOPPED, hang_in="alter_offsets")
+        herder, problems = cluster.leader.herder, []
+        ask = partial(herder.alter_connector_offsets, offsets=[ConnectorOffset({"f": "x"}, {"n": 1})])
+
+        def change():
+            with pytest.raises(ConflictError) as problem:
+                (herder.reset_connector_offsets if reset else ask)("fsrc")
+            problems.append(str(problem.value))
+
+        changing = threading.Thread(target=change)
+        changing.start()
+        try:
+            eventually(lambda: "alter_offsets" in cluster.journal.calls, 5, "the plugin is asked")
+            herder.set_target_state("fsrc", TargetState.STARTED)
+        finally:
+            cluster.journal.gate.open()
+            changing.join(10)
+        assert problems == [f"Connector fsrc was resumed before its offsets could be {'reset' if reset else 'altered'}"]
 
 
 def test_a_connector_that_refers_to_what_is_not_there_fails_and_is_shown_as_it_was_written(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from kconnect.errors import ConflictError
 from kconnect.herder.assignment.protocol import Work
 from kconnect.herder.cluster.change_requests import ChangeRequests, ThreadAccess, ThreadRequests
 from kconnect.herder.cluster.cluster_parts import ClusterParts
@@ -39,7 +40,7 @@ from kconnect.herder.membership import Membership
 from kconnect.herder.parts import HerderParts
 from kconnect.herder.queries.logger_levels import WorkerLoggers
 from kconnect.herder.queries.start_state import StartState
-from kconnect.model import ConnectorOffset, TaskId
+from kconnect.model import ConnectorOffset, TargetState, TaskId
 
 StringMap = Mapping[str, str]
 
@@ -208,7 +209,18 @@ def _work_side(
         cluster.configs.refresh(cluster.times.sync_timeout_ms / 1000)
         require_stopped(config.get(name))
         exactly_once.before_change(name, changed)
-        return offsets.modify(name, changed, host, parts.times.call_s, expected)
+        message = offsets.modify(name, changed, host, parts.times.call_s, expected)
+        require_still_stopped(name, "altered" if changed is not None else "reset")
+        return message
+
+    def require_still_stopped(name: str, done: str) -> None:
+        # Any worker may write that it is resumed, also while its plugin is asked: its tasks read the former offsets
+        cluster.configs.refresh(cluster.times.sync_timeout_ms / 1000)
+        entry = config.get(name)
+        if entry.target_state is not TargetState.STOPPED or entry.task_configs:
+            raise ConflictError(
+                f"Connector {name} was resumed before its offsets could be {done}", hint="Stop it, and try again."
+            )
 
     def first_offsets(name: str, new: Mapping[str, str], first: Sequence[ConnectorOffset]) -> str:
         return offsets.begin_with(ConnectorEntry(name, new), first, host, parts.times.call_s)

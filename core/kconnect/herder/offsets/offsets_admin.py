@@ -74,18 +74,30 @@ def consumer_group_of(name: str, config: Mapping[str, str]) -> str:
     return config.get("consumer.override.group.id") or f"connect-{name}"
 
 
+def _nothing() -> None:
+    """For callers that keep the connector stopped meanwhile."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """The connector whose offsets are requested; `make` creates an instance of its plugin for its hook."""
+    """The connector whose offsets are requested; `make` creates an instance of its plugin for its hook.
+
+    `before_write` is called between that hook, which may take long, and the write. Errors: those that forbid the write.
+    """
 
     name: str
     kind: ConnectorType
     config: Mapping[str, str]
     make: Callable[[], Connector]
+    before_write: Callable[[], None] = _nothing
 
 
 class OffsetsAdmin:
-    """The three offsets commands. Threads: any; the caller sees to it that the connector is STOPPED for changes."""
+    """The three offsets commands. Threads: any; the caller sees to it that the connector is STOPPED for changes.
+
+    A caller that cannot keep it so looks again in `before_write`, which comes right before offsets are written and may
+    raise.
+    """
 
     def __init__(self, store: OffsetStore, groups: GroupOffsetsFactory, call_timeout_s: float) -> None:
         self._store = store
@@ -115,9 +127,10 @@ class OffsetsAdmin:
         config: Mapping[str, str],
         offsets: Sequence[ConnectorOffset],
         make: Callable[[], Connector],
+        before_write: Callable[[], None] = _nothing,
     ) -> str:
         """Set or (offset None) remove the given offsets, others are kept. Returns the message that REST shows."""
-        subject = _Subject(name, kind, config, make)
+        subject = _Subject(name, kind, config, make, before_write)
         if kind is ConnectorType.SINK:
             return self._alter_sink(subject, parse_sink_offsets(offsets))
         return self._write_source(subject, offsets, reset=False)
@@ -148,9 +161,16 @@ class OffsetsAdmin:
         ]
         return self._write_source(subject, [*others, *offsets], reset=False)
 
-    def reset(self, name: str, kind: ConnectorType, config: Mapping[str, str], make: Callable[[], Connector]) -> str:
+    def reset(
+        self,
+        name: str,
+        kind: ConnectorType,
+        config: Mapping[str, str],
+        make: Callable[[], Connector],
+        before_write: Callable[[], None] = _nothing,
+    ) -> str:
         """Remove all offsets. Returns the message that REST shows."""
-        subject = _Subject(name, kind, config, make)
+        subject = _Subject(name, kind, config, make, before_write)
         if kind is ConnectorType.SINK:
             return self._reset_sink(subject)
         known = [ConnectorOffset(item.partition, None) for item in list_source_offsets(self._store, name)]
@@ -165,6 +185,7 @@ class OffsetsAdmin:
                 [(dict(item.partition), None if item.offset is None else dict(item.offset)) for item in offsets],
             ),
         )
+        subject.before_write()
         if offsets:
             commit_source_offsets(self._store, subject.name, offsets)
         return _message(handled, reset=reset)
@@ -173,6 +194,7 @@ class OffsetsAdmin:
         for at, offset in offsets.items():
             _check_possible(subject.name, at, offset)
         handled = self._call_hook(subject, lambda plugin: plugin.alter_offsets(dict(subject.config), dict(offsets)))
+        subject.before_write()
         wanted = {at: offset for at, offset in offsets.items() if offset is not None}
         removed = [at for at, offset in offsets.items() if offset is None]
         group = consumer_group_of(subject.name, subject.config)
@@ -206,6 +228,7 @@ class OffsetsAdmin:
                     hint=str(err),
                 ) from err
             handled = self._call_hook(subject, lambda plugin: plugin.alter_offsets(dict(subject.config), known))
+            subject.before_write()
             try:
                 groups.delete_group(group)
             except ConflictError as err:
