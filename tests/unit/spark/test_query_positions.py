@@ -21,16 +21,16 @@ def committed(*parts: dict[TopicPartition, CommittedOffset]) -> dict[TopicPartit
 
 
 def test_a_group_without_offsets_begins_with_a_new_id() -> None:
-    first, second = TopicPosition.of({}), TopicPosition.of({})
+    first, second = TopicPosition.of({}, {"t"}), TopicPosition.of({}, {"t"})
 
     assert first.id != second.id
     assert (first.batch, first.done, first.planned, first.is_altered) == (0, {}, {}, False)
 
 
 def test_a_planned_batch_is_found_again_with_its_range_and_its_number() -> None:
-    begun = TopicPosition.of({}).from_first({A: 5, B: 0}).plan({A: 9, B: 4})
+    begun = TopicPosition.of({}, {"t"}).from_first({A: 5, B: 0}).plan({A: 9, B: 4})
 
-    found = TopicPosition.of(begun.to_commit())
+    found = TopicPosition.of(begun.to_commit(), {"t"})
 
     assert (found.id, found.batch) == (begun.id, 0)
     assert found.done == {A: 5, B: 0}
@@ -38,13 +38,13 @@ def test_a_planned_batch_is_found_again_with_its_range_and_its_number() -> None:
 
 
 def test_an_ended_batch_is_not_repeated_and_others_keep_their_offsets() -> None:
-    first = TopicPosition.of({}).from_first({A: 0, B: 0}).plan({A: 9, B: 4})
+    first = TopicPosition.of({}, {"t"}).from_first({A: 0, B: 0}).plan({A: 9, B: 4})
     after_first = first.ended()
     second = after_first.plan({B: 7})
     ended = second.ended()
 
     found = TopicPosition.of(
-        committed(after_first.to_commit_as_ended([A, B]), second.to_commit(), ended.to_commit_as_ended([B]))
+        committed(after_first.to_commit_as_ended([A, B]), second.to_commit(), ended.to_commit_as_ended([B])), {"t"}
     )
 
     assert (found.id, found.batch, found.planned) == (first.id, 2, {})
@@ -65,7 +65,9 @@ class Group:
         return [number for _, number in self.written]
 
     def start(self, first: dict[TopicPartition, int]) -> None:
-        found = TopicPosition.of({at: self.committed[at] for at in first if at in self.committed})
+        found = TopicPosition.of(
+            {at: self.committed[at] for at in first if at in self.committed}, {at.topic for at in first}
+        )
         self.position = found.from_first(first)
         self.spark = dict(self.position.done)
         if self.position.planned:
@@ -100,7 +102,7 @@ def test_a_batch_that_is_only_of_a_new_partition_without_records_has_its_number_
     group.trigger({A: 2, B: 1})
 
     assert group.numbers == [1, 2, 3]
-    assert TopicPosition.of(group.committed).done == {A: 2, B: 1}
+    assert TopicPosition.of(group.committed, {"t"}).done == {A: 2, B: 1}
 
 
 def test_a_batch_without_records_that_was_cut_off_is_replayed_under_its_number_and_ends() -> None:
@@ -110,7 +112,7 @@ def test_a_batch_without_records_that_was_cut_off_is_replayed_under_its_number_a
     group.trigger({A: 1, B: 0}, is_killed=True)
 
     group.start({A: 0, B: 0})
-    assert TopicPosition.of(group.committed).planned == {}
+    assert TopicPosition.of(group.committed, {"t"}).planned == {}
     group.start({A: 0, B: 0})
     group.trigger({A: 2, B: 0})
 
@@ -119,7 +121,7 @@ def test_a_batch_without_records_that_was_cut_off_is_replayed_under_its_number_a
 
 def test_a_partition_whose_records_were_all_deleted_is_planned_and_one_that_stays_is_not() -> None:
     """Retention may take what is there before the query has read it: the reader then finds nothing up to the end."""
-    position = TopicPosition.of({}).from_first({A: 5, B: 0})
+    position = TopicPosition.of({}, {"t"}).from_first({A: 5, B: 0})
 
     assert position.ahead({A: 5, B: 0, C: 70}) == {C: 70}
     assert position.ahead({A: 5, B: 0}) == {}, "as a query with state has batches, which its own checkpoint counts"
@@ -129,14 +131,13 @@ def test_a_partition_whose_records_were_all_deleted_is_planned_and_one_that_stay
 def test_an_altered_offset_drops_the_plan_and_its_number_is_not_used_again(
     altered: dict[TopicPartition, CommittedOffset],
 ) -> None:
-    begun = TopicPosition.of({}).from_first({A: 5, B: 0}).plan({A: 9, B: 4})
+    begun = TopicPosition.of({}, {"t"}).from_first({A: 5, B: 0}).plan({A: 9, B: 4})
 
-    found = TopicPosition.of(committed(begun.to_commit(), altered))
+    found = TopicPosition.of(committed(begun.to_commit(), altered), {"t"})
 
     assert found.is_altered
     assert found.planned == {}
-    assert found.batch == 1, "the table may have batch 1, and would skip another of that number"
-    assert found.id == begun.id
+    assert (found.id, found.batch) != (begun.id, 0), "the table may have batch 1, and would skip another of its name"
     assert all(found.done[at] == to.offset for at, to in altered.items())
 
 
@@ -156,21 +157,55 @@ def test_an_altered_offset_that_alone_had_the_last_number_does_not_have_it_given
     group.start({A: 0, B: 0})
     group.trigger({A: 3, B: 1})
 
-    assert TopicPosition.of(group.committed).done == {A: 3, B: 1}
+    assert TopicPosition.of(group.committed, {"t"}).done == {A: 3, B: 1}
     assert len(set(group.written)) == 4
 
 
-def test_a_removed_offset_counts_as_altered() -> None:
-    begun = TopicPosition.of({}).from_first({A: 5, B: 0}).plan({A: 9, B: 4})
+OTHER = TopicPartition("other", 0)
 
-    found = TopicPosition.of({A: begun.to_commit()[A]})
+
+def test_numbers_of_a_topic_that_goes_are_not_given_again_also_when_it_comes_back() -> None:
+    """The last batches were of that topic alone: nothing beside the offsets of the others tells their numbers."""
+    group = Group()
+    group.start({A: 0, OTHER: 0})
+    group.trigger({A: 1, OTHER: 0})
+    group.trigger({A: 1, OTHER: 2})
+    group.trigger({A: 1, OTHER: 3})
+
+    group.start({A: 0})
+    group.trigger({A: 2})
+    group.trigger({A: 3}, is_killed=True)
+    group.start({A: 0, OTHER: 0})
+    group.trigger({A: 4, OTHER: 3})
+    group.start({A: 0, OTHER: 0})
+    group.trigger({A: 5, OTHER: 4})
+
+    assert group.written[4] == group.written[5], "the batch that was cut off is replayed as what it was"
+    assert len(set(group.written)) == len(group.written) - 1
+    assert TopicPosition.of(group.committed, {"t", "other"}).done == {A: 5, OTHER: 4}
+
+
+def test_the_id_stays_while_the_topics_do() -> None:
+    group = Group()
+    for number in range(1, 4):
+        group.start({A: 0, B: 0})
+        group.trigger({A: number, B: 0})
+
+    assert {at for at, _ in group.written} == {group.position.id}
+    assert group.numbers == [1, 2, 3]
+
+
+def test_a_removed_offset_counts_as_altered() -> None:
+    begun = TopicPosition.of({}, {"t"}).from_first({A: 5, B: 0}).plan({A: 9, B: 4})
+
+    found = TopicPosition.of({A: begun.to_commit()[A]}, {"t"})
 
     assert found.is_altered
     assert (found.batch, found.planned, found.done) == (1, {}, {A: 5})
 
 
 def test_offsets_that_somebody_else_set_begin_with_a_new_id() -> None:
-    found = TopicPosition.of({A: CommittedOffset(3, ""), B: CommittedOffset(4, "some note of another tool")})
+    found = TopicPosition.of({A: CommittedOffset(3, ""), B: CommittedOffset(4, "some note of another tool")}, {"t"})
 
     assert found.is_altered
     assert (found.batch, found.done) == (0, {A: 3, B: 4})
@@ -178,7 +213,7 @@ def test_offsets_that_somebody_else_set_begin_with_a_new_id() -> None:
 
 def test_the_text_beside_an_offset_is_short() -> None:
     """Brokers refuse more than 4096 bytes (offset.metadata.max.bytes)."""
-    begun = TopicPosition.of({}).plan({A: 1 << 62})
+    begun = TopicPosition.of({}, {"t"}).plan({A: 1 << 62})
 
     assert len(begun.to_commit()[A].metadata) < 200
 

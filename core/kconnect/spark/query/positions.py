@@ -6,9 +6,10 @@ is under way its end. Whoever else sets an offset commits it without such text, 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from kconnect.kafka.fenced_offsets import CommittedOffset
@@ -22,7 +23,8 @@ class TopicPosition:
     """The position of a sink's query. Batches are numbered from 1; `batch` is the last one that was begun and ended."""
 
     id: str
-    """Of all batches since the offsets were reset or altered; tables remember it with the number of the batch."""
+    """Of all batches since the offsets were reset or altered, or the topics became others; tables remember it with the
+    number of the batch."""
     batch: int
     done: Offsets
     """The next record of each partition that has a committed offset."""
@@ -32,26 +34,29 @@ class TopicPosition:
     """Somebody else has set or removed offsets since."""
 
     @classmethod
-    def of(cls, committed: Mapping[TopicPartition, CommittedOffset]) -> TopicPosition:
-        """What the group says. A new id if no offset in it is from a query, or the last one may not be."""
+    def of(cls, committed: Mapping[TopicPartition, CommittedOffset], topics: Collection[str]) -> TopicPosition:
+        """What the group says of partitions of these topics, all that there are of the query's.
+
+        A new id where an offset that is gone, or is of a topic that is, may alone have had the last number: tables know
+        it, and would skip other records that were given it again.
+        """
         done = {at: found.offset for at, found in committed.items()}
         notes = {at: note for at, found in committed.items() if (note := _Note.parse(found.metadata)) is not None}
         if not notes:
             return cls(uuid.uuid4().hex, 0, done, is_altered=bool(done))
         last = max(note.batch for note in notes.values())
-        newest = {at: note for at, note in notes.items() if note.batch == last}
-        first = next(iter(newest.values()))
-        is_altered = len(notes) < len(done) or len(newest) < first.count
-        planned = {at: note.planned for at, note in newest.items() if note.planned is not None}
-        if not planned and is_altered:
-            # What is gone may alone have had the last number, which tables know: it is not given again under this id
-            return cls(uuid.uuid4().hex, 0, done, is_altered=True)
-        if not planned:
-            return cls(first.id, last, done)
-        if is_altered:
-            # The table may have the batch that was planned: its number is not used again
-            return cls(first.id, last, done, is_altered=True)
-        return cls(first.id, last - 1, done, planned)
+        newest = [note for note in notes.values() if note.batch == last]
+        is_altered = len(notes) < len(done) or len(newest) < newest[0].count
+        begun = {at: note for at, note in notes.items() if note.planned is not None}
+        if begun and not is_altered:
+            note = next(iter(begun.values()))
+            planned = {at: found.planned for at, found in begun.items() if found.planned is not None}
+            if len({(found.id, found.batch) for found in begun.values()}) == 1 and len(begun) == note.count:
+                return cls(note.id, note.batch - 1, done, planned)
+        is_same = {(note.id, note.topics) for note in newest} == {(newest[0].id, _digest(topics))}
+        if begun or is_altered or not is_same:
+            return cls(uuid.uuid4().hex, last, done, is_altered=is_altered or bool(begun))
+        return cls(newest[0].id, last, done)
 
     def ahead(self, end: Offsets) -> Offsets:
         """The part of `end` that the next batch brings, to be planned.
@@ -76,7 +81,7 @@ class TopicPosition:
 
     def to_commit(self) -> dict[TopicPartition, CommittedOffset]:
         """What to commit for the batch that is planned."""
-        note = _Note(self.id, self.batch + 1, len(self.planned))
+        note = _Note(self.id, self.batch + 1, len(self.planned), self._topics())
         return {
             at: CommittedOffset(self.done.get(at, 0), replace(note, planned=end).text())
             for at, end in self.planned.items()
@@ -84,8 +89,16 @@ class TopicPosition:
 
     def to_commit_as_ended(self, of: Offsets) -> dict[TopicPartition, CommittedOffset]:
         """What to commit when these partitions were in the batch that has just ended."""
-        note = _Note(self.id, self.batch, len(of))
+        note = _Note(self.id, self.batch, len(of), self._topics())
         return {at: CommittedOffset(self.done[at], note.text()) for at in of}
+
+    def _topics(self) -> str:
+        return _digest({at.topic for at in (*self.done, *self.planned)})
+
+
+def _digest(topics: Collection[str]) -> str:
+    """Of the names: they may be many, and the text beside an offset must be short."""
+    return hashlib.sha256("\n".join(sorted(set(topics))).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +109,8 @@ class _Note:
     batch: int
     count: int
     """Partitions in the batch."""
+    topics: str
+    """Which topics the query had then."""
     planned: int | None = None
 
     @classmethod
@@ -104,12 +119,13 @@ class _Note:
         try:
             body = json.loads(text)["kconnect"]
             planned = body.get("planned")
-            return cls(str(body["id"]), int(body["batch"]), int(body["of"]), None if planned is None else int(planned))
+            plan = None if planned is None else int(planned)
+            return cls(str(body["id"]), int(body["batch"]), int(body["of"]), str(body.get("topics")), plan)
         except (ValueError, TypeError, KeyError):
             return None
 
     def text(self) -> str:
-        body = {"id": self.id, "batch": self.batch, "of": self.count}
+        body = {"id": self.id, "batch": self.batch, "of": self.count, "topics": self.topics}
         if self.planned is not None:
             body["planned"] = self.planned
         return json.dumps({"kconnect": body}, separators=(",", ":"))

@@ -140,7 +140,7 @@ class TopicSink:
         if not offsets.claim(_TIMEOUT_S, lambda: control.is_stopping):
             return None
         first = ends.first()
-        position = TopicPosition.of(offsets.read(first.keys(), _TIMEOUT_S))
+        position = TopicPosition.of(offsets.read(first.keys(), _TIMEOUT_S), {at.topic for at in first})
         if position.is_altered:
             log.info("Offsets of consumer group %s were altered: the query begins there", consumer["group.id"])
         return position.from_first(first)
