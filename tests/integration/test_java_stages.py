@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from random import Random
@@ -19,12 +20,15 @@ import pytest
 from kconnect.api import RecordBatch, Schema, SinkRecord, SourceRecord, TimestampType
 from kconnect.api.columns import column_of, values_of
 from kconnect.errors import ConfigError, ConnectError, DataError, RetriableError
-from kconnect.java_plugins import JavaSettings
+from kconnect.java import find_java
+from kconnect.java_plugins import JavaIndex, JavaSettings
+from kconnect.java_plugins.host import HostProcess
 from kconnect.java_plugins.java_error import JavaHostDiedError, JavaPluginError
 from kconnect.logs import log_context
 from kconnect.plugins import PluginRegistry
 from kit.java_answers import without_order, written_value
 from kit.java_plugin_folder import java_plugin_folder
+from kit.pace import ample_s
 from kit.processes import below, command, lives
 from kit.random_data import random_plain, random_schema, random_struct_schema, random_value
 from kit.waiting import eventually
@@ -222,6 +226,28 @@ def test_java_ends_with_the_process_that_started_it(plugin_path: Path) -> None:
         (jvm,) = psutil.Process(child.pid).children()
         os.kill(child.pid, signal.SIGKILL)
     eventually(lambda: not lives(jvm), 10, "the JVM has ended")
+
+
+def test_an_end_does_not_wait_for_a_jvm_that_starts_and_that_one_ends_once_it_is_up(tmp_path: Path) -> None:
+    home, gate, began = tmp_path / "java", tmp_path / "gate", tmp_path / "began"
+    (home / "bin").mkdir(parents=True)
+    java = find_java("tests")
+    slow = f'#!/bin/sh\ntouch {began}\nwhile [ ! -e {gate} ]; do sleep 0.02; done\nexec {java.executable} "$@"\n'
+    (home / "bin" / "java").write_text(slow)
+    (home / "bin" / "java").chmod(0o755)
+    (home / "release").write_text(f'JAVA_VERSION="{java.version}"\n')
+    host, before = HostProcess(JavaIndex(), JavaSettings(home=str(home))), host_jvms()
+    with ThreadPoolExecutor(2) as pool:
+        try:
+            connects = [pool.submit(host.connect) for _ in range(2)]
+            eventually(began.exists, 20, "the first one starts a JVM")
+            host.stop(0.1)  # the gate is still shut
+        finally:
+            gate.touch()
+        for connect in connects:
+            with pytest.raises(ConnectError, match="ended meanwhile"):
+                connect.result(ample_s(30))
+    eventually(lambda: host_jvms() <= before, 10, "no JVM is left")
 
 
 def test_settings_of_a_java_plugin_are_checked_by_its_own_table(registry: PluginRegistry) -> None:

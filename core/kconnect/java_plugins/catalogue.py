@@ -26,6 +26,7 @@ from kconnect.java_plugins.descriptions import describe
 from kconnect.java_plugins.host import HostProcess, JavaSettings
 from kconnect.java_plugins.hosting import Hosted, java_class
 from kconnect.java_plugins.index import JavaIndex, in_order
+from kconnect.java_plugins.jvm import END_TIMEOUT_S
 from kconnect.java_plugins.kafkas_own import KAFKAS_OWN
 from kconnect.java_plugins.preparation import Preparation
 from kconnect.java_plugins.versions import Loaded, PluginVersions
@@ -110,9 +111,9 @@ class JavaPlugins:
         preparation.start()
         return preparation
 
-    def close(self) -> None:
-        """End the JVM, if there is one."""
-        self._host.stop()
+    def close(self, timeout_s: float = END_TIMEOUT_S) -> None:
+        """End the JVM, if there is one; kills it at the deadline."""
+        self._host.stop(timeout_s)
 
     def abandon(self, connector: str, task: int | None) -> None:
         """Let go of the Java plugins of a task that did not stop in time, or of a connector. Never blocks."""

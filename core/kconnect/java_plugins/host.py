@@ -69,6 +69,8 @@ class _Seat:
     lock: threading.Lock = field(default_factory=threading.Lock)  # guards the two below, and that one thread starts it
     jvm: HostJvm | None = None
     used_s: float = 0.0
+    is_closed: bool = False
+    """No JVM starts in it any more, and one that does just now ends at once. Set before stop() asks for the lock."""
 
 
 class HostProcess:
@@ -104,7 +106,8 @@ class HostProcess:
         """A new connection, for one plugin object; `thread` is the name of the Java thread that will serve it.
 
         Its log lines have the context that this thread has now, which also says to which connector it belongs.
-        Errors: EnvironmentProblemError (no Java, it does not start), UnreachableError (Kafka's jars), TimedOutError.
+        Errors: EnvironmentProblemError (no Java, it does not start), UnreachableError (Kafka's jars), TimedOutError;
+        ConnectError when stop() comes meanwhile.
         """
         place = current_place()
         key = place[0] if self._settings.one_for_each else None
@@ -112,16 +115,30 @@ class HostProcess:
             seat = self._seats.setdefault(key, _Seat())
             if self._unfollow is None:
                 self._unfollow = follow_levels(self._follow_levels)
-        with seat.lock:
-            jvm = seat.jvm
-            if jvm is not None and not jvm.is_alive:
-                jvm.end(0.0)
-                jvm = None
-            if jvm is None:
-                jvm = seat.jvm = self._start(key)
-                jvm.watch(partial(self._is_over, seat, jvm))
-            seat.used_s = time.monotonic()
-            return jvm.open(thread, location, answer, event, place)
+        try:
+            with seat.lock:
+                made = self._jvm_of(seat, key).open(thread, location, answer, event, place)
+        finally:
+            if seat.is_closed:  # stop() may not have waited for the start
+                _end(seat, 0.0)
+        if seat.is_closed:
+            made.close()
+            raise _ended()
+        return made
+
+    def _jvm_of(self, seat: _Seat, connector: str | None) -> HostJvm:
+        """Under the seat's lock."""
+        if seat.is_closed:
+            raise _ended()
+        jvm = seat.jvm
+        if jvm is not None and not jvm.is_alive:
+            jvm.end(0.0)
+            jvm = None
+        if jvm is None:
+            jvm = seat.jvm = self._start(connector)
+            jvm.watch(partial(self._is_over, seat, jvm))
+        seat.used_s = time.monotonic()
+        return jvm
 
     def abandon(self, connector: str, task: int | None) -> None:
         """Let go of a task that did not stop in time, or of a connector. A plugin that hangs keeps its Java thread.
@@ -137,17 +154,17 @@ class HostProcess:
         return next((stack for stack in stacks if stack is not None), None)
 
     def stop(self, timeout_s: float = END_TIMEOUT_S) -> None:
-        """End the JVMs; kills them at the deadline. Idempotent."""
+        """End the JVMs; kills them at the deadline. One that starts then ends once it is up. Idempotent."""
+        deadline = time.monotonic() + timeout_s
         with self._lock:
             seats, self._seats = list(self._seats.values()), {}
             if self._unfollow is not None:
                 self._unfollow()
                 self._unfollow = None
         for seat in seats:
-            with seat.lock:
-                jvm, seat.jvm = seat.jvm, None
-            if jvm is not None:
-                jvm.end(timeout_s)
+            seat.is_closed = True
+        for seat in seats:
+            _end(seat, max(deadline - time.monotonic(), 0.0))
 
     def _running(self) -> list[HostJvm]:
         with self._lock:
@@ -210,3 +227,20 @@ class HostProcess:
             name: sorted({str(location) for locations in kinds.values() for location in locations})
             for name, kinds in self._index.plugins(reads=False).items()
         }
+
+
+def _ended() -> ConnectError:
+    return ConnectError("Java's plugins were ended meanwhile")
+
+
+def _end(seat: _Seat, timeout_s: float) -> None:
+    """End the JVM of a seat, if it has one; nothing when a JVM still starts in it after `timeout_s`."""
+    deadline = time.monotonic() + timeout_s
+    if not seat.lock.acquire(timeout=timeout_s):
+        return
+    try:
+        jvm, seat.jvm = seat.jvm, None
+    finally:
+        seat.lock.release()
+    if jvm is not None:
+        jvm.end(max(deadline - time.monotonic(), 0.0))

@@ -103,10 +103,14 @@ class PluginRegistry:
         """Fetch and compile in the background what Java's plugins need; None where no plugin is Java's."""
         return self._java.prepare() if self._java is not None and self._java.index else None
 
-    def close(self) -> None:
-        """End the JVM of Java's plugins, if one was started. Idempotent."""
-        if self._java is not None:
+    def close(self, timeout_s: float | None = None) -> None:
+        """End the JVM of Java's plugins, if one was started; kills it at the deadline, if given. Idempotent."""
+        if self._java is None:
+            return
+        if timeout_s is None:
             self._java.close()
+        else:
+            self._java.close(timeout_s)
 
     def abandon(self, connector: str, task: int | None) -> None:
         """Let go of the Java plugins of a task that did not stop in time, or of a connector (no task) that hangs.

@@ -49,6 +49,8 @@ log = logging.getLogger(__name__)
 
 EXIT_LEFTOVERS: Final = 71
 EXIT_WORKER_LOST: Final = 72
+# How long a slot that has lost its worker waits for its JVM, which ends at once unless it hangs. Its folder goes too
+_PLUGINS_END_S: Final = 1.0
 
 
 def slot_main(spec: SlotSpec) -> None:
@@ -144,6 +146,7 @@ class _Slot:
                 return self._exit_code
             # At once: the worker may already have started these tasks elsewhere.
             self._host.close(0.0)
+            self._plugins.close(_PLUGINS_END_S)
             sys.stderr.write(f"Slot {self._spec.slot} lost its worker and exits: {error}\n")
             return EXIT_WORKER_LOST
 

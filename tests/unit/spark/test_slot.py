@@ -9,14 +9,29 @@ from typing import Any, cast
 
 import pytest
 
+from kconnect.errors import LinkError
 from kconnect.model import ConnectorType, TaskId, TaskSpec
 from kconnect.spark import slot as slot_module
 from kconnect.spark.messages import Message, StartTask, StopTasks, TasksStopped
-from kconnect.spark.slot import _Slot
+from kconnect.spark.slot import EXIT_WORKER_LOST, _Slot
 from kconnect.spark.slot_spec import SlotSpec
 from kit.waiting import eventually
 
 _ID = TaskId("a", 0)
+_SPEC = SlotSpec(
+    slot=0,
+    host="127.0.0.1",
+    port=1,
+    token=b"",
+    heartbeat_interval_s=1.0,
+    heartbeat_timeout_s=10.0,
+    start_timeout_s=10.0,
+    offsets_timeout_s=10.0,
+    plugin_path=None,
+    log_level=20,
+    worker_host=socket.gethostname(),
+    worker_pid=1,
+)
 
 
 class Link:
@@ -25,6 +40,19 @@ class Link:
 
     def send(self, message: Message) -> None:
         self.sent.append(message)
+
+
+class LostLink(Link):
+    def receive(self, timeout_s: float) -> Message:
+        raise LinkError("The worker is gone")
+
+
+class Plugins:
+    def __init__(self) -> None:
+        self.closed_within_s: list[float] = []
+
+    def close(self, timeout_s: float) -> None:
+        self.closed_within_s.append(timeout_s)
 
 
 class Host:
@@ -45,6 +73,9 @@ class Host:
         assert self.has_ended.wait(timeout_s)
         return set()
 
+    def close(self, timeout_s: float) -> None:
+        self.calls.append(f"close within {timeout_s:g} s")
+
 
 def test_a_stop_has_begun_before_the_start_behind_it_and_is_waited_for_elsewhere(
     monkeypatch: pytest.MonkeyPatch,
@@ -52,21 +83,7 @@ def test_a_stop_has_begun_before_the_start_behind_it_and_is_waited_for_elsewhere
     """A slot that stood still finds both: the stop is of the run before, not of the one that starts."""
     monkeypatch.setattr(slot_module, "TaskHost", Host)
     link = Link()
-    spec = SlotSpec(
-        slot=0,
-        host="127.0.0.1",
-        port=1,
-        token=b"",
-        heartbeat_interval_s=1.0,
-        heartbeat_timeout_s=10.0,
-        start_timeout_s=10.0,
-        offsets_timeout_s=10.0,
-        plugin_path=None,
-        log_level=20,
-        worker_host=socket.gethostname(),
-        worker_pid=1,
-    )
-    slot = _Slot(spec, cast("Any", link), cast("Any", None))
+    slot = _Slot(_SPEC, cast("Any", link), cast("Any", None))
     host = cast("Host", slot._host)
     slot._handle(StopTasks(5, (_ID,), 60_000))
     slot._handle(StartTask(TaskSpec(_ID, 2, ConnectorType.SOURCE, {}, {}, {})))
@@ -74,3 +91,16 @@ def test_a_stop_has_begun_before_the_start_behind_it_and_is_waited_for_elsewhere
     assert link.sent == [], "it waits, and the thread that reads goes on"
     host.has_ended.set()
     eventually(lambda: link.sent == [TasksStopped(5, ())], 5, "the worker hears of the end")
+
+
+def test_a_slot_that_loses_its_worker_ends_its_jvm_and_does_not_wait_for_it_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The folder of a JVM that has died is deleted by nobody else."""
+    monkeypatch.setattr(slot_module, "TaskHost", Host)
+    slot = _Slot(_SPEC, cast("Any", LostLink()), cast("Any", None))
+    plugins = Plugins()
+    slot._plugins = cast("Any", plugins)
+    assert slot.run() == EXIT_WORKER_LOST
+    assert cast("Host", slot._host).calls == ["close within 0 s"]
+    assert plugins.closed_within_s == [1.0]
