@@ -19,6 +19,7 @@ from kconnect.errors import (
 )
 from kconnect.herder.cluster.exactly_once_sources import ExactlyOnceSources
 from kconnect.model import ConnectorOffset, ConnectorType, RunState, TargetState, TaskId
+from kconnect.storage import commit_source_offsets
 from kconnect.storage.session_key import SessionKey
 from kit.distributed import TIMES, Cluster, memory_cluster
 from kit.herders import config
@@ -121,6 +122,8 @@ def test_a_change_of_offsets_of_a_connector_that_was_resumed_while_its_plugin_wa
     with memory_cluster(1) as cluster:
         cluster.create("fsrc", state=TargetState.STOPPED, hang_in="alter_offsets")
         herder, problems = cluster.leader.herder, []
+        before = [ConnectorOffset({"f": "x"}, {"n": 0})]
+        commit_source_offsets(herder.assembly.cluster.offsets, "fsrc", before)
         ask = partial(herder.alter_connector_offsets, offsets=[ConnectorOffset({"f": "x"}, {"n": 1})])
 
         def change():
@@ -137,6 +140,7 @@ def test_a_change_of_offsets_of_a_connector_that_was_resumed_while_its_plugin_wa
             cluster.journal.gate.open()
             changing.join(10)
         assert problems == [f"Connector fsrc was resumed before its offsets could be {'reset' if reset else 'altered'}"]
+        assert herder.connector_offsets("fsrc") == before
 
 
 def test_a_connector_that_refers_to_what_is_not_there_fails_and_is_shown_as_it_was_written(tmp_path):

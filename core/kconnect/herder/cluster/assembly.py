@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from kconnect.errors import ConflictError
 from kconnect.herder.assignment.protocol import Work
@@ -209,8 +210,9 @@ def _work_side(
         cluster.configs.refresh(cluster.times.sync_timeout_ms / 1000)
         require_stopped(config.get(name))
         exactly_once.before_change(name, changed)
-        message = offsets.modify(name, changed, host, parts.times.call_s, expected)
-        require_still_stopped(name, "altered" if changed is not None else "reset")
+        again = partial(require_still_stopped, name, "altered" if changed is not None else "reset")
+        message = offsets.modify(name, changed, host, parts.times.call_s, again, expected)
+        again()  # a resume that came with the write
         return message
 
     def require_still_stopped(name: str, done: str) -> None:

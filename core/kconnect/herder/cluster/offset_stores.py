@@ -113,9 +113,12 @@ class ClusterOffsets:
         offsets: Sequence[ConnectorOffset] | None,
         host: ConnectorHost,
         timeout_s: float,
+        before_write: Callable[[], None],
         expected: Collection[str] | None = None,
     ) -> str:
         """Alter them, or (None) remove all. Returns the message that REST shows.
+
+        `before_write` is called once the connector's plugin was asked, right before the write, and may forbid it.
 
         `expected`: entity tags of which those that are there must have one. Errors: PreconditionFailedError.
         """
@@ -124,10 +127,15 @@ class ClusterOffsets:
         with order:  # nothing may come between the look and the change
             if expected is not None:
                 require_offsets_match(expected, name, self.read(name, host, timeout_s))
-            return self._modify(name, offsets, host, timeout_s)
+            return self._modify(name, offsets, host, timeout_s, before_write)
 
     def _modify(
-        self, name: str, offsets: Sequence[ConnectorOffset] | None, host: ConnectorHost, timeout_s: float
+        self,
+        name: str,
+        offsets: Sequence[ConnectorOffset] | None,
+        host: ConnectorHost,
+        timeout_s: float,
+        before_write: Callable[[], None],
     ) -> str:
         entry = self._config.get(name)
         kind, config = host.kind(entry.config), host.resolved(entry).values
@@ -137,8 +145,8 @@ class ClusterOffsets:
             return host.new_plugin(config)
 
         if offsets is None:
-            return admin.reset(name, kind, config, make)
-        return admin.alter(name, kind, config, offsets, make)
+            return admin.reset(name, kind, config, make, before_write)
+        return admin.alter(name, kind, config, offsets, make, before_write)
 
     def begin_with(
         self, entry: ConnectorEntry, offsets: Sequence[ConnectorOffset], host: ConnectorHost, timeout_s: float
