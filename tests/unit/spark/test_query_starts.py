@@ -10,12 +10,14 @@ from typing import Any, cast
 import pyspark.sql.functions
 import pytest
 
-from kconnect.errors import RetriableError
+from kconnect.errors import ConnectError, RetriableError
 from kconnect.model import ConnectorOffset, ConnectorType, TaskId, TaskSpec
 from kconnect.pipeline.ports import TaskControl, TaskPorts
 from kconnect.spark.query.cursor import CursorQuery
 from kconnect.spark.query.row_source import RowSource
 from kconnect.spark.query.source_positions import RowPosition
+from kconnect.spark.query.starts import Starts
+from kconnect.spark.query.topic_sink import TopicSink
 from kit.pace import ample_s
 from kit.pipeline_host import MemoryOffsets
 from kit.waiting import eventually
@@ -170,3 +172,41 @@ def test_no_query_starts_while_a_batch_of_the_one_before_is_sent(monkeypatch: py
     second = world.begin()
     assert world.position() == RowPosition("q", 5, _DONE, {"cursor": "200"}), "it begins with what was planned"
     world.give_up(second).join()
+
+
+def test_a_start_that_is_over_sends_no_batch_and_none_begins_beside_one() -> None:
+    starts = Starts()
+    control = cast(
+        "Any", SimpleNamespace(spec=SimpleNamespace(worker_config={"task.shutdown.graceful.timeout.ms": 20}))
+    )
+    first = starts.begin()
+    with starts.batch(first):
+        starts.end(control)  # it waits no longer than a task may take to stop
+        with pytest.raises(RetriableError, match="has not ended yet"):
+            starts.begin()
+    with pytest.raises(ConnectError, match="is being stopped"), starts.batch(first):
+        pytest.fail("after the end")
+    second = starts.begin()
+    with pytest.raises(ConnectError, match="is being stopped"), starts.batch(first):
+        pytest.fail("of an earlier start")
+    assert (starts.is_latest(first), starts.is_latest(second)) == (False, True)
+    with starts.batch(second):
+        pass
+
+
+def test_a_late_batch_of_a_sink_writes_nothing_with_the_position_of_the_next_start() -> None:
+    """Spark gives a query up that does not end in 10 s, and its thread goes on."""
+    sink = object.__new__(TopicSink)
+    sink._control = cast("Any", SimpleNamespace(spec=SimpleNamespace(id=TaskId("lake", 0))))
+    sink._starts, sink._failure = Starts(), None
+    written: list[int] = []
+    sink._write_batch = lambda rows, number: written.append(number)  # type: ignore[method-assign]
+    late = sink._starts.begin()
+    now = sink._starts.begin()
+
+    with pytest.raises(ConnectError, match="is being stopped"):
+        sink._on_batch(late, None, 7)
+    sink._on_batch(now, None, 8)
+
+    assert written == [8]
+    assert sink._failure is None, "the query that runs has not failed"

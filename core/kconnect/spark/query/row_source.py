@@ -9,16 +9,14 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
-import threading
 import time
-import uuid
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.config.exactly_once_settings import is_exactly_once
-from kconnect.errors import ConfigError, ConnectError, FencedError, RetriableError
+from kconnect.errors import ConfigError, ConnectError, FencedError
 from kconnect.logs import set_log_context
 from kconnect.pipeline.ports import TaskControl, TaskPorts
 from kconnect.spark.query.checkpoint import kept_conf, new_files, offset_of, seed, seed_files
@@ -27,6 +25,7 @@ from kconnect.spark.query.row_sender import SendOrder, last_batch, sender
 from kconnect.spark.query.sink_settings import EXACTLY_ONCE
 from kconnect.spark.query.source_positions import ReadFiles, RowPosition, files_from, partition_of, text_of
 from kconnect.spark.query.source_settings import SourceQuerySettings
+from kconnect.spark.query.starts import Starts
 
 if TYPE_CHECKING:
     from kconnect.spark.query.engine import QueryEngine
@@ -35,16 +34,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 VIEW: Final = "records"
-_STOP_SHARE: Final = 0.5
 _LOG_OFFSET: Final = "logOffset"  # the only member of a file source's offset in Spark
 
 
 class RowSource:
-    """Implements Query. Threads: the task's; batches run on one of py4j's or the cursor's, one at a time.
-
-    Spark, or a database, may keep a query busy after it was told to stop. What it does after the next start is not
-    wanted any more: it would be of an older position.
-    """
+    """Implements Query. Threads: the task's; batches run on one of py4j's or the cursor's, one at a time."""
 
     def __init__(self, control: TaskControl, ports: TaskPorts, engine: QueryEngine) -> None:
         """`control.spec` has its references resolved."""
@@ -57,11 +51,7 @@ class RowSource:
         self._is_exactly_once = wanted == EXACTLY_ONCE or (
             wanted == "any" and is_exactly_once(control.spec.worker_config)
         )
-        self._lock = threading.Lock()  # guards the three below; nothing that blocks is called under it
-        self._key = ""  # of the latest start
-        self._idle = threading.Event()  # no batch is being sent
-        self._is_ending = False
-        self._idle.set()
+        self._starts = Starts()
         self._writer = ""  # the RowSender of the last batch
         self._tally: TallyAddress | None = None
         self._folder: Path | None = None
@@ -72,7 +62,7 @@ class RowSource:
 
     def begin(self) -> Any | None:
         control, settings = self._control, self._settings
-        key = self._begin_anew()
+        key = self._starts.begin()
         self._failure, self._writer = None, ""
         session = self._engine.session(lambda: control.is_stopping)
         if session is None:
@@ -91,22 +81,12 @@ class RowSource:
         return self._failure
 
     def end(self) -> None:
-        self._is_ending = True
-        timeout_ms = float(self._control.spec.worker_config.get("task.shutdown.graceful.timeout.ms") or 5000)
-        self._idle.wait(timeout_ms / 1000 * _STOP_SHARE)
+        self._starts.end(self._control)
 
     def close(self) -> None:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
-
-    def _begin_anew(self) -> str:
-        """End what earlier starts may do. Errors: RetriableError while a batch of theirs is sent: it has a position."""
-        with self._lock:
-            if not self._idle.is_set():
-                raise RetriableError("The last batch before the query was stopped has not ended yet")
-            self._is_ending, self._key = False, uuid.uuid4().hex
-            return self._key
 
     def _find_position(self) -> RowPosition:
         """As committed; under exactly once also after earlier senders were fenced off, and with new batch numbers.
@@ -177,7 +157,7 @@ class RowSource:
             else:
                 self._send_planned(key, rows, offset)
         except BaseException as error:
-            if key == self._key:
+            if self._starts.is_latest(key):
                 self._failure = self._failure or error
             raise
 
@@ -185,11 +165,7 @@ class RowSource:
 
     def _send_planned(self, key: str, rows: Any, planned: Any) -> int:
         """Commit the plan, send the rows, commit that it is done; gives their number. Errors: Spark's; ConnectError."""
-        with self._lock:
-            if self._is_ending or key != self._key:
-                raise ConnectError("The query is being stopped")
-            self._idle.clear()
-        try:
+        with self._starts.batch(key):
             if self._control.is_cancelled:
                 raise FencedError("The task was abandoned: it sends nothing more")
             position = self._position
@@ -197,7 +173,7 @@ class RowSource:
             if planned != position.planned:
                 position = self._position = position.plan(planned)
                 self._commit([position.to_commit(self._name)])
-            count = self._send(rows, position)
+            count = self._send(key, rows, position)
             more = self._files.add(files_from(planned["list"])) if _is_of_files(planned) else []
             self._check_run()
             ended = position.ended(self._files.done() if _is_of_files(planned) else planned)
@@ -205,22 +181,20 @@ class RowSource:
             self._position = ended
             self._control.used_topics((self._settings.topic,))
             return count
-        finally:
-            self._idle.set()
 
     def _check_run(self) -> None:
         """Errors: ConnectError if another worker has this query by now: one that was frozen must not overwrite it."""
         if self._is_exactly_once:
             self._ports.may_run(self._control.spec.id, self._control.spec.run)
 
-    def _send(self, rows: Any, position: RowPosition) -> int:
+    def _send(self, key: str, rows: Any, position: RowPosition) -> int:
         settings, app = self._settings, self._engine.app
         for name in (*settings.key_columns, *filter(None, [settings.value_column])):
             if name not in rows.columns:
                 key = "value.column" if name == settings.value_column else "key.columns"
                 raise ConfigError.invalid(key, name, f"There is no such column, but {', '.join(rows.columns)}")
         order = SendOrder(
-            key=self._key,
+            key=key,
             spec=self._control.spec.to_json(),
             plugin_path=self._engine.settings.plugin_path,
             plugins=app.shipped_plugins,

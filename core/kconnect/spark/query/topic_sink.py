@@ -10,10 +10,10 @@ import logging
 import re
 import shutil
 import tempfile
-import threading
 import time
 import uuid
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,6 +32,7 @@ from kconnect.spark.query.loop import RestartQueryError
 from kconnect.spark.query.plans import has_state
 from kconnect.spark.query.positions import TopicPosition
 from kconnect.spark.query.sink_settings import MERGE, SinkQuerySettings
+from kconnect.spark.query.starts import Starts
 from kconnect.spark.query.topic_ends import TopicEnds
 from kconnect.spark.query.topic_reader import TopicPath
 from kconnect.spark.query.topic_rows import ABOUT, SchemaGrownError
@@ -53,8 +54,6 @@ _FIRST_RECORDS_S: Final = 1.0
 _BEFORE_LOOK: Final = ("Initializing", "Getting offsets")
 _FIRST_LOOK_S: Final = 30.0
 _LOOK_AGAIN_S: Final = 0.05
-# The batch under way may end within this part of the time that a task has to stop
-_STOP_SHARE: Final = 0.5
 
 
 class TopicSink:
@@ -75,13 +74,11 @@ class TopicSink:
         self._writer: BatchWriter | None = None
         self._checkpoint: Checkpoint | None = None
         self._failure: BaseException | None = None
-        self._idle = threading.Event()  # no batch is being written
-        self._is_ending = False
+        self._starts = Starts()
 
     def begin(self) -> Any | None:
         control, settings = self._control, self._settings
-        self._failure, self._is_ending = None, False
-        self._idle.set()
+        key, self._failure = self._starts.begin(), None
         session = self._session = self._engine.session(lambda: control.is_stopping)
         if session is None:
             return None
@@ -102,7 +99,7 @@ class TopicSink:
             name = f"kconnect-{control.spec.id.connector}"
             session.dataSource.register(topic_source(name, self._order(schema, about, position)))
             rows = session.readStream.format(name).load()
-            running = self._started(self._result(session, rows), position)
+            running = self._started(self._result(session, rows), position, key)
             self._await_first_look(running)
         return running
 
@@ -110,9 +107,7 @@ class TopicSink:
         return self._failure
 
     def end(self) -> None:
-        self._is_ending = True
-        timeout_ms = float(self._control.spec.worker_config.get("task.shutdown.graceful.timeout.ms") or 5000)
-        self._idle.wait(timeout_ms / 1000 * _STOP_SHARE)
+        self._starts.end(self._control)
 
     def close(self) -> None:
         for part in (self._ends, self._offsets):
@@ -206,7 +201,7 @@ class TopicSink:
         rows.createOrReplaceTempView(VIEW)
         return session.sql(settings.query)
 
-    def _started(self, result: Any, position: TopicPosition) -> Any:  # a StreamingQuery
+    def _started(self, result: Any, position: TopicPosition, key: str) -> Any:  # a StreamingQuery
         settings, name = self._settings, self._control.spec.id.connector
         is_stateful = has_state(result)
         if is_stateful or settings.checkpoint:
@@ -221,7 +216,7 @@ class TopicSink:
             .outputMode(settings.output_mode)
             .option("checkpointLocation", checkpoint)
             .trigger(processingTime=f"{settings.trigger_ms} milliseconds")
-            .foreachBatch(self._on_batch)
+            .foreachBatch(partial(self._on_batch, key))
             .start()
         )
 
@@ -267,21 +262,20 @@ class TopicSink:
 
     # --- one batch ---
 
-    def _on_batch(self, rows: Any, number: int) -> None:
+    def _on_batch(self, key: str, rows: Any, number: int) -> None:
         """Called by Spark for each batch. Errors end the query; they are kept for the task."""
         set_log_context(self._control.spec.id.connector, self._control.spec.id.task)
-        self._idle.clear()
         try:
-            self._write_batch(rows, number)
+            with self._starts.batch(key):
+                self._write_batch(rows, number)
         except BaseException as error:
-            self._failure = self._failure or self._told(error)
+            if self._starts.is_latest(key):
+                self._failure = self._failure or self._told(error)
             raise
-        finally:
-            self._idle.set()
 
     def _write_batch(self, rows: Any, number: int) -> None:
         position, offsets, writer, checkpoint = self._position, self._offsets, self._writer, self._checkpoint
-        if self._is_ending or position is None or offsets is None or writer is None or checkpoint is None:
+        if position is None or offsets is None or writer is None or checkpoint is None:
             raise ConnectError("The query is being stopped")
         if not writer.query_id:
             writer.query_id = checkpoint.id()
