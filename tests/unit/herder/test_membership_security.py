@@ -67,6 +67,11 @@ def test_a_token_endpoint_that_says_nothing_is_given_up_in_the_time_of_the_setti
             "TypeError",
             id="no time to live",
         ),
+        pytest.param(
+            b'HTTP/1.1 200 OK\r\nContent-Length: 22\r\n\r\n{"access_token": null}',
+            "TypeError.*its access_token is no text",
+            id="no token",
+        ),
     ],
 )
 def test_a_token_endpoint_that_answers_nonsense_is_asked_again_later(answer, named):

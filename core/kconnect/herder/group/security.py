@@ -222,7 +222,10 @@ class _Endpoint:
         try:
             with urllib.request.urlopen(request, timeout=self.timeout_s) as answer:
                 document = json.load(answer)
-            return str(document["access_token"]), float(document.get("expires_in", 0))
+            token = document["access_token"]
+            if not isinstance(token, str) or not token:
+                raise TypeError("its access_token is no text")  # shown nowhere: it may be a secret all the same
+            return token, float(document.get("expires_in", 0))
         except urllib.error.HTTPError as err:
             with err:
                 if err.code in (400, 401, 403):
