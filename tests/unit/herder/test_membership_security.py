@@ -69,7 +69,7 @@ def test_a_token_endpoint_that_says_nothing_is_given_up_in_the_time_of_the_setti
         ),
         pytest.param(
             b'HTTP/1.1 200 OK\r\nContent-Length: 22\r\n\r\n{"access_token": null}',
-            "TypeError.*its access_token is no text",
+            "TypeError.*its access_token is not a string",
             id="no token",
         ),
     ],

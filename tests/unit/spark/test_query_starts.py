@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,9 +11,11 @@ import pyspark.sql.functions
 import pytest
 
 from kconnect.errors import ConnectError, RetriableError
-from kconnect.model import ConnectorOffset, ConnectorType, TaskId, TaskSpec
+from kconnect.kafka import CommittedOffset
+from kconnect.model import ConnectorOffset, ConnectorType, TaskId, TaskSpec, TopicPartition
 from kconnect.pipeline.ports import TaskControl, TaskPorts
 from kconnect.spark.query.cursor import CursorQuery
+from kconnect.spark.query.positions import TopicPosition
 from kconnect.spark.query.row_source import RowSource
 from kconnect.spark.query.source_positions import RowPosition
 from kconnect.spark.query.starts import Starts
@@ -198,7 +200,7 @@ def test_a_late_batch_of_a_sink_writes_nothing_with_the_position_of_the_next_sta
     """Spark gives a query up that does not end in 10 s, and its thread goes on."""
     sink = object.__new__(TopicSink)
     sink._control = cast("Any", SimpleNamespace(spec=SimpleNamespace(id=TaskId("lake", 0))))
-    sink._starts, sink._failure = Starts(), None
+    sink._starts, sink._writing, sink._failure = Starts(), threading.Lock(), None
     written: list[int] = []
     sink._write_batch = lambda rows, number: written.append(number)  # type: ignore[method-assign]
     late = sink._starts.begin()
@@ -210,3 +212,49 @@ def test_a_late_batch_of_a_sink_writes_nothing_with_the_position_of_the_next_sta
 
     assert written == [8]
     assert sink._failure is None, "the query that runs has not failed"
+
+
+class Group:
+    """The offsets of a group, and what each commit had."""
+
+    def __init__(self) -> None:
+        self.commits: list[dict[TopicPartition, CommittedOffset]] = []
+
+    def write(self, offsets: Mapping[TopicPartition, CommittedOffset], give_up: Callable[[], bool]) -> bool:
+        self.commits.append(dict(offsets))
+        return True
+
+    def await_settled(self, partitions: Collection[TopicPartition], give_up: Callable[[], bool]) -> bool:
+        return True
+
+
+def test_offsets_of_partitions_without_records_are_committed_again_before_kafka_forgets_them() -> None:
+    """A group without members keeps each offset for a week from its commit, also while the query runs."""
+    busy, idle, gone = (TopicPartition(name, 0) for name in ("busy", "idle", "gone"))
+    spec = TaskSpec(TaskId("lake", 0), 1, ConnectorType.SINK, {"spark.format": "delta"}, {}, {})
+    sink, group = object.__new__(TopicSink), Group()
+    sink._control = TaskControl(spec, cast("Any", SimpleNamespace(report=lambda *_: None)))
+    sink._starts, sink._writing, sink._renewed_s = Starts(), threading.Lock(), float("-inf")
+    sink._offsets, sink._ends = cast("Any", group), cast("Any", SimpleNamespace(partitions=lambda: [busy, idle]))
+    sink._position = TopicPosition("q", 4, {busy: 7, idle: 3, gone: 1})
+    key = sink._starts.begin()
+
+    sink._renew("an earlier start")
+    assert group.commits == []
+    sink._renew(key)
+    sink._renew(key)
+    (first,) = group.commits  # not again before an hour has passed
+    assert {at: to.offset for at, to in first.items()} == {busy: 7, idle: 3}
+    found = TopicPosition.of(first, {"busy", "idle", "gone"})
+    assert (found.id, found.batch, found.planned, found.is_altered) == ("q", 4, {}, False)
+
+    sink._renewed_s = float("-inf")
+    sink._position = sink._position.plan({busy: 9})
+    sink._renew(key)
+    assert len(group.commits) == 1, "what is planned stays planned"
+    sink._position = sink._position.ended()
+    with sink._writing:
+        sink._renew(key)  # comes back at once: the batch that is written does it
+    sink._starts.end(cast("Any", sink._control))
+    sink._renew(key)
+    assert len(group.commits) == 1

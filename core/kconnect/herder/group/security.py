@@ -224,7 +224,7 @@ class _Endpoint:
                 document = json.load(answer)
             token = document["access_token"]
             if not isinstance(token, str) or not token:
-                raise TypeError("its access_token is no text")  # shown nowhere: it may be a secret all the same
+                raise TypeError("its access_token is not a string")  # shown nowhere: it may be a secret all the same
             return token, float(document.get("expires_in", 0))
         except urllib.error.HTTPError as err:
             with err:

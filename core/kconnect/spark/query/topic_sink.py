@@ -10,6 +10,7 @@ import logging
 import re
 import shutil
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Mapping
@@ -23,14 +24,14 @@ from kconnect.kafka import CommittedOffset, FencedOffsets
 from kconnect.logs import set_log_context
 from kconnect.model import TopicPartition
 from kconnect.pipeline.build_transactions import warn
-from kconnect.pipeline.ports import TaskControl, TaskPorts
+from kconnect.pipeline.ports import TaskControl, TaskPorts, Ticket
 from kconnect.spark.query.batch_writer import BatchWriter
 from kconnect.spark.query.checkpoint import Checkpoint, kept_conf, offset_of, seed
 from kconnect.spark.query.failures import root_cause
 from kconnect.spark.query.formats import guarantee_of
 from kconnect.spark.query.loop import RestartQueryError
 from kconnect.spark.query.plans import has_state
-from kconnect.spark.query.positions import TopicPosition
+from kconnect.spark.query.positions import Offsets, TopicPosition
 from kconnect.spark.query.sink_settings import MERGE, SinkQuerySettings
 from kconnect.spark.query.starts import Starts
 from kconnect.spark.query.topic_ends import TopicEnds
@@ -54,6 +55,10 @@ _FIRST_RECORDS_S: Final = 1.0
 _BEFORE_LOOK: Final = ("Initializing", "Getting offsets")
 _FIRST_LOOK_S: Final = 30.0
 _LOOK_AGAIN_S: Final = 0.05
+# Kafka forgets each offset of a group without members when it is offsets.retention.minutes old, a week by default: that
+# of a partition without records would go while the query runs, and its records be read again from the first
+_RENEW_EVERY_S: Final = 3600.0
+_RENEW_LOOK_S: Final = 600.0
 
 
 class TopicSink:
@@ -75,6 +80,9 @@ class TopicSink:
         self._checkpoint: Checkpoint | None = None
         self._failure: BaseException | None = None
         self._starts = Starts()
+        self._writing = threading.Lock()  # held by who uses the two below
+        self._renewed_s = float("-inf")  # when offsets of all partitions were committed last
+        self._renewal: Ticket | None = None
 
     def begin(self) -> Any | None:
         control, settings = self._control, self._settings
@@ -101,12 +109,16 @@ class TopicSink:
             rows = session.readStream.format(name).load()
             running = self._started(self._result(session, rows), position, key)
             self._await_first_look(running)
+        renew = partial(self._renew, key)
+        self._renewal = self._ports.housekeeping.every(_RENEW_LOOK_S, renew, f"offsets of {control.spec.id}")
         return running
 
     def failure(self) -> BaseException | None:
         return self._failure
 
     def end(self) -> None:
+        if self._renewal is not None:
+            self._renewal.cancel()
         self._starts.end(self._control)
 
     def close(self) -> None:
@@ -266,7 +278,7 @@ class TopicSink:
         """Called by Spark for each batch. Errors end the query; they are kept for the task."""
         set_log_context(self._control.spec.id.connector, self._control.spec.id.task)
         try:
-            with self._starts.batch(key):
+            with self._writing, self._starts.batch(key):
                 self._write_batch(rows, number)
         except BaseException as error:
             if self._starts.is_latest(key):
@@ -287,10 +299,37 @@ class TopicSink:
         self._position = position
         writer.write(rows, number)
         ended = position.ended()
-        self._commit(offsets, ended.to_commit_as_ended(ahead))
+        self._commit(offsets, ended.to_commit_as_ended({**ahead, **self._to_renew(ended)}))
         self._position = ended
         self._control.counters.commits += 1
         self._control.used_topics({at.topic for at, to in ahead.items() if to > position.done.get(at, 0)})
+
+    def _renew(self, key: str) -> None:
+        """Commit the offsets of all partitions again if that is due. Threads: the housekeeping one; between batches."""
+        if not self._writing.acquire(blocking=False):  # a batch is being written, which does it
+            return
+        try:
+            position, offsets = self._position, self._offsets
+            is_over = self._control.is_stopping or not self._starts.is_latest(key)
+            if is_over or position is None or offsets is None or position.planned:
+                return
+            with self._starts.batch(key):
+                if due := self._to_renew(position):
+                    self._commit(offsets, position.to_commit_as_ended(due))
+        except ConnectError as error:
+            self._renewed_s = float("-inf")
+            log.warning("The offsets of %s were not renewed, which will be retried: %s", self._control.spec.id, error)
+        finally:
+            self._writing.release()
+
+    def _to_renew(self, position: TopicPosition) -> Offsets:
+        """The offsets to commit again: of all partitions that exist, or of none until an hour has passed."""
+        now_s, ends = time.monotonic(), self._ends
+        if ends is None or now_s - self._renewed_s < _RENEW_EVERY_S:
+            return {}
+        existing = ends.partitions()  # an offset of one that does not would have all refused
+        self._renewed_s = now_s
+        return {at: position.done[at] for at in existing if at in position.done}
 
     def _commit(
         self, offsets: FencedOffsets, to: Mapping[TopicPartition, CommittedOffset], *, settles: bool = False
