@@ -40,8 +40,11 @@ class Sink(Protocol):
         """`why` says what failed; None when the sink has it, or a transformation dropped it. Never raises."""
         ...
 
-    def flush(self) -> None:
-        """Make what was put durable. Errors: ConnectError."""
+    def flush(self) -> Mapping[int, str]:
+        """Make what was put durable. Errors: ConnectError, also when it does not say that all of it is.
+
+        Gives why records were refused after their put() had returned, by their number since the last flush, from 0 on.
+        """
         ...
 
 
@@ -87,7 +90,6 @@ def replay_through(
         if waiting:
             writer.transact(_entries(waiting, MarkState.PUTTING, connector, now_ms()))
             taken = _put(waiting, sink, done)
-            sink.flush()
             entries = _entries(taken, MarkState.PUT, connector, now_ms())
             taken_places = {each.letter.place for each in taken}
             entries += [
@@ -103,15 +105,17 @@ def replay_through(
 
 
 def _put(waiting: Sequence[Prepared], sink: Sink, done: Tally) -> list[Prepared]:
-    taken = []
-    for each in waiting:
+    """Put the records and flush; gives those that the sink has then: it may refuse one long after its put()."""
+    failed: dict[int, str] = {}
+    for number, each in enumerate(waiting):
         assert each.record is not None
-        failed = sink.put(each.record).why
-        if failed is None:
-            taken.append(each)
-        else:
-            done.add(Outcome.FAILED, f"{each.letter.place}: {failed}")
-    return taken
+        why = sink.put(each.record).why
+        if why is not None:
+            failed[number] = why
+    failed = {**sink.flush(), **failed}
+    for number, why in sorted(failed.items()):
+        done.add(Outcome.FAILED, f"{waiting[number].letter.place}: {why}")
+    return [each for number, each in enumerate(waiting) if number not in failed]
 
 
 def _entries(batch: Sequence[Prepared], state: str, connector: str, now_ms: int) -> list[Entry]:

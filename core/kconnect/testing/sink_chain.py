@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from kconnect.api import ConsumerRecord
+from kconnect.api import ConsumerRecord, SinkRecord
 from kconnect.clock import Clock
 from kconnect.errors import ConnectError
 from kconnect.model import TopicPartition
@@ -45,6 +45,11 @@ class SinkChain:
         # A sink that keeps offsets with its data must not take those of single records for the connector's own
         own |= {"name": f"{config.get('name', 'sink')}-replay-{secrets.token_hex(4)}", REPLAY: "true"}
         self._harness = SinkHarness(own["connector.class"], own, worker=worker, partitions=(), clock=clock)
+        # Of what was put since the last flush:
+        self._given: list[tuple[TopicPartition, int]] = []  # place and offset of each record
+        self._behind: dict[TopicPartition, int] = {}  # the offset behind the last record that the task took
+        self._refused: dict[int, str] = {}  # number of a record -> what the task reported of it
+        self._reports_read = 0
 
     def __enter__(self) -> Self:
         try:
@@ -67,7 +72,8 @@ class SinkChain:
         place = TopicPartition(record.topic, max(record.partition, 0))
         harness._add_partition(place)
         (task,) = harness._tasks
-        given = len(harness.errant)
+        number = len(self._given)
+        self._given.append((place, record.offset))
         fetched = FetchedRecord(
             place.topic,
             place.partition,
@@ -84,20 +90,62 @@ class SinkChain:
             if kept is not None:
                 task.put([kept])
         except Exception as error:  # the plugin's
+            self._read_reports(number)
             return Passed(False, _said(error))
         task.moved({place: record.offset + 1})
-        if len(harness.errant) > given:
-            reported = harness.errant[-1].error
-            return Passed(False, _said(reported))
-        return Passed(kept is not None)
+        if kept is not None:
+            self._behind[place] = record.offset + 1
+        self._read_reports(number)
+        why = self._refused.pop(number, None)
+        return Passed(kept is not None) if why is None else Passed(False, why)
 
-    def flush(self) -> None:
-        """Have the task write out what was put, as before a commit. Errors: ConnectError with what it raised."""
+    def flush(self) -> dict[int, str]:
+        """Have the task write out what was put, as before a commit.
+
+        Gives what the task reported of records after their own put(): by their number since the last flush, from 0 on.
+        Errors: ConnectError with what it raised, or when it does not say that all of them are written.
+        """
         (task,) = self._harness._tasks
         try:
-            task.pre_commit(task.assignment(), is_last=True)
+            allowed = task.pre_commit(task.assignment(), is_last=True)
         except Exception as error:  # the plugin's
             raise ConnectError(f"flush() failed: {type(error).__name__}: {error}") from error
+        for place, behind in self._behind.items():
+            if allowed.get(place, 0) < behind:  # what it allows to commit is all that a task says of what is written
+                said = f"up to offset {allowed[place]}" if place in allowed else "nothing"
+                raise ConnectError(
+                    f"{type(task.task).__name__} does not say that it has written what was put: of {place} it allows "
+                    f"{said} to be committed, and records before offset {behind} were put",
+                    hint="Its log may say why. A sink that writes only when enough came takes no single records.",
+                )
+        self._read_reports(None)
+        refused, self._refused = self._refused, {}
+        self._given.clear()
+        self._behind.clear()
+        return refused
+
+    def _read_reports(self, current: int | None) -> None:
+        """Find the records that new reports are of. `current`: the number of the one that is put now; None in a flush.
+
+        Errors: ConnectError for a report in a flush that is of none of them: one of them is not written, and which one
+        is not known.
+        """
+        reports = self._harness.errant[self._reports_read :]
+        self._reports_read += len(reports)
+        for report in reports:
+            number = self._number(report.record, current)
+            if number is None:
+                raise ConnectError(f"flush() reported a record that was not put since the last one: {report.error}")
+            self._refused.setdefault(number, _said(report.error))
+
+    def _number(self, record: Any, current: int | None) -> int | None:  # what ErrantRecord has
+        if not isinstance(record, SinkRecord):  # a converter's, which fails in the record's own turn
+            return current
+        place = TopicPartition(record.original_topic, max(record.original_kafka_partition or 0, 0))
+        same = [number for number, given in enumerate(self._given) if given == (place, record.original_kafka_offset)]
+        if current in same or not same:
+            return current
+        return next((number for number in same if number not in self._refused), same[0])
 
 
 def _said(error: BaseException) -> str:

@@ -1,0 +1,153 @@
+"""Letters straight into a sink: marked as put only when the sink says that it has written them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, cast
+
+import pytest
+
+from kconnect.api import ConfigDef, ConsumerRecord, DataError, SinkConnector, SinkRecord, SinkTask, TopicPartition
+from kconnect.dead_letters.letter import DeadLetter, dead_letter
+from kconnect.dead_letters.marks import Entry, Marks, MarkState, marks_of
+from kconnect.dead_letters.planning import Outcome, ReplayRules, Tally
+from kconnect.dead_letters.replay import MarkWriter, Preparation
+from kconnect.dead_letters.through import replay_through
+from kconnect.errors import ConnectError
+from kconnect.testing.sink_chain import SinkChain
+
+PREFIX = "__connect.errors."
+
+
+class LateTask(SinkTask):
+    """Keeps values until it flushes, and refuses those that say "bad" then, or in the put after theirs."""
+
+    stored: ClassVar[list[Any]] = []
+
+    def start(self, props: Mapping[str, str]) -> None:
+        self.mode = props["mode"]
+        self.waiting: list[SinkRecord] = []
+
+    def put(self, records: list[SinkRecord]) -> None:
+        if self.mode == "next put":
+            self.write()
+        self.waiting += records
+
+    def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        if self.mode == "says nothing":
+            return {}
+        if self.mode == "says less":
+            return {place: offset - 1 for place, offset in current_offsets.items()}
+        self.write()
+        return current_offsets
+
+    def write(self) -> None:
+        for record in self.waiting:
+            if record.value == "bad":
+                reporter = self.context.errant_record_reporter()
+                assert reporter is not None
+                reporter.report(record, DataError("refused"))
+            else:
+                self.stored.append(record.value)
+        self.waiting = []
+
+    def stop(self) -> None:
+        pass
+
+    def version(self) -> str:
+        return "1"
+
+
+class LateSink(SinkConnector):
+    def version(self) -> str:
+        return "1"
+
+    def start(self, props: Mapping[str, str]) -> None:
+        self.props = props
+
+    def task_class(self) -> type[SinkTask]:
+        return LateTask
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        return [dict(self.props)]
+
+    def stop(self) -> None:
+        pass
+
+    def config(self) -> ConfigDef:
+        return ConfigDef()
+
+
+class MemoryMarks:
+    """Topic of marks and its writer in memory."""
+
+    def __init__(self) -> None:
+        self.log: list[Entry] = []
+        self.topic = self
+
+    def marks(self) -> Marks:
+        return marks_of(self.log)
+
+    def claim(self) -> None:
+        pass
+
+    def transact(self, entries: Sequence[Entry], records: Sequence[Any] = ()) -> dict[int, ConnectError]:
+        self.log += entries
+        return {}
+
+    @property
+    def states(self) -> dict[int, str]:
+        """Offset of a letter -> the state of its mark."""
+        return {offset: mark.state for (_, offset), mark in self.marks().letters.items()}
+
+
+def letter(at: int, value: Any, offset: int) -> DeadLetter:
+    words = {"topic": "orders", "partition": "0", "offset": str(offset), "connector.name": "sink", "stage": "TASK_PUT"}
+    headers: list[tuple[str, bytes | None]] = [(PREFIX + name, text.encode()) for name, text in words.items()]
+    return dead_letter(ConsumerRecord("dlq", 0, at, None, json.dumps(value).encode(), 1_000, headers=headers))
+
+
+def put_through(marks: MemoryMarks, letters: Sequence[DeadLetter], connector: str, **settings: str) -> Tally:
+    config = {
+        "name": "sink",
+        "connector.class": connector,
+        "topics": "orders",
+        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter.schemas.enable": "false",
+        **{name.replace("_", "."): text for name, text in settings.items()},
+    }
+
+    def prepare(found: Marks, arrived: Any) -> Preparation:
+        return Preparation(ReplayRules(), found, lambda topics: {}, arrived=arrived, is_through=True)
+
+    with SinkChain(config, {}) as chain:
+        return replay_through(cast(MarkWriter, marks), "sink", lambda: letters, prepare, chain)
+
+
+@pytest.fixture
+def late_sink(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(LateTask, "stored", [])
+    return f"{__name__}.LateSink"
+
+
+@pytest.mark.parametrize("mode", ["says nothing", "says less"])
+def test_letters_of_which_the_sink_does_not_say_that_they_are_written_are_in_doubt(late_sink: str, mode: str) -> None:
+    marks = MemoryMarks()
+    with pytest.raises(ConnectError, match="LateTask does not say that it has written what was put: of orders-0"):
+        put_through(marks, [letter(0, "a", 7), letter(1, "b", 3)], late_sink, mode=mode)
+    assert marks.states == {0: MarkState.PUTTING, 1: MarkState.PUTTING}
+
+
+@pytest.mark.parametrize("mode", ["flush", "next put"])
+def test_a_letter_that_the_sink_refuses_after_its_put_stays_and_the_others_are_marked(
+    late_sink: str, mode: str
+) -> None:
+    marks = MemoryMarks()
+    letters = [letter(0, "a", 7), letter(1, "bad", 3), letter(2, "b", 5), letter(3, "bad", 3), letter(4, "c", 9)]
+    done = put_through(marks, letters, late_sink, mode=mode)
+    assert LateTask.stored == ["a", "b", "c"]
+    assert marks.states == {0: MarkState.PUT, 2: MarkState.PUT, 4: MarkState.PUT}
+    assert (done.counts[Outcome.REPLAY], done.counts[Outcome.FAILED]) == (3, 2)
+    assert done.first[Outcome.FAILED] == "dlq-0@1: DataError: refused"
