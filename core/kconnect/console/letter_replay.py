@@ -143,7 +143,7 @@ class LetterReplay:
         if self._how.through:
             return _within(_MOST_PUTTING_S, lambda: self._put(plan), desk.name)
         with MarkWriter(desk.topic, desk.name) as writer:
-            level = isolation_level(desk.config, desk.access.worker)
+            level = isolation_level(desk.config, desk.access.worker, is_source=desk.is_source)
             targets = list(plan.tally.topics)
             return replay(writer, desk.name, lambda: plan.letters, self._preparation, isolation=level, targets=targets)
 

@@ -146,7 +146,14 @@ def replay_headers(letter: DeadLetter, headers: KafkaHeaders) -> KafkaHeaders:
     return [*kept, (REPLAYS_HEADER, count), (ORIGIN_HEADER, place)]
 
 
-def isolation_level(connector: Mapping[str, str], worker: Mapping[str, str]) -> str:
-    """How a sink reads: committed records only, or all. Java's default is all."""
+def isolation_level(
+    connector: Mapping[str, str], worker: Mapping[str, str], *, is_source: bool, to_topic: str | None = None
+) -> str | None:
+    """How the connector reads what a replay sends: committed records only, or all. Java's default is all.
+
+    None where it does not read that: a source, or a replay `to_topic`. Who does is not known.
+    """
+    if is_source or to_topic is not None:
+        return None
     given = connector.get("consumer.override.isolation.level") or worker.get("consumer.isolation.level")
     return (given or "read_uncommitted").strip().lower()

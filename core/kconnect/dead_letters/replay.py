@@ -4,7 +4,8 @@ A run, as seen from Kafka:
 
 1. claims its transactional id: a run of the same connector that still goes is fenced off, its transaction aborted
 2. reads the marks; if the last run did not end well, looks for what that has sent (see `_arrived`)
-3. writes what it begins, with the ends of its targets: a transaction of its own
+3. writes what it begins, with the ends of its targets: a transaction of its own; not where the connector does not read
+   them
 4. sends letters and their marks, some hundred in a transaction
 5. writes that it has ended
 
@@ -236,13 +237,15 @@ def replay(
     letters: Callable[[], Iterable[DeadLetter]],
     prepare: Callable[[Marks, Collection[str]], Preparation],
     *,
-    isolation: str,
+    isolation: str | None,
     targets: Collection[str] | None = None,
     now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
     progress: Callable[[int], None] = lambda count: None,
 ) -> Tally:
-    """Send what `prepare` says of each letter, with its mark. `letters` may be called twice; `isolation` is the sink's.
+    """Send what `prepare` says of each letter, with its mark. `letters` may be called twice.
 
+    `isolation`: as `isolation_level` says. Where the connector does not read what is sent, only committed records
+    count: after a crash all that have no mark are sent again.
     `targets`: the topics that a `tally` of the same letters found; None looks for them, which prepares all once more.
     Errors: those of MarkWriter; what was committed until then stays so.
     """
@@ -251,7 +254,7 @@ def replay(
     arrived = _arrived(writer.topic, marks, connector, isolation)
     if targets is None:
         targets = list(tally(prepare(marks, arrived).prepared(letters())).topics)
-    if targets:
+    if targets and isolation is not None:
         ends = writer.topic.topic_ends(writer.topic.partitions(targets))
         earlier = marks.runs.get(connector)
         writer.transact([run_entry(Run(connector, now_ms(), _earliest(ends, earlier)))])
@@ -261,20 +264,20 @@ def replay(
         _send(writer, batch, done, now_ms())
         progress(done.counts[Outcome.REPLAY])
     last = outdated_entries(marks, writer.topic.begins())
-    if targets or connector in marks.runs:
+    if isolation is not None and (targets or connector in marks.runs):
         last.append(run_end_entry(connector))
     if last:
         writer.transact(last)
     return done
 
 
-def _arrived(topic: DeadLetterTopic, marks: Marks, connector: str, isolation: str) -> set[str]:
+def _arrived(topic: DeadLetterTopic, marks: Marks, connector: str, isolation: str | None) -> set[str]:
     """Letters that the connector has got from a run that did not end: those of its last transaction, which is aborted.
 
-    None for a connector that reads committed records only.
+    None for a connector that reads committed records only, or not what is sent.
     """
     run = marks.runs.get(connector)
-    if run is None or isolation == _READS_COMMITTED:
+    if run is None or isolation is None or isolation == _READS_COMMITTED:
         return set()
     return topic.arrived(run)
 

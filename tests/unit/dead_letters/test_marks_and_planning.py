@@ -200,7 +200,12 @@ def test_the_limit_counts_what_is_sent() -> None:
     ],
 )
 def test_how_a_sink_reads(connector: dict[str, str], worker: dict[str, str], level: str) -> None:
-    assert isolation_level(connector, worker) == level
+    assert isolation_level(connector, worker, is_source=False) == level
+
+
+def test_a_source_and_a_sink_that_is_passed_by_do_not_read_what_is_sent() -> None:
+    assert isolation_level({}, {}, is_source=True) is None
+    assert isolation_level({}, {}, is_source=False, to_topic="elsewhere") is None
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,9 @@ class _Job:
         letters, prepare = self.parts()
         with MarkWriter(desk.topic, desk.name) as writer:
             if not self.through:
-                level = isolation_level(desk.config, desk.access.worker)
+                to_topic = self.rules.to_topic
+                worker = desk.access.worker
+                level = isolation_level(desk.config, worker, is_source=desk.is_source, to_topic=to_topic)
                 return replay(writer, desk.name, letters, prepare, isolation=level, targets=list(planned.topics))
             with ExitStack() as stack:
                 return replay_through(writer, desk.name, letters, prepare, stack.enter_context(_sink(desk)))
