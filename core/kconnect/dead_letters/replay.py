@@ -3,11 +3,11 @@
 A run, as seen from Kafka:
 
 1. claims its transactional id: a run of the same connector that still goes is fenced off, its transaction aborted
-2. reads the marks; if the last run did not end well, looks for what that has sent (see `_arrived`)
+2. reads the marks; if the last run did not end well, looks for what that has sent (see `arrived_letters`)
 3. writes what it begins, with the ends of its targets: a transaction of its own; not where the connector does not read
    them
 4. sends letters and their marks, some hundred in a transaction
-5. writes that it has ended
+5. writes that it has ended, unless letters that an earlier run has sent have no mark yet
 
 Killed anywhere, letters of the open transaction have no mark and are sent again by the next run, but for those that a
 connector which reads uncommitted records (Java's default) has seen.
@@ -250,28 +250,36 @@ def replay(
     Errors: those of MarkWriter; what was committed until then stays so.
     """
     writer.claim()
-    marks = writer.topic.marks()
-    arrived = _arrived(writer.topic, marks, connector, isolation)
+    topic = writer.topic
+    marks = topic.marks()
+    arrived = arrived_letters(topic, marks, connector, isolation)
     if targets is None:
         targets = list(tally(prepare(marks, arrived).prepared(letters())).topics)
+    current: Run | None = None
     if targets and isolation is not None:
-        ends = writer.topic.topic_ends(writer.topic.partitions(targets))
-        earlier = marks.runs.get(connector)
-        writer.transact([run_entry(Run(connector, now_ms(), _earliest(ends, earlier)))])
+        ends = topic.topic_ends(topic.partitions(targets))
+        current = Run(connector, now_ms(), _earliest(ends, marks.runs.get(connector)))
+        writer.transact([run_entry(current)])
+
+    def seen() -> Collection[str]:
+        """What the sink has got of transactions that were aborted."""
+        return set() if current is None or isolation == _READS_COMMITTED else topic.arrived(current)
+
     done = Tally()
     prepared = prepare(marks, arrived).prepared(letters())
     while batch := list(islice(prepared, BATCH)):
-        _send(writer, batch, done, now_ms())
+        _send(writer, batch, done, now_ms(), seen)
         progress(done.counts[Outcome.REPLAY])
-    last = outdated_entries(marks, writer.topic.begins())
-    if isolation is not None and (targets or connector in marks.runs):
+    begins = topic.begins()
+    last = outdated_entries(marks, begins)
+    if isolation is not None and (targets or connector in marks.runs) and not _is_unmarked(arrived, topic, begins):
         last.append(run_end_entry(connector))
     if last:
         writer.transact(last)
     return done
 
 
-def _arrived(topic: DeadLetterTopic, marks: Marks, connector: str, isolation: str | None) -> set[str]:
+def arrived_letters(topic: DeadLetterTopic, marks: Marks, connector: str, isolation: str | None) -> set[str]:
     """Letters that the connector has got from a run that did not end: those of its last transaction, which is aborted.
 
     None for a connector that reads committed records only, or not what is sent.
@@ -289,8 +297,25 @@ def _earliest(ends: Mapping[str, Mapping[int, int]], earlier: Run | None) -> Map
     return {**ends, **earlier.ends}
 
 
-def _send(writer: MarkWriter, batch: Sequence[Prepared], done: Tally, now_ms: int) -> None:
-    """One transaction; again without what Kafka rejects."""
+def _is_unmarked(arrived: Collection[str], topic: DeadLetterTopic, begins: Mapping[int, int]) -> bool:
+    """Whether a letter that arrived has no mark by now: this run was about others. Deleted letters do not count."""
+    if not arrived:
+        return False
+    marked = topic.marks().letters
+    for place in arrived:
+        name, _, offset = place.rpartition("@")
+        name, _, partition = name.rpartition("-")
+        if name == topic.topic and partition.isdecimal() and offset.isdecimal():
+            at = (int(partition), int(offset))
+            if at not in marked and at[1] >= begins.get(at[0], 0):
+                return True
+    return False
+
+
+def _send(
+    writer: MarkWriter, batch: Sequence[Prepared], done: Tally, now_ms: int, seen: Callable[[], Collection[str]]
+) -> None:
+    """One transaction; again without what Kafka rejects, and without what the sink has `seen` of the aborted one."""
     waiting = [each for each in batch if each.outgoing is not None]
     missing = [each for each in batch if each.outcome is Outcome.ARRIVED]
     for each in batch:
@@ -306,12 +331,15 @@ def _send(writer: MarkWriter, batch: Sequence[Prepared], done: Tally, now_ms: in
         for index, error in refused.items():
             done.add(Outcome.FAILED, f"{waiting[index].letter.place}: {error}")
         if not refused:
-            for each in waiting:
-                done.add(each.outcome)
-            for record in records:
-                done.add_target(record)
+            for each in (*waiting, *missing):
+                if each.outgoing is not None:
+                    done.add(each.outcome)
+                    done.add_target(each.outgoing)
             return
         waiting = [each for index, each in enumerate(waiting) if index not in refused]
+        there = seen() if waiting else ()
+        missing += [each for each in waiting if each.letter.place in there]
+        waiting = [each for each in waiting if each.letter.place not in there]
 
 
 def _ignore(is_acked: bool) -> Any:

@@ -12,7 +12,7 @@ import pytest
 from kconnect.api import ConsumerRecord
 from kconnect.dead_letters.letter import ORIGIN_HEADER, DeadLetter, dead_letter
 from kconnect.dead_letters.marks import Entry, Marks, Run, marks_of
-from kconnect.dead_letters.planning import Outgoing, ReplayRules, Tally
+from kconnect.dead_letters.planning import Outcome, Outgoing, ReplayRules, Tally
 from kconnect.dead_letters.replay import MarkWriter, Preparation, replay
 from kconnect.errors import ConnectError
 
@@ -130,3 +130,33 @@ def test_a_replay_to_elsewhere_does_not_forget_what_the_sink_got_from_one_that_w
     run(topic, [letter(9)], isolation=None)
     run(topic)
     assert topic.got(UNCOMMITTED) == once(*LETTERS, letter(9))
+
+
+def test_a_run_of_other_letters_does_not_forget_what_the_sink_got_from_one_that_was_killed() -> None:
+    topic = MemoryTopic()
+    killed(topic)
+    run(topic, [letter(9)])
+    assert "sink" in topic.marks().runs
+    run(topic)
+    assert topic.got(UNCOMMITTED) == once(*LETTERS, letter(9))
+    assert topic.marks().runs == {}, "all that arrived has its mark"
+
+
+def test_a_killed_run_is_forgotten_when_letters_without_a_mark_are_deleted_or_of_another_topic() -> None:
+    topic = MemoryTopic()
+    killed(topic)
+    topic.target.append(("dlq-of-another-0@7", True))
+    topic.first = 4
+    run(topic, [letter(9)])
+    assert topic.marks().runs == {}
+
+
+@pytest.mark.parametrize("isolation", [UNCOMMITTED, "read_committed"])
+def test_a_refused_record_has_none_of_its_batch_sent_to_the_sink_twice(isolation: str) -> None:
+    topic = MemoryTopic()
+    done = run(topic, isolation=isolation, refuses="dlq-0@2")
+    sent = [each for each in LETTERS if each.place != "dlq-0@2"]
+    assert topic.got(isolation) == once(*sent)
+    assert (done.counts[Outcome.REPLAY], done.counts[Outcome.FAILED], done.topics["orders"]) == (3, 1, 3)
+    assert sorted(topic.marks().letters) == [(0, 0), (0, 1), (0, 3)]
+    assert topic.marks().runs == {}
