@@ -164,7 +164,8 @@ class LetterReplay:
         assert desk.open_sink is not None, "the constructor has asked"
         settings = sink_settings(desk.name, desk.config, desk.access.worker, desk.plugins)
         with MarkWriter(desk.topic, desk.name) as writer, desk.open_sink(settings, desk.access.worker) as sink:
-            return replay_through(writer, desk.name, lambda: plan.letters, self._preparation, sink)
+            level = isolation_level(desk.config, desk.access.worker, is_source=False)
+            return replay_through(writer, desk.name, lambda: plan.letters, self._preparation, sink, isolation=level)
 
     def _preparation(self, marks: Marks, arrived: Collection[str]) -> Preparation:
         desk, how = self._desk, self._how

@@ -17,7 +17,7 @@ from kconnect.config.variables import secret_values
 from kconnect.dead_letters.letter import DeadLetter
 from kconnect.dead_letters.marks import Entry, Marks, MarkState, mark_entry, removal_entry
 from kconnect.dead_letters.planning import Outcome, Tally
-from kconnect.dead_letters.replay import MarkWriter, Preparation, Prepared
+from kconnect.dead_letters.replay import MarkWriter, Preparation, Prepared, arrived_letters
 
 if TYPE_CHECKING:
     from kconnect.plugins import PluginRegistry
@@ -74,19 +74,28 @@ def replay_through(
     prepare: Callable[[Marks, Collection[str]], Preparation],
     sink: Sink,
     *,
+    isolation: str | None,
     now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
     progress: Callable[[int], None] = lambda count: None,
 ) -> Tally:
-    """Put each letter that `prepare` wants replayed. Errors: those of MarkWriter; ConnectError of flush()."""
+    """Put each letter that `prepare` wants replayed. `isolation`: as `isolation_level` says.
+
+    Letters that the sink got from a killed replay to their topic are only marked.
+    Errors: those of MarkWriter; ConnectError of flush().
+    """
     writer.claim()
     done = Tally()
     marks = writer.topic.marks()
-    prepared = prepare(marks, ()).prepared(letters())
+    arrived = arrived_letters(writer.topic, marks, connector, isolation)
+    prepared = prepare(marks, arrived).prepared(letters())
     while batch := list(islice(prepared, _BATCH)):
         waiting = [each for each in batch if each.record is not None and each.outcome is Outcome.REPLAY]
         for each in batch:
             if each.outcome is not Outcome.REPLAY:
                 done.add(each.outcome, each.why)
+        missing = [each for each in batch if each.outcome is Outcome.ARRIVED]
+        if missing:
+            writer.transact([mark_entry(each.letter, MarkState.SENT, now_ms(), None) for each in missing])
         if waiting:
             writer.transact(_entries(waiting, MarkState.PUTTING, connector, now_ms()))
             taken = _put(waiting, sink, done)

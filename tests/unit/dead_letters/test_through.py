@@ -10,7 +10,7 @@ import pytest
 
 from kconnect.api import ConfigDef, ConsumerRecord, DataError, SinkConnector, SinkRecord, SinkTask, TopicPartition
 from kconnect.dead_letters.letter import DeadLetter, dead_letter
-from kconnect.dead_letters.marks import Entry, Marks, MarkState, marks_of
+from kconnect.dead_letters.marks import Entry, Marks, MarkState, Run, marks_of, run_entry
 from kconnect.dead_letters.planning import Outcome, ReplayRules, Tally
 from kconnect.dead_letters.replay import MarkWriter, Preparation
 from kconnect.dead_letters.through import replay_through
@@ -84,10 +84,14 @@ class MemoryMarks:
 
     def __init__(self) -> None:
         self.log: list[Entry] = []
+        self.in_topic: set[str] = set()
         self.topic = self
 
     def marks(self) -> Marks:
         return marks_of(self.log)
+
+    def arrived(self, run: Run) -> set[str]:
+        return self.in_topic
 
     def claim(self) -> None:
         pass
@@ -123,7 +127,9 @@ def put_through(marks: MemoryMarks, letters: Sequence[DeadLetter], connector: st
         return Preparation(ReplayRules(), found, lambda topics: {}, arrived=arrived, is_through=True)
 
     with SinkChain(config, {}) as chain:
-        return replay_through(cast(MarkWriter, marks), "sink", lambda: letters, prepare, chain)
+        return replay_through(
+            cast(MarkWriter, marks), "sink", lambda: letters, prepare, chain, isolation="read_uncommitted"
+        )
 
 
 @pytest.fixture
@@ -151,3 +157,13 @@ def test_a_letter_that_the_sink_refuses_after_its_put_stays_and_the_others_are_m
     assert marks.states == {0: MarkState.PUT, 2: MarkState.PUT, 4: MarkState.PUT}
     assert (done.counts[Outcome.REPLAY], done.counts[Outcome.FAILED]) == (3, 2)
     assert done.first[Outcome.FAILED] == "dlq-0@1: DataError: refused"
+
+
+def test_a_letter_that_the_sink_got_from_a_killed_replay_to_its_topic_is_only_marked(late_sink: str) -> None:
+    marks = MemoryMarks()
+    marks.log.append(run_entry(Run("sink", 5, {"orders": {0: 0}})))
+    marks.in_topic = {"dlq-0@0"}
+    done = put_through(marks, [letter(0, "a", 7), letter(1, "b", 8)], late_sink, mode="flush")
+    assert LateTask.stored == ["b"]
+    assert marks.states == {0: MarkState.SENT, 1: MarkState.PUT}
+    assert (done.counts[Outcome.ARRIVED], done.counts[Outcome.REPLAY]) == (1, 1)

@@ -131,13 +131,15 @@ class _Job:
         desk = self.desk
         letters, prepare = self.parts()
         with MarkWriter(desk.topic, desk.name) as writer:
+            worker = desk.access.worker
             if not self.through:
                 to_topic = self.rules.to_topic
-                worker = desk.access.worker
                 level = isolation_level(desk.config, worker, is_source=desk.is_source, to_topic=to_topic)
                 return replay(writer, desk.name, letters, prepare, isolation=level, targets=list(planned.topics))
+            level = isolation_level(desk.config, worker, is_source=False)
             with ExitStack() as stack:
-                return replay_through(writer, desk.name, letters, prepare, stack.enter_context(_sink(desk)))
+                sink = stack.enter_context(_sink(desk))
+                return replay_through(writer, desk.name, letters, prepare, sink, isolation=level)
 
     def parts(self) -> tuple[Callable[[], Iterator[DeadLetter]], Callable[[Marks, Collection[str]], Preparation]]:
         """The letters, as often as they are asked for, and what prepares them."""
