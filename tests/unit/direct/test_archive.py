@@ -77,6 +77,47 @@ def test_a_file_that_says_nothing_of_offsets_leaves_those_that_are_there(has_off
     assert any(edit.key == b"connector-a" for edit in plan.edits)
 
 
+@pytest.mark.parametrize("has_offsets", [True, False])
+def test_a_file_without_offsets_of_a_connector_resets_its_own_topic_too_if_it_has_any_at_all(has_offsets):
+    file = {
+        "format": "kconnect-topics",
+        "version": 1,
+        "connectors": [{"name": "a", "config": {"offsets.storage.topic": "own"}}],
+    } | ({"offsets": {}} if has_offsets else {})
+    configs = config_view(records_of([encode_connector("a", {"offsets.storage.topic": "own"})]))
+    own = {"a": ("own", offset_view([(b'["a",{"f":1}]', b'{"p":900}')]))}
+    plan = import_plan(read_archive(file), LiveTopics(configs, offset_view(), own), replace=True)
+    forgotten = [(edit.topic, edit.key) for edit in plan.edits if edit.which is InternalTopic.OFFSET]
+    assert forgotten == ([("own", b'["a",{"f":1}]')] if has_offsets else [])
+    assert all(edit.new is None for edit in plan.edits if edit.which is InternalTopic.OFFSET)
+
+
+@pytest.mark.parametrize("has_own", [True, False])
+@pytest.mark.parametrize("offset", [{"p": 500}, None])
+def test_no_spelling_of_an_offsets_key_is_left_at_an_older_offset(offset, has_own):
+    javas, other = b'["a",{"x":1,"y":2}]', b'["a", {"y":2,"x":1}]'
+    kept = [] if offset is None else [{"partition": {"x": 1, "y": 2}, "offset": offset}]
+    file = {
+        "format": "kconnect-topics",
+        "version": 1,
+        "connectors": [{"name": "a", "config": {}}],
+        "offsets": {"a": {"offsets": kept}},
+    }
+    there = offset_view([(javas, b'{"p":100}'), (other, b'{"p":900}')])
+    configs = config_view(records_of([encode_connector("a", {})]))
+    state = LiveTopics(configs, offset_view(), {"a": ("own", there)}) if has_own else LiveTopics(configs, there)
+    plan = import_plan(read_archive(file), state, replace=True)
+    written = {edit.key: edit.new for edit in plan.edits if (edit.topic == "own") is has_own}
+    if offset is None:
+        assert written == {javas: None, other: None}
+    else:
+        assert written[javas] == b'{"p":500}'
+    for edit in plan.edits:
+        if (edit.topic == "own") is has_own:
+            there.offsets.apply(edit.key, edit.new)
+    assert there.offsets.value(javas) == (None if offset is None else b'{"p":500}')
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [

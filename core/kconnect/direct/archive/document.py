@@ -230,16 +230,21 @@ def _offset_steps(archive: Archive, state: LiveTopics, replaced: Collection[str]
     steps = []
     for name, (topic, view) in state.own_offsets.items():
         own = {key: value for key, value in archive.offsets.items() if _owner(key) == name}
-        if own:
+        if own or name in replaced:
             changes = offset_changes(view.entries, own, replaced={name} & set(replaced))
-            steps.append([_offset_edit(view, key, value, topic) for key, value in changes.items()])
+            steps.append(_offset_edits(view, changes, topic))
     changes = offset_changes(state.offsets.entries, archive.offsets, replaced=replaced)
-    steps.append([_offset_edit(state.offsets, key, value, None) for key, value in changes.items()])
+    steps.append(_offset_edits(state.offsets, changes, None))
     return list(without_unchanged(steps))
 
 
-def _offset_edit(view: OffsetView, key: bytes, value: bytes | None, topic: str | None) -> Edit:
-    return Edit(InternalTopic.OFFSET, key, value, view.latest.get(key), topic)
+def _offset_edits(view: OffsetView, changes: Mapping[bytes, bytes | None], topic: str | None) -> list[Edit]:
+    """All spellings of a key that are in the topic, so that no reader finds an older one."""
+    return [
+        Edit(InternalTopic.OFFSET, spelling, value, view.latest.get(spelling), topic)
+        for key, value in changes.items()
+        for spelling in view.offsets.spellings_to_write(key, value)
+    ]
 
 
 def _group_edits(archive: Archive, state: LiveTopics, replaced: Collection[str]) -> dict[str, GroupEdit]:
