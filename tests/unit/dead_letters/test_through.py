@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import pytest
 
-from kconnect.api import ConfigDef, ConsumerRecord, DataError, SinkConnector, SinkRecord, SinkTask, TopicPartition
+from kconnect.api import (
+    ConfigDef,
+    ConsumerRecord,
+    DataError,
+    RetriableError,
+    SinkConnector,
+    SinkRecord,
+    SinkTask,
+    TopicPartition,
+)
+from kconnect.builtin.connectors.objects.object_store import Store
 from kconnect.dead_letters.letter import DeadLetter, dead_letter
 from kconnect.dead_letters.marks import Entry, Marks, MarkState, Run, marks_of, run_entry
 from kconnect.dead_letters.planning import Outcome, ReplayRules, Tally
 from kconnect.dead_letters.replay import MarkWriter, Preparation
 from kconnect.dead_letters.through import replay_through
 from kconnect.errors import ConnectError
+from kconnect.testing import SinkHarness
 from kconnect.testing.sink_chain import SinkChain
 
 PREFIX = "__connect.errors."
@@ -167,3 +179,39 @@ def test_a_letter_that_the_sink_got_from_a_killed_replay_to_its_topic_is_only_ma
     assert LateTask.stored == ["b"]
     assert marks.states == {0: MarkState.SENT, 1: MarkState.PUT}
     assert (done.counts[Outcome.ARRIVED], done.counts[Outcome.REPLAY]) == (1, 1)
+
+
+OBJECT_SINK = "kconnect.builtin.connectors.objects.object_sink.ObjectSinkConnector"
+
+
+def test_letters_are_in_objects_in_whatever_order_they_come_beside_those_of_the_task_that_runs(tmp_path: Path) -> None:
+    into = {"object.url": str(tmp_path), "object.path": ""}
+    names = {"orders+0+00000000000000000000-00000000000000000001.jsonl"}
+    with SinkHarness(OBJECT_SINK, {**into, "topics": "orders", "flush.rows": "2"}) as live:
+        live.put({"id": "live"}, {"id": "live"})
+        marks = MemoryMarks()
+        letters = [letter(0, {"id": 5}, 5), letter(1, {"id": 3}, 3), letter(2, {"id": 3}, 3)]
+        done = put_through(marks, letters, OBJECT_SINK, flush_rows="1", **into)
+        live.crash()
+        live.start()  # reads all again: its units end where they ended
+        live.deliver()
+    written = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    (replayed,) = written.keys() - names
+    assert replayed.startswith("orders+0+replay-")
+    assert [json.loads(line)["id"] for line in written[replayed].splitlines()] == [5, 3, 3]
+    assert written.keys() - {replayed} == names
+    assert done.counts[Outcome.REPLAY] == 3
+    assert marks.states == dict.fromkeys(range(3), MarkState.PUT)
+
+
+def test_letters_whose_objects_could_not_be_written_are_in_doubt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(store: Store, path: str, body: bytes) -> None:
+        raise RetriableError("503 Slow Down")
+
+    monkeypatch.setattr(Store, "write", away)
+    marks = MemoryMarks()
+    with pytest.raises(ConnectError, match="503 Slow Down"):
+        put_through(marks, [letter(0, {"id": 5}, 5)], OBJECT_SINK, **{"object.url": str(tmp_path)})
+    assert marks.states == {0: MarkState.PUTTING}

@@ -49,6 +49,10 @@ class ObjectNames:
     def name(self, topic: str, partition: int, first: int, last: int) -> str:
         return f"{_stem(topic, partition)}{first:0{_DIGITS}d}-{last:0{_DIGITS}d}.{self._extension}"
 
+    def replay_name(self, topic: str, partition: int, token: str) -> str:
+        """For rows from outside, whose offsets say nothing: `ends` leaves it out."""
+        return f"{_stem(topic, partition)}replay-{token}.{self._extension}"
+
     def prefix(self, topic: str | None, partition: int, read_from: str) -> str:
         """What the paths of all objects of a partition begin with, as far as it is the same for all.
 

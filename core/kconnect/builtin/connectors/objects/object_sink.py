@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
+import secrets
+import sys
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -30,6 +33,8 @@ log = logging.getLogger(__name__)
 
 # A task that nobody called for so long may have been frozen, and its partitions be another's: groups wait 6 s at least
 _AWAY_S = 3.0
+# Single records from outside are written in pre_commit, never in a put(): of one that fails nothing is kept
+_NEVER = Limits(sys.maxsize, sys.maxsize, math.inf)
 
 
 class ObjectSinkConnector(UniformSinkConnector):
@@ -54,6 +59,9 @@ class ObjectSinkTask(SinkTask):
     task finds their objects, ends its units where those ended, and so replaces them. Nothing is written when partitions
     are given away: their next owner reads on from the last unit. A task that was frozen looks what others wrote
     meanwhile, and does the same with that.
+
+    Dead letters that are put again (kconnect.testing.SinkChain) come in any order, beside the task that runs: all of
+    them are written at each pre_commit, into objects with names of their own, which end no unit of that task.
     """
 
     supports_batches = True
@@ -69,7 +77,9 @@ class ObjectSinkTask(SinkTask):
         self._store = Store(config["object.url"], store_options(props))
         self._names = ObjectNames(config["object.path"], config["object.format"], config["object.compression"])
         self._encoder = Encoder(config["object.format"], config["object.compression"], config["csv.delimiter"])
-        self._limits = Limits(config["flush.rows"], config["flush.bytes"], config["flush.ms"] / 1000)
+        self._is_replay = props.get("kconnect.replay") == "true"  # as kconnect.testing.SinkChain says
+        limits = Limits(config["flush.rows"], config["flush.bytes"], config["flush.ms"] / 1000)
+        self._limits = _NEVER if self._is_replay else limits
         self._units: dict[TopicPartition, Unit] = {}
         self._added: dict[TopicPartition, int] = {}  # the last offset that is in a unit
         self._ends: dict[TopicPartition, list[int]] = {}  # where units end that were written before
@@ -100,7 +110,10 @@ class ObjectSinkTask(SinkTask):
         self._write_due()
 
     def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
-        """Up to where all records are in complete objects."""
+        """Up to where all records are in complete objects. Errors: RetriableError, of a replay's."""
+        if self._is_replay:
+            for place, unit in list(self._units.items()):
+                self._write(place, unit)
         waiting = {place: unit.first for place, unit in self._units.items()}
         held = {**waiting, **self._sought}
         return {place: min(offset, held.get(place, offset)) for place, offset in current_offsets.items()}
@@ -149,7 +162,7 @@ class ObjectSinkTask(SinkTask):
 
         Rows that are in a unit already, because they came before, are left out.
         """
-        row = bisect_right(offsets, self._added.get(place, -1))
+        row = 0 if self._is_replay else bisect_right(offsets, self._added.get(place, -1))
         while row < len(offsets) and place not in self._sought:
             unit = self._unit(place, topic, offsets[row])
             end = row + unit.room(self._limits, offsets[row:])
@@ -169,7 +182,9 @@ class ObjectSinkTask(SinkTask):
 
     def _unit(self, place: TopicPartition, topic: str, first: int) -> Unit:
         unit = self._units.get(place)
-        if unit is None:
+        if unit is None and self._is_replay:
+            unit = self._units[place] = Unit(first, self._encoder.content, self.now_s(), token=secrets.token_hex(8))
+        elif unit is None:
             if place not in self._ends:
                 self._ends[place] = self._written_ends(place, topic)
             ends = self._ends[place]
@@ -198,7 +213,7 @@ class ObjectSinkTask(SinkTask):
         """Errors: RetriableError."""
         self._sought.clear()  # the runtime went there behind the last put
         now = self.now_s()
-        if now - self._called_s >= _AWAY_S:
+        if now - self._called_s >= _AWAY_S and not self._is_replay:
             self._ends.clear()
             for place, unit in list(self._units.items()):
                 self._look_again(place, unit)
@@ -235,15 +250,18 @@ class ObjectSinkTask(SinkTask):
         Errors: RetriableError; the unit stays, and is written with the next put.
         """
         unit.is_due = True
-        name = self._names.name(
-            place.topic, place.partition, unit.first, unit.end if unit.end is not None else unit.last
-        )
+        if unit.token is not None:
+            name = self._names.replay_name(place.topic, place.partition, unit.token)
+        else:
+            last = unit.end if unit.end is not None else unit.last
+            name = self._names.name(place.topic, place.partition, unit.first, last)
         for folder, content in unit.contents.items():
             if content.is_empty:
                 continue
             path = "/".join(part for part in (self._store.root, folder, name) if part)
             body = content.body()
-            if self.now_s() - self._called_s >= _AWAY_S:  # in this put: encoding and writing take their time
+            # In this put: encoding and writing take their time
+            if unit.token is None and self.now_s() - self._called_s >= _AWAY_S:
                 self._look_again(place, unit)
                 if place in self._sought:
                     return

@@ -21,10 +21,20 @@ class Limits:
 
 
 class Unit:
-    """Rows from the offset `first` on. With `end`, a unit that was written before: it ends at that offset again."""
+    """Rows from the offset `first` on. With `end`, a unit that was written before: it ends at that offset again.
 
-    def __init__(self, first: int, content: Callable[[], Content], began_s: float, end: int | None = None) -> None:
-        self.first, self.end = first, end
+    With `token`, rows of any offsets, which do not name it.
+    """
+
+    def __init__(
+        self,
+        first: int,
+        content: Callable[[], Content],
+        began_s: float,
+        end: int | None = None,
+        token: str | None = None,
+    ) -> None:
+        self.first, self.end, self.token = first, end, token
         self.last = first - 1
         self.contents: dict[str, Content] = {}
         self.is_due = False
