@@ -16,6 +16,9 @@ from kconnect.dead_letters.letter import DeadLetter
 
 _SUFFIX: Final = ".replayed"
 _RUN: Final = "run"
+# A file of `dlq export` may be replayed when the topic no longer has its letters: then their marks alone say that they
+# were sent. Whoever edits one by hand is done within a month; a mark is some 150 bytes, so that keeping it costs little
+_KEPT_MS: Final = 30 * 24 * 3_600_000
 
 
 class MarkState:
@@ -140,9 +143,13 @@ def run_end_entry(connector: str) -> Entry:
     return _json({_RUN: connector}), None
 
 
-def outdated_entries(marks: Marks, begins: Mapping[int, int]) -> list[Entry]:
-    """Tombstones for marks of letters that the topic no longer has; `begins`: its first offsets."""
-    gone = [(number, offset) for number, offset in marks.letters if offset < begins.get(number, 0)]
+def outdated_entries(marks: Marks, begins: Mapping[int, int], now_ms: int) -> list[Entry]:
+    """Tombstones for marks older than a month, of letters that the topic no longer has; `begins`: its first offsets."""
+    gone = [
+        (number, offset)
+        for (number, offset), mark in marks.letters.items()
+        if offset < begins.get(number, 0) and mark.at_ms < now_ms - _KEPT_MS
+    ]
     return [(_json({"partition": number, "offset": offset}), None) for number, offset in sorted(gone)]
 
 

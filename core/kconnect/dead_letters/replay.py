@@ -271,7 +271,7 @@ def replay(
         _send(writer, batch, done, now_ms(), seen)
         progress(done.counts[Outcome.REPLAY])
     begins = topic.begins()
-    last = outdated_entries(marks, begins)
+    last = outdated_entries(marks, begins, now_ms())
     if isolation is not None and (targets or connector in marks.runs) and not _is_unmarked(arrived, topic, begins):
         last.append(run_end_entry(connector))
     if last:

@@ -160,3 +160,10 @@ def test_a_refused_record_has_none_of_its_batch_sent_to_the_sink_twice(isolation
     assert (done.counts[Outcome.REPLAY], done.counts[Outcome.FAILED], done.topics["orders"]) == (3, 1, 3)
     assert sorted(topic.marks().letters) == [(0, 0), (0, 1), (0, 3)]
     assert topic.marks().runs == {}
+
+
+def test_letters_of_a_file_are_sent_once_also_when_the_topic_no_longer_has_them() -> None:
+    topic = MemoryTopic(first=100)
+    for _ in range(3):
+        run(topic)
+    assert topic.got("read_committed") == once(*LETTERS)
