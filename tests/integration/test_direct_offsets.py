@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from kconnect.direct.access import InternalTopic
+from kconnect.direct.offsets import changes
 from kconnect.model import ConnectorOffset, RunState, TargetState
 from kconnect.storage import FileOffsetStore
 from kconnect.storage.offset_values import commit_source_offsets, list_source_offsets
@@ -91,6 +92,24 @@ def test_a_plugin_that_is_installed_here_is_asked_before_anything_is_written(clu
     _, err = connect("offsets", "alter", name, "-f", "-", "--direct", "--yes", stdin=body, expect=1)
     assert "non-negative" in err
     assert len(records_of(cluster, InternalTopic.OFFSET, name)) == 1
+
+
+@pytest.mark.parametrize("meanwhile", ["resumed", "committed"])
+def test_nothing_is_written_over_what_happens_while_the_plugin_is_asked(cluster, connect, name, monkeypatch, meanwhile):
+    cluster.add_connector(name, SOURCE, target=TargetState.STOPPED, state=None)
+    cluster.commit_offsets(name, [({"filename": "/in"}, {"position": 7})])
+
+    def ask():
+        if meanwhile == "resumed":
+            cluster.add_connector(name, SOURCE, target=TargetState.STARTED, state=None)
+        else:
+            cluster.commit_offsets(name, [({"filename": "/in"}, {"position": 8})])
+
+    monkeypatch.setattr(changes, "plugin_hook", lambda *_: ask)
+    body = json.dumps({"offsets": [{"partition": {"filename": "/in"}, "offset": {"position": 3}}]})
+    _, err = connect("offsets", "alter", name, "-f", "-", "--direct", "--yes", stdin=body, expect=4)
+    assert ("must be STOPPED" if meanwhile == "resumed" else "changed in the meantime") in err
+    assert len(records_of(cluster, InternalTopic.OFFSET, name)) == (1 if meanwhile == "resumed" else 2)
 
 
 def test_of_several_connectors_none_is_written_when_one_may_not_be(cluster, connect, name):

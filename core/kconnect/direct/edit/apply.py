@@ -113,7 +113,10 @@ def apply_plan(
     force: bool = False,
     before: Callable[[], None] | None = None,
 ) -> Applied:
-    """Write the plan, step by step. `before` runs once all is checked and nothing is written (fencing of zombies).
+    """Write the plan, step by step.
+
+    `before` runs once all is checked and nothing is written (asking the plugin, fencing of zombies); as it may take
+    long, all is checked again after it.
 
     Errors: ConflictError when a requirement does not hold or a record was changed since it was shown: nothing is
     written; TimedOutError, ConnectError: the message says how much was written before, and doing it again is fine.
@@ -123,6 +126,9 @@ def apply_plan(
         writers.looked_at = _check_unchanged(reader, plan)
         if before is not None:
             before()
+            # It may have taken long, and any worker may have written meanwhile that the connector is resumed
+            overridden = check_plan(access, reader, plan, force=force).overridden
+            writers.looked_at = _check_unchanged(reader, plan)
         for group in plan.groups:
             _write_group(access, group)
         count = 0
