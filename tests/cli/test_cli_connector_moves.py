@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import replace
 
 import pytest
 
 from kconnect.errors import ConnectError, NotFoundError
-from kconnect.model import ConnectorOffset, RunState, TargetState
+from kconnect.model import ConnectorOffset, RunState, TargetState, TaskState
 from kconnect.rest import RestServer
+from kconnect_cli.admin import connector_move
 from kconnect_cli.app import run
 from kit.memory_herder import MemoryHerder, file_source
 
@@ -24,6 +26,8 @@ class RefusingHerder(MemoryHerder):
         self.refused: set[str] = set()
         self.shift = 0
         self.unseen = {"new", "twin"}
+        self.hangs = False
+        """Whether the task of `old` does not end."""
 
     def _refuse(self, what: str) -> None:
         if what in self.refused:
@@ -44,7 +48,10 @@ class RefusingHerder(MemoryHerder):
         if name in self.unseen:
             self.unseen.remove(name)
             raise NotFoundError(f"No status found for connector {name}")
-        return super().connector_status(name)
+        status = super().connector_status(name)
+        if self.hangs and name == "old" and not status.tasks:
+            return replace(status, tasks=(TaskState(0, RunState.RUNNING, self.worker_id),))
+        return status
 
     def delete_connector(self, name, **more):
         self._refuse(f"delete {name}")
@@ -144,3 +151,15 @@ def test_a_connector_is_deleted_with_its_offsets_or_runs_on(connect, herder) -> 
         herder.connector_status("old")
     herder.put_connector("old", file_source(name="old"), replace=False)
     assert herder.connector_offsets("old") == []
+
+
+@pytest.mark.parametrize("command", [("rename", "old", "new"), ("delete", "old", "--with-offsets")])
+def test_a_connector_whose_task_does_not_end_runs_on(connect, herder, monkeypatch, command) -> None:
+    monkeypatch.setattr(connector_move, "_STOP_S", 0.0)
+    herder.hangs = True
+    code, _, err = connect(*command, "--yes")
+    assert code != 0
+    assert "did not stop within" in err
+    assert herder.connectors() == ["old"]
+    assert herder.connector_offsets("old") == AT_14
+    assert state(herder, "old") is RunState.RUNNING

@@ -33,14 +33,11 @@ class _Steps:
         for line in change.make():
             self.session.say(line)
 
-    def stop(self, name: str) -> RunState:
-        """Stop it, and wait until its tasks are gone; the state it was in."""
-        reader = self.session.reader
-        before = reader.connector_status(name).connector.state
+    def stop(self, name: str, before: RunState) -> None:
+        """Stop it, which is in state `before`, and wait until its tasks are gone."""
         if before is not RunState.STOPPED:
             self.do(self.admin.stop(name))
         self._await_stopped(name)
-        return before
 
     def _await_stopped(self, name: str) -> None:
         deadline, state = time.monotonic() + _STOP_S, "without a status"
@@ -110,8 +107,9 @@ class DeletionWithOffsets:
 
     def make(self) -> Sequence[str]:
         steps = _Steps(self.session, self.admin)
-        before = steps.stop(self.name)
+        before = self.session.reader.connector_status(self.name).connector.state
         try:
+            steps.stop(self.name, before)
             if self.session.reader.connector_offsets(self.name):
                 steps.do(self.admin.reset_offsets(self.name))
         except ConnectError:
@@ -159,8 +157,9 @@ class ConnectorCopy:
             if self.starts:
                 steps.do(self.admin.resume(self.new))
             return (f"copied {self.old} to {self.new}{'' if self.starts else ', which is STOPPED'}",)
-        before = steps.stop(self.old)
+        before = reader.connector_status(self.old).connector.state
         try:
+            steps.stop(self.old, before)
             steps.create_at(self.new, config, reader.connector_offsets(self.old))
             try:
                 steps.do(self.admin.delete(self.old))
