@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from kconnect.direct.access import ClusterAccess
 from kconnect.direct.edit.plan import NoLiveOwner, NoRunningTask, Stopped
 from kconnect.direct.offsets.plans import fencing_plan, reset_plans, sink_plans, source_plans
-from kconnect.direct.offsets.transfers import import_requirements
+from kconnect.direct.offsets.transfers import OffsetFileNow, import_requirements
 from kconnect.direct.read.connector_offsets import GroupNow, SourceNow, offset_topics, resolved_config
 from kconnect.errors import BadRequestError, ConflictError, ConnectError, NotFoundError
 from kconnect.herder.offsets.log_ranges import LogRanges
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType, LogRecord, TargetState, TaskId, TopicPartition
-from kconnect.storage import config_topic
+from kconnect.storage import FileOffsetStore, config_topic
 from kconnect.storage.offset_topic import encode_key, encode_value
 from kconnect.storage.snapshot import ConfigFold
 from kit.topic_views import offset_view
@@ -248,3 +248,20 @@ def test_offsets_are_imported_where_no_task_can_run(target, is_live, needs):
         ):
             fold.apply(LogRecord("configs", 0, offset, *entry))
     assert import_requirements("c", fold.snapshot(), is_live=is_live) == needs
+
+
+def test_an_offsets_file_that_a_worker_has_written_since_it_was_read_is_left_as_it_is(tmp_path):
+    path = tmp_path / "connect.offsets"
+    key, b_key = encode_key("c", {"p": 1}), encode_key("b", {"p": 1})
+    worker = FileOffsetStore(path)
+    worker.start()
+    worker.set({b_key: encode_value({"at": 1})})
+    now = OffsetFileNow(path)
+    changes = now.changes({"c": [item(1, {"at": 5})]}, replaced=False)
+    worker.set({b_key: encode_value({"at": 777})})
+    with pytest.raises(ConflictError, match="changed in the meantime, nothing was written"):
+        now.write(changes)
+    again = OffsetFileNow(path)
+    assert (again.value(b_key), again.value(key)) == (encode_value({"at": 777}), None)
+    again.write(changes)
+    assert OffsetFileNow(path).value(key) == encode_value({"at": 5})

@@ -50,8 +50,16 @@ class OffsetFileNow:
         return self._store.get([key])[key]
 
     def write(self, changes: Mapping[bytes, bytes | None]) -> None:
-        """Errors: ConflictError when a worker here uses the file; ConnectError when it cannot be written."""
+        """Errors: ConflictError when a worker here uses the file, or it has other offsets than when it was read;
+        ConnectError when it cannot be read or written.
+        """
         refuse_if_used(self.path)
+        # All of the file is written: what a worker has committed since would go back, of every connector
+        if OffsetFileNow(self.path)._store.entries() != self._store.entries():
+            raise ConflictError(
+                f"The offsets file {self.path} was changed in the meantime, nothing was written",
+                hint="Look at it again, and repeat the command.",
+            )
         self._store.set(changes)
 
 
