@@ -6,14 +6,14 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
-from kconnect.api import Schema, SourceRecord
+from kconnect.api import ConsumerRecord, Schema, SourceRecord
 from kconnect.dead_letters import (
     DeadLetterTopic,
     KafkaAccess,
@@ -23,10 +23,11 @@ from kconnect.dead_letters import (
     ReplayRules,
     replay,
 )
-from kconnect.dead_letters.marks import Run, run_entry
+from kconnect.dead_letters.letter import dead_letter
+from kconnect.dead_letters.marks import MarkState, Run, mark_entry, run_entry
 from kconnect.dead_letters.planning import outgoing
 from kconnect.devbroker import DevBroker
-from kconnect.errors import FencedError
+from kconnect.errors import FencedError, TimedOutError
 from kconnect.model import TaskSpec
 from kconnect_cli.app import run as cli
 from kit.cli import CliResult, cli_env, connect_command
@@ -231,6 +232,28 @@ def test_what_an_aborted_transaction_left_is_sent_again_only_to_a_sink_that_did_
             assert lost.flush(10) == 0
         assert run() == {outcome: 1}
         assert run() == {Outcome.ALREADY: 1}
+
+
+def test_a_replay_waits_for_marks_behind_a_transaction_of_another_connector(desk: Desk) -> None:
+    create_topic(desk.bootstrap, desk.dlq)
+    letter = dead_letter(ConsumerRecord(desk.dlq, 0, 3, None, b"x", 1_000))
+    open_one = Producer({"bootstrap.servers": desk.bootstrap, "transactional.id": f"connect-dlq-other-{desk.topic}"})
+    open_one.init_transactions(10)
+    with (
+        DeadLetterTopic(desk.dlq, replace(desk.access(), timeout_s=ample_s(0.5))) as hasty,
+        DeadLetterTopic(desk.dlq, desk.access()) as letters,
+        MarkWriter(letters, desk.name) as writer,
+    ):
+        writer.claim()
+        open_one.begin_transaction()
+        open_one.produce(f"{desk.dlq}.replayed", b"1", key=b"a")
+        assert open_one.flush(10) == 0
+        writer.transact([mark_entry(letter, MarkState.SENT, 5, None)])
+        assert not letters.marks().is_replayed(letter), "a list does not wait"
+        with pytest.raises(TimedOutError, match="--timeout"):
+            hasty.settled_marks()
+        open_one.commit_transaction()
+        assert letters.settled_marks().is_replayed(letter)
 
 
 def test_a_second_replay_takes_over_from_one_that_runs(desk: Desk) -> None:

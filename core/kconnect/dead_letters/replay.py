@@ -251,7 +251,7 @@ def replay(
     """
     writer.claim()
     topic = writer.topic
-    marks = topic.marks()
+    marks = topic.settled_marks()
     arrived = arrived_letters(topic, marks, connector, isolation)
     if targets is None:
         targets = list(tally(prepare(marks, arrived).prepared(letters())).topics)

@@ -85,7 +85,7 @@ def replay_through(
     """
     writer.claim()
     done = Tally()
-    marks = writer.topic.marks()
+    marks = writer.topic.settled_marks()
     arrived = arrived_letters(writer.topic, marks, connector, isolation)
     prepared = prepare(marks, arrived).prepared(letters())
     while batch := list(islice(prepared, _BATCH)):

@@ -125,12 +125,36 @@ class DeadLetterTopic:
             reader.close()
 
     def marks(self) -> Marks:
-        """What was replayed; nothing where no replay has begun yet."""
+        """What was replayed, as far as no open transaction hides it; nothing where no replay has begun yet."""
         name = marks_topic(self.topic)
         if name not in self.admin.describe_topics([name], self.access.timeout_s):
             return Marks()
         with self._records(name, lambda text: None) as topic:
             return marks_of((each.key, each.value) for each in topic.records(Range(Edge.EARLIEST), lambda raw: raw))
+
+    def settled_marks(self) -> Marks:
+        """All marks up to now: waits for transactions that are open, as of another connector with this topic.
+
+        Errors: TimedOutError when one stays open.
+        """
+        name = marks_topic(self.topic)
+        found = self.admin.describe_topics([name], self.access.timeout_s)
+        if name not in found:
+            return Marks()
+        count = found[name].partitions
+        ends = self._offsets(name, count, "end")
+        deadline_s = time.monotonic() + self.access.timeout_s
+        while any(
+            stable < ends[number] for number, stable in self._offsets(name, count, "end", is_stable=True).items()
+        ):
+            if time.monotonic() > deadline_s:
+                raise TimedOutError(
+                    f"A transaction is open in {name} for more than {self.access.timeout_s:g} s (--timeout), and marks "
+                    "behind it cannot be read yet",
+                    hint="Another replay has it, or was killed: Kafka ends it after its transaction.timeout.ms.",
+                )
+            time.sleep(_POLL_S)
+        return self.marks()
 
     def arrived(self, run: Run) -> set[str]:
         """Places of letters that a run has written to its targets, committed or not, by their headers."""

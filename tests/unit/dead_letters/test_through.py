@@ -102,6 +102,9 @@ class MemoryMarks:
     def marks(self) -> Marks:
         return marks_of(self.log)
 
+    def settled_marks(self) -> Marks:
+        return self.marks()
+
     def arrived(self, run: Run) -> set[str]:
         return self.in_topic
 
