@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from kconnect.errors import ConnectError, NotFoundError
-from kconnect.model import ConnectorOffset, RunState, TargetState, TaskState
+from kconnect.model import ConnectorOffset, ConnectorState, RunState, TargetState, TaskState
 from kconnect.rest import RestServer
 from kconnect_cli.admin import connector_move
 from kconnect_cli.app import run
@@ -163,3 +163,17 @@ def test_a_connector_whose_task_does_not_end_runs_on(connect, herder, monkeypatc
     assert herder.connectors() == ["old"]
     assert herder.connector_offsets("old") == AT_14
     assert state(herder, "old") is RunState.RUNNING
+
+
+@pytest.mark.parametrize("command", [("rename", "old", "new"), ("delete", "old", "--with-offsets")])
+def test_a_connector_that_no_worker_has_is_left_alone_as_its_state_is_not_known(
+    connect, herder, monkeypatch, command
+) -> None:
+    herder.set_target_state("old", TargetState.PAUSED)
+    there, nowhere = herder.connector_status, ConnectorState(RunState.UNASSIGNED, herder.worker_id)
+    with monkeypatch.context() as patched:
+        patched.setattr(herder, "connector_status", lambda name: replace(there(name), connector=nowhere))
+        code, _, err = connect(*command, "--yes")
+    assert (code, "old is UNASSIGNED: no worker has it" in err) == (4, True), err
+    assert herder.connectors() == ["old"]
+    assert state(herder, "old") is RunState.PAUSED

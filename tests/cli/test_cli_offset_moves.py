@@ -7,11 +7,12 @@ import json
 import stat
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
 from kconnect.errors import ConnectError
-from kconnect.model import ConnectorOffset, TargetState
+from kconnect.model import ConnectorOffset, ConnectorState, RunState, TargetState
 from kconnect.offset_history import OffsetEntry, OffsetHistory, moved_offsets
 from kconnect.rest import RestServer
 from kconnect_cli.app import run
@@ -169,6 +170,18 @@ def test_offsets_that_are_not_as_they_were_written_are_restored(connect, herder)
     assert '{"filename":"/in"} is at {"position":11} and not at {"position":8}' in err
     assert "lines-in: the offsets are as before." in err
     assert (position(herder), herder.known["lines-in"].state) == (14, TargetState.STARTED)
+
+
+def test_a_connector_that_no_worker_has_is_not_moved_as_its_state_is_not_known(connect, herder, monkeypatch):
+    herder.set_target_state("lines-in", TargetState.PAUSED)
+    there = herder.connector_status
+    nowhere = ConnectorState(RunState.UNASSIGNED, herder.worker_id)
+    monkeypatch.setattr(herder, "connector_status", lambda name: replace(there(name), connector=nowhere))
+    before = states(herder)
+    code, _, err = connect("offsets", "move", "lines-in", "-f", "-", "--yes", stdin=offsets_text(8))
+    assert (code, "lines-in is UNASSIGNED: no worker has it" in err) == (4, True), err
+    assert states(herder) == before
+    assert position(herder) == 14
 
 
 def test_a_dry_run_of_a_move_stops_nothing(connect, herder):

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kconnect.client.offset_move import refuse_unassigned
 from kconnect.errors import AlreadyExistsError, ConflictError, ConnectError, NotFoundError, TimedOutError
 from kconnect.model import ConnectorOffset, RunState, TargetState
 from kconnect_cli.admin.rest_admin import offset_table
@@ -32,6 +33,12 @@ class _Steps:
     def do(self, change: PreparedChange) -> None:
         for line in change.make():
             self.session.say(line)
+
+    def state_before(self, name: str) -> RunState:
+        """The state to go back to. Errors: ConflictError when no worker has it, as nothing tells that state."""
+        state = self.session.reader.connector_status(name).connector.state
+        refuse_unassigned(name, state)
+        return state
 
     def stop(self, name: str, before: RunState) -> None:
         """Stop it, which is in state `before`, and wait until its tasks are gone."""
@@ -107,7 +114,7 @@ class DeletionWithOffsets:
 
     def make(self) -> Sequence[str]:
         steps = _Steps(self.session, self.admin)
-        before = self.session.reader.connector_status(self.name).connector.state
+        before = steps.state_before(self.name)
         try:
             steps.stop(self.name, before)
             if self.session.reader.connector_offsets(self.name):
@@ -157,7 +164,7 @@ class ConnectorCopy:
             if self.starts:
                 steps.do(self.admin.resume(self.new))
             return (f"copied {self.old} to {self.new}{'' if self.starts else ', which is STOPPED'}",)
-        before = reader.connector_status(self.old).connector.state
+        before = steps.state_before(self.old)
         try:
             steps.stop(self.old, before)
             steps.create_at(self.new, config, reader.connector_offsets(self.old))

@@ -34,9 +34,11 @@ class OffsetMove:
     def make(self, stop_s: float = STOP_S) -> RunState:
         """Gives the state that it was in before, and is in again.
 
-        Errors: ConnectError of the step that failed; offsets and state are then what they were before.
+        Errors: ConnectError of the step that failed; offsets and state are then what they were before. ConflictError
+        when no worker has the connector: nothing tells what state to go back to.
         """
         before = self.client.connector_status(self.name).connector.state
+        refuse_unassigned(self.name, before)
         try:
             self._stop(before, stop_s)
             old = self.client.connector_offsets(self.name)
@@ -93,6 +95,16 @@ class OffsetMove:
         else:
             self.client.resume_connector(self.name)
         self.say(f"{'paused' if before is RunState.PAUSED else 'resumed'} {self.name}")
+
+
+def refuse_unassigned(name: str, state: RunState) -> None:
+    """Errors: ConflictError when no worker has it: the API does not show whether it is to run, PAUSED or STOPPED."""
+    if state is RunState.UNASSIGNED:
+        raise ConflictError(
+            f"{name} is UNASSIGNED: no worker has it, and nothing tells whether it is to run, or PAUSED or STOPPED",
+            hint="Nothing was changed. Try again once a worker has it: when one has died, others wait for "
+            "scheduled.rebalance.max.delay.ms, 5 min where it is not set.",
+        )
 
 
 def _by_partition(offsets: Sequence[ConnectorOffset]) -> dict[str, Mapping[str, Any] | None]:
