@@ -125,7 +125,8 @@ def test_a_killed_jvm_is_the_reason_why_no_task_can_run_any_more():
     launcher.start(SeenEvents())
     try:
         await_slots(launcher)
-        (jvm,) = (process for process in psutil.Process().children() if process.name() == "java")
+        started = _children() - before
+        (jvm,) = (process for process in psutil.Process().children() if {process.pid} <= started)
         jvm.kill()
         failure = eventually(launcher.failure, 30, "it is noticed")
     finally:

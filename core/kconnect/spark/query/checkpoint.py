@@ -44,17 +44,25 @@ class Checkpoint:
         file = self._session._jvm.org.apache.hadoop.fs.Path(f"{self._base.rstrip('/')}/metadata")
         return bool(file.getFileSystem(self._session.sparkContext._jsc.hadoopConfiguration()).exists(file))
 
-    def claim(self, connector: str, group: str) -> None:
-        """Make it that of a query; nothing new if it is already.
+    def begun_at(self) -> Any | None:  # what JSON can hold
+        """The source offset at which its first batch begins; None for one that nobody has claimed.
+
+        Spark keeps the ends of batches alone. It asks for the first beginning again while it does not know that the
+        first batch has ended, and the group may be further by then.
+        """
+        file, system = self._owner()
+        return json.loads(self.text(_OWNER)).get("begin") if system.exists(file) else None
+
+    def claim(self, connector: str, group: str, begin: Any) -> None:
+        """Make it that of a query which begins there; nothing new if it is already.
 
         Errors: ConfigError for that of another one; ConnectError, Spark's.
         """
-        hadoop = self._session._jvm.org.apache.hadoop.fs
-        file = hadoop.Path(f"{self._base.rstrip('/')}/{_OWNER}")
-        system = file.getFileSystem(self._session.sparkContext._jsc.hadoopConfiguration())
-        ours = json.dumps({"connector": connector, "group": group})
+        file, system = self._owner()
+        ours = {"connector": connector, "group": group}
         if system.exists(file):
-            if (found := self.text(_OWNER)) != ours:
+            found = json.loads(self.text(_OWNER))
+            if {key: found.get(key) for key in ours} != ours:
                 raise ConfigError.invalid("spark.checkpoint", self._base, f"It is that of another query: {found}")
             return
         if self.exists():
@@ -64,11 +72,16 @@ class Checkpoint:
         half = file.suffix(f".{uuid.uuid4().hex}")
         stream = system.create(half, False)
         try:
-            stream.write(bytearray(ours, "utf-8"))
+            stream.write(bytearray(json.dumps({**ours, "begin": begin}), "utf-8"))
         finally:
             stream.close()
         if not system.rename(half, file):
             raise ConnectError(f"{file} cannot be written: {half} could not be renamed")
+
+    def _owner(self) -> tuple[Any, Any]:
+        """Hadoop's path of the file that says whose it is, and its file system."""
+        file = self._session._jvm.org.apache.hadoop.fs.Path(f"{self._base.rstrip('/')}/{_OWNER}")
+        return file, file.getFileSystem(self._session.sparkContext._jsc.hadoopConfiguration())
 
     def text(self, *path: str) -> str:
         """A file in it. Errors: OSError, Spark's."""

@@ -198,6 +198,7 @@ class TopicSink:
             merge_keys=settings.merge_keys if settings.mode == MERGE else (),
             max_records=settings.max_records,
             begin=to_json({**position.done, **position.planned}),
+            first=self._first_begin(position),
             tally=self._engine.tally_address(),
         )
 
@@ -253,13 +254,20 @@ class TopicSink:
         )
         return folder.as_uri()
 
+    def _first_begin(self, position: TopicPosition) -> Any | None:
+        """Where the first batch of the query's own checkpoint begins; None if it has none."""
+        if not self._settings.checkpoint:
+            return None
+        begun_at = Checkpoint(self._session, _uri(self._settings.checkpoint)).begun_at()
+        return to_json(position.done) if begun_at is None else begun_at
+
     def _own_checkpoint(self, position: TopicPosition, *, is_stateful: bool) -> str:
         """The folder that the config names, for state that cannot be made from topics. Errors: ConfigError."""
         folder = self._settings.checkpoint
         if not folder:
             why = "spark.query has aggregations or joins of records, whose state needs a folder that lasts"
             raise ConfigError.invalid("spark.checkpoint", "", why)
-        where = folder if "://" in folder or folder.startswith("file:") else Path(folder).absolute().as_uri()
+        where = _uri(folder)
         if position.is_altered and Checkpoint(self._session, where).exists():
             raise ConfigError(
                 f"The offsets of {self._control.spec.id.connector} were altered, but its query keeps its position with "
@@ -267,7 +275,9 @@ class TopicSink:
                 hint="Remove that folder, or name another one in spark.checkpoint: it then begins at the offsets.",
             )
         spec = self._control.spec
-        Checkpoint(self._session, where).claim(spec.id.connector, spec.worker_config.get("group.id", ""))
+        Checkpoint(self._session, where).claim(
+            spec.id.connector, spec.worker_config.get("group.id", ""), to_json(position.done)
+        )
         if is_stateful:
             log.info("The position of this query is in its checkpoint, %s: altered offsets need another folder", folder)
         return where
@@ -364,3 +374,7 @@ class TopicSink:
 
         self._grown = grown if self._grown is None else pa.unify_schemas([self._grown, grown])
         return RestartQueryError(f"Records have new fields, which become columns: {', '.join(grown.names)}")
+
+
+def _uri(folder: str) -> str:
+    return folder if "://" in folder or folder.startswith("file:") else Path(folder).absolute().as_uri()

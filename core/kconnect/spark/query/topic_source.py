@@ -46,7 +46,9 @@ class TopicOrder:
     """Columns that a record without value takes from its key."""
     max_records: int
     begin: SourceOffset
-    """Where the query starts. Spark 4.1 does not say it to the source."""
+    """Where the next batch begins. Spark 4.1 does not say it to the source."""
+    first: SourceOffset | None = None
+    """Where the first batch of the checkpoint begins, if the query keeps that itself."""
     tally: TallyAddress | None = None
     """Where to say what failed in records."""
 
@@ -92,7 +94,7 @@ class TopicStreamReader(DataSourceStreamReader):
 
     def initialOffset(self) -> SourceOffset:  # Spark's name
         """For a query that keeps its checkpoint itself; every other one starts with a checkpoint that has an offset."""
-        return self._order.begin
+        return self._order.begin if self._order.first is None else self._order.first
 
     def getDefaultReadLimit(self) -> Any:  # Spark's name
         """Called by Spark 4.2 and later, which asks for a limit."""
