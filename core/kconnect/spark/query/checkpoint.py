@@ -61,9 +61,11 @@ class Checkpoint:
         file, system = self._owner()
         ours = {"connector": connector, "group": group}
         if system.exists(file):
-            found = json.loads(self.text(_OWNER))
-            if {key: found.get(key) for key in ours} != ours:
-                raise ConfigError.invalid("spark.checkpoint", self._base, f"It is that of another query: {found}")
+            told = json.loads(self.text(_OWNER))
+            found = {key: told.get(key) for key in ours}
+            if found != ours:
+                why = f"It is that of another query: {json.dumps(found)}"
+                raise ConfigError.invalid("spark.checkpoint", self._base, why)
             return
         if self.exists():
             why = "A query of somebody else has begun in it: it has no file that this connector made"
