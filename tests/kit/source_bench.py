@@ -174,6 +174,7 @@ class SourceBench:
             boundary=boundary,
             offsets_topic=OFFSETS_TOPIC,
             copies=None,
+            copies_every_s=1,
             verify=lambda: None,
             updates=OffsetUpdates.of_task(run.control, task),
             updates_every_s=0,

@@ -35,7 +35,7 @@ class _Steps:
             self.session.say(line)
 
     def state_before(self, name: str) -> RunState:
-        """The state to go back to. Errors: ConflictError when no worker has it, as nothing tells that state."""
+        """The state to return to. Errors: ConflictError when no worker has it: that state is unknown."""
         state = self.session.reader.connector_status(name).connector.state
         refuse_unassigned(name, state)
         return state

@@ -35,7 +35,7 @@ class OffsetMove:
         """Gives the state that it was in before, and is in again.
 
         Errors: ConnectError of the step that failed; offsets and state are then what they were before. ConflictError
-        when no worker has the connector: nothing tells what state to go back to.
+        when no worker has the connector: the state to return to is unknown.
         """
         before = self.client.connector_status(self.name).connector.state
         refuse_unassigned(self.name, before)
@@ -98,12 +98,12 @@ class OffsetMove:
 
 
 def refuse_unassigned(name: str, state: RunState) -> None:
-    """Errors: ConflictError when no worker has it: the API does not show whether it is to run, PAUSED or STOPPED."""
+    """Errors: ConflictError when no worker has it: the API does not show its target state."""
     if state is RunState.UNASSIGNED:
         raise ConflictError(
-            f"{name} is UNASSIGNED: no worker has it, and nothing tells whether it is to run, or PAUSED or STOPPED",
-            hint="Nothing was changed. Try again once a worker has it: when one has died, others wait for "
-            "scheduled.rebalance.max.delay.ms, 5 min where it is not set.",
+            f"{name} is UNASSIGNED: no worker has it, so the state to return to is unknown",
+            hint="Nothing was changed. Try again once a worker has it: after a worker has died, that takes "
+            "scheduled.rebalance.max.delay.ms (5 minutes by default).",
         )
 
 

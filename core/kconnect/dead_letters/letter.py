@@ -100,7 +100,7 @@ class DeadLetter:
 
     @property
     def place(self) -> str:
-        """Where the letter is: `topic-partition@offset`."""
+        """Where the letter is: `topic-partition@offset`, which `parsed_place` reads."""
         return f"{self.raw.topic}-{self.raw.partition}@{self.raw.offset}"
 
     @property
@@ -130,6 +130,15 @@ class DeadLetter:
             offset=self.raw.offset if context.offset is None else context.offset,
             headers=list(self.headers),
         )
+
+
+def parsed_place(place: str) -> tuple[str, int, int] | None:
+    """Topic, partition and offset of a letter's place; None for other text."""
+    rest, _, offset = place.rpartition("@")
+    topic, _, partition = rest.rpartition("-")
+    if not topic or not partition.isdecimal() or not offset.isdecimal():
+        return None
+    return topic, int(partition), int(offset)
 
 
 def dead_letter(raw: ConsumerRecord) -> DeadLetter:

@@ -24,7 +24,7 @@ from typing import Any, Final, Protocol
 
 from kconnect.api import ConsumerRecord
 from kconnect.dead_letters.edits import Edit
-from kconnect.dead_letters.letter import DeadLetter
+from kconnect.dead_letters.letter import DeadLetter, parsed_place
 from kconnect.dead_letters.marks import (
     Entry,
     Marks,
@@ -302,13 +302,10 @@ def _is_unmarked(arrived: Collection[str], topic: DeadLetterTopic, begins: Mappi
     if not arrived:
         return False
     marked = topic.marks().letters
-    for place in arrived:
-        name, _, offset = place.rpartition("@")
-        name, _, partition = name.rpartition("-")
-        if name == topic.topic and partition.isdecimal() and offset.isdecimal():
-            at = (int(partition), int(offset))
-            if at not in marked and at[1] >= begins.get(at[0], 0):
-                return True
+    for name, partition, offset in filter(None, map(parsed_place, arrived)):
+        is_there = name == topic.topic and offset >= begins.get(partition, 0)
+        if is_there and (partition, offset) not in marked:
+            return True
     return False
 
 

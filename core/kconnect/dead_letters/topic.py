@@ -149,8 +149,8 @@ class DeadLetterTopic:
         ):
             if time.monotonic() > deadline_s:
                 raise TimedOutError(
-                    f"A transaction is open in {name} for more than {self.access.timeout_s:g} s (--timeout), and marks "
-                    "behind it cannot be read yet",
+                    f"A transaction has been open in {name} for more than {self.access.timeout_s:g} s (--timeout), and "
+                    "marks behind it cannot be read yet",
                     hint="Another replay has it, or was killed: Kafka ends it after its transaction.timeout.ms.",
                 )
             time.sleep(_POLL_S)

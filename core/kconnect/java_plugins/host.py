@@ -230,7 +230,7 @@ class HostProcess:
 
 
 def _ended() -> ConnectError:
-    return ConnectError("Java's plugins were ended meanwhile")
+    return ConnectError("Java's plugins were stopped in the meantime")
 
 
 def _end(seat: _Seat, timeout_s: float) -> None:

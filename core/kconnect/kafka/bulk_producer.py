@@ -95,7 +95,7 @@ class BulkProducer(RecordProducer):
         deadline = time.monotonic() + PURGE_WAIT_S
         while len(bulk) and time.monotonic() < deadline:
             with suppress(ConnectError):  # as in RecordProducer.close
-                self._have_told(bulk.flush, ROOM_WAIT_S)  # the reports of purged messages: they fail
+                self._take_reports(bulk.flush, ROOM_WAIT_S)  # the reports of purged messages: they fail
         bulk.close()
         self._ended.tell()
 
@@ -127,7 +127,7 @@ class BulkProducer(RecordProducer):
     # --- the bulk client ---
 
     def _poll_bulk(self, report: Callable[[float], None], timeout_s: float) -> None:
-        self._have_told(report, timeout_s)
+        self._take_reports(report, timeout_s)
         self._log.raise_if_refused()
 
     def _send_plain(

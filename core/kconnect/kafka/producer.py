@@ -80,7 +80,7 @@ class RecordProducer:
         self._ending = threading.Lock()  # keeps abandon() off a client that is being closed
         # Held while records are handed over: of a batch that abandon() meets, no later part may follow what it dropped
         self._handing_over = threading.Lock()
-        # Of two threads that poll the client each is given some of the reports: records would be told out of order
+        # Of two threads that poll the client each is given some of the reports: they would end out of order
         self._serving = threading.Lock()
         # What the client died of; set once. It says so to one thread that polls, and to no other
         self._fatal: ConnectError | None = None
@@ -176,7 +176,7 @@ class RecordProducer:
         """
         if self._is_closed:
             return
-        self._have_told(self._client.poll, timeout_s)
+        self._take_reports(self._client.poll, timeout_s)
         self._log.raise_if_refused()
 
     def flush(self, timeout_s: float, give_up: Callable[[], bool] = lambda: False) -> bool:
@@ -189,7 +189,7 @@ class RecordProducer:
             left_s = deadline - time.monotonic()
             if left_s <= 0 or give_up():
                 return False
-            self._have_told(self._client.flush, min(left_s, ROOM_WAIT_S))
+            self._take_reports(self._client.flush, min(left_s, ROOM_WAIT_S))
         self._ended.tell()
         self._raise_if_dead()
         return True
@@ -222,17 +222,17 @@ class RecordProducer:
         deadline = time.monotonic() + PURGE_WAIT_S
         while len(self._client) and time.monotonic() < deadline:
             with suppress(ConnectError):  # of a client that died: nobody waits for what is dropped here
-                self._have_told(self._client.flush, ROOM_WAIT_S)  # the reports of purged messages: they fail
+                self._take_reports(self._client.flush, ROOM_WAIT_S)  # the reports of purged messages: they fail
         self._ended.tell()
         if not len(self._client):
             self._end_client()  # with messages left it would wait for them without end
 
-    def _have_told(self, report: Callable[[float], object], timeout_s: float) -> None:
-        """Have the client report, unless another thread has it do so. Errors: as serve()."""
+    def _take_reports(self, take: Callable[[float], object], timeout_s: float) -> None:
+        """Have the client call its deliveries, unless another thread does. Errors: as serve()."""
         is_ours = self._serving.acquire(timeout=timeout_s)
         try:
             if is_ours:
-                report(timeout_s)
+                take(timeout_s)
         except KafkaException as error:
             raise self._died_of(error.args[0]) from error
         finally:

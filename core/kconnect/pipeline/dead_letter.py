@@ -183,7 +183,7 @@ class DeadLetterQueue:
                 self._producer.serve(_SERVE_S)
             except ConnectError as error:
                 if self._trouble is None:
-                    log.error("Acknowledgements of dead letters cannot be read, will be retried: %s", error)
+                    log.error("Acknowledgements of dead letters cannot be read and will be retried: %s", error)
                 self._trouble = error
                 self._is_closing.wait(_AFTER_ERROR_S)
             else:

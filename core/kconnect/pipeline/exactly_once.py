@@ -64,7 +64,7 @@ class ExactlyOnceParts:
     offsets_topic: str
     copies: OffsetCopies | None
     """Takes committed offsets to the worker's topic too, when the connector has one of its own."""
-    copies_every_s: float = 60
+    copies_every_s: float
     verify: Callable[[], None]
     """Errors: ConnectError when the task is not to run any more: others may have fenced its generation off before."""
     housekeeping: Housekeeping

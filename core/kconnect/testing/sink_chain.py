@@ -112,11 +112,11 @@ class SinkChain:
             raise ConnectError(f"flush() failed: {type(error).__name__}: {error}") from error
         for place, behind in self._behind.items():
             if allowed.get(place, 0) < behind:  # what it allows to commit is all that a task says of what is written
-                said = f"up to offset {allowed[place]}" if place in allowed else "nothing"
+                said = f"up to offset {allowed[place]}" if place in allowed else "none"
                 raise ConnectError(
-                    f"{type(task.task).__name__} does not say that it has written what was put: of {place} it allows "
-                    f"{said} to be committed, and records before offset {behind} were put",
-                    hint="Its log may say why. A sink that writes only when enough came takes no single records.",
+                    f"{type(task.task).__name__} did not confirm that it wrote the records: records of {place} before "
+                    f"offset {behind} were put, and pre_commit() allows offsets to be committed: {said}",
+                    hint="Its log may say why. A sink that writes only full batches cannot take single records.",
                 )
         self._read_reports(None)
         refused, self._refused = self._refused, {}
@@ -135,7 +135,7 @@ class SinkChain:
         for report in reports:
             number = self._number(report.record, current)
             if number is None:
-                raise ConnectError(f"flush() reported a record that was not put since the last one: {report.error}")
+                raise ConnectError(f"flush() reported a record that was not put since the flush before: {report.error}")
             self._refused.setdefault(number, _said(report.error))
 
     def _number(self, record: Any, current: int | None) -> int | None:  # what ErrantRecord has

@@ -156,7 +156,7 @@ def late_sink(monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.parametrize("mode", ["says nothing", "says less"])
 def test_letters_of_which_the_sink_does_not_say_that_they_are_written_are_in_doubt(late_sink: str, mode: str) -> None:
     marks = MemoryMarks()
-    with pytest.raises(ConnectError, match="LateTask does not say that it has written what was put: of orders-0"):
+    with pytest.raises(ConnectError, match="LateTask did not confirm that it wrote the records: records of orders-0"):
         put_through(marks, [letter(0, "a", 7), letter(1, "b", 3)], late_sink, mode=mode)
     assert marks.states == {0: MarkState.PUTTING, 1: MarkState.PUTTING}
 

@@ -80,7 +80,7 @@ def test_reports_are_acknowledged_once_the_broker_takes_them_though_it_refused_f
         assert report.result(ample_s(20)) is None
     letters.settle(ample_s(5))
     (line,) = [line for line in caplog.messages if REFUSED in line]
-    assert line == f"Acknowledgements of dead letters cannot be read, will be retried: {REFUSED}"
+    assert line == f"Acknowledgements of dead letters cannot be read and will be retried: {REFUSED}"
 
 
 def test_a_commit_that_waits_in_vain_for_dead_letters_says_what_the_broker_refuses(

@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kconnect.errors import ConflictError, ConnectError
@@ -24,7 +25,6 @@ from kconnect.storage.topic_offsets import TopicOffsetStore
 from kconnect.storage.transactional_offsets import TransactionalOffsets
 
 if TYPE_CHECKING:
-    from kconnect.api import Connector
     from kconnect.herder.connectors.host import ConnectorHost
 
 log = logging.getLogger(__name__)
@@ -119,7 +119,6 @@ class ClusterOffsets:
         """Alter them, or (None) remove all. Returns the message that REST shows.
 
         `before_write` is called once the connector's plugin was asked, right before the write, and may forbid it.
-
         `expected`: entity tags of which those that are there must have one. Errors: PreconditionFailedError.
         """
         with self._lock:
@@ -127,26 +126,13 @@ class ClusterOffsets:
         with order:  # nothing may come between the look and the change
             if expected is not None:
                 require_offsets_match(expected, name, self.read(name, host, timeout_s))
-            return self._modify(name, offsets, host, timeout_s, before_write)
-
-    def _modify(
-        self,
-        name: str,
-        offsets: Sequence[ConnectorOffset] | None,
-        host: ConnectorHost,
-        timeout_s: float,
-        before_write: Callable[[], None],
-    ) -> str:
-        entry = self._config.get(name)
-        kind, config = host.kind(entry.config), host.resolved(entry).values
-        admin = OffsetsAdmin(self._store_to_change(entry, kind, config), self._groups, timeout_s)
-
-        def make() -> Connector:
-            return host.new_plugin(config)
-
-        if offsets is None:
-            return admin.reset(name, kind, config, make, before_write)
-        return admin.alter(name, kind, config, offsets, make, before_write)
+            entry = self._config.get(name)
+            kind, config = host.kind(entry.config), host.resolved(entry).values
+            admin = OffsetsAdmin(self._store_to_change(entry, kind, config), self._groups, timeout_s)
+            make = partial(host.new_plugin, config)
+            if offsets is None:
+                return admin.reset(name, kind, config, make, before_write)
+            return admin.alter(name, kind, config, offsets, make, before_write)
 
     def begin_with(
         self, entry: ConnectorEntry, offsets: Sequence[ConnectorOffset], host: ConnectorHost, timeout_s: float

@@ -51,6 +51,9 @@ public final class Log {
         }
     }
 
+    /** The level of what somebody has to look at, as Python numbers it. */
+    static final int ERROR = 40;
+
     /** Writes a line; the session that it is of says whose it is. */
     public static void write(String logger, int level, String message, Throwable thrown) {
         Control to = control;

@@ -21,7 +21,6 @@ import java.util.stream.Stream;
  * that the process is gone: then this ends, too.
  */
 public final class Main {
-    private static final int ERROR = 40;
     private static final long AGAIN_MS = 100;
 
     private Main() {}
@@ -53,7 +52,7 @@ public final class Main {
                 isTold = false;
             } catch (Throwable e) {
                 if (!server.isOpen()) throw e;
-                if (!isTold) Log.write(Main.class.getName(), ERROR, "No plugin can be started now, which is tried again", e);
+                if (!isTold) Log.write(Main.class.getName(), Log.ERROR, "No plugin can be started now; will be retried", e);
                 isTold = true;
                 Thread.sleep(AGAIN_MS);
             }

@@ -6,7 +6,6 @@ import java.util.concurrent.ConcurrentHashMap;
 /** The sessions whose plugins have metrics, and the thread that has them told once a second, while there are any. */
 final class Meters {
     private static final long EVERY_MS = 1000;
-    private static final int ERROR = 40;
     private final Set<Meter> meters = ConcurrentHashMap.newKeySet();
     private Thread thread; // guarded by this
 
@@ -37,7 +36,7 @@ final class Meters {
         try {
             meter.tell();
         } catch (Throwable e) {
-            Log.write(Meters.class.getName(), ERROR, "The metrics of a plugin are not told; those of others are", e);
+            Log.write(Meters.class.getName(), Log.ERROR, "The metrics of a plugin could not be read; those of others are", e);
         }
     }
 

@@ -28,7 +28,6 @@ final class SourceCalls implements Session.Served {
     private static final long NO_TIME = Long.MIN_VALUE;
     private static final long NOT_THERE = -1;
     private static final String LOGGER = SourceCalls.class.getName();
-    private static final int ERROR = 40;
     private final Session session;
     private final SourceTask task;
     private final Upcall upcall;
@@ -217,7 +216,7 @@ final class SourceCalls implements Session.Served {
             task.commitRecord(record, metadata);
         } catch (Throwable e) {
             String place = record.sourcePartition() + " at " + record.sourceOffset();
-            Log.write(LOGGER, ERROR, "Exception thrown while calling task.commitRecord() for " + place, e);
+            Log.write(LOGGER, Log.ERROR, "Exception thrown while calling task.commitRecord() for " + place, e);
         }
     }
 
