@@ -146,25 +146,40 @@ def test_what_was_changed_meanwhile_is_not_written(cluster, reader):
     assert reader.configs().snapshot.offset == end
 
 
-def test_what_somebody_writes_between_the_last_look_and_the_writing_is_told(cluster, reader):
+def test_what_somebody_writes_between_the_last_look_and_the_writing_is_told(cluster, reader, monkeypatch):
     key, value = encode_target_state("src", TargetState.STARTED)
     plan = EditPlan("Resume src", ((edit(reader, CONFIG, key, value),),))
     theirs = []
+    look = reader.records
 
-    def write_in_between() -> None:
-        cluster.configs.put_target_state("src", TargetState.PAUSED)
-        theirs.append(reader.configs().latest.get(key).offset)
+    def look_and_be_late(*args, **kwargs):
+        yield from look(*args, **kwargs)
+        if not theirs:
+            cluster.configs.put_target_state("src", TargetState.PAUSED)
+            theirs.extend(record.offset for record in look(CONFIG) if record.key == key)
 
-    applied = apply_plan(cluster.access, reader, plan, before=write_in_between)
+    monkeypatch.setattr(reader, "records", look_and_be_late)
+    applied = apply_plan(cluster.access, reader, plan)
     assert applied.meanwhile == (
-        f"target-state-src was written by someone else in the meantime, at offset {theirs[0]} of partition 0; "
+        f"target-state-src was written by someone else in the meantime, at offset {theirs[-1]} of partition 0; "
         "what was written here is in force",
     )
-    assert applied.written[0].position.offset == theirs[0] + 1
+    assert applied.written[0].position.offset == theirs[-1] + 1
     assert (
         apply_plan(cluster.access, reader, target_state_plan(reader.configs(), "src", TargetState.PAUSED)).meanwhile
         == ()
     )
+
+
+def test_what_is_written_while_the_plugin_is_asked_is_not_overwritten(cluster, reader):
+    plan = target_state_plan(reader.configs(), "src", TargetState.STARTED)
+
+    def write_in_between() -> None:
+        cluster.configs.put_target_state("src", TargetState.PAUSED)
+
+    with pytest.raises(ConflictError, match="target-state-src was changed in the meantime, nothing was written"):
+        apply_plan(cluster.access, reader, plan, before=write_in_between)
+    assert reader.configs().snapshot.target_state("src") is TargetState.PAUSED
 
 
 def test_without_the_group_only_force_writes(cluster, reader):

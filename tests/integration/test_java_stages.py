@@ -245,7 +245,7 @@ def test_an_end_does_not_wait_for_a_jvm_that_starts_and_that_one_ends_once_it_is
         finally:
             gate.touch()
         for connect in connects:
-            with pytest.raises(ConnectError, match="ended meanwhile"):
+            with pytest.raises(ConnectError, match="were stopped in the meantime"):
                 connect.result(ample_s(30))
     eventually(lambda: host_jvms() <= before, 10, "no JVM is left")
 
