@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from kconnect.direct.access import ClusterAccess, InternalTopic
-from kconnect.direct.edit.apply import apply_plan, check_plan
+from kconnect.direct.edit.apply import apply_in_order, apply_plan, check_plan
 from kconnect.direct.edit.connector_plans import delete_plan, restore_plan, target_state_plan
 from kconnect.direct.edit.plan import Edit, EditPlan, GroupEdit, NoLiveOwner, Stopped
 from kconnect.direct.read.reader import Bounds, ClusterReader
@@ -258,6 +258,23 @@ def test_offsets_of_a_group_are_set_removed_and_the_group_deleted(cluster, reade
     assert group_offsets(broker.bootstrap, group) == {two: 0}
     apply_plan(cluster.access, reader, EditPlan("Reset", (), groups=(GroupEdit(group, {}, is_deleted=True),)))
     assert group_offsets(broker.bootstrap, group) == {}
+
+
+def test_a_group_that_was_changed_since_it_was_shown_is_left_and_what_was_done_before_is_named(cluster, reader, broker):
+    topic, group = f"{cluster.access.group_id}-watched", f"connect-{cluster.access.group_id}-watched"
+    create_topic(broker.bootstrap, topic, partitions=2)
+    one, two = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    shown = {one: 0}
+    first = EditPlan("Set", (), groups=(GroupEdit(group, {one: 0}, {}),))
+    apply_plan(cluster.access, reader, first)
+    with pytest.raises(ConflictError, match=f"Set: .* nothing was written to it: {topic}-0 had none, and has offset 0"):
+        apply_plan(cluster.access, reader, first)
+    # What is not written may differ, unless the whole group goes
+    second = EditPlan("Add", (), groups=(GroupEdit(group, {two: 0}, shown),))
+    third = EditPlan("Reset", (), groups=(GroupEdit(group, {one: None}, shown, is_deleted=True),))
+    with pytest.raises(ConflictError, match=f'{topic}-1 had none, and has offset 0. Done before: "Add"'):
+        apply_in_order(cluster.access, reader, [second, third])
+    assert group_offsets(broker.bootstrap, group) == {one: 0, two: 0}
 
 
 def test_a_refused_batch_names_the_topic_and_leaves_nothing(cluster, reader):

@@ -30,7 +30,7 @@ def plan_to_json(plan: EditPlan, masks: SecretMasks) -> list[dict[str, Any]]:
     groups = [
         {
             "group": group.group,
-            "old": {str(at): offset for at, offset in group.old.items()},
+            "old": {str(at): offset for at, offset in (group.old or {}).items()},
             "new": {str(at): offset for at, offset in group.new.items()},
         }
         for group in plan.groups
@@ -105,7 +105,7 @@ def _properties(value: bytes | None) -> dict[str, str] | None:
 def _group_lines(group: GroupEdit, colour: bool) -> list[str]:
     lines = [painted(f"consumer group {group.group}", "yellow", on=colour)]
     for at, offset in group.new.items():
-        lines.append(f"  {at}: {_or_none(group.old, at)} -> {'none' if offset is None else offset}")
+        lines.append(f"  {at}: {_or_none(group.old or {}, at)} -> {'none' if offset is None else offset}")
     return lines
 
 

@@ -252,7 +252,8 @@ def _group_edits(archive: Archive, state: LiveTopics, replaced: Collection[str])
     found = {}
     for name, wanted in archive.groups.items():
         current = state.groups.get(name)
-        old = current.offsets if current is not None and current.group == wanted.group else {}
+        is_known = current is not None and current.group == wanted.group
+        old = current.offsets if current is not None and is_known else {}
         new: dict[TopicPartition, int | None] = {
             at: offset for at, offset in wanted.offsets.items() if old.get(at) != offset
         }
@@ -260,7 +261,7 @@ def _group_edits(archive: Archive, state: LiveTopics, replaced: Collection[str])
             new |= {at: None for at in old if at not in wanted.offsets}
         if new:
             config = archive.connectors[name].config if name in archive.connectors else {}
-            found[name] = GroupEdit(wanted.group, new, old, config=config)
+            found[name] = GroupEdit(wanted.group, new, old if is_known else None, config=config)
     return found
 
 

@@ -130,7 +130,7 @@ def apply_plan(
             overridden = check_plan(access, reader, plan, force=force).overridden
             writers.looked_at = _check_unchanged(reader, plan)
         for group in plan.groups:
-            _write_group(access, group)
+            _write_group(access, plan, group)
         count = 0
         try:
             for step in plan.steps:
@@ -144,6 +144,30 @@ def apply_plan(
             raise
         written = writers.read_back()
     return Applied(tuple(written), tuple(group.group for group in plan.groups), overridden, tuple(writers.meanwhile))
+
+
+def apply_in_order(
+    access: ClusterAccess,
+    reader: ClusterReader,
+    plans: Sequence[EditPlan],
+    *,
+    force: bool = False,
+    before: Callable[[], None] | None = None,
+) -> list[Applied]:
+    """Write one plan after the other; `before` belongs to the first.
+
+    Errors: as `apply_plan`; when plans before it are written, the message names them.
+    """
+    done: list[Applied] = []
+    for number, plan in enumerate(plans):
+        try:
+            done.append(apply_plan(access, reader, plan, force=force, before=None if number else before))
+        except ConnectError as error:
+            if done:
+                earlier = ", ".join(f'"{earlier.title}"' for earlier in plans[:number])
+                error.args = (f"{error}. Done before: {earlier}",)
+            raise
+    return done
 
 
 def _requirements(access: ClusterAccess, plan: EditPlan) -> tuple[Requirement, ...]:
@@ -201,13 +225,20 @@ def _runs(step: Sequence[Edit]) -> list[list[Edit]]:
     return [list(run) for _, run in groupby(step, key=lambda edit: (edit.which, edit.topic))]
 
 
-def _write_group(access: ClusterAccess, edit: GroupEdit) -> None:
-    """Errors: ConflictError while the group has members; ConnectError."""
+def _write_group(access: ClusterAccess, plan: EditPlan, edit: GroupEdit) -> None:
+    """Errors: ConflictError while the group has members, and when it is not as it was shown; ConnectError."""
     from kconnect.herder.offsets.consumer_groups import kafka_group_offsets
 
     wanted = {at: offset for at, offset in edit.new.items() if offset is not None}
     removed = [at for at, offset in edit.new.items() if offset is None]
     with kafka_group_offsets(access.worker, access.timeout_s, timeout_setting=_TIMEOUT_SETTING)(edit.config) as groups:
+        changed = None if edit.old is None else edit.changed_since(groups.list_offsets(edit.group))
+        if changed is not None:
+            raise ConflictError(
+                f"{plan.title}: consumer group {edit.group} was changed in the meantime, nothing was written to it: "
+                f"{changed}",
+                hint="Look at it again, and repeat the command.",
+            )
         if edit.is_deleted:
             groups.delete_group(edit.group)
         if wanted:

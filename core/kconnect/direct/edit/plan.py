@@ -50,14 +50,25 @@ class Edit:
 class GroupEdit:
     """Committed offsets of a sink's consumer group to set; None removes one. `is_deleted`: the whole group goes.
 
-    The broker refuses it while the group has members. `config` is the connector's, for its `admin.override.*`.
+    The broker refuses it while the group has members. `old` is what was shown, compared again just before the writing;
+    None where nobody has looked. `config` is the connector's, for its `admin.override.*`.
     """
 
     group: str
     new: Mapping[TopicPartition, int | None]
-    old: Mapping[TopicPartition, int] = field(default_factory=dict)
+    old: Mapping[TopicPartition, int] | None = None
     is_deleted: bool = False
     config: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def changed_since(self, now: Mapping[TopicPartition, int]) -> str | None:
+        """Where the group is no longer as it was shown, of what is written: `orders-0 had offset 3, and has none`."""
+        if self.old is None:
+            return None
+        looked_at = {*self.old, *now} if self.is_deleted else self.new
+        for at in sorted(looked_at):
+            if self.old.get(at) != now.get(at):
+                return f"{at} had {_offset_text(self.old.get(at))}, and has {_offset_text(now.get(at))}"
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +270,10 @@ def _anyone_writes(key: bytes) -> bool:
 
 def _shown(key: bytes) -> str:
     return json.dumps(key.decode(errors="backslashreplace"), ensure_ascii=False)
+
+
+def _offset_text(offset: int | None) -> str:
+    return "none" if offset is None else f"offset {offset}"
 
 
 def without_unchanged(steps: Iterable[Collection[Edit]]) -> tuple[tuple[Edit, ...], ...]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from kconnect.direct.access import ClusterAccess, InternalTopic
 from kconnect.direct.client import DirectClient
-from kconnect.direct.edit.apply import Applied, Checked, apply_plan, check_plan
+from kconnect.direct.edit.apply import Applied, Checked, apply_in_order, check_plan
 from kconnect.direct.edit.plan import EditPlan
 from kconnect.direct.offsets.plans import fencing_plan, reset_plans, sink_plans, source_plans
 from kconnect.direct.read.connector_offsets import GroupNow, read_offsets_now, resolved_config
@@ -48,11 +49,9 @@ class PlanSequence:
         return Checked.all_of(check_plan(client.access, client.reader, plan, force=force) for plan in self.plans)
 
     def apply(self, client: DirectClient, *, force: bool) -> list[Applied]:
-        """Errors: as `apply_plan`, and BadRequestError, ConnectError of the plugin: then nothing is written."""
-        done = []
-        for number, plan in enumerate(self.plans):
-            before = (lambda: self._prepare(client.access)) if number == 0 else None
-            done.append(apply_plan(client.access, client.reader, plan, force=force, before=before))
+        """Errors: as `apply_in_order`, and BadRequestError, ConnectError of the plugin: then nothing is written."""
+        prepare = partial(self._prepare, client.access)
+        done = apply_in_order(client.access, client.reader, self.plans, force=force, before=prepare)
         client.forget()
         return done
 

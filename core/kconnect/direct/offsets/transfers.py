@@ -10,7 +10,7 @@ from typing import Any
 from kconnect.config.properties import read_properties
 from kconnect.direct.access import ClusterAccess, InternalTopic
 from kconnect.direct.client import DirectClient
-from kconnect.direct.edit.apply import Applied, Checked, apply_plan, check_plan
+from kconnect.direct.edit.apply import Applied, Checked, apply_in_order, check_plan
 from kconnect.direct.edit.plan import EditPlan, NoLiveOwner, NoRunningTask, Requirement, Stopped
 from kconnect.direct.group.live_group import live_group
 from kconnect.direct.offsets.plans import resets_of_others, source_plans
@@ -166,8 +166,8 @@ class TopicImport:
         return check_plan(client.access, client.reader, EditPlan("Import offsets", (), needs), force=force)
 
     def apply(self, client: DirectClient, *, force: bool) -> list[Applied]:
-        """Errors: as `apply_plan`."""
-        return [apply_plan(client.access, client.reader, plan, force=force) for plan in self.plans]
+        """Errors: as `apply_in_order`."""
+        return apply_in_order(client.access, client.reader, self.plans, force=force)
 
 
 def import_requirements(name: str, snapshot: ClusterSnapshot, *, is_live: bool) -> tuple[Requirement, ...]:
