@@ -90,9 +90,9 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevRegistry]:
 
 
 @pytest.fixture(scope="session")
-def postgres_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_uri() -> Iterator[str]:
     """The PostgreSQL server all tests share. Tables are named after the test's topic."""
-    with postgres(tmp_path_factory.mktemp("pg")) as uri:
+    with postgres() as uri:
         yield uri
 
 

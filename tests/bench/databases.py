@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 from bench.ground import Figures, Ground, end_offsets, made_topic, running, stream
 from kit.postgres import postgres
@@ -56,15 +53,11 @@ def _read(side: str, ground: Ground, case: str, mode: dict[str, str]) -> Figures
 
 @contextlib.contextmanager
 def _database(table: str, rows: int) -> Iterator[str]:
-    """A server with the table, in a folder that its user can reach."""
+    """A server with the table."""
     import psycopg
 
-    folder = Path(tempfile.mkdtemp(prefix="kconnect-bench-pg-"))
-    try:
-        with postgres(folder) as uri:
-            with psycopg.connect(uri, autocommit=True) as connection:
-                connection.execute(_TABLE.format(name=f'"{table}"', rows=rows))
-                connection.execute("vacuum analyze")
-            yield uri
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with postgres() as uri:
+        with psycopg.connect(uri, autocommit=True) as connection:
+            connection.execute(_TABLE.format(name=f'"{table}"', rows=rows))
+            connection.execute("vacuum analyze")
+        yield uri

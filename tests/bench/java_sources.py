@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -150,14 +148,12 @@ def _connector(name: str, port: int, snapshot: str) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _debezium(ground: Ground, name: str, rows: int) -> Iterator[tuple[int, str]]:
-    """A server with the table, in a folder that its user can reach: its port and its address; and the topic."""
-    folder = Path(tempfile.mkdtemp(prefix="kconnect-bench-pg-"))
+    """A server with the table: its port and its address; and the topic."""
     create_topic(ground.bootstrap, _topic(name))
     try:
-        with logical_postgres(folder) as (uri, port):
+        with logical_postgres() as (uri, port):
             with psycopg.connect(uri, autocommit=True) as connection:
                 connection.execute(_TABLE.format(rows=rows))
             yield port, uri
     finally:
         delete_topic(ground.bootstrap, _topic(name))
-        shutil.rmtree(folder, ignore_errors=True)

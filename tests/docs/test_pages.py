@@ -143,9 +143,7 @@ def _run(page: str, folder: Path, home: Path) -> list[str]:
     path = _path()
     with ExitStack() as stack:
         if page in _WITH_POSTGRES:
-            database = folder / "postgres"
-            database.mkdir()
-            stack.enter_context(logical_database(database, 5432))
+            stack.enter_context(logical_database(5432))
             path += f"{os.pathsep}{psql_folder()}"
         outputs = run_page(steps, folder, cli_env(home, {"PATH": path}), _PAGES[page])
     differences = [told for step, output in zip(steps, outputs, strict=True) if (told := screen_differs(step, output))]

@@ -52,7 +52,7 @@ def change_and_kill(
     """Make changes and kill what is named, one each time that records have flowed; gives how often what happened."""
     chance, changes = random.Random(seed), planned_changes(count, seed, ids=max(50, count // 200))
     with (
-        logical_database(folders.mktemp("pg")) as (database, port),
+        logical_database() as (database, port),
         DebeziumRun(folders.mktemp("dbz"), broker, database, port, seed) as run,
     ):
         rows = ChangedRows(database.uri, changes, rate)

@@ -21,9 +21,7 @@ def a_million_rows_are_there_once_after_kills_every_few_seconds(
     own_broker: DevBroker, tmp_path: Path, request: pytest.FixtureRequest, seed: int
 ) -> None:
     count, chance = int(os.environ.get("KCONNECT_QUERIES_RECORDS", "1000000")), random.Random(seed)
-    place = tmp_path / "pg"
-    place.mkdir()
-    with postgres(place) as uri, SourceRun(tmp_path, own_broker, topic_for(request), uri, seed) as run:
+    with postgres() as uri, SourceRun(tmp_path, own_broker, topic_for(request), uri, seed) as run:
         run.await_count("files", 0, 60)
         with Feed(run.folder, uri, count, 6_000) as feed:
             while feed.written < count:

@@ -10,7 +10,6 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import psycopg
@@ -128,7 +127,7 @@ def ward(broker: DevBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     folder = tmp_path_factory.mktemp("sick")
     for topic in ("moods", "rows", "flood"):
         create_topic(broker.bootstrap, topic)
-    with TemporaryDirectory(prefix="shop-", dir="/tmp") as data, database(Path(data)) as shop:
+    with database() as shop:
         ward = Ward(folder, broker.bootstrap, shop)
         with ward.worker:
             ward.worker.start()

@@ -24,8 +24,8 @@ CONVERTER = {"value.converter": "org.apache.kafka.connect.json.JsonConverter"}
 
 
 @pytest.fixture
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    with database(tmp_path_factory.mktemp("pg-pipeline")) as running:
+def server() -> Iterator[Database]:
+    with database() as running:
         with psycopg.connect(running.uri, autocommit=True) as connection:
             connection.execute(
                 "CREATE TABLE orders (id bigserial PRIMARY KEY, item text NOT NULL, price numeric(10,2), "

@@ -22,9 +22,9 @@ BOTH = {"mode": "timestamp+incrementing", "timestamp_column_name": "at", "increm
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+def server() -> Iterator[Database]:
     """Of this file alone: one test restarts it, and one needs a user with a password."""
-    with database(tmp_path_factory.mktemp("pg-source")) as running:
+    with database() as running:
         yield running
 
 

@@ -61,12 +61,10 @@ def lacks_java_plugins(bare: ThreadWorker) -> None:
     eventually(told, 60, "what lacks its plugin is FAILED")
 
 
-def test_either_kind_leads_and_either_takes_the_requests_of_the_other(
-    broker: DevBroker, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
-) -> None:
+def test_either_kind_leads_and_either_takes_the_requests_of_the_other(broker: DevBroker, tmp_path: Path) -> None:
     plugins = [java_plugin_folder(tmp_path / "plugins"), debezium_plugin_path()]
     with (
-        logical_postgres(tmp_path_factory.mktemp("pg")) as (uri, port),
+        logical_postgres() as (uri, port),
         mixed_cluster(broker, tmp_path, "mixed-pair", java=1, ours=1, plugins=plugins) as cluster,
     ):
         java, ours = cluster.nodes

