@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import multiprocessing
 import threading
-import warnings
 from collections.abc import Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -26,12 +25,24 @@ class Repository:
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.asked: list[str] = []
+        self.connections: set[object] = set()
         self.cut_short: set[str] = set()
+        self.asked_too_much: set[str] = set()
         repository = self
 
         class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
             def do_GET(self) -> None:
                 repository.asked.append(self.path)
+                repository.connections.add(self.client_address)
+                if self.path in repository.asked_too_much:
+                    repository.asked_too_much.remove(self.path)
+                    self.send_response(429)
+                    self.send_header("Retry-After", "1")
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                    return
                 data = repository.files.get(self.path)
                 if data is None:
                     self.send_error(404)
@@ -71,25 +82,17 @@ def _path(name: str) -> str:
     return f"/org/example/{name}/1.0/{name}-1.0.jar"
 
 
-def _use(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _use(urls: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = tmp_path / "jgo.conf"
-    settings.write_text(f"[repositories]\nlocal = {url}\n")
+    lines = "".join(f"local{number} = {url}\n" for number, url in enumerate(urls))
+    settings.write_text(f"[repositories]\n{lines}")
     monkeypatch.setenv("JGO_CONFIG_FILE", str(settings))
-
-
-@pytest.fixture(autouse=True)
-def _broken_downloads_are_collected_here() -> Iterator[None]:
-    """jgo leaves the connection of a download that broke off to the garbage collector, which would warn in any test."""
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
 
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repository]:
     found = Repository()
-    _use(found.url, tmp_path, monkeypatch)
+    _use([found.url], tmp_path, monkeypatch)
     yield found
     found.close()
 
@@ -129,6 +132,39 @@ def test_a_download_that_breaks_off_is_tried_again(repository: Repository, tmp_p
     assert path.read_bytes() == b"a" * 50_000
 
 
+def test_many_jars_come_over_few_connections(repository: Repository, tmp_path: Path) -> None:
+    jars = [repository.add(f"a{number}", b"a" * 1000) for number in range(30)]
+
+    assert len(JarSet(folder=tmp_path / "jars", jars=jars).fetch()) == 30
+
+    assert len(repository.asked) == 30
+    assert len(repository.connections) <= 4
+
+
+def test_what_a_repository_lacks_comes_from_the_next(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(Repository()) as other:
+        _use([other.url, f"{repository.url}/"], tmp_path, monkeypatch)
+        jars = [repository.add("a", b"ay"), other.add("b", b"bee")]
+
+        assert [path.read_bytes() for path in JarSet(folder=tmp_path / "jars", jars=jars).fetch()] == [b"ay", b"bee"]
+
+        assert (other.count("a"), repository.count("a"), repository.count("b")) == (1, 1, 0)
+
+
+def test_a_repository_that_was_asked_too_much_is_asked_again_when_it_says(
+    repository: Repository, tmp_path: Path
+) -> None:
+    jar = repository.add("a", b"ay")
+    repository.asked_too_much.add(_path("a"))
+
+    (path,) = JarSet(folder=tmp_path / "jars", jars=[jar]).fetch()
+
+    assert path.read_bytes() == b"ay"
+    assert repository.count("a") == 2
+
+
 def test_a_jar_with_another_checksum_is_refused_and_not_kept(repository: Repository, tmp_path: Path) -> None:
     jar = repository.add("a", b"good")
     repository.files[_path("a")] = b"evil"
@@ -147,7 +183,7 @@ def test_a_jar_that_is_not_in_the_repository_is_one_sentence(repository: Reposit
 
 
 def test_a_repository_that_does_not_answer_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _use(f"http://127.0.0.1:{free_port()}", tmp_path, monkeypatch)
+    _use([f"http://127.0.0.1:{free_port()}"], tmp_path, monkeypatch)
     jar = Jar("org.example:a:1.0", "0" * 64, 4, frozenset({"broker"}))
 
     with pytest.raises(UnreachableError, match=r"a-1\.0\.jar cannot be fetched .*: no connection"):
