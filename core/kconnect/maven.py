@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import requests
 
 _PARALLEL = 4
-_CHUNK = 1 << 16
+_CHUNK = 1 << 14
 _READ_TIMEOUT_S = 30
 _ATTEMPTS = 3
 # Another process that fetches the same artifacts: 45 MB at 100 kB/s is 450 s.

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import threading
-import warnings
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -116,6 +114,3 @@ def test_it_ends_with_the_worker(cache: Path, slow: threading.Event, caplog: pyt
     eventually(lambda: preparation.waits_for() is None, 20, "it has ended")
     assert JarSet("connect").missing(), "it does not take what comes late"
     assert not [record for record in caplog.records if record.name.endswith("preparation")]
-    # jgo leaves the connection of a download that is broken off to Python, which would tell of it in a later test
-    with warnings.catch_warnings(action="ignore", category=ResourceWarning):
-        gc.collect()
