@@ -206,11 +206,12 @@ def test_a_sink_is_moved_to_a_time_to_an_end_and_by_a_number_of_records(cluster,
     assert committed(broker.bootstrap, group, name) == [0, 0]
 
 
-def test_a_sink_whose_group_has_members_is_left_alone(cluster, connect, name, broker):
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_sink_whose_group_has_members_is_left_alone(cluster, connect, name, broker, protocol):
     create_topic(broker.bootstrap, name)
     config = {"connector.class": "FileStreamSink", "topics": name}
     cluster.add_connector(name, config, target=TargetState.STOPPED, state=None)
-    with member_of(broker.bootstrap, f"connect-{name}", name):
+    with member_of(broker.bootstrap, f"connect-{name}", name, protocol):
         assert "has 1 member" in connect("offsets", "reset", name, "--direct", "--yes", expect=4)[1]
 
 

@@ -27,9 +27,15 @@ def sink_offsets(bootstrap: str, connector: str) -> dict[TopicPartition, int]:
 
 
 @contextmanager
-def member_of(bootstrap: str, group: str, topic: str) -> Iterator[None]:
-    """Inside, the group has a member that is nobody's task and has the topic's partitions."""
-    member = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "session.timeout.ms": 6000})
+def member_of(bootstrap: str, group: str, topic: str, protocol: str = "classic") -> Iterator[None]:
+    """Inside, the group has a member that is nobody's task and has the topic's partitions.
+
+    `protocol` is its group.protocol.
+    """
+    settings = {"bootstrap.servers": bootstrap, "group.id": group, "group.protocol": protocol}
+    if protocol == "classic":  # with the other one the broker decides
+        settings["session.timeout.ms"] = "6000"
+    member = Consumer(settings)
 
     def is_assigned() -> bool:
         member.poll(0.1)  # may bring that a broker does not know the topic yet

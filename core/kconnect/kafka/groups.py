@@ -26,6 +26,7 @@ _TIMEOUT_SETTING: Final = "--timeout"  # only commands use this
 _LOOKS: Final = 3
 # The client's error for an existing group of another type.
 _NOT_OF_CONSUMERS: Final = KafkaError._INVALID_ARG
+_DEAD: Final = "Dead"
 _AWAY_HINT: Final = "Check bootstrap.servers and security.protocol, and that the broker runs."
 
 
@@ -64,9 +65,11 @@ def describe_group(config: Mapping[str, Any], group: str, timeout_s: float) -> G
                 continue
             if item.error is not None:
                 raise connect_error(doing, item.error)
-            return _described(item)
-        if not _has_come_since(config, group, timeout_s, doing):
-            return GroupDescription(group, "Dead", "", "")
+            if item.state != _DEAD:  # which this request also says of a group of the newer protocol (KIP-848)
+                return _described(item)
+        found = _of_consumers(config, group, timeout_s, doing)
+        if found is not None:
+            return found
     raise RetriableError(f"{doing}: it was not there, then it was, {_LOOKS} times")
 
 
@@ -100,9 +103,10 @@ def _listed(config: Mapping[str, Any], group: str | None, timeout_s: float, doin
         ) from error
 
 
-def _has_come_since(config: Mapping[str, Any], group: str, timeout_s: float, doing: str) -> bool:
-    """Whether a group that was not listed exists by now. A group that we may not describe is not listed either, and
-    must not be taken for a missing one.
+def _of_consumers(config: Mapping[str, Any], group: str, timeout_s: float, doing: str) -> GroupDescription | None:
+    """The group as the client's newer request describes it, Dead if it does not exist; None for one of another type,
+    which has come since it was listed. A group that we may not describe is not listed, and must not be taken for a
+    missing one.
 
     Errors: ConnectError for missing rights, and for whatever else keeps the group from being described.
     """
@@ -113,12 +117,17 @@ def _has_come_since(config: Mapping[str, Any], group: str, timeout_s: float, doi
         )
     except KafkaException as error:
         code = error.args[0].code()
-        if code not in (KafkaError.GROUP_ID_NOT_FOUND, _NOT_OF_CONSUMERS):
+        if code == _NOT_OF_CONSUMERS:
+            return None
+        if code != KafkaError.GROUP_ID_NOT_FOUND:
             raise connect_error(doing, error.args[0]) from error
-        return bool(code == _NOT_OF_CONSUMERS)
+        return GroupDescription(group, _DEAD, "", "")
     except FutureTimeoutError as error:
         raise TimedOutError(f"{doing}: no answer within {timeout_s:g} s ({_TIMEOUT_SETTING})") from error
-    return bool(found.state != ConsumerGroupState.DEAD)
+    if found.state == ConsumerGroupState.DEAD:
+        return GroupDescription(group, _DEAD, "", "")
+    members = tuple(MemberDescription(each.member_id, each.client_id, each.host, b"", b"") for each in found.members)
+    return GroupDescription(group, found.state.name.capitalize(), "consumer", found.partition_assignor, members)
 
 
 def _described(item: Any) -> GroupDescription:
