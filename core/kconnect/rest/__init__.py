@@ -6,7 +6,14 @@ Imported by `kconnect.worker` only; imports Starlette and uvicorn, which no othe
 from __future__ import annotations
 
 from kconnect.rest.app import AppSettings
-from kconnect.rest.listeners import BoundListener, Listeners, advertised_address, advertised_url, bind_listeners
+from kconnect.rest.listeners import (
+    BoundListener,
+    Listeners,
+    advertised_address,
+    advertised_url,
+    bind_listeners,
+    worker_id,
+)
 from kconnect.rest.options import RestOptions
 from kconnect.rest.server import RestServer
 
@@ -19,4 +26,5 @@ __all__ = [
     "advertised_address",
     "advertised_url",
     "bind_listeners",
+    "worker_id",
 ]

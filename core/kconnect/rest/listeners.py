@@ -79,7 +79,7 @@ def bind_listeners(listeners: Sequence[str], setting: str = "listeners") -> List
 
 
 def advertised_address(config: Mapping[str, str], bound: Sequence[BoundListener]) -> tuple[str, int]:
-    """The advertised host and port for other workers and clients: `host:port` is the worker's id.
+    """The advertised host and port for other workers and clients.
 
     rest.advertised.host.name and port win over the listener, which is the first one of the advertised scheme.
     Source: RestServer.advertisedUrl. Errors: ConfigError.
@@ -100,6 +100,15 @@ def advertised_url(config: Mapping[str, str], bound: Sequence[BoundListener]) ->
     host, port = advertised_address(config, bound)
     scheme = _advertised(config.get("rest.advertised.listener"), bound).scheme
     return f"{scheme}://{_bracketed(host)}:{port}/"
+
+
+def worker_id(config: Mapping[str, str], bound: Sequence[BoundListener]) -> str:
+    """The id under which a worker writes statuses: host and port, spelled as in its URL, by which others know it.
+
+    Errors: ConfigError.
+    """
+    host, port = advertised_address(config, bound)
+    return f"{_bracketed(host)}:{port}"
 
 
 def _advertised(scheme: str | None, bound: Sequence[BoundListener]) -> BoundListener:

@@ -330,13 +330,12 @@ class RunningWorker(ABC, Generic[H, C]):
 
     def _worker_id(self) -> str:
         """The advertised host:port."""
-        from kconnect.rest import advertised_address
+        from kconnect.rest import worker_id
 
         if self._rest is None:
             raise ConnectError("The worker is not started")
         with exit_code(EXIT_WORKER, self._lead(), self._file):
-            host, port = advertised_address(self._props, self._rest.bound)
-        return f"{host}:{port}"
+            return worker_id(self._props, self._rest.bound)
 
     def _watch_kafka(self, interval_s: float) -> None:
         self.kafka.watch(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import pytest
 
 from kconnect.errors import ConfigError
-from kconnect.rest import BoundListener, advertised_address, bind_listeners
+from kconnect.rest import BoundListener, advertised_address, advertised_url, bind_listeners, worker_id
 
 
 @pytest.mark.parametrize("listener", ["8083", "localhost:8083", "http://localhost", "http://a b:1", ""])
@@ -38,6 +40,12 @@ def test_listeners_that_can_not_be_served_are_refused_with_the_reason(listener, 
 def test_the_advertised_address_is_the_first_listener_unless_set(config, expected):
     bound = [BoundListener("http", "10.0.0.1", 8083), BoundListener("http", "10.0.0.2", 8084)]
     assert advertised_address(config, bound) == expected
+
+
+@pytest.mark.parametrize("host", ["a", "::1", "me.example"])
+def test_a_worker_is_named_by_host_and_port_of_the_url_that_it_tells_the_others(host):
+    bound = [BoundListener("http", host, 8083)]
+    assert worker_id({}, bound) == urlsplit(advertised_url({}, bound)).netloc
 
 
 def test_https_is_advertised_when_asked_for_or_when_there_is_nothing_else():
