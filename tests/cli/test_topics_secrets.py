@@ -37,6 +37,9 @@ def cluster(broker, tmp_path_factory):
     with WrittenCluster(broker.bootstrap, folder, more={"plugin.path": str(folder / "plugins")}) as running:
         running.add_connector("v", {**CONFIG, "pin": "hunter-1"}, [{"pin": "hunter-1"}])
         running.add_connector("v", CONFIG, [{"pin": "hunter-2"}])
+        moved = {"connector.class": "FileStreamSink", "topics": "t", "file": "a"}
+        for config in (CONFIG, {**moved, "pin": "hunter-2"}, moved):
+            running.add_connector("moved", config)
         yield running
 
 
@@ -75,6 +78,26 @@ def test_what_the_class_types_as_password_is_shown_by_no_command(cluster, monkey
     told = capsys.readouterr()
     assert "hunter" not in told.out + told.err
     assert "pin" in told.out + told.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("topics", "config", "history", "moved", "-o", "json"),
+        ("config", "history", "moved", "-o", "json"),
+        ("config", "diff", "moved", "-o", "json"),
+    ],
+    ids=lambda command: " ".join(command),
+)
+def test_a_secret_that_outlasts_a_change_of_class_is_shown_in_no_history(
+    cluster, monkeypatch, capsys, tmp_path, command
+):
+    monkeypatch.setenv("KCONNECT_WORKER", str(cluster.worker_file))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    assert run(list(command)) == 0
+    told = capsys.readouterr()
+    assert "hunter" not in told.out + told.err
+    assert "pin" in told.out
 
 
 def test_what_commands_leave_on_this_machine_has_no_secret_and_is_for_its_owner_alone(

@@ -83,6 +83,12 @@ def test_of_a_malformed_config_nothing_is_shown(value):
     assert b"hunter2" not in SecretMasks().value(CONFIG, b"task-x-0", value)
 
 
+@pytest.mark.parametrize("nested", [{"password": "hunter2"}, ["hunter2"]])
+def test_a_setting_that_is_no_text_but_holds_others_is_masked(nested):
+    value = json.dumps({"properties": {"db": nested, "port": 5}}).encode()
+    assert json.loads(SecretMasks().value(CONFIG, b"connector-x", value))["properties"] == {"db": HIDDEN, "port": 5}
+
+
 def test_what_the_class_types_as_password_is_masked_in_the_connector_and_its_tasks():
     masks = SecretMasks(typed)
     config = {"connector.class": "Vault", "pin": "1234", "code": "no secret of this class"}

@@ -45,7 +45,8 @@ def history(ctx: typer.Context, name: Name, show_secrets: ShowSecrets = False) -
     """
     session = session_of(ctx)
     access = cluster_of(session).access()
-    versions, masks = _versions(access, name), _masks(access, reveal=show_secrets)
+    versions = _versions(access, name)
+    masks = _masks(access, name, versions, reveal=show_secrets)
     rows = [_row(name, version, masks) for version in reversed(versions)]
     if session.output in (Format.JSON, Format.YAML):
         write_object(rows, session.output)
@@ -71,7 +72,7 @@ def diff(
     old = the_previous(name, versions) if version is None else the_version(name, versions, version)
     new = versions[-1] if other is None else the_version(name, versions, other)
     change = Change(name, old.config, new.config)
-    _write_change(session, change, old, new, _masks(access, reveal=show_secrets))
+    _write_change(session, change, old, new, _masks(access, name, versions, reveal=show_secrets))
 
 
 def rollback(
@@ -100,7 +101,7 @@ def rollback(
     config, etag = session.on_connector(name, session.client.tagged_config)
     _check_same_cluster(session, name, config, versions[-1])
     change = Change(name, config, wanted)
-    masks = _masks(access, reveal=False)
+    masks = _masks(access, name, versions, reveal=False)
     if change.action == "unchanged":
         session.say(f"unchanged {name}: version {target.version} has the settings that it has now")
         return
@@ -132,10 +133,14 @@ def _versions(access: ClusterAccess, name: str) -> list[ConfigVersion]:
     return found
 
 
-def _masks(access: ClusterAccess, *, reveal: bool) -> SecretMasks:
+def _masks(access: ClusterAccess, name: str, versions: Sequence[ConfigVersion], *, reveal: bool) -> SecretMasks:
+    """What of the versions may be shown: a secret of one class may outlast the change to another."""
     from kconnect.direct.read.installed_plugins import secret_masks
 
-    return secret_masks(access, reveal=reveal)
+    masks = secret_masks(access, reveal=reveal)
+    for version in versions:
+        masks.learn({name: version.config or {}})
+    return masks
 
 
 def _row(name: str, version: ConfigVersion, masks: SecretMasks) -> Row:

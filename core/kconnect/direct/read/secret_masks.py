@@ -80,6 +80,8 @@ def _compact(body: object) -> bytes:
 
 
 def _is_hidden(key: str, value: Any, passwords: Collection[str]) -> bool:  # Any: a malformed record may hold anything
+    if isinstance(value, dict | list):  # it is not known where in it a secret would be
+        return bool(value)
     if not (key in passwords or is_secret(key)) or not value:
         return False
     return not (isinstance(value, str) and _is_reference(value.strip()))
