@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from kconnect.direct.history.config_history import ChangeKind, Earlier, config_history, history_to_json
 from kconnect.direct.history.state_history import offset_history, status_history, step_to_json
 from kconnect.direct.read.secret_masks import SecretMasks
-from kconnect.model import LogRecord, TargetState, TaskId
+from kconnect.model import LogRecord, RunState, TargetState, TaskId
 from kconnect.redaction import HIDDEN
 from kconnect.storage.config_topic import (
     encode_commit,
@@ -20,6 +21,7 @@ from kconnect.storage.config_topic import (
     encode_task_count,
     tombstone_of_connector,
 )
+from kconnect.storage.status_topic import StoredStatus, encode_status, status_key
 from kit.golden import recorded_topic
 
 
@@ -114,6 +116,20 @@ def test_a_set_with_a_task_missing_is_called_inconsistent():
     assert "inconsistent" in versions_of(log, "x")[-1].sentence
 
 
+def test_of_the_records_that_cannot_be_understood_only_its_own_are_told():
+    log = records(
+        encode_connector("orders", {}),
+        (b"commit-orders-eu", b"{"),
+        (b"target-state-orders-eu", b"{"),
+        (b"task-orders-eu-0", b"{"),
+        (b"task-orders-1", b"{"),
+        (b"commit-orders", b"{"),
+    )
+    assert [version.offset for version in versions_of(log, "orders")] == [0, 4, 5]
+    of_another = records(encode_connector("orders-1", {}), (b"task-orders-1", b"{"))
+    assert [version.offset for version in versions_of(of_another, "orders-1")] == [0]
+
+
 def test_fences_and_records_that_can_not_be_understood_are_versions():
     log = records(encode_connector("x", {}), encode_task_count("x", 2), (b"connector-x", b"{"), (b"task-x-0", b"[]"))
     assert kinds(versions_of(log, "x")) == ["created", "fenced", "malformed", "malformed"]
@@ -151,6 +167,36 @@ def test_a_connector_made_anew_begins_without_the_tasks_it_had():
     )
     told = versions_of(log, "x")
     assert kinds(told) == ["created", "tasks", "deleted", "created", "tasks"]
+    assert told[-1].sentence == "tasks 0 -> 1"
+
+
+def test_how_many_tasks_there_were_before_is_not_known_where_earlier_commits_may_be_gone():
+    config, task, commit = encode_connector("x", {}), encode_task(TaskId("x", 0), {}), encode_commit("x", 1)
+    assert versions_of(records(config, task, commit), "x")[-1].sentence == "tasks 0 -> 1"
+    assert versions_of(records(config, task, commit, first=9), "x")[-1].sentence == "tasks ? -> 1"
+    behind_a_gap = [*records(config), *records(task, commit, first=9)]
+    assert versions_of(behind_a_gap, "x")[-1].sentence == "tasks ? -> 1"
+
+
+def test_the_mark_of_a_transaction_takes_no_commit_away():
+    written = [encode_connector("x", {}), encode_task(TaskId("x", 0), {}), encode_commit("x", 1)]
+    marked = [replace(record, offset=offset) for record, offset in zip(records(*written), (1, 3, 4), strict=True)]
+    assert versions_of(marked, "x")[-1].sentence == "tasks 0 -> 1"
+    of_a_larger_set = [*records(written[0], first=1), *records(encode_task(TaskId("x", 1), {}), first=3)]
+    larger_before = [*of_a_larger_set, *records(*written[1:], first=5)]
+    assert versions_of(larger_before, "x")[-1].sentence == "tasks ? -> 1"
+
+
+def test_where_compaction_may_have_taken_configs_of_tasks_their_set_is_not_surely_inconsistent():
+    log = records(encode_connector("x", {}), encode_task(TaskId("x", 1), {}), encode_commit("x", 2), first=9)
+    assert versions_of(log, "x")[-1].sentence.endswith("inconsistent, or compaction has removed them")
+
+
+def test_a_commit_of_a_deleted_connector_counts_no_tasks():
+    task, commit = encode_task(TaskId("x", 0), {"a": "1"}), encode_commit("x", 1)
+    created = encode_connector("x", {})
+    told = versions_of(records(created, tombstone_of_connector("x"), task, commit, created, task, commit), "x")
+    assert [version.offset for version in told] == [0, 1, 4, 6]
     assert told[-1].sentence == "tasks 0 -> 1"
 
 
@@ -196,6 +242,23 @@ def test_statuses_that_java_recorded_name_worker_and_generation():
     assert gone
     assert {step["who"] for step in gone} == {None}, "a tombstone tells nothing of who wrote it"
     assert any(step["subject"].startswith("topic ") for step in steps)
+
+
+def test_within_a_partition_the_order_of_the_records_counts_whatever_the_clocks_of_the_workers_say():
+    running, failed = (encode_status(StoredStatus(state, "w:1", 3)) for state in (RunState.RUNNING, RunState.FAILED))
+    log = [
+        LogRecord("status", 0, 0, status_key("x"), running, 5000),
+        LogRecord("status", 0, 1, status_key("x"), failed, 3000),
+        LogRecord("status", 1, 0, status_key(TaskId("x", 0)), running, 4000),
+    ]
+    assert [(step.subject, step.before, step.state) for step in status_history(log, "x")] == [
+        ("task 0", None, "RUNNING"),
+        ("connector", None, "RUNNING"),
+        ("connector", "RUNNING", "FAILED"),
+    ]
+    key = b'["x",{"a":1}]'
+    offsets = [LogRecord("offsets", 0, 0, key, b'{"p":1}', 9), LogRecord("offsets", 0, 1, key, b'{"p":2}', 5)]
+    assert [step.value for step in offset_history(offsets, "x")] == [{"p": 1}, {"p": 2}]
 
 
 def test_offsets_that_java_recorded_follow_each_other():

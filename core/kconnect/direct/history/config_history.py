@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from kconnect.direct.read.record_json import moment
+from kconnect.direct.access import InternalTopic
+from kconnect.direct.read.record_json import connector_of, moment
 from kconnect.direct.read.secret_masks import SecretMasks
 from kconnect.model import LogRecord, TargetState
 from kconnect.storage.config_topic import (
-    CONNECTOR,
     ConnectorConfigured,
     Malformed,
     RestartRequested,
@@ -25,7 +25,6 @@ from kconnect.storage.config_topic import (
     TasksCommitted,
     Tombstone,
     decode,
-    read_key,
 )
 from kconnect.wording import counted
 
@@ -108,12 +107,17 @@ class _Teller:
         self._has_remains = False  # tasks of it were read before any config
         self._config: StringMap | None = None
         self._is_known = False  # a record of its config was read, be it a deletion
-        self._count: int | None = None
+        self._count: int | None = 0  # None: earlier commits may be gone
+        self._is_counted = False  # a commit of it was read since it was created
         self._tasks: dict[int, StringMap] = {}
         self._waiting: dict[int, StringMap] = {}
 
     def apply(self, record: LogRecord) -> None:
-        self._has_gap = self._has_gap or record.offset != self._next_offset
+        if record.offset != self._next_offset:
+            self._has_gap = True
+            # One offset is the mark of a transaction: a commit that is gone has taken configs of its tasks along
+            if record.offset > self._next_offset + 1 and not self._is_counted:
+                self._count = None
         self._next_offset = record.offset + 1
         match decode(record):
             case ConnectorConfigured(name, config) if name == self._connector:
@@ -135,7 +139,7 @@ class _Teller:
                 )
             case TaskCountRecorded(name, count) if name == self._connector:
                 self._add(record, ChangeKind.FENCED, f"producers of earlier tasks fenced off, {_tasks(count)} counted")
-            case Malformed(key, _, why) if _is_of(key, self._connector):
+            case Malformed(key, _, why) if connector_of(InternalTopic.CONFIG, record.key) == self._connector:
                 self._add(record, ChangeKind.MALFORMED, f"the record {key} cannot be understood: {why}")
             case Tombstone():
                 pass
@@ -146,7 +150,7 @@ class _Teller:
             self.earlier = self._what_was_before()
         self._config, self._is_known = config, True
         if config is None:
-            self._count, self._tasks, self._waiting = None, {}, {}
+            self._count, self._is_counted, self._tasks, self._waiting = 0, False, {}, {}
             self._add(record, ChangeKind.DELETED, "deleted", old=before)
         elif before is None and is_first and self.earlier is not Earlier.NONE:
             self._add(record, ChangeKind.CREATED, "created, or what compaction has left of its changes", new=config)
@@ -172,11 +176,16 @@ class _Teller:
     def _on_commit(self, record: LogRecord, count: int) -> None:
         self._has_remains = self._has_remains or not self._is_known
         waiting, self._waiting = self._waiting, {}
-        before, self._count = self._count, count
+        if self._is_known and self._config is None:
+            return  # it is deleted: no worker counts them
+        if not self._is_counted and any(number >= count for number in waiting):
+            self._count = None  # of a larger set, whose commit is gone
+        before, self._count, self._is_counted = self._count, count, True
         old = self._tasks
+        steps = f"tasks {'?' if before is None else before} -> {count}"
         if not count:  # a stop takes all of them: one line says it
             self._tasks = {}
-            self._add(record, ChangeKind.TASKS, f"tasks {'?' if before is None else before} -> 0")
+            self._add(record, ChangeKind.TASKS, steps)
             return
         is_whole = all(number in waiting for number in range(count))
         self._tasks = {number: waiting[number] for number in range(count)} if is_whole else {}
@@ -185,11 +194,10 @@ class _Teller:
             for number in range(count)
             if is_whole and dict(old.get(number) or {}) != dict(waiting[number])
         }
-        sentence = (
-            f"tasks {0 if before is None else before} -> {count}" if before != count else f"{_tasks(count)} rewritten"
-        )
+        sentence = steps if before != count else f"{_tasks(count)} rewritten"
         if not is_whole:
             sentence += ", of which configs are missing: inconsistent"
+            sentence += ", or compaction has removed them" if self._has_gap else ""
         self._add(record, ChangeKind.TASKS, sentence, task_changes=changes)
 
     def _add(
@@ -212,13 +220,6 @@ _STATES = {
     TargetState.STOPPED: (ChangeKind.STOPPED, "stopped"),
     None: (ChangeKind.STATE_REMOVED, "target state removed"),
 }
-
-
-def _is_of(key: str, connector: str) -> bool:
-    kind = read_key(key)
-    if kind is None or not kind[1]:
-        return False
-    return kind[1] == connector or (kind[0] != CONNECTOR and kind[1].rpartition("-")[0] == connector)
 
 
 def _tasks(count: int) -> str:

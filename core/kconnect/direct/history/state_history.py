@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kconnect.direct.read.record_json import moment
+from kconnect.direct.access import InternalTopic
+from kconnect.direct.read.record_json import connector_of, moment
 from kconnect.model import LogRecord, TaskId
 from kconnect.storage.offset_topic import canonical_key, decode_key
 from kconnect.storage.status_topic import StatusRead, StoredStatus, TopicRead, TopicUse, decode_record
@@ -48,7 +49,7 @@ def status_history(records: Iterable[LogRecord], connector: str) -> list[StatusS
     """Statuses of a connector and its tasks, and topics they were seen to use, in the order of time."""
     states: dict[str, str] = {}
     found: list[StatusStep] = []
-    for record in sorted(_decoded(records, connector), key=_age):
+    for record in _in_order(_decoded(records, connector)):
         subject, state, status = _said(record)
         place = (record.partition, record.offset, record.timestamp_ms)
         before = states.pop(subject, None)
@@ -96,16 +97,18 @@ def offset_history(records: Iterable[LogRecord], connector: str) -> list[OffsetS
     """Offsets of a source connector, in the order of time; partitions that differ only in spelling are one."""
     values: dict[str | bytes, Any] = {}
     found: list[OffsetStep] = []
-    decoded = ((record, decode_key(record.key or b"")) for record in records)
-    mine = [(record, key[1]) for record, key in decoded if key is not None and key[0] == connector]
-    for record, partition in sorted(mine, key=lambda item: _age(item[0])):
+    for record in _in_order(record for record in records if connector_of(_OFFSET, record.key) == connector):
         form = canonical_key(record.key or b"")
+        _, partition = decode_key(record.key or b"") or (connector, None)
         value = _value(record.value)
         found.append(
             OffsetStep(record.partition, record.offset, record.timestamp_ms, partition, values.get(form), value)
         )
         values[form] = value
     return found
+
+
+_OFFSET = InternalTopic.OFFSET
 
 
 def _value(value: bytes | None) -> Any:  # JSON, or the text of what is none
@@ -117,8 +120,15 @@ def _value(value: bytes | None) -> Any:  # JSON, or the text of what is none
         return value.decode(errors="backslashreplace")
 
 
-def _age(record: LogRecord) -> tuple[int, int, int]:
-    return record.timestamp_ms or 0, record.partition, record.offset
+def _in_order(records: Iterable[LogRecord]) -> list[LogRecord]:
+    """By time between partitions. Within one the order of the records decides, whatever the workers' clocks say."""
+    latest_ms: dict[int, int] = {}
+    aged: list[tuple[int, LogRecord]] = []
+    for record in records:
+        latest_ms[record.partition] = max(record.timestamp_ms or 0, latest_ms.get(record.partition, 0))
+        aged.append((latest_ms[record.partition], record))
+    aged.sort(key=lambda item: (item[0], item[1].partition, item[1].offset))
+    return [record for _, record in aged]
 
 
 def step_to_json(step: StatusStep | OffsetStep) -> dict[str, Any]:
