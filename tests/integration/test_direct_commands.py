@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from kconnect.direct.access import InternalTopic
+from kconnect.direct.group.live_group import live_group
 from kconnect.direct.read.reader import ClusterReader
 from kconnect.model import TargetState
 from kit.cli import cli_env, connect_command
@@ -277,6 +278,27 @@ def test_describe_reads_state_offsets_topics_and_last_changes_from_the_topics(cl
     body = json.loads(connect("describe", name, "--direct", "-o", "json")[0])
     assert (body["state"], body["records_per_s"]) == ("RUNNING", None)
     assert body["changes"][-1]["settings"] == [{"key": "topic", "old": "t", "new": "u"}]
+
+
+def test_during_a_rebalance_nobody_is_taken_for_gone_and_what_is_not_known_is_said(broker, tmp_path, connect):
+    """A worker that is slow to join again holds the rebalance up; who the others are, the broker tells only then."""
+    with (
+        WrittenCluster(broker.bootstrap, tmp_path) as cluster,
+        Member(broker.bootstrap, cluster.access.group_id, "w1", shared=("src",)) as slow,
+    ):
+        cluster.add_connector("src", SOURCE, [{"file": "/in"}], worker_id="w1")
+        slow.await_assigned()
+        slow.busy.set()
+        with Member(broker.bootstrap, cluster.access.group_id, "w2"):
+            eventually(lambda: not live_group(cluster.access).is_settled, 15, "the group is rebalancing")
+            out, err = connect("topics", "doctor", "--worker", str(cluster.worker_file))
+            assert out == ""
+            assert "Not checked: statuses of workers that are gone, the session key's age (group " in err
+            assert "is rebalancing" in err
+            found = json.loads(connect("status", "--direct", "--worker", str(cluster.worker_file), "-o", "json")[0])
+            assert found["healthy"]
+            assert all(worker["worker"] for worker in found["workers"])
+            slow.busy.clear()
 
 
 def test_status_of_topics_says_that_no_worker_is_running_and_what_the_doctor_finds(cluster, connect, name):

@@ -19,6 +19,8 @@ from kconnect.direct.read.reader import ClusterReader
 from kconnect.errors import ConfigError
 from kconnect.model import RunState, TargetState
 from kconnect_cli.app import run
+from kit.distributed_worker import worker_settings, workers
+from kit.waiting import eventually
 from kit.written_cluster import WrittenCluster
 
 pytestmark = pytest.mark.broker
@@ -59,6 +61,11 @@ def repair(cluster: WrittenCluster, finding: Finding) -> None:
     assert run(words) == 0
 
 
+def keys_of(access: ClusterAccess, which: InternalTopic) -> set[str]:
+    with ClusterReader(access) as reader:
+        return {(record.key or b"").decode() for record in reader.records(which)}
+
+
 def assert_the_button_writes_what_the_command_writes(cluster: WrittenCluster, finding: Finding) -> None:
     """The console's repair is the plan that the command shows with --dry-run; of a connector that shows more."""
     client = DirectClient(cluster.access)
@@ -82,6 +89,8 @@ SICK = {
     "malformed-record": (CONFIG, b"connector-src", b"{"),
     "malformed-record of a commit": (CONFIG, b"commit-src", b'{"tasks":"all"}'),
     "malformed-record of a target state": (CONFIG, b"target-state-src", b'{"state":"ASLEEP"}'),
+    "malformed-record of a task": (CONFIG, b"task-src-0", b"[]"),
+    "malformed-record of a task that is not there": (CONFIG, b"task-src-7", b"[]"),
     "malformed-record of a status": (STATUS, b"status-task-src-0", b"{}"),
     "malformed-record of an offset": (OFFSET, b'["src",{"filename":"/data/in"}]', b"7"),
     "unknown-key": (CONFIG, b"-what is 'this'", b"{}"),
@@ -151,6 +160,15 @@ def test_what_is_not_named_is_told_as_not_checked(cluster):
     assert diagnose(facts) == []
     with pytest.raises(ConfigError, match="None of the cluster's topics"):
         examined(ClusterAccess({"bootstrap.servers": cluster.worker["bootstrap.servers"]}, 20.0))
+
+
+def test_a_worker_at_an_ipv6_address_is_known_by_the_name_in_its_statuses(broker):
+    """Its statuses and its URL in the group must name it alike, or it would be taken for gone."""
+    access = ClusterAccess(worker_settings(broker.bootstrap, "at-ipv6"), 20.0)
+    with workers(broker.bootstrap, "at-ipv6", 1, rest_advertised_host_name="::1") as (worker,):
+        worker.herder.put_connector("src", FILE_SOURCE, replace=False)
+        eventually(lambda: "status-connector-src" in keys_of(access, STATUS), 30, "src has a status")
+        assert "stale-running" not in {finding.code for finding in diagnose(examined(access))}
 
 
 def test_writes_around_the_leaders_transactions_are_found(broker, tmp_path):

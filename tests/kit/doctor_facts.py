@@ -70,8 +70,7 @@ def group(name="c", urls=("http://w1:8083/", "http://w2:8083/"), protocol="sessi
     return LiveGroup(name, "Stable" if urls else "Empty", protocol, workers)
 
 
-def log(topic, entries, *, partition=0, step_ms=1000):
-    start_ms = NOW_MS - 10_000_000
+def log(topic, entries, *, partition=0, step_ms=1000, start_ms=NOW_MS - 10_000_000):
     return [
         LogRecord(topic, partition, at, key, value, start_ms + at * step_ms) for at, (key, value) in enumerate(entries)
     ]
@@ -107,7 +106,7 @@ def facts(*, configs=(), statuses=(), offsets=(), end=None, step_ms=1000, record
         "brokers": 3,
         "topics": TOPICS,
         "configs": config_facts(records or log("c-configs", [*CONFIGS, *configs], step_ms=step_ms), end),
-        "statuses": status_facts(log("c-status", [*STATUSES, *statuses])),
+        "statuses": status_facts(log("c-status", [*STATUSES, *statuses], start_ms=NOW_MS - 9_000_000)),
         "offsets": offset_facts(log("c-offsets", [*OFFSETS, *offsets])),
         "group": group(),
     }

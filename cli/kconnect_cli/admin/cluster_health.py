@@ -159,7 +159,8 @@ def _of_topics(session: CliSession) -> dict[str, Any]:
     notes = list(notes_on_life(direct, group, list(statuses)))
     workers = None
     if group is not None and not isinstance(group, ConnectError):
-        ids = [urlsplit(worker.url).netloc for worker in group.workers]
+        # During a rebalance the broker does not tell their URLs
+        ids = [urlsplit(worker.url).netloc or worker.client_id for worker in group.workers]
         workers = [{"worker": id_, "answers": True, "problem": None, "records_per_s": None} for id_ in ids]
     return health_document(direct.place, statuses, workers, doctor=_doctor(session, notes), notes=notes)
 

@@ -10,8 +10,17 @@ import pytest
 from kconnect.direct.access import InternalTopic
 from kconnect.direct.doctor.diagnosis import command_text, diagnose, finding_to_json, is_sick, severity_counts
 from kconnect.direct.doctor.facts import Severity
+from kconnect.direct.group.live_group import LiveGroup
+from kconnect.herder.assignment.protocol import Work
 from kconnect.model import TargetState, TaskId
-from kconnect.storage.config_topic import encode_commit, encode_connector, encode_target_state, encode_task
+from kconnect.storage.config_topic import (
+    encode_commit,
+    encode_connector,
+    encode_session_key,
+    encode_target_state,
+    encode_task,
+)
+from kconnect.storage.session_key import SessionKey
 from kconnect.storage.status_topic import encode_status, status_key
 from kit.doctor_facts import (
     COMPACT,
@@ -29,11 +38,18 @@ from kit.doctor_facts import (
     group,
     log,
     offset_facts,
+    status_facts,
 )
 
 
 def topics(which, **changed):
     return {**TOPICS, which: replace(TOPICS[which], **changed)}
+
+
+def running(of: LiveGroup, connector: str) -> LiveGroup:
+    """The group, whose first worker has the connector assigned."""
+    first, *others = of.workers
+    return replace(of, workers=(replace(first, work=Work((connector,), ())), *others))
 
 
 def test_a_healthy_cluster_has_nothing():
@@ -65,7 +81,9 @@ SICK = {
     "orphan-status": facts(statuses=[(status_key("gone"), encode_status(RUNNING))]),
     "orphan-task-status": facts(statuses=[(status_key(TaskId("src", 1)), encode_status(RUNNING))]),
     "stale-running": facts(group=group(urls=["http://w2:8083/"])),
-    "topics-shared": facts(group=group(urls=["http://w2:8083/"]), others=(group("other", urls=["http://w1:8083/"]),)),
+    "topics-shared": facts(
+        group=group(urls=["http://w2:8083/"]), others=(running(group("other", urls=["http://w1:8083/"]), "src"),)
+    ),
     "duplicate-offset-key": facts(offsets=[(b'["src",{"b":2,"a":1}]', b'{"position":2}')]),
     "orphan-offsets": facts(offsets=[(b'["gone",{"a":1}]', b'{"position":2}')]),
     "key-in-several-partitions": replace(
@@ -135,6 +153,15 @@ def test_a_malformed_config_whose_earlier_one_still_counts_is_restored():
     assert finding.repair == ("connect", "topics", "config", "restore", "src", "--at", str(len(CONFIGS)))
     assert "not JSON" in finding.sentence
     assert finding.evidence[0].offset == len(CONFIGS)
+
+
+@pytest.mark.parametrize("key", ["task-src-7", "task-src-x"])
+def test_a_malformed_config_of_a_task_that_the_connector_does_not_have_is_deleted(key):
+    """Restoring the connector would not write that key, and so leave it as it is."""
+    (finding,) = found("malformed-record", facts(configs=[(key.encode(), b"{")]))
+    assert finding.repair == ("connect", "topics", "config", "delete", "--force", key)
+    (finding,) = found("malformed-record", facts(configs=[(b"task-src-0", b"{")]))
+    assert finding.repair[3] == "restore"
 
 
 @pytest.mark.parametrize("name", ["a/b", "50%", "a\\b", ".", ".."])
@@ -212,6 +239,53 @@ def test_settings_that_may_not_be_read_are_not_judged():
 def test_a_deleting_topic_says_when_it_deletes():
     (finding,) = found("cleanup-policy-deletes", SICK["cleanup-policy-deletes"])
     assert "after 7 days (retention.ms=604800000)" in finding.sentence
+
+
+@pytest.mark.parametrize("which", list(InternalTopic))
+def test_of_a_topic_in_which_nothing_belongs_no_record_is_offered_for_deletion(which):
+    strangers = [(b"orders-1", b"{}"), (b"orders-2", b"{}")]
+    sick = {
+        InternalTopic.CONFIG: lambda: facts(records=log("c-configs", strangers), statuses=[]),
+        InternalTopic.STATUS: lambda: replace(facts(), statuses=status_facts(log("c-status", strangers))),
+        InternalTopic.OFFSET: lambda: replace(facts(), offsets=offset_facts(log("c-offsets", strangers))),
+    }
+    (finding,) = found("unknown-key", sick[which]())
+    assert finding.repair == ()
+    assert "has 2 records, and no key that is found in such a topic" in finding.sentence
+    assert [item.key for item in finding.evidence] == ["orders-1", "orders-2"]
+    assert which.setting in (finding.hint or "")
+
+
+def test_tasks_whose_commit_compaction_has_overtaken_may_well_run():
+    overtaken = [
+        encode_session_key(SessionKey(b"k" * 32, "HmacSHA256", NOW_MS - 60_000)),
+        encode_task(TaskId("src", 0), SOURCE),
+        encode_commit("src", 1),
+        encode_connector("src", SOURCE),
+    ]
+    assert [finding.code for finding in diagnose(facts(records=log("c-configs", overtaken)))] == [
+        "tasks-lost-to-compaction"
+    ]
+
+
+def test_what_is_too_much_for_one_command_line_is_repaired_by_several():
+    offsets = [(f'["gone",{{"file":"{number:0100}"}}]'.encode(), b'{"position":2}') for number in range(9_000)]
+    many = found("orphan-offsets", facts(offsets=offsets))
+    assert sum(len(finding.evidence) for finding in many) == 9_000
+    deleted = [word for finding in many for word in finding.repair if word.startswith("[")]
+    assert sorted(deleted) == sorted(key.decode() for key, _ in offsets)
+    assert max(len(command_text(finding.repair) or "") for finding in many) < 131_072  # as much as `sh -c` takes
+
+
+def test_a_topic_with_the_partitions_of_the_brokers_default_is_created_with_them():
+    missing = replace(SICK["topic-missing"], worker={**WORKER, "status.storage.partitions": "-1"})
+    (finding,) = found("topic-missing", missing)
+    assert "--partitions" not in finding.repair
+
+
+def test_a_connector_whose_class_is_null_is_diagnosed():
+    sick = facts(worker=EXACTLY_ONCE, configs=[encode_connector("src", {"connector.class": None})])
+    assert "tasks-not-fenced" not in {finding.code for finding in diagnose(sick)}
 
 
 def test_with_some_topics_only_the_rest_is_left_out():

@@ -7,7 +7,7 @@ from dataclasses import replace
 from kconnect.model import RunState, TaskId
 from kconnect.storage.config_topic import encode_commit, encode_connector, encode_task, encode_task_count
 from kconnect.storage.status_topic import encode_status, status_key
-from kit.doctor_facts import CONFIGS, EXACTLY_ONCE, RUNNING, SINK, facts, found, log
+from kit.doctor_facts import CONFIGS, EXACTLY_ONCE, NOW_MS, RUNNING, SINK, facts, found, group, log
 
 
 class TestLeaderWrites:
@@ -34,6 +34,14 @@ class TestLeaderWrites:
 
 def test_a_task_count_behind_the_commit_fences():
     assert found("tasks-not-fenced", facts(worker=EXACTLY_ONCE, configs=[encode_task_count("src", 1)])) == []
+
+
+def test_statuses_older_than_the_commit_are_of_the_tasks_before_it():
+    again = [
+        replace(record, offset=record.offset + 9, timestamp_ms=NOW_MS) for record in log("c-configs", CONFIGS[2:4])
+    ]
+    killed = facts(worker=EXACTLY_ONCE, records=[*log("c-configs", CONFIGS), *again], group=group(urls=[]))
+    assert found("tasks-not-fenced", killed) == []
 
 
 def test_sinks_and_sources_that_do_not_run_need_no_fence():

@@ -144,6 +144,7 @@ def test_the_status_topic_as_a_document():
         ({"connector.class": "com.x.Elastic", "topics.regex": "a.*"}, ConnectorType.SINK),
         ({"connector.class": "io.debezium.connector.mysql.MySqlConnector"}, ConnectorType.SOURCE),
         ({}, ConnectorType.UNKNOWN),
+        ({"connector.class": None}, ConnectorType.UNKNOWN),
     ],
 )
 def test_the_kind_of_a_connector_is_told_from_its_settings(config, kind):

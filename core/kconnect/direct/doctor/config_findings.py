@@ -14,6 +14,8 @@ from kconnect.direct.doctor.facts import (
     Severity,
     delete_command,
     evidence_of,
+    in_parts,
+    unknown_keys,
 )
 from kconnect.direct.read.connector_types import connector_type
 from kconnect.direct.read.record_json import connector_of
@@ -22,6 +24,7 @@ from kconnect.storage.config_topic import (
     COMMIT,
     CONNECTOR,
     SESSION_KEY,
+    TASK,
     TASK_COUNT,
     Malformed,
     RestartRequested,
@@ -30,7 +33,9 @@ from kconnect.storage.config_topic import (
     TasksCommitted,
     Unknown,
     decode,
+    encode_task,
 )
+from kconnect.storage.status_topic import status_key
 from kconnect.wording import counted
 
 # Records that a restored connector is made of
@@ -55,12 +60,13 @@ def config_findings(facts: ClusterFacts) -> Iterator[Finding]:
 
 
 def _unreadable(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding]:
+    unknown = []
     for record in configs.live:
         event = decode(record)
         if isinstance(event, Malformed):
-            yield _malformed(configs, record, event)
+            yield _malformed(facts, configs, record, event)
         elif isinstance(event, Unknown):
-            yield Finding(
+            found = Finding(
                 code="unknown-key",
                 severity=Severity.WARNING,
                 sentence=f"The config topic has a record with the key {event.key!r}, which Connect does not know",
@@ -68,16 +74,21 @@ def _unreadable(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding]:
                 repair=delete_command(InternalTopic.CONFIG, [record], in_spite_of=facts),
                 hint="It is skipped. Does anything but workers write to this topic?",
             )
+            unknown.append(found)
+    yield from unknown_keys(facts, InternalTopic.CONFIG, unknown, configs.live)
 
 
-def _malformed(configs: ConfigFacts, record: LogRecord, event: Malformed) -> Finding:
+def _malformed(facts: ClusterFacts, configs: ConfigFacts, record: LogRecord, event: Malformed) -> Finding:
     name = connector_of(InternalTopic.CONFIG, record.key)
     repair = delete_command(InternalTopic.CONFIG, [record])
     hint = "Workers ignore it."
     if name is not None and name in configs.snapshot.configs and (record.key or b"").startswith(_RESTORED):
-        as_it_is = max(configs.snapshot.offset - 1, record.offset)
-        repair = ("connect", "topics", "config", "restore", name, "--at", str(as_it_is))
-        hint = "The record it replaced counts until the topic is compacted; the command writes that one again."
+        if event.key.startswith(TASK) and record.key not in _task_keys(configs, name):  # which no restore writes
+            repair = delete_command(InternalTopic.CONFIG, [record], in_spite_of=facts)
+        else:
+            as_it_is = max(configs.snapshot.offset - 1, record.offset)
+            repair = ("connect", "topics", "config", "restore", name, "--at", str(as_it_is))
+            hint = "The record it replaced counts until the topic is compacted; the command writes that one again."
     return Finding(
         code="malformed-record",
         severity=Severity.ERROR,
@@ -87,6 +98,10 @@ def _malformed(configs: ConfigFacts, record: LogRecord, event: Malformed) -> Fin
         repair=repair,
         hint=hint,
     )
+
+
+def _task_keys(configs: ConfigFacts, connector: str) -> set[bytes]:
+    return {encode_task(task, {})[0] for task in configs.snapshot.tasks(connector)}
 
 
 def _inconsistent(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding]:
@@ -141,9 +156,8 @@ def _ownerless(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding]:
                 left[task.connector].append(record)
             case TasksCommitted(name, _) | RestartRequested(name, _, _) if name not in configs.snapshot.configs:
                 left[name].append(record)
-    for name, records in left.items():
-        if not all(facts.is_settled(record) for record in records):
-            continue
+    settled = {name: records for name, records in left.items() if all(map(facts.is_settled, records))}
+    for name, records in in_parts(settled):
         yield Finding(
             code="orphan-tasks",
             severity=Severity.INFO,
@@ -219,12 +233,14 @@ def _not_fenced(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding]:
         config = snapshot.configs[name]
         if connector_type(config) is not ConnectorType.SOURCE:
             continue  # of a sink the consumer group fences
+        commit = _live(configs, COMMIT + name)
         running = [
             task
             for task, status in facts.statuses.statuses.tasks(name).items()
-            if status.state is RunState.RUNNING and task in snapshot.tasks(name)
+            if status.state is RunState.RUNNING
+            and task in snapshot.tasks(name)
+            and _is_since(commit, facts.statuses.live.get(status_key(task)))
         ]
-        commit = _live(configs, COMMIT + name)
         if not running or not facts.is_settled(commit):
             continue
         yield Finding(
@@ -236,6 +252,13 @@ def _not_fenced(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding]:
             connector=name,
             repair=("connect", "connectors", "restart", name, "--tasks"),
         )
+
+
+def _is_since(commit: LogRecord | None, status: LogRecord | None) -> bool:
+    """Whether a status may be of a task of this commit: an older one is of a task before it, which need not run now."""
+    if commit is None or status is None or commit.timestamp_ms is None or status.timestamp_ms is None:
+        return True
+    return status.timestamp_ms >= commit.timestamp_ms
 
 
 def _live(configs: ConfigFacts, key: str) -> LogRecord | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -15,6 +15,7 @@ from kconnect.storage.config_topic import TARGET_STATE, read_key
 from kconnect.storage.snapshot import ClusterSnapshot
 from kconnect.storage.status_cache import StatusCache
 from kconnect.storage.topic_offsets import OffsetCache
+from kconnect.wording import counted
 
 
 class Severity(StrEnum):
@@ -223,6 +224,37 @@ _BASE64 = "base64:"
 def topic_word(which: InternalTopic) -> str:
     """The topic's word on the command line."""
     return "offsets" if which is InternalTopic.OFFSET else str(which)
+
+
+# A line for a shell: it takes some 100 KB, and a key has some 100 bytes
+_MOST_KEYS = 500
+
+
+def in_parts(left: Mapping[str, Sequence[LogRecord]]) -> Iterator[tuple[str, Sequence[LogRecord]]]:
+    """Records by name, at most so many at a time as one command can delete."""
+    for name, records in left.items():
+        for start in range(0, len(records), _MOST_KEYS):
+            yield name, records[start : start + _MOST_KEYS]
+
+
+def unknown_keys(
+    facts: ClusterFacts, which: InternalTopic, found: Sequence[Finding], live: LiveRecords
+) -> Sequence[Finding]:
+    """The findings of unknown keys. Of a topic that holds nothing else there is one, which deletes nothing: it is
+    probably another topic, named by mistake.
+    """
+    if not found or len(found) < sum(1 for _ in live):
+        return found
+    one = Finding(
+        code=found[0].code,
+        severity=found[0].severity,
+        sentence=f"Topic {facts.topic_name(which)} may not be the {which} topic of this cluster: it has "
+        f"{counted(len(found), 'record')}, and no key that is found in such a topic",
+        evidence=tuple(evidence for finding in found for evidence in finding.evidence),
+        hint=f"Check {which.setting}. If it is the right topic: workers skip these records, and "
+        f"`connect topics {topic_word(which)} delete --force` deletes them.",
+    )
+    return (one,)
 
 
 def delete_command(

@@ -140,6 +140,9 @@ class _Gathering:
             self.not_checked.append((what, "group.id is not known"))
             return None, ()
         own = live_group(self.access)
+        if not own.is_settled:
+            what = "statuses of workers that are gone, the session key's age"
+            self.not_checked.append((what, f"group {own.name} is rebalancing"))
         try:
             return own, other_groups(self.access)
         except (UnreachableError, TimedOutError):

@@ -19,20 +19,18 @@ def late_findings(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Findin
         if record is None or last is None or not facts.is_settled(record):
             continue
         evidence = evidence_of(record)
-        if last != in_force and last.generation < in_force.generation:
-            yield _covered(subject, in_force, last, evidence, is_live=facts.is_live)
+        # Of another worker it may be from a former life of the group, which counts from 1 again
+        if last.generation < in_force.generation and in_force.worker_id == owners.get(subject):
+            yield _covered(subject, in_force, last, evidence)
         elif in_force.state is RunState.UNASSIGNED and subject in owners:
             yield _unassigned(subject, in_force, owners, evidence)
 
 
-def _covered(
-    subject: Subject, newer: StoredStatus, last: StoredStatus, evidence: Evidence, *, is_live: bool
-) -> Finding:
+def _covered(subject: Subject, newer: StoredStatus, last: StoredStatus, evidence: Evidence) -> Finding:
     key, value = status_key(subject).decode(errors="replace"), encode_status(newer)
-    force = ("--force",) if is_live else ()
-    repair: tuple[str, ...] = _restart(subject)
+    repair: tuple[str, ...] = restart_command(subject)
     if value is not None and newer.trace is None:  # a trace is no word for a command line
-        repair = ("connect", "topics", "status", "put", *force, key, value.decode())
+        repair = ("connect", "topics", "status", "put", "--force", key, value.decode())
     return Finding(
         code="status-covered",
         severity=Severity.WARNING,
@@ -59,12 +57,13 @@ def _unassigned(subject: Subject, status: StoredStatus, owners: Mapping[Subject,
         f"{status.generation}, but the group has assigned it to worker {owner}, which is alive",
         evidence=(evidence,),
         connector=_connector_of(subject),
-        repair=_restart(subject),
+        repair=restart_command(subject),
         hint=hint,
     )
 
 
-def _restart(subject: Subject) -> tuple[str, ...]:
+def restart_command(subject: Subject) -> tuple[str, ...]:
+    """The command that has a worker write a new status of it."""
     if isinstance(subject, TaskId):
         return ("connect", "tasks", "restart", subject.connector, str(subject.task))
     return ("connect", "connectors", "restart", subject)

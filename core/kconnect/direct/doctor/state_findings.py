@@ -15,19 +15,31 @@ from kconnect.direct.doctor.facts import (
     StatusFacts,
     delete_command,
     evidence_of,
+    in_parts,
     key_text,
+    unknown_keys,
 )
-from kconnect.direct.doctor.late_statuses import late_findings
+from kconnect.direct.doctor.late_statuses import late_findings, restart_command
 from kconnect.direct.group.live_group import LiveGroup
-from kconnect.direct.group.other_groups import id_of
+from kconnect.direct.group.other_groups import id_of, owners_of
 from kconnect.errors import DataError
 from kconnect.java_compat.jackson import jackson_text
 from kconnect.model import LogRecord, RunState, TaskId
 from kconnect.storage.offset_topic import decode_key, decode_value
-from kconnect.storage.status_topic import Ignored, StatusRead, StoredStatus, TopicRead, TopicUse, decode_record
+from kconnect.storage.status_topic import (
+    Ignored,
+    StatusRead,
+    StoredStatus,
+    TopicRead,
+    TopicUse,
+    decode_record,
+    status_key,
+)
 from kconnect.wording import counted
 
 _KINDS = (b"status-connector-", b"status-task-", b"status-topic-")
+# The id that Java's worker gives itself when there is a _ in the name of its host: java.net.URI finds no host then
+_NAMELESS = "null:-1"
 
 
 def status_findings(facts: ClusterFacts) -> Iterator[Finding]:
@@ -53,19 +65,37 @@ def offset_findings(facts: ClusterFacts) -> Iterator[Finding]:
 
 
 def _unreadable_statuses(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Finding]:
+    unknown = []
     for record in statuses.live:
         event = decode_record(record.key, record.value)
         if not isinstance(event, Ignored):
             continue
         is_known = (record.key or b"").startswith(_KINDS)
-        yield Finding(
+        found = Finding(
             code="malformed-record" if is_known else "unknown-key",
             severity=Severity.WARNING,
             sentence=f"The record {key_text(record.key)!r} of the status topic cannot be understood: {event.reason}",
             evidence=(evidence_of(record),),
-            repair=delete_command(InternalTopic.STATUS, [record], in_spite_of=facts),
+            repair=_replacement(facts, record) or delete_command(InternalTopic.STATUS, [record], in_spite_of=facts),
             hint="Workers skip it.",
         )
+        if is_known:
+            yield found
+        else:
+            unknown.append(found)
+    yield from unknown_keys(facts, InternalTopic.STATUS, unknown, statuses.live)
+
+
+def _replacement(facts: ClusterFacts, record: LogRecord) -> tuple[str, ...]:
+    """The restart that writes a good status over a malformed one. A tombstone would have live workers forget the
+    status that counts, and with a connector's also those of its tasks.
+    """
+    match decode_record(record.key, None):
+        case StatusRead(subject, None) if facts.is_live:
+            name = subject.connector if isinstance(subject, TaskId) else subject
+            if facts.configs is None or name in facts.configs.snapshot.configs:
+                return restart_command(subject)
+    return ()
 
 
 def _statuses_of(records: Sequence[LogRecord]) -> str:
@@ -95,8 +125,9 @@ def _orphan_statuses(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Fin
             case TopicRead(name, _, TopicUse()) if name not in snapshot.configs:
                 ownerless[name].append(record)
             case StatusRead(TaskId(name, number), _) if number >= snapshot.task_count(name):
-                surplus[name].append(record)
-    for name, records in ownerless.items():
+                if name not in snapshot.overtaken:  # live workers may have read, and run, what compaction has taken
+                    surplus[name].append(record)
+    for name, records in in_parts(ownerless):
         yield Finding(
             code="orphan-status",
             severity=Severity.WARNING,
@@ -105,7 +136,7 @@ def _orphan_statuses(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Fin
             connector=name,
             repair=delete_command(InternalTopic.STATUS, records),
         )
-    for name, records in surplus.items():
+    for name, records in in_parts(surplus):
         yield Finding(
             code="orphan-task-status",
             severity=Severity.WARNING,
@@ -118,35 +149,46 @@ def _orphan_statuses(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Fin
 
 
 def _of_gone_workers(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Finding]:
-    if facts.group is None:
+    if facts.group is None or not facts.group.is_settled:  # meanwhile the broker does not tell who the members are
         return
     living = worker_ids(facts.group)
     gone: dict[str, list[LogRecord]] = defaultdict(list)
-    for record, _, status in _statuses(statuses):
-        if status.state is RunState.RUNNING and status.worker_id not in living and facts.is_settled(record):
+    needed: set[bytes] = set()  # a connector's tombstone has workers forget the statuses of its tasks, too
+    for record, subject, status in _statuses(statuses):
+        if status.worker_id in living:
+            if isinstance(subject, TaskId):
+                needed.add(status_key(subject.connector))
+        elif status.state is RunState.RUNNING and facts.is_settled(record):
             gone[status.worker_id].append(record)
     why = "which is not in the group" if living else "but no worker is in the group"
-    for worker_id, records in gone.items():
+    for worker_id, records in in_parts(gone):
+        spare = [record for record in records if record.key not in needed]
         yield Finding(
             code="stale-running",
             severity=Severity.WARNING,
             sentence=f"{_statuses_of(records)} RUNNING on worker {worker_id}, {why} {facts.group.name}",
             evidence=tuple(evidence_of(record) for record in records),
-            repair=delete_command(InternalTopic.STATUS, records, in_spite_of=facts),
+            repair=delete_command(InternalTopic.STATUS, spare, in_spite_of=facts) if spare else (),
             hint="The worker died without notice. Workers that take over its work write new statuses.",
         )
 
 
 def _of_other_groups(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Finding]:
-    """A status from a live worker of another group proves that two clusters write to this topic."""
-    own = worker_ids(facts.group) if facts.group is not None else frozenset()
+    """A status of what a live worker of another group has assigned proves that two clusters write to this topic.
+
+    Of anything else a worker may have left it there before it came to that group.
+    """
     if facts.group is None:
         return
-    by_worker: dict[str, list[LogRecord]] = defaultdict(list)
-    for record, _, status in _statuses(statuses):
-        by_worker[status.worker_id].append(record)
+    own = worker_ids(facts.group)
+    written = list(_statuses(statuses)) if facts.others else []
     for other in facts.others:
-        records = [record for worker_id in sorted(worker_ids(other) - own) for record in by_worker.get(worker_id, ())]
+        owners = owners_of(other)
+        records = [
+            record
+            for record, subject, status in written
+            if owners.get(subject) == status.worker_id and status.worker_id not in own
+        ]
         if records:
             yield Finding(
                 code="topics-shared",
@@ -160,13 +202,15 @@ def _of_other_groups(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Fin
 
 def worker_ids(group: LiveGroup) -> frozenset[str]:
     """The workers of a group as their statuses name them: host and port of their REST URL."""
-    return frozenset(map(id_of, group.workers))
+    ids = frozenset(map(id_of, group.workers))
+    return ids | {_NAMELESS} if any("_" in worker_id for worker_id in ids) else ids
 
 
 def _unreadable_offsets(facts: ClusterFacts, offsets: OffsetFacts) -> Iterator[Finding]:
+    unknown = []
     for record in offsets.live:
         if decode_key(record.key or b"") is None:
-            yield Finding(
+            found = Finding(
                 code="unknown-key",
                 severity=Severity.WARNING,
                 sentence=f"The offsets topic has a record whose key {key_text(record.key)!r} is not "
@@ -175,6 +219,7 @@ def _unreadable_offsets(facts: ClusterFacts, offsets: OffsetFacts) -> Iterator[F
                 repair=delete_command(InternalTopic.OFFSET, [record], in_spite_of=facts),
                 hint="It belongs to no connector and serves no purpose.",
             )
+            unknown.append(found)
             continue
         try:
             decode_value(record.value)
@@ -187,6 +232,7 @@ def _unreadable_offsets(facts: ClusterFacts, offsets: OffsetFacts) -> Iterator[F
                 connector=_connector_of(record),
                 repair=delete_command(InternalTopic.OFFSET, [record], in_spite_of=facts),
             )
+    yield from unknown_keys(facts, InternalTopic.OFFSET, unknown, offsets.live)
 
 
 def _spelled_twice(facts: ClusterFacts, offsets: OffsetFacts) -> Iterator[Finding]:
@@ -232,7 +278,8 @@ def _orphan_offsets(facts: ClusterFacts, offsets: OffsetFacts) -> Iterator[Findi
         name = _connector_of(record)
         if name is not None and name not in facts.configs.snapshot.configs and facts.is_settled(record):
             left[name].append(record)
-    for name, records in left.items():
+    for name, records in in_parts(left):
+        users = [group.name for group in facts.others if group.owners(name)]
         yield Finding(
             code="orphan-offsets",
             severity=Severity.INFO,
@@ -240,7 +287,8 @@ def _orphan_offsets(facts: ClusterFacts, offsets: OffsetFacts) -> Iterator[Findi
             "connector of this name would continue from them",
             evidence=tuple(evidence_of(record) for record in records),
             connector=name,
-            repair=delete_command(InternalTopic.OFFSET, records),
+            repair=delete_command(InternalTopic.OFFSET, records) if not users else (),
+            hint=f"Group {users[0]} may run a connector of this name: are they its offsets?" if users else None,
         )
 
 

@@ -16,6 +16,8 @@ _KEEPS = {
     InternalTopic.OFFSET: "source offsets",
     InternalTopic.STATUS: "statuses",
 }
+# As workers spell it; kafka-topics.sh refuses it
+_BROKERS_DEFAULT = "-1"
 _DAY_MS = 86_400_000
 
 
@@ -34,7 +36,8 @@ def topic_findings(facts: ClusterFacts) -> Iterator[Finding]:
 
 
 def _missing(facts: ClusterFacts, which: InternalTopic, topic: TopicFacts) -> Finding:
-    shape = ("--partitions", facts.worker.get(f"{which}.storage.partitions") or str(_PARTITIONS[which]))
+    partitions = facts.worker.get(f"{which}.storage.partitions", "").strip() or str(_PARTITIONS[which])
+    shape = () if partitions == _BROKERS_DEFAULT else ("--partitions", partitions)
     if which is InternalTopic.CONFIG:
         shape = ("--partitions", "1")
     return Finding(

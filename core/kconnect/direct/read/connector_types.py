@@ -15,7 +15,7 @@ def connector_type(config: Mapping[str, str]) -> ConnectorType:
 
     A sink must have `topics` or `topics.regex`; sources rarely have a setting of such a name.
     """
-    name = config.get("connector.class", "").rpartition(".")[2].removesuffix("Connector")
+    name = (config.get("connector.class") or "").rpartition(".")[2].removesuffix("Connector")
     if name.endswith("Source") or name in _SOURCES:
         return ConnectorType.SOURCE
     if name.endswith("Sink") or config.get("topics") or config.get("topics.regex"):
