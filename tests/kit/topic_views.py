@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kconnect.direct.read.reader import ConfigView, Latest, OffsetView, StatusView
+from kconnect.direct.read.reader import ConfigView, Latest, OffsetView, Seen, StatusView
 from kconnect.model import LogRecord
 from kconnect.storage.snapshot import ConfigFold
 from kconnect.storage.status_cache import StatusCache
@@ -19,11 +19,12 @@ def records_of(entries: Iterable[Entry], topic: str = "configs", begin: int = 0)
 
 
 def config_view(records: Iterable[LogRecord]) -> ConfigView:
-    fold, latest = ConfigFold(), Latest()
+    fold, latest, seen = ConfigFold(), Latest(), Seen()
     for record in records:
         fold.apply(record)
         latest.apply(record)
-    return ConfigView(fold.snapshot(), latest)
+        seen.count(record, is_stranger=False)
+    return ConfigView(fold.snapshot(), latest, seen)
 
 
 def status_view(entries: Iterable[Entry]) -> StatusView:

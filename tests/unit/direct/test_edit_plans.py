@@ -238,6 +238,35 @@ def test_a_deleted_connector_is_restored_with_what_is_wanted_of_it_first_and_the
     assert plan.requirements == (NoLiveOwner("a"),)
 
 
+@pytest.mark.parametrize(
+    ("later", "after", "kept"),
+    [
+        ([encode_target_state("a", TargetState.STOPPED)], TargetState.STOPPED, "STOPPED"),
+        ([encode_target_state("a", TargetState.STARTED)], TargetState.STARTED, "STARTED"),
+        ([tombstone_of_connector("a"), tombstone_of_target_state("a")], TargetState.STARTED, "STARTED"),
+    ],
+    ids=["stopped since", "resumed since", "deleted since"],
+)
+def test_a_state_that_compaction_may_have_taken_is_not_guessed(later, after, kept):
+    begin = [encode_connector("a", {"k": "1"}), encode_target_state("a", TargetState.PAUSED)]
+    whole = records_of([*begin, encode_connector("a", {"k": "2"}), *later])
+    left = [record for record in whole if record.offset != 1]  # what was PAUSED
+
+    plan = restore_plan(config_view(left), config_view(left[:1]), "a")
+
+    (said,) = plan.notes
+    assert said == (
+        f"Whether a was PAUSED or STOPPED then is not known, as compaction may have removed it: it will be {kept}."
+    )
+    restored = after_each_step(left, plan)[-1].snapshot
+    assert (restored.raw_config("a"), restored.target_state("a")) == ({"k": "1"}, after)
+
+    plan = restore_plan(config_view(whole), config_view(whole[:1]), "a")
+
+    assert not plan.notes
+    assert after_each_step(whole, plan)[-1].snapshot.target_state("a") is TargetState.STARTED
+
+
 def test_deleting_writes_the_tombstones_of_java_and_then_those_of_its_statuses():
     history = records_of([encode_connector("a", {}), encode_target_state("a", TargetState.PAUSED)])
     status = StoredStatus(RunState.RUNNING, "w:1", 1)

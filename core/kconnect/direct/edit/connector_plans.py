@@ -145,8 +145,22 @@ def restore_plan(now: ConfigView, then: ConfigView, connector: str) -> EditPlan:
         notes.append(
             f"The tasks of {connector} were not complete then: it gets none; its leader will write them again."
         )
+    if _is_state_lost(now, then, connector):
+        kept = now.snapshot.target_state(connector) if now.snapshot.contains(connector) else wanted.target_state
+        wanted = replace(wanted, target_state=kept)
+        notes.append(
+            f"Whether {connector} was PAUSED or STOPPED then is not known, as compaction may have removed it: "
+            f"it will be {kept}."
+        )
     step = state_step(now, connector, wanted)
     return EditPlan(f"Restore {connector}", (step,) if step else (), (NoLiveOwner(connector),), notes=tuple(notes))
+
+
+def _is_state_lost(now: ConfigView, then: ConfigView, connector: str) -> bool:
+    """Whether a record may be gone that said then what state was wanted: there is none, and there is a newer one."""
+    key = encode_target_state(connector, TargetState.STARTED)[0]
+    is_newer = now.latest.get(key) is not None or not now.snapshot.contains(connector)
+    return now.seen.missing > 0 and then.latest.get(key) is None and is_newer
 
 
 def state_step(

@@ -96,6 +96,11 @@ class Seen:
         self.next_offsets: dict[int, int] = {}
         """Partition -> the offset after the last record."""
 
+    @property
+    def missing(self) -> int:
+        """How many offsets below the last record have none: those that compaction took, and ends of transactions."""
+        return sum(self.next_offsets.values()) - self.records
+
     def count(self, record: LogRecord, *, is_stranger: bool) -> None:
         self.records += 1
         self.next_offsets[record.partition] = record.offset + 1
