@@ -135,15 +135,18 @@ def test_a_secret_that_was_typed_stays_when_other_settings_appear_and_a_conflict
         secret = page.locator("[name='s:auth.password']")
         secret.fill("hunter2")
         page.locator("#name").fill("x")
+        page.locator("#others").fill("own.password=hunter3\nplain=1\n")
         page.locator("[name='s:transforms']").fill("mask")
         expect(page.locator("[name='s:transforms.mask.type']")).to_have_count(1)
         expect(secret).to_have_value("hunter2")
+        expect(page.locator("#others")).to_have_value("own.password=hunter3\nplain=1\n")
 
         page.goto(f"{world.url}/ui/connectors/edited/config")
         page.get_by_label(re.compile("^topic")).fill("mine")
         page.get_by_role("button", name="Review changes").click()
-        client.patch_config("edited", {"file": "/theirs"})
         dialog = page.get_by_role("dialog")
+        expect(dialog).to_contain_text("Change the config of edited?")
+        client.patch_config("edited", {"file": "/theirs"})
         dialog.get_by_role("button", name="Save").click()
         expect(dialog).to_contain_text("Somebody else has changed the config since")
         expect(dialog).to_contain_text("/theirs")
@@ -153,6 +156,29 @@ def test_a_secret_that_was_typed_stays_when_other_settings_appear_and_a_conflict
         config = client.connector_config("edited")
         assert (config["topic"], config["file"]) == ("mine", "/theirs")
         client.delete_connector("edited")
+
+
+def test_an_error_goes_once_the_same_request_succeeds(browser, world):
+    with browser.page(f"{world.url}/ui/connectors/quiet", allowed=["503", "htmx:"]) as page:
+        page.route("**/state?*", lambda route: route.fulfill(status=503, content_type="text/html", body="Not now."))
+        expect(page.locator("#message")).to_have_text("Not now.")
+        page.unroute("**/state?*")
+        expect(page.locator("#message")).to_be_empty()
+
+
+def test_a_time_beyond_all_calendars_is_a_number_and_the_rest_of_the_page_works(browser, world):
+    def in_nanoseconds(route):
+        found = route.fetch()
+        times = '<time data-ms="1700000000000000000">1700000000000000000</time><time data-ms="0">0</time>'
+        route.fulfill(response=found, body=found.text().replace("<h1>", f"{times}<h1>"))
+
+    with browser.page() as page:
+        page.route("**/ui/plugins", in_nanoseconds)
+        page.goto(f"{world.url}/ui/plugins")
+        expect(page.locator("time[title^='1970-01-01']")).to_have_count(1)
+        expect(page.get_by_text("1700000000000000000")).to_have_count(1)
+        page.locator("#theme").click()
+        expect(page.locator("html")).to_have_attribute("data-theme", re.compile("dark|light"))
 
 
 def test_a_row_is_changed_in_its_place_and_the_table_stays(browser, world):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import re
+import socket
 import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from html import unescape
 from http.cookiejar import CookieJar
 
@@ -156,6 +158,21 @@ def test_a_workers_console_and_connect_ui_work_behind_tls_and_basic_auth(tmp_pat
             assert "STOPPED" in here.ask("/ui/connectors/orders")[1]
             assert here.ask("/ui/connectors/orders/do/resume", {"seen": "STOPPED"})[0] == 200
             eventually(lambda: _states(client) == [RunState.RUNNING], 20, "resumed from connect ui")
+
+
+def test_connect_ui_ends_within_seconds_while_a_page_waits_for_a_worker_that_does_not_answer(tmp_path):
+    with ExitStack() as stack:
+        frozen = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        pool = stack.enter_context(ThreadPoolExecutor(1))
+        frozen.settimeout(ample_s(30))
+        with connect_ui(tmp_path / "home", "--url", f"http://127.0.0.1:{frozen.getsockname()[1]}") as address:
+            url, token = re.fullmatch(r"(http://[^/]+)(/ui\?token=.+)", address).groups()
+            page = pool.submit(Browser(url).ask, token)
+            connection = stack.enter_context(frozen.accept()[0])
+            assert connection.recv(4) == b"GET "
+        # It has ended, within ten seconds
+        status, told = page.result(ample_s(30))
+        assert (status, "is not asked any more" in told or "broke off" in told) == (503, True)
 
 
 def test_the_console_is_switched_off_by_its_setting(tmp_path, broker):

@@ -74,6 +74,7 @@ class ConnectClient:
         carriers = {
             one: HttpTransport(one, access, timeout_s=timeout_s, connect_timeout_s=connect_timeout_s) for one in urls
         }
+        self._carriers = tuple(carriers.values())
         self._first_url = urls[0]
         self._failover = FailoverTransport(carriers) if transport is None and len(urls) > 1 else None
         self._exchange = Exchange(
@@ -354,6 +355,11 @@ class ConnectClient:
     def close(self) -> None:
         """Close connections. The client may be used again."""
         self._exchange.close()
+
+    def abort(self) -> None:
+        """A request that waits for its answer fails at once, and so do all later ones. Threads: any."""
+        for carrier in self._carriers:
+            carrier.abort()
 
     def __enter__(self) -> ConnectClient:
         return self

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from kconnect.client.failures import broken_off, late, not_connected
 from kconnect.client.http_messages import Request, Response
-from kconnect.errors import BadRequestError
+from kconnect.errors import BadRequestError, UnreachableError
 
 if TYPE_CHECKING:
     import ssl
@@ -60,6 +60,7 @@ class HttpTransport:
         self._tls: ssl.SSLContext | None = None
         self._connection: HTTPConnection | None = None
         self._has_answered = False  # this connection has
+        self._is_aborted = False
 
     def send(self, request: Request, timeout_s: float | None = None) -> Response:
         """One exchange, within `timeout_s` where it is not the transport's own.
@@ -67,6 +68,8 @@ class HttpTransport:
         Errors: UnreachableError, TimedOutError, ConfigError for certificates of ours.
         """
         connection = self._connected()
+        if self._is_aborted:
+            raise UnreachableError(f"{self._url} is not asked any more: its client was aborted")
         timeout_s = self._timeout_s if timeout_s is None else min(timeout_s, self._timeout_s)
         connection.sock.settimeout(timeout_s)
         whole = False
@@ -92,7 +95,8 @@ class HttpTransport:
             self._connection = None
 
     def abort(self) -> None:
-        """Abort another thread's wait in `send`, which then fails; no effect while it connects."""
+        """Abort another thread's wait in `send`: that one fails once it is connected, and so do all later ones."""
+        self._is_aborted = True
         connection = self._connection
         sock = None if connection is None else connection.sock
         if sock is not None:

@@ -115,8 +115,14 @@ def config_of(form: Sequence[tuple[str, str]], live: Mapping[str, str]) -> dict[
     others = next((value for key, value in form if key == OTHERS), "")
     found = parse_properties(others, "Other settings")
     sent = {key[len(PREFIX) :]: value for key, value in form if key.startswith(PREFIX)}
-    found |= {key: value.replace("\r\n", "\n") for key, value in sent.items() if value or live.get(key) == ""}
+    found |= {key: _typed(value, live.get(key, "")) for key, value in sent.items() if value or live.get(key) == ""}
     return found
+
+
+def _typed(text: str, live: str) -> str:
+    """What was typed. Browsers send each end of a line as CR LF: a value is as it was while only those differ."""
+    lines = text.replace("\r\n", "\n")
+    return live if live.replace("\r\n", "\n").replace("\r", "\n") == lines else lines
 
 
 def properties_text(config: Mapping[str, str], live: Mapping[str, str]) -> str:

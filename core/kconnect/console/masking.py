@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from kconnect.console.cluster import Cluster
-from kconnect.errors import BadRequestError, ConnectError
+from kconnect.errors import BadRequestError, ForbiddenError, NotFoundError
 from kconnect.logs import is_secret
 from kconnect.model import named_plugins
 from kconnect.redaction import HIDDEN
@@ -35,11 +35,14 @@ class Masks:
         return frozenset(f"{prefix}{key}" for prefix, name in named_plugins(config) for key in self._of(name))
 
     def _of(self, plugin: str) -> frozenset[str]:
-        """None when the worker does not have the plugin, or its caller may not see plugins."""
+        """None when the worker does not have the plugin, or its caller may not see plugins.
+
+        Errors: ConnectError when it does not answer: nothing is shown then, as some of it may be secret.
+        """
         if plugin not in self._passwords:
             try:
                 table = self._cluster.plugin_config(plugin)
-            except ConnectError:
+            except (NotFoundError, BadRequestError, ForbiddenError):
                 table = []
             self._passwords[plugin] = frozenset(str(row["name"]) for row in table if row.get("type") == "PASSWORD")
         return self._passwords[plugin]

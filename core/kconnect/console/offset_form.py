@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,6 +17,8 @@ from kconnect.offset_history import offset_text
 PREFIX: Final = "o:"
 """Before the partition in a field's name."""
 _MOST_SHIFTED: Final = 10**15
+# As many digits as an offset of Kafka can have
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ def target_of(to: str, text: str) -> SinkTarget:
             raise BadRequestError(f"{text or 'Nothing'} is not a time; write it as 2026-11-22T03:00, in UTC") from None
         at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
         return AtTime(round(at.timestamp() * 1000))
-    if to == "shift" and text.lstrip("+-").isdecimal() and abs(int(text)) < _MOST_SHIFTED:
+    if to == "shift" and _NUMBER.fullmatch(text) and abs(int(text)) < _MOST_SHIFTED:
         return ShiftBy(int(text))
     raise BadRequestError("Say how many records on, or back with a minus: -1000")
 
@@ -71,11 +74,11 @@ def target_of(to: str, text: str) -> SinkTarget:
 def _offset(key: str, text: str, old: ConnectorOffset) -> Any:  # data of JSON
     if not text:
         return None
-    if text.lstrip("-").isdecimal() and _is_number(old):
+    if _NUMBER.fullmatch(text) and _is_number(old):
         return {"kafka_offset": int(text)}
     try:
         offset = json.loads(text)
-    except ValueError as err:
+    except (ValueError, RecursionError) as err:
         raise BadRequestError(f"{key}: {text} is not JSON: {err}") from None
     if not isinstance(offset, dict):
         raise BadRequestError(f"The offset of {key} must be a JSON object, such as {offset_text(old.offset)}")

@@ -6,7 +6,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from starlette.types import ASGIApp
@@ -17,7 +17,7 @@ from kconnect.console.changes import RestChanges
 from kconnect.console.cluster import Activity, Announced, Caller, Capabilities, Cluster, OpenSink
 from kconnect.console.seen import content_tag
 from kconnect.direct.access import ClusterAccess
-from kconnect.errors import BadRequestError, ConnectError, NotFoundError
+from kconnect.errors import BadRequestError, ConnectError, NotFoundError, UnreachableError
 from kconnect.model import (
     ConnectorInfo,
     ConnectorOffset,
@@ -50,6 +50,8 @@ class RestCluster:
         self._brokers = brokers
         self._lends_login = lends_login
         self._open_sink = open_sink
+        # The client may be a kept one: what it was told for an earlier request may be over
+        self._earlier_outage = client.outage
 
     @property
     def place(self) -> str:
@@ -63,7 +65,8 @@ class RestCluster:
 
     @property
     def outage(self) -> Outage | None:
-        return self._client.outage
+        found = self._client.outage
+        return None if found is self._earlier_outage else found
 
     @property
     def brokers(self) -> ClusterAccess | None:
@@ -236,7 +239,8 @@ class UrlClusters:
         self._kind = WorkerKind()
         self._idle: queue.SimpleQueue[ConnectClient] = queue.SimpleQueue()
         self._all: list[ConnectClient] = []
-        self._lock = threading.Lock()  # guards _all
+        self._is_closed = False
+        self._lock = threading.Lock()  # guards _all, _is_closed; what is closed is not idle
 
     @property
     def place(self) -> str:
@@ -248,19 +252,31 @@ class UrlClusters:
         try:
             yield RestCluster(client, self._kind, self._brokers, open_sink=self._open_sink)
         finally:
-            self._idle.put(client)
+            with self._lock:
+                if self._is_closed:
+                    client.close()
+                else:
+                    self._idle.put(client)
 
     def close(self) -> None:
+        """Ends also what waits for an answer: a worker that is frozen gives none. Idempotent."""
         with self._lock:
+            self._is_closed = True
             for client in self._all:
-                client.close()
+                client.abort()
+            with suppress(queue.Empty):
+                while True:
+                    self._idle.get_nowait().close()
 
     def _client(self) -> ConnectClient:
+        """Errors: UnreachableError once it is closed."""
         try:
             return self._idle.get_nowait()
         except queue.Empty:
             client = self._connect()
             with self._lock:
+                if self._is_closed:
+                    raise UnreachableError("The console is stopping") from None
                 self._all.append(client)
             return client
 

@@ -121,10 +121,10 @@ class ConsoleRoute(BaseRoute):
                 handler, path = self._find(request.method, parts)
                 visit = replace(visit, path=path)
                 reply = handler(visit)
-                if form:  # something may have been changed
-                    self._shared.forget()
             except Exception as err:  # the console's boundary: every failure is a page
                 reply = error_reply(err, request.method, request.url.path, fragment=visit.is_fragment)
+            if request.method not in SAFE_METHODS:  # something may have been changed, also by what failed
+                self._shared.forget()
             return html_response(reply, visit, self._tabs, self._clusters.place)
 
     def _find(self, method: str, parts: Sequence[str]) -> tuple[Handler, Mapping[str, str]]:

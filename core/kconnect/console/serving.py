@@ -7,6 +7,7 @@ address only, which the browser leaves at once.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
 import secrets
@@ -28,7 +29,7 @@ from kconnect.console.security import PAGE_HEADERS
 from kconnect.errors import EnvironmentProblemError
 
 _COOKIE: Final = "kconnect-console"
-# A page that is being made ends within that time, or is broken off
+# A page that is being made ends within that time, or is broken off; half of it by itself, then what it waits for ends
 _STOP_S: Final = 2
 
 
@@ -41,7 +42,8 @@ def serve(clusters: Clusters, host: str, port: int, ready: Callable[[str], None]
     token = secrets.token_urlsafe(24)
     pages = console(clusters)
     app = TokenGate(Starlette(routes=[pages.route]), token)
-    server = uvicorn.Server(
+    server = _Server(
+        pages.close,
         uvicorn.Config(
             app,
             loop="asyncio",
@@ -55,7 +57,7 @@ def serve(clusters: Clusters, host: str, port: int, ready: Callable[[str], None]
             proxy_headers=False,
             server_header=False,
             timeout_graceful_shutdown=_STOP_S,
-        )
+        ),
     )
     shown = f"[{host}]" if ":" in host else host
     try:
@@ -64,6 +66,21 @@ def serve(clusters: Clusters, host: str, port: int, ready: Callable[[str], None]
     finally:
         pages.close()
         sock.close()
+
+
+class _Server(uvicorn.Server):
+    """`give_up`: ends what pages wait for, as the process cannot end before their threads have."""
+
+    def __init__(self, give_up: Callable[[], None], config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._give_up = give_up
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        late = asyncio.get_running_loop().call_later(_STOP_S / 2, self._give_up)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            late.cancel()
 
 
 class TokenGate:
@@ -77,13 +94,14 @@ class TokenGate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        cookie = cookie_parser(Headers(scope=scope).get("cookie", "")).get(_COOKIE, "")
-        if self._is_right(cookie):
+        headers = Headers(scope=scope)
+        name = _cookie_name(headers.get("host", ""))
+        if self._is_right(cookie_parser(headers.get("cookie", "")).get(name, "")):
             await self._app(scope, receive, send)
             return
         given = dict(parse_qsl(scope["query_string"].decode("latin-1"))).get("token", "")
         if self._is_right(given):
-            cookie = f"{_COOKIE}={self._token}; Path=/; HttpOnly; SameSite=Strict"
+            cookie = f"{name}={self._token}; Path=/; HttpOnly; SameSite=Strict"
             response = Response(status_code=303, headers={"location": "/ui", "set-cookie": cookie, **PAGE_HEADERS})
         else:
             told = "Open the address that `connect ui` printed: it has the token in it.\n"
@@ -92,6 +110,12 @@ class TokenGate:
 
     def _is_right(self, token: str) -> bool:
         return hmac.compare_digest(token.encode("utf-8", "replace"), self._token.encode())
+
+
+def _cookie_name(host: str) -> str:
+    """Browsers keep one cookie of a name for all ports of a host: consoles of several clusters must not share it."""
+    port = host.rpartition(":")[2]
+    return f"{_COOKIE}-{port}" if port.isascii() and port.isdecimal() else _COOKIE
 
 
 def _bound(host: str, port: int) -> socket.socket:

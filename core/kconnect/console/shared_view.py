@@ -6,6 +6,7 @@ before. Nobody looking costs nothing.
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from collections import OrderedDict
@@ -23,6 +24,10 @@ REFRESH_S: Final = 2.0
 SAMPLES_S: Final = 10.0
 # A reading may take this part of one core at most: of a large cluster it is repeated less often
 _MOST_LOAD: Final = 0.04
+# But no less often than once a minute: what took so long may have waited for something that is over
+_MOST_PAUSE_S: Final = 60.0
+# Who takes what there is while another reads is told, once that takes so long, that it is from before
+_SILENT_S: Final = 5.0
 # Callers whose readings are kept; one is a megabyte for 1,000 connectors
 _MOST_CALLERS: Final = 16
 
@@ -32,6 +37,8 @@ class ClusterView:
     """The cluster at one time; compared by identity. `version` grows with each change of a row or a banner."""
 
     version: int = 0
+    series: str = ""
+    """What `version` is a number of: each process begins again, and other workers have their own."""
     rows: tuple[ConnectorRow, ...] = ()
     changed: Mapping[str, int] = field(default_factory=dict, repr=False)
     """The version at which each row became what it is."""
@@ -50,12 +57,15 @@ class ClusterView:
 
 @dataclass(slots=True)
 class _Kept:
-    view: ClusterView = field(default_factory=ClusterView)
+    view: ClusterView = field(default_factory=lambda: ClusterView(series=secrets.token_hex(4)))
     due_at: float = 0.0
     activities: Mapping[str, Activity] = field(default_factory=dict)
     activities_due_at: float = 0.0
     lock: threading.Lock = field(default_factory=threading.Lock)
     """Held by who reads."""
+    began_at: float | None = None
+    """When the reading in progress began."""
+    began_ms: int = 0
 
 
 class SharedView:
@@ -64,8 +74,9 @@ class SharedView:
     def __init__(self, clusters: Clusters, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._clusters = clusters
         self._monotonic = monotonic
-        self._lock = threading.Lock()  # guards _kept
+        self._lock = threading.Lock()  # guards _kept, _forgotten, and the views that are kept
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._forgotten = 0
 
     def get(self, caller: Caller, *, fresh: bool = False) -> ClusterView:
         """The last reading, or a new one. `fresh`: of now, because the caller has changed something.
@@ -77,13 +88,10 @@ class SharedView:
             return kept.view
         # Who comes while another reads takes what there is; the first ever waits
         if not kept.lock.acquire(blocking=fresh or not kept.view.has_read):
-            return kept.view
+            return self._meanwhile(kept)
         try:
             if fresh or self._monotonic() >= kept.due_at:
-                began = self._monotonic()
-                kept.view = self._read(caller, kept)
-                took_s = self._monotonic() - began
-                kept.due_at = self._monotonic() + max(REFRESH_S, took_s / _MOST_LOAD)
+                self._renew(caller, kept)
             return kept.view
         finally:
             kept.lock.release()
@@ -91,6 +99,7 @@ class SharedView:
     def forget(self) -> None:
         """Read again when somebody next looks: something was changed."""
         with self._lock:
+            self._forgotten += 1
             for kept in self._kept.values():
                 kept.due_at = 0.0
 
@@ -102,19 +111,46 @@ class SharedView:
                 self._kept.popitem(last=False)
             return kept
 
+    def _meanwhile(self, kept: _Kept) -> ClusterView:
+        """What there is while another reads; once that takes long it says so."""
+        with self._lock:
+            if kept.began_at is not None and self._monotonic() - kept.began_at > _SILENT_S:
+                kept.view = _unread(kept.view, kept.view.problem or "It is still being asked.", kept.began_ms)
+            return kept.view
+
+    def _renew(self, caller: Caller, kept: _Kept) -> None:
+        """Errors: ConnectError while nothing was ever read."""
+        began_s, began_ms, forgotten = self._monotonic(), time.time_ns() // 1_000_000, self._forgotten
+        with self._lock:
+            kept.began_at, kept.began_ms = began_s, began_ms
+        found, problem, pause_s = None, "", REFRESH_S
+        try:
+            found = self._read(caller, kept)
+            pause_s = min(max(REFRESH_S, (self._monotonic() - began_s) / _MOST_LOAD), _MOST_PAUSE_S)
+        except ConnectError as err:
+            if not kept.view.has_read:
+                raise
+            problem = str(err)
+        finally:
+            kept.began_at = None
+        with self._lock:
+            kept.view = _unread(kept.view, problem, began_ms) if found is None else _following(kept.view, found)
+            # Something was changed behind its back: it is read again
+            kept.due_at = self._monotonic() + pause_s if forgotten == self._forgotten else 0.0
+
     def _read(self, caller: Caller, kept: _Kept) -> ClusterView:
         old = kept.view
-        try:
-            with self._clusters.open(caller) as cluster:
-                if not old.has_read and (starting := cluster.starting()) is not None:
-                    return replace(old, starting=starting, version=old.version + 1)
-                rows = connector_rows(cluster.connector_statuses(), self._activities(cluster, kept))
-                found = ClusterView(0, rows, {}, True, cluster.place, cluster.capabilities(), cluster.outage)
-        except ConnectError as err:
-            if not old.has_read:
-                raise
-            return _unread(old, str(err))
-        return _following(old, found)
+        with self._clusters.open(caller) as cluster:
+            if not old.has_read and (starting := cluster.starting()) is not None:
+                return replace(old, starting=starting)
+            rows = connector_rows(cluster.connector_statuses(), self._activities(cluster, kept))
+            return ClusterView(
+                rows=rows,
+                has_read=True,
+                place=cluster.place,
+                capabilities=cluster.capabilities(),
+                outage=cluster.outage,
+            )
 
     def _activities(self, cluster: Cluster, kept: _Kept) -> Mapping[str, Activity]:
         if self._monotonic() >= kept.activities_due_at:
@@ -123,10 +159,12 @@ class SharedView:
         return kept.activities
 
 
-def _unread(old: ClusterView, problem: str) -> ClusterView:
-    if old.problem is not None:
+def _unread(old: ClusterView, problem: str, since_ms: int) -> ClusterView:
+    """`since_ms`: when it was asked that did not answer."""
+    if old.problem == problem:
         return old
-    return replace(old, problem=problem, since_ms=time.time_ns() // 1_000_000, version=old.version + 1)
+    since_ms = old.since_ms if old.problem is not None else since_ms
+    return replace(old, problem=problem, since_ms=since_ms, version=old.version + 1)
 
 
 def _following(old: ClusterView, found: ClusterView) -> ClusterView:
@@ -142,7 +180,7 @@ def _following(old: ClusterView, found: ClusterView) -> ClusterView:
         and _since(old.outage) == _since(found.outage)
         and old.capabilities == found.capabilities
     )
-    return old if is_same else replace(found, version=version, changed=changed)
+    return old if is_same else replace(found, version=version, series=old.series, changed=changed)
 
 
 def _since(outage: Outage | None) -> int | None:

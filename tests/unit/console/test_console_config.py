@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kconnect.config.properties import parse_properties
 from kconnect.console.config_form import config_form, config_of, field_id, properties_text, setting_changes
 from kconnect.console.masking import unmasked
+from kconnect.herder.validation.connector_checks import InvalidConnectorError
 from kconnect.redaction import HIDDEN
 from kit.console_pages import PageCaller
 from kit.memory_herder import MemoryHerder, file_source
@@ -93,6 +94,18 @@ def test_nothing_is_lost_by_a_save_without_changes(console, herder):
     assert herder.known["orders"].config == before
 
 
+@pytest.mark.parametrize("value", ["-----BEGIN\r\nMIIB\r\n", "a\rb", "a\nb", "\r\n"])
+def test_ends_of_lines_stay_as_they_are_while_nobody_changes_the_value(console, herder, value):
+    herder.patch_connector("orders", {"topic": value})
+    html = console.page(URL)
+    shown = re.search(r'<textarea[^>]*name="s:topic"[^>]*>\n(.*?)</textarea>', html, re.DOTALL)[1]
+    sent = re.sub(r"\r\n|\r|\n", "\r\n", shown)  # as browsers send them
+    assert console.post(URL, {**fields(html), "s:topic": sent, "step": "save"}).status == 303
+    assert herder.known["orders"].config["topic"] == value
+    assert console.post(URL, {**fields(console.page(URL)), "s:topic": f"{sent}\r\nc", "step": "save"}).status == 303
+    assert herder.known["orders"].config["topic"] == f"{sent}\r\nc".replace("\r\n", "\n")
+
+
 def test_the_check_says_what_is_wrong_beside_the_field(console):
     form = fields(console.page(URL))
     checked = console.post(f"{URL}/check", {**form, "s:topic": ""}, **{"hx-request": "true"}).body.decode()
@@ -106,6 +119,46 @@ def test_fields_are_sent_again_where_others_are_declared(console):
     checked = console.post(f"{URL}/check", {**form, "shape": "older"}, **{"hx-request": "true"})
     assert checked.headers["hx-retarget"] == "#fields"
     assert 'name="s:topic"' in checked.body.decode()
+
+
+@pytest.fixture
+def strict(herder, monkeypatch):
+    """The herder refuses to validate a class that it does not have, as a worker's does."""
+    validate = herder.validate_config
+
+    def checked(config):
+        if config["connector.class"] != "FileStreamSource":
+            raise InvalidConnectorError("Failed to find any class that implements Connector", ())
+        return validate(config)
+
+    monkeypatch.setattr(herder, "validate_config", checked)
+
+
+@pytest.mark.usefixtures("strict")
+def test_while_a_class_is_typed_that_nobody_knows_yet_the_fields_stay(console):
+    form = {**fields(console.page(URL)), "s:pin": "9999", "s:connector.class": "FileStreamSo"}
+    checked = console.post(f"{URL}/check", form, **{"hx-request": "true"})
+    assert "hx-retarget" not in checked.headers
+    assert "Not checked: the plugin is not known here" in checked.body.decode()
+
+
+@pytest.mark.parametrize(
+    ("others", "is_kept"),
+    [
+        ("own.password=9999\n", True),
+        ("pin=9999\n", True),  # declared as PASSWORD, and pasted among the others
+        ("own=9999\nold.password=[hidden]\n", False),
+        ("own.password=${env:OWN}\n", False),
+    ],
+)
+def test_other_settings_with_a_new_secret_are_kept_by_the_browser_where_fields_are_sent_again(
+    console, herder, others, is_kept
+):
+    herder.patch_connector("orders", {"old.password": "hunter2"})
+    form = {**fields(console.page(URL)), "s:pin": "", "shape": "older", "others": others}
+    checked = console.post(f"{URL}/check", form, **{"hx-request": "true"}).body.decode()
+    assert ('<textarea id="others" hx-preserve' in checked) is is_kept
+    assert ("9999" in checked) is ("own=9999" in others)
 
 
 def test_the_review_shows_each_change_and_no_secret(console):
@@ -238,6 +291,7 @@ def test_a_connector_is_created_from_a_plugins_form(console, herder):
     assert console.post("/ui/create", {**sent, "step": "save"}).status == 409  # the name is taken
 
 
+@pytest.mark.usefixtures("strict")
 def test_a_plugin_that_the_worker_does_not_have_is_edited_as_properties(console, herder):
     config = {"connector.class": "com.example.Gone", "name": "old", "password": "hunter2", "url": "http://ü"}
     herder.put_connector("old", config, replace=True)

@@ -7,7 +7,7 @@ from html import unescape
 
 import pytest
 
-from kconnect.errors import ConnectError, NotFoundError
+from kconnect.errors import ConnectError, NotFoundError, TimedOutError
 from kconnect.model import Condition, ConnectorOffset, TargetState, TaskCondition, TaskId
 from kit.console_pages import SAME_SITE
 from kit.memory_herder import MemoryHerder, file_source
@@ -35,6 +35,18 @@ def test_secrets_are_masked_by_name_and_by_type_and_references_are_shown(console
     assert "1234" not in html  # declared as PASSWORD; its name does not give it away
     assert html.count("[hidden]") == 2
     assert "${env:TOKEN}" in html
+
+
+@pytest.mark.parametrize("error", [TimedOutError("It takes too long"), ConnectError("The disk is full")])
+def test_a_secret_is_not_shown_while_nobody_says_which_settings_are_secret(console, herder, monkeypatch, error):
+    def fail(*_arguments):
+        raise error
+
+    monkeypatch.setattr(herder, "plugin_config", fail)
+    found = console.ask("GET", "/ui/connectors/orders")
+    assert found.status >= 500
+    assert str(error) in found.body.decode()
+    assert "1234" not in found.body.decode()
 
 
 def test_offsets_topics_and_conditions_are_shown(console, herder):
@@ -100,6 +112,27 @@ def test_agreeing_carries_it_out(console, herder):
 def test_after_a_change_the_overview_is_read_again(console):
     assert "paused" not in console.page("/ui")
     console.post("/ui/connectors/orders/do/pause", {"seen": "RUNNING"})
+    assert "paused" in console.page("/ui")
+
+
+def test_after_the_restart_of_a_task_the_overview_is_read_again(console, herder):
+    herder.traces["orders"] = TRACE
+    assert "java.sql.SQLException" in console.page("/ui")
+    del herder.traces["orders"]
+    assert console.post("/ui/connectors/orders/tasks/0/restart", {}).status == 303  # a button alone: no fields
+    assert "java.sql.SQLException" not in console.page("/ui")
+
+
+def test_after_a_change_that_was_not_answered_in_time_the_overview_is_read_again(console, herder, monkeypatch):
+    assert "paused" not in console.page("/ui")
+    change = herder.set_target_state
+
+    def late(name, state):
+        change(name, state)
+        raise TimedOutError("It takes too long")
+
+    monkeypatch.setattr(herder, "set_target_state", late)
+    assert console.post("/ui/connectors/orders/do/pause", {"seen": "RUNNING"}).status >= 500
     assert "paused" in console.page("/ui")
 
 

@@ -8,6 +8,8 @@ import re
 
 import pytest
 
+from kconnect.console.offset_form import target_of
+from kconnect.errors import BadRequestError
 from kconnect.model import ConnectorOffset, TargetState
 from kit.memory_herder import MemoryHerder, file_source
 
@@ -197,16 +199,39 @@ def test_a_reset_forgets_all_and_can_be_taken_back(console, herder):
     assert position(herder) == [5]
 
 
-def test_a_sinks_offset_is_a_number(console, herder):
+@pytest.fixture
+def sink(herder):
+    """The connector is one, with an offset of 5."""
     at = {"kafka_topic": "t", "kafka_partition": 0}
     herder.put_connector("orders", file_source(**{"connector.class": "FileStreamSink"}), replace=True)
     herder.known["orders"].offsets = {tuple(sorted(at.items())): ConnectorOffset(at, {"kafka_offset": 5})}
+
+
+def field_of(html):
+    return html_text.unescape(re.search(r'name="(o:[^"]+)"', html)[1])
+
+
+@pytest.mark.usefixtures("sink")
+def test_a_sinks_offset_is_a_number(console, herder):
     html = console.page(URL)
     assert re.search(r't-0</td><td><input [^>]*value="5"', html)
-    name = html_text.unescape(re.search(r'name="(o:[^"]+)"', html)[1])
-    agree(console, review(console, **{"action": "alter", name: "3"}))
+    agree(console, review(console, **{"action": "alter", field_of(html): "3"}))
     (found,) = herder.known["orders"].offsets.values()
     assert found.offset == {"kafka_offset": 3}
+
+
+@pytest.mark.usefixtures("sink")
+@pytest.mark.parametrize("text", ["--5", "5-", "9" * 5_000, "[" * 100_000], ids=["two signs", "after", "long", "deep"])
+def test_what_is_no_number_is_refused_with_its_partition(console, text):
+    form = {**seen(console), "action": "alter", field_of(console.page(URL)): text}
+    found = console.post(f"{URL}/review", form, **HTMX)
+    assert (found.status, "kafka_partition" in found.body.decode()) == (400, True)
+
+
+@pytest.mark.parametrize("text", ["--5", "+-5", "9" * 5_000, "1" + "0" * 15, ""])
+def test_a_shift_by_what_is_no_number_is_refused(text):
+    with pytest.raises(BadRequestError, match="Say how many records on"):
+        target_of("shift", text)
 
 
 def test_a_partition_that_the_form_made_up_is_not_written(console, herder):

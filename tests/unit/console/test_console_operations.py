@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from kconnect.console.plots import plots_of
 from kconnect.console.worker_rows import HOUR_MS, LINE_WIDTH, rounds, spreads, worker_rows, workers_of_statuses
 from kconnect.herder.interface import RuntimeInfo, SlotInfo
+from kconnect.log_tail import MOST_LINES
 from kconnect.metrics import TaskMeter
 from kconnect.model import ConnectorState, ConnectorStatus, ConnectorType, RunState, TaskId, TaskState
 from kit.memory_herder import MemoryHerder, file_source
@@ -150,8 +152,6 @@ def test_a_level_is_set_by_a_form_and_only_to_a_known_one(console, herder):
 
 
 def test_the_log_goes_on_behind_what_is_shown(console, herder):
-    import logging
-
     logger = logging.Logger("kconnect.test")
     logger.addHandler(herder.tail.handler)
     logger.error("first %s", NASTY)
@@ -162,6 +162,19 @@ def test_the_log_goes_on_behind_what_is_shown(console, herder):
     more = console.fragment(target).body.decode()
     assert "second" in more
     assert "first" not in more
+
+
+def test_the_log_says_where_lines_are_missing(console, herder):
+    logger = logging.Logger("kconnect.test")
+    logger.addHandler(herder.tail.handler)
+    logger.error("first")
+    target = re.search(r'hx-get="(/ui/log/more[^"]+)"', console.page("/ui/log"))[1].replace("&amp;", "&")
+    logger.error("second")
+    more = console.fragment(target).body.decode()
+    assert "Lines are missing here" not in more
+    for number in range(MOST_LINES + 2):
+        logger.error("line %d", number)
+    assert "Lines are missing here" in console.fragment(target).body.decode()
 
 
 def test_without_the_topics_the_doctor_says_what_is_needed(console):

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import re
+import threading
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 
-from kconnect.console.cluster import Activity
+from kconnect.client import ConnectClient
+from kconnect.client.http_messages import Response
+from kconnect.console.cluster import Activity, Caller, Capabilities
 from kconnect.console.connector_rows import Standing, connector_row, connector_rows, number_text, sparkline
-from kconnect.errors import ConnectError
+from kconnect.console.rest_cluster import UrlClusters
+from kconnect.console.shared_view import ClusterView, SharedView
+from kconnect.errors import ConnectError, TimedOutError
+from kconnect.metrics import TaskMeter
 from kconnect.model import (
     Condition,
     ConnectorState,
@@ -18,10 +26,14 @@ from kconnect.model import (
     RunState,
     TargetState,
     TaskCondition,
+    TaskId,
     TaskState,
 )
-from kconnect.outage import Outage
+from kconnect.outage import OUTAGE_HEADER, Outage
+from kit.console_pages import PageCaller
 from kit.memory_herder import MemoryHerder, file_source
+
+CALLER = Caller({"headers": []})
 
 
 def status(name, *tasks, state=RunState.RUNNING):
@@ -140,6 +152,27 @@ def test_a_poll_brings_the_whole_table_when_the_order_changed(console, herder):
     assert names(poll(console, html).body.decode()) == ["c", "a", "b"]
 
 
+def test_a_poll_brings_the_whole_table_when_rates_come_and_with_them_columns(console, herder):
+    html = console.page("/ui")
+    assert "Records/s" not in html
+    meter = TaskMeter(run=1, born_s=0.0)
+    for second in (0, 10):
+        herder.hour.sample(float(second), 1_760_000_400_000 + second * 1000, {TaskId("a", 0): meter}, [])
+    (kept,) = console._console._shared._kept.values()
+    kept.activities_due_at = 0.0
+    now_due(console)
+    assert "Records/s" in poll(console, html).body.decode()
+
+
+def test_readings_of_long_ago_are_not_kept(console, herder):
+    html = console.page("/ui")
+    for number in range(40):
+        herder.traces["a"] = f"java.lang.X: {number}"
+        now_due(console)
+        html = poll(console, html).body.decode()
+    assert sum(isinstance(found, ClusterView) for found in gc.get_objects()) < 30
+
+
 def test_the_cluster_is_read_once_for_all_who_look_within_two_seconds(console, herder):
     console.page("/ui")
     herder.calls.clear()
@@ -219,3 +252,155 @@ def test_where_most_rows_changed_the_whole_table_is_sent(console, herder):
     update = poll(console, html).body.decode()
     assert 'id="rows"' in update
     assert len(names(update)) == 73
+
+
+@pytest.mark.parametrize("changes", [0, 3])
+def test_a_page_that_is_from_before_a_restart_gets_the_rows_of_now(changes):
+    herders = MemoryHerder(), MemoryHerder()
+    for herder in herders:
+        herder.put_connector("a", file_source(), replace=True)
+    before, after = (PageCaller(herder) for herder in herders)
+    try:
+        html = before.page("/ui")
+        for number in range(changes):
+            herders[0].set_target_state("a", TargetState.STARTED if number % 2 else TargetState.PAUSED)
+            now_due(before)
+            html = before.page("/ui")
+        herders[1].traces["a"] = "java.lang.X: broken"
+        after.page("/ui")
+        update = poll(after, html).body.decode()
+        assert names(update) == ["a"]
+        assert "java.lang.X: broken" in update
+        assert poll(after, update).status == 204
+    finally:
+        before.close()
+        after.close()
+
+
+def test_an_outage_that_is_over_is_not_told_by_a_client_that_was_kept_since():
+    away = Outage(1_700_000_000_000, 61.0, "b:9092", "b:9092 refused", 3)
+    told = {OUTAGE_HEADER: away.to_header()}
+
+    class Worker:
+        def send(self, request):
+            return Response(200, b"{}", dict(told))
+
+        def close(self):
+            pass
+
+    clusters = UrlClusters("w", lambda: ConnectClient(transport=Worker()))
+    with clusters.open(CALLER) as cluster:
+        cluster.server_info()
+        assert cluster.outage == away
+    with clusters.open(CALLER) as cluster:
+        assert cluster.outage is None
+        cluster.server_info()
+        assert cluster.outage == away
+        told.clear()
+        cluster.server_info()
+        assert cluster.outage is None
+    clusters.close()
+
+
+class HangingClusters:
+    """A cluster whose readings take as long as `asked` says, by the clock of the test."""
+
+    def __init__(self):
+        self.now_s = 1000.0
+        self.asked = lambda: None
+        self.readings = 0
+
+    @contextmanager
+    def open(self, caller):
+        yield self
+
+    place, outage = "w", None
+
+    def starting(self):
+        return None
+
+    def capabilities(self):
+        return Capabilities()
+
+    def activities(self):
+        return {}
+
+    def connector_statuses(self):
+        self.readings += 1
+        self.asked()
+        return {"a": status("a", RunState.RUNNING)}
+
+
+@pytest.fixture
+def hanging():
+    return HangingClusters()
+
+
+@pytest.fixture
+def shared(hanging):
+    return SharedView(hanging, lambda: hanging.now_s)
+
+
+def test_a_cluster_that_has_not_answered_in_time_is_asked_again_within_seconds(hanging, shared):
+    shared.get(CALLER)
+    hanging.now_s += 3
+
+    def late():
+        hanging.now_s += 95
+        raise TimedOutError("w did not answer within 95 s")
+
+    hanging.asked = late
+    assert shared.get(CALLER).problem == "w did not answer within 95 s"
+    hanging.asked = lambda: None
+    hanging.now_s += 3
+    assert shared.get(CALLER).problem is None
+
+
+def test_a_reading_that_once_took_long_does_not_keep_the_next_one_away_for_minutes(hanging, shared):
+    shared.get(CALLER)
+    hanging.now_s += 3
+
+    def slow():
+        hanging.now_s += 20
+
+    hanging.asked = slow
+    shared.get(CALLER)
+    hanging.asked = lambda: None
+    hanging.now_s += 61
+    shared.get(CALLER)
+    assert hanging.readings == 3
+
+
+def test_who_comes_while_a_reading_hangs_is_told_that_the_rows_are_from_before(hanging, shared):
+    first = shared.get(CALLER)
+    hanging.now_s += 3
+    asked, go_on = threading.Event(), threading.Event()
+
+    def hang():
+        asked.set()
+        go_on.wait(30)
+
+    hanging.asked = hang
+    reader = threading.Thread(target=shared.get, args=[CALLER])
+    reader.start()
+    try:
+        assert asked.wait(30)
+        assert shared.get(CALLER) is first
+        hanging.now_s += 6
+        told = shared.get(CALLER)
+        assert (told.problem, told.rows) == ("It is still being asked.", first.rows)
+        assert shared.get(CALLER).version == told.version
+    finally:
+        go_on.set()
+        reader.join(30)
+    after = shared.get(CALLER)
+    assert after.problem is None
+    assert after.version > told.version
+
+
+def test_what_is_changed_during_a_reading_is_read_once_more(hanging, shared):
+    hanging.asked = shared.forget
+    shared.get(CALLER)
+    hanging.asked = lambda: None
+    shared.get(CALLER)
+    assert hanging.readings == 2

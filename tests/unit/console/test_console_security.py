@@ -8,6 +8,7 @@ import hashlib
 import re
 
 import pytest
+from starlette.responses import Response
 
 from kconnect.console.assets import FOLDER, assets
 from kconnect.console.security import refusal
@@ -173,3 +174,32 @@ def test_connect_ui_lets_in_only_who_has_its_token():
     assert b"HttpOnly; SameSite=Strict" in headers[b"set-cookie"]
     assert ask(cookie="kconnect-console=right") is None
     assert reached == ["/ui"]
+
+
+def test_two_consoles_on_one_machine_do_not_shut_each_other_out():
+    async def pages(scope, receive, send):
+        await Response("a page")(scope, receive, send)
+
+    cookies = {}  # of the host, for all of its ports, as browsers keep them
+
+    def ask(gate, host, query=b""):
+        sent = []
+
+        async def send(message):
+            sent.append(message)
+
+        cookie = "; ".join(f"{name}={value}" for name, value in cookies.items())
+        headers = [(b"host", host.encode()), (b"cookie", cookie.encode())]
+        scope = {"type": "http", "method": "GET", "path": "/ui", "query_string": query, "headers": headers}
+        asyncio.run(gate(scope, None, send))
+        if given := dict(sent[0]["headers"]).get(b"set-cookie"):
+            name, _, value = given.decode().partition(";")[0].partition("=")
+            cookies[name] = value
+        return sent[0]["status"]
+
+    for first, second in [("localhost:8090", "localhost:8091"), ("[::1]:8090", "[::1]"), ("localhost", "localhost:1")]:
+        cookies.clear()
+        one, other = TokenGate(pages, "one"), TokenGate(pages, "other")
+        assert ask(one, first, b"token=one") == 303
+        assert ask(other, second, b"token=other") == 303
+        assert (ask(one, first), ask(other, second)) == (200, 200)

@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kconnect.config.properties import parse_properties
 from kconnect.console.config_form import (
+    OTHERS,
     ConfigForm,
     bare_form,
     config_form,
@@ -16,11 +18,12 @@ from kconnect.console.config_form import (
     setting_changes,
 )
 from kconnect.console.html import segment
-from kconnect.console.masking import Masks, unmasked
+from kconnect.console.masking import Masks, masked_value, unmasked
 from kconnect.console.pages.connector import header
 from kconnect.console.seen import SeenConfig, merged
 from kconnect.console.visit import Fragment, Page, Redirect, Reply, Route, Visit
-from kconnect.errors import BadRequestError, NotFoundError, PreconditionFailedError
+from kconnect.errors import BadRequestError, ConnectError, NotFoundError, PreconditionFailedError
+from kconnect.redaction import HIDDEN
 
 # A rebalance of a quiet cluster takes 3 to 5 s
 _FIRST_STATUS_S: Final = 5.0
@@ -73,9 +76,20 @@ def check(visit: Visit) -> Reply:
     """What is wrong as it stands; the fields again, where others are declared now."""
     draft = _sent(visit)
     values = _values(draft, "")
-    if visit.field("shape") == draft.form.shape:
+    # While a class is being typed nobody knows it: other fields would come without the secrets that were typed
+    if visit.field("shape") == draft.form.shape or not draft.form.groups:
         return Fragment("config_problems.html", values)
+    values["keeps_others"] = _has_typed_secret(visit, draft)
     return Fragment("config_fields.html", values, headers={"hx-retarget": "#fields", "hx-reswap": "outerHTML"})
+
+
+def _has_typed_secret(visit: Visit, draft: _Draft) -> bool:
+    """Whether the other settings have a new secret: no answer brings it back, so the browser has to keep them."""
+    passwords = {found.key for found in draft.form.fields if found.is_secret}
+    return any(
+        value != HIDDEN and value != draft.live.get(key) and masked_value(key, value, key in passwords) == HIDDEN
+        for key, value in parse_properties(visit.field(OTHERS), "Other settings").items()
+    )
 
 
 def review(visit: Visit) -> Reply:
@@ -170,16 +184,29 @@ def _drafted(
     now: SeenConfig,
     both: Sequence[str] = (),
 ) -> _Draft:
-    plugin = config.get("connector.class", "")
-    try:
-        if not plugin:
-            raise NotFoundError("no plugin is named")
-        # A worker refuses to validate without a name; the form of a new connector asks for it apart
-        validation = visit.cluster.validate(plugin, {"name": name or "new", **config})
-        form = config_form(_without_name(validation), _without(config, "name"), live)
-    except NotFoundError:
+    validation = _validation(visit, name, config)
+    if validation is None:
         form = bare_form(_without(config, "name"), live)
+    else:
+        form = config_form(_without_name(validation), _without(config, "name"), live)
     return _Draft(name, config, live, form, base, now, both)
+
+
+def _validation(visit: Visit, name: str, config: Mapping[str, str]) -> Mapping[str, Any] | None:
+    """None where the plugin is not known. Errors: ConnectError."""
+    plugin = config.get("connector.class", "")
+    if not plugin:
+        return None
+    try:
+        # A worker refuses to validate without a name; the form of a new connector asks for it apart
+        return visit.cluster.validate(plugin, {"name": name or "new", **config})
+    except ConnectError:
+        # Workers answer 400, and Java's 500, for a class that they do not have: only this question is answered by 404
+        try:
+            visit.cluster.plugin_config(plugin)
+        except NotFoundError:
+            return None
+        raise
 
 
 def _without_name(validation: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -192,7 +219,8 @@ def _without(config: Mapping[str, str], key: str) -> dict[str, str]:
 
 
 def _values(draft: _Draft, own: str) -> dict[str, Any]:
-    return {"form": draft.form, "form_url": own, "seen": draft.base.fields, "name": draft.name}
+    seen = draft.base.fields
+    return {"form": draft.form, "form_url": own, "seen": seen, "name": draft.name, "keeps_others": False}
 
 
 ROUTES: Final = (

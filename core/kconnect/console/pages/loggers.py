@@ -57,10 +57,10 @@ def show_log(visit: Visit) -> Reply:
 
 
 def more(visit: Visit) -> Reply:
-    """Lines behind the cursor: they are put behind those that are shown."""
+    """Lines behind the cursor: they are put behind those that are shown. Where some are gone by now, that is said."""
     cursor = visit.query.get("cursor", "")
     page = _worker(visit).logs(cluster="true", limit=_MORE_LINES, cursor=cursor, **_asked(visit))
-    values = {"line_context": line_context, "lines": page["lines"], "cursor": page["cursor"]}
+    values = {"line_context": line_context, **{key: page[key] for key in ("lines", "cursor", "missed")}}
     return Fragment("log_more.html", {**_query(visit), **values})
 
 

@@ -230,7 +230,7 @@ def _history(visit: Visit) -> OffsetHistory:
 def _json(text: str) -> Any:  # any JSON value
     try:
         return json.loads(text)
-    except ValueError as err:
+    except (ValueError, RecursionError) as err:
         raise BadRequestError(f"The form's offsets are not JSON: {err}") from None
 
 

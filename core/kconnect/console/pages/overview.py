@@ -14,6 +14,8 @@ from kconnect.console.html import render
 from kconnect.console.shared_view import ClusterView
 from kconnect.console.visit import Fragment, Page, Reply, Route, Unchanged, Visit
 
+# Readings whose answers are kept, one of 5,000 connectors takes ten megabytes: those of a few callers and filters
+_READINGS_KEPT: Final = 8
 # Rendered rows that are kept: all of a cluster of ten thousand connectors
 _ROWS_KEPT: Final = 10_000
 # Rows of a page as it is first sent, a few screens of them; the others follow at once, behind the first paint
@@ -33,7 +35,9 @@ def show(visit: Visit) -> Reply:
 def rows(visit: Visit) -> Reply:
     """What has changed since the version of the page: some rows, the whole table, or nothing."""
     view, wanted = visit.view(), _filter(visit)
-    version = _number(visit.query.get("v", ""))
+    series, _, number = visit.query.get("v", "").partition("-")
+    # A page of another process, or of another worker behind the same address, has nothing that could be compared
+    version = _number(number) if series == view.series else 0
     if version == view.version:
         return Unchanged()
     return _update(view, wanted, version, visit.query.get("order", ""))
@@ -43,7 +47,7 @@ def _filter(visit: Visit) -> Filter:
     return Filter(visit.query.get("q", "").strip(), visit.query.get("state", ""))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=_READINGS_KEPT)
 def _update(view: ClusterView, wanted: Filter, version: int, order: str) -> Fragment:
     """The same for all browsers with the same filter, so made once."""
     chosen = _chosen(view, wanted)
@@ -59,21 +63,22 @@ def _update(view: ClusterView, wanted: Filter, version: int, order: str) -> Frag
     return Fragment(html=render("overview_whole.html", {**values, "outage": view.outage}))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=_READINGS_KEPT)
 def _chosen(view: ClusterView, wanted: Filter) -> tuple[ConnectorRow, ...]:
     return tuple(row for row in view.rows if wanted.admits(row))
 
 
 def _values(view: ClusterView, wanted: Filter, chosen: Sequence[ConnectorRow]) -> Mapping[str, Any]:
+    has_rates = any(row.per_s for row in view.rows)
     return {
         "view": view,
         "filter": wanted,
         "counts": _counts(view),
         "rows": _rendered(chosen),
         "shown": len(chosen),
-        "order": _order(chosen),
+        "order": _order(chosen, has_rates),
         "is_part": False,
-        "has_rates": any(row.per_s for row in view.rows),
+        "has_rates": has_rates,
     }
 
 
@@ -99,9 +104,10 @@ def row_key(name: str) -> str:
     return "c" + hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:12]
 
 
-def _order(chosen: Sequence[ConnectorRow]) -> str:
-    """The same while the same connectors are shown in the same order."""
-    return hashlib.sha256("\0".join(row.name for row in chosen).encode("utf-8", "replace")).hexdigest()[:12]
+def _order(chosen: Sequence[ConnectorRow], has_rates: bool) -> str:
+    """The same while the same connectors are shown in the same order, below the same columns."""
+    shown = "\0".join([str(has_rates), *(row.name for row in chosen)])
+    return hashlib.sha256(shown.encode("utf-8", "replace")).hexdigest()[:12]
 
 
 def _number(text: str) -> int:

@@ -6,6 +6,8 @@
   function localTimes(within) {
     for (const time of within.querySelectorAll("time[data-ms]")) {
       const at = new Date(Number(time.dataset.ms));
+      // Whoever writes a record gives it its time: one beyond all calendars stays the number that it is
+      if (Number.isNaN(at.getTime())) continue;
       time.dateTime = at.toISOString();
       time.title = at.toISOString();
       const day = at.toDateString() === new Date().toDateString() ? "" : at.toLocaleDateString() + " ";
@@ -68,8 +70,17 @@
     }
     return place;
   }
+  // What an error is about, and where it is told: until the same request succeeds
+  let failed = "", told = null;
   document.addEventListener("htmx:beforeSwap", (event) => {
-    if (event.detail.target.id === "message") event.detail.target = inDialog() || event.detail.target;
+    if (event.detail.target.id !== "message") return;
+    told = event.detail.target = inDialog() || event.detail.target;
+    failed = event.detail.requestConfig.path;
+  });
+  document.addEventListener("htmx:afterRequest", (event) => {
+    if (!told || !event.detail.successful || event.detail.requestConfig.path !== failed) return;
+    told.replaceChildren();
+    told = null;
   });
   function unanswered() {
     gone(true);
