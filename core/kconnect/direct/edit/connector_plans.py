@@ -146,7 +146,7 @@ def restore_plan(now: ConfigView, then: ConfigView, connector: str) -> EditPlan:
             f"The tasks of {connector} were not complete then: it gets none; its leader will write them again."
         )
     if _is_state_lost(now, then, connector):
-        kept = now.snapshot.target_state(connector) if now.snapshot.contains(connector) else wanted.target_state
+        kept = now.snapshot.target_state(connector) or wanted.target_state
         wanted = replace(wanted, target_state=kept)
         notes.append(
             f"Whether {connector} was PAUSED or STOPPED then is not known, as compaction may have removed it: "
