@@ -71,6 +71,14 @@ def test_a_worker_that_is_away_is_listed_as_such(cluster: RestCluster) -> None:
         )
 
 
+def test_whose_lines_are_not_in_the_log_is_said(cluster: RestCluster) -> None:
+    asked, away = cluster.workers[0], cluster.workers[2]
+    with ConnectClient(asked.url) as client:
+        eventually(lambda: client.logs(cluster="true")["silent"] == [], 10, "all give theirs")
+        away.server.stop(1.0)
+        eventually(lambda: client.logs(cluster="true")["silent"] == [away.herder.worker_id], 30, "it gives none")
+
+
 def test_histories_of_all_workers_are_added_up(cluster: RestCluster) -> None:
     for number, worker in enumerate(cluster.workers):
         meter = TaskMeter(run=1, born_s=0.0)

@@ -315,7 +315,7 @@ class ConnectClient:
 
         `query`: connector, level, since (epoch ms), limit; after (`last` of an earlier answer), wait_ms (to wait for a
         line behind it). Shape: worker, last, missed, lines: [{number, time_ms, level, logger, connector, task, text,
-        ..}].
+        ..}]; with `cluster` also silent: the workers that gave none.
         """
         given = {key: str(value) for key, value in query.items() if value is not None}
         return self._exchange.read("GET", f"/admin/logs?{urlencode(given)}", as_object)

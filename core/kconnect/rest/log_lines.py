@@ -43,7 +43,7 @@ _LINE: Final[Schema] = object_of(
 
 
 def show_lines(call: Call) -> Answer:
-    """Of this worker, or with `cluster=true` of all that answer, merged by time."""
+    """Of this worker, or with `cluster=true` of all that answer, merged by time; `silent` are the others."""
     return Answer(_of_cluster(call) if call.flag("cluster") else _of_this(call, _query(call)))
 
 
@@ -81,6 +81,7 @@ def _of_cluster(call: Call) -> dict[str, Any]:
         # Behind a cursor each worker gave its first ones, and the cursor goes on from there: none may be left out
         "lines": lines if cursor else lines[-query.limit :] if query.limit else [],
         "cursor": ",".join(f"{worker}={number}" for worker, number in sorted(last.items())),
+        "silent": sorted(others - pages.keys()),
     }
 
 
@@ -140,7 +141,14 @@ ENDPOINTS = (
                 "The last lines of this worker's log, in order",
                 {
                     200: object_of(
-                        {"worker": text, "last": integer, "missed": boolean, "lines": array_of(_LINE), "cursor": text},
+                        {
+                            "worker": text,
+                            "last": integer,
+                            "missed": boolean,
+                            "lines": array_of(_LINE),
+                            "cursor": text,
+                            "silent": array_of(text),
+                        },
                         required=("worker", "last", "missed", "lines"),
                     )
                 },

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from kconnect.client import ConnectClient
 from kconnect.console.plots import plots_of
 from kconnect.console.worker_rows import HOUR_MS, LINE_WIDTH, rounds, spreads, worker_rows, workers_of_statuses
 from kconnect.herder.interface import RuntimeInfo, SlotInfo
@@ -175,6 +176,15 @@ def test_the_log_says_where_lines_are_missing(console, herder):
     for number in range(MOST_LINES + 2):
         logger.error("line %d", number)
     assert "Lines are missing here" in console.fragment(target).body.decode()
+
+
+def test_the_log_says_whose_lines_are_not_among_them(console, herder, monkeypatch):
+    asked = ConnectClient.logs
+    monkeypatch.setattr(ConnectClient, "logs", lambda *args, **query: {**asked(*args, **query), "silent": ["b:1"]})
+    page = console.page("/ui/log")
+    assert "Lines of b:1 are not among them" in page
+    target = re.search(r'hx-get="(/ui/log/more[^"]+)"', page)[1].replace("&amp;", "&")
+    assert "Lines of b:1 are not among them" in console.fragment(target).body.decode()
 
 
 def test_without_the_topics_the_doctor_says_what_is_needed(console):

@@ -52,7 +52,7 @@ def show_log(visit: Visit) -> Reply:
         page = rest.logs(cluster="true", limit=_FIRST_LINES, **_asked(visit))
     except NotFoundError:
         return Page("log.html", "Log", {**values, "lines": [], "cursor": ""}, tab="log")
-    found = {"lines": page["lines"], "cursor": page["cursor"], "has_log": True}
+    found = {"lines": page["lines"], "cursor": page["cursor"], "silent": page.get("silent"), "has_log": True}
     return Page("log.html", "Log", {**values, **found}, tab="log")
 
 
@@ -60,7 +60,7 @@ def more(visit: Visit) -> Reply:
     """Lines behind the cursor: they are put behind those that are shown. Where some are gone by now, that is said."""
     cursor = visit.query.get("cursor", "")
     page = _worker(visit).logs(cluster="true", limit=_MORE_LINES, cursor=cursor, **_asked(visit))
-    values = {"line_context": line_context, **{key: page[key] for key in ("lines", "cursor", "missed")}}
+    values = {"line_context": line_context, **{key: page.get(key) for key in ("lines", "cursor", "missed", "silent")}}
     return Fragment("log_more.html", {**_query(visit), **values})
 
 
