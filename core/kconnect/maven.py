@@ -160,7 +160,7 @@ class _Fetcher:
         self._title = title
         self._staging = staging
         self._counter = counter
-        self._repositories = _repositories()
+        self._repositories = list(_repositories().values())
         self._sessions = ExitStack()
         self._of_thread = threading.local()
         self.stop = threading.Event()
@@ -200,20 +200,26 @@ class _Fetcher:
 
     def _download(self, jar: Jar, target: Path) -> Path:
         """From the first repository that has it. Errors: _Stopped; those of requests, HTTPError when none has it."""
-        for number, repository in enumerate(self._repositories, 1):
-            url = f"{repository.rstrip('/')}/{jar.path}"
-            with self._session().get(url, stream=True, timeout=_READ_TIMEOUT_S) as answer:
-                if answer.status_code == HTTPStatus.NOT_FOUND and number < len(self._repositories):
-                    continue
-                answer.raise_for_status()
-                with target.open("wb") as file:
-                    for chunk in answer.iter_content(_CHUNK):
-                        if self.stop.is_set():
-                            raise _Stopped
-                        file.write(chunk)
-                        self._counter.add(len(chunk))
-                return target
-        raise AssertionError("there is at least one repository")
+        *others, last = self._repositories
+        for repository in others:
+            with self._asked(repository, jar) as answer:
+                if answer.ok:  # one that lacks it may also say that it is forbidden
+                    return self._written(answer, target)
+        with self._asked(last, jar) as answer:
+            answer.raise_for_status()
+            return self._written(answer, target)
+
+    def _asked(self, repository: str, jar: Jar) -> requests.Response:
+        return self._session().get(f"{repository.rstrip('/')}/{jar.path}", stream=True, timeout=_READ_TIMEOUT_S)
+
+    def _written(self, answer: requests.Response, target: Path) -> Path:
+        with target.open("wb") as file:
+            for chunk in answer.iter_content(_CHUNK):
+                if self.stop.is_set():
+                    raise _Stopped
+                file.write(chunk)
+                self._counter.add(len(chunk))
+        return target
 
     def _session(self) -> requests.Session:
         """The calling thread's, which keeps its connection: a session is not for several threads at once."""
@@ -231,21 +237,19 @@ class _Fetcher:
         return session
 
 
-def _repositories() -> list[str]:
-    """URLs of the repositories that the user configured for jgo (default: Maven Central)."""
+def _repositories() -> dict[str, str]:
+    """Names and URLs of the repositories that the user configured for jgo (default: Maven Central)."""
     from jgo.config import GlobalSettings
     from jgo.constants import MAVEN_CENTRAL_URL
 
-    return list(GlobalSettings.load().repositories.values()) or [MAVEN_CENTRAL_URL]
+    return dict(GlobalSettings.load().repositories) or {"central": MAVEN_CENTRAL_URL}
 
 
 def maven_context(folder: Path) -> Any:  # jgo has no type information we may rely on
-    """A jgo context over a folder, with the repositories the user configured for jgo (default: Maven Central)."""
-    from jgo.config import GlobalSettings
+    """A jgo context over a folder, with the same repositories."""
     from jgo.maven import MavenContext, PythonResolver
 
-    remotes = GlobalSettings.load().repositories or None
-    resolver = PythonResolver()
+    resolver, remotes = PythonResolver(), _repositories()
     context = MavenContext(resolver=resolver, repo_cache=folder, remote_repos=remotes, timeout=_READ_TIMEOUT_S)
     context.project = partial(_project, context)  # type: ignore[method-assign]  # what jgo makes begins with a project
     return context

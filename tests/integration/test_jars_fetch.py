@@ -28,6 +28,7 @@ class Repository:
         self.connections: set[object] = set()
         self.cut_short: set[str] = set()
         self.asked_too_much: set[str] = set()
+        self.refusal = 404
         repository = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -45,7 +46,7 @@ class Repository:
                     return
                 data = repository.files.get(self.path)
                 if data is None:
-                    self.send_error(404)
+                    self.send_error(repository.refusal)
                     return
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(data)))
@@ -141,10 +142,12 @@ def test_many_jars_come_over_few_connections(repository: Repository, tmp_path: P
     assert len(repository.connections) <= 4
 
 
+@pytest.mark.parametrize("refusal", [404, 403])
 def test_what_a_repository_lacks_comes_from_the_next(
-    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: int
 ) -> None:
     with closing(Repository()) as other:
+        other.refusal = refusal
         _use([other.url, f"{repository.url}/"], tmp_path, monkeypatch)
         jars = [repository.add("a", b"ay"), other.add("b", b"bee")]
 

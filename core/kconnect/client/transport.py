@@ -69,7 +69,7 @@ class HttpTransport:
         """
         connection = self._connected()
         if self._is_aborted:
-            raise UnreachableError(f"{self._url} is not asked any more: its client was aborted")
+            raise UnreachableError(f"The request to {self._url} was not sent: its client was aborted")
         timeout_s = self._timeout_s if timeout_s is None else min(timeout_s, self._timeout_s)
         connection.sock.settimeout(timeout_s)
         whole = False

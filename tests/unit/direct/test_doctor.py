@@ -251,7 +251,7 @@ def test_of_a_topic_in_which_nothing_belongs_no_record_is_offered_for_deletion(w
     }
     (finding,) = found("unknown-key", sick[which]())
     assert finding.repair == ()
-    assert "has 2 records, and no key that is found in such a topic" in finding.sentence
+    assert "has 2 records, none of them with a key that Connect writes there" in finding.sentence
     assert [item.key for item in finding.evidence] == ["orders-1", "orders-2"]
     assert which.setting in (finding.hint or "")
 

@@ -249,7 +249,7 @@ def unknown_keys(
         code=found[0].code,
         severity=found[0].severity,
         sentence=f"Topic {facts.topic_name(which)} may not be the {which} topic of this cluster: it has "
-        f"{counted(len(found), 'record')}, and no key that is found in such a topic",
+        f"{counted(len(found), 'record')}, none of them with a key that Connect writes there",
         evidence=tuple(evidence for finding in found for evidence in finding.evidence),
         hint=f"Check {which.setting}. If it is the right topic: workers skip these records, and "
         f"`connect topics {topic_word(which)} delete --force` deletes them.",
