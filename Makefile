@@ -11,6 +11,7 @@ UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 # A file's tests share fixtures and stay together; longest files first (tests/conftest.py). All tests run four side
 # by side: those with real processes wait for them now and then, and leave a core idle.
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
+KIT := PYTHONPATH=$(CURDIR)/tests $(BIN)/python
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 # Workers and slots are many processes: where none may keep compiled modules, each compiles all of them at its start
 unexport PYTHONDONTWRITEBYTECODE
@@ -56,7 +57,7 @@ check: lint types layers  ## lint, format, strict types, import layers: half a m
 lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python tests/kit/wording.py
+	$(KIT) -m kit.wording
 
 types: $(DEV)
 	$(BIN)/mypy
@@ -80,7 +81,7 @@ browser:  ## Chromium and systemd-analyze, by apt-get where they are missing: te
 	$(call from_debian,systemd-analyze,systemd,tests of deploy/systemd)
 
 screenshots: $(DEV) browser  ## pictures of the web console in docs/images, light and dark
-	$(BIN)/python -W ignore tests/browser/screenshots.py
+	$(KIT) -W ignore -m kit.screenshots
 
 test: $(DEV) install browser  ## all tests, on a real broker, real Spark and real Java Connect
 	@$(BIN)/python -m kconnect.devbroker.make_archive || true
@@ -89,60 +90,60 @@ test: $(DEV) install browser  ## all tests, on a real broker, real Spark and rea
 
 differential: $(DEV)  ## a million random records, values and texts each, through Java's classes and ours; CASES=, SEED=
 	KCONNECT_RANDOM_CASES=$(or $(CASES),1000000) KCONNECT_RANDOM_SEED=$(or $(SEED),1) $(BIN)/pytest -q -n 2 --timeout 3600 \
-	  tests/differential/test_random_json_java.py tests/differential/test_random_transforms_java.py
+	  tests/integration/builtin/test_random_json_java.py tests/integration/builtin/test_random_transforms_java.py
 
 bench: $(DEV) install  ## records per second, beside Java Kafka Connect in the same run; BENCH="--cases cold-start" picks
 	$(BIN)/python tests/bench/run.py $(BENCH)
 
 spark-matrix: $(DEV)  ## which formats work on Spark 4.1, 4.2, 4.3, each in an environment of its own; MATRIX="4.2.0" picks
-	$(BIN)/python tests/matrix/run.py $(MATRIX)
+	$(KIT) -m kit.matrix.run $(MATRIX)
 
 chaos: $(DEV) install  ## three workers killed and frozen for ten minutes, then counted; CHAOS="--exactly-once" picks
-	$(BIN)/python tests/chaos/run.py $(CHAOS)
+	$(KIT) -m kit.chaos.run $(CHAOS)
 
 outages: $(DEV) install  ## thirty outages in a row, and what everybody says held against what flows; OUTAGES="--seed 7"
-	$(BIN)/python tests/outages/run.py $(OUTAGES)
+	$(KIT) -m kit.outages.run $(OUTAGES)
 
 tables: $(DEV) install  ## a million records into tables of three formats, killed every few seconds, three times; SEEDS=, RECORDS=
 	KCONNECT_TABLES=long KCONNECT_TABLES_SEEDS="$(or $(SEEDS),1 2 3)" KCONNECT_TABLES_RECORDS=$(or $(RECORDS),1000000) \
-	  $(BIN)/pytest -q -s tests/faults/test_tables_killed.py -k million
+	  $(BIN)/pytest -q -s tests/system/builtin/test_tables_killed.py -k million
 
 mariadb: $(DEV)  ## SqlSource and SqlSink on a real MariaDB, which apt-get installs
 	$(call from_debian,mariadbd,mariadb-server,tests of MariaDB)
-	KCONNECT_MARIADB=yes $(BIN)/pytest -q tests/integration/test_sql_mariadb.py
+	KCONNECT_MARIADB=yes $(BIN)/pytest -q tests/integration/builtin/test_sql_mariadb.py
 
 queries: $(DEV) install  ## queries through kills: a million rows by SparkSource, frozen workers, a Spark cluster; SEEDS=, RECORDS=
 	KCONNECT_QUERIES=long KCONNECT_QUERIES_SEEDS="$(or $(SEEDS),1 2 3)" KCONNECT_QUERIES_RECORDS=$(or $(RECORDS),1000000) \
-	  $(BIN)/pytest -q -s tests/integration/test_spark_queries.py tests/integration/test_spark_cluster_queries.py \
-	  tests/faults/test_spark_sources_killed.py
+	  $(BIN)/pytest -q -s tests/system/spark/test_spark_queries.py tests/system/spark/test_spark_cluster_queries.py \
+	  tests/system/spark/test_spark_sources_killed.py
 
 # The jars of Delta Lake and Iceberg run on older Sparks than the one that is installed: an environment for each
 queries-tables: $(DEV) install  ## SparkSink into Delta and Iceberg, on the Sparks of their jars, through kills of all kinds; SEEDS=, RECORDS=, SPARK=, ONLY=
 	@for version in $(or $(SPARK),4.1.1 4.2.0); do \
-	  $(BIN)/python tests/matrix/environment.py $$version .venv-spark-$$version && \
+	  $(KIT) -m kit.matrix.environment $$version .venv-spark-$$version && \
 	  PYSPARK_PYTHON=$(CURDIR)/.venv-spark-$$version/bin/python KCONNECT_IVY=$(CURDIR)/.venv-spark-$$version/ivy \
 	  KCONNECT_QUERIES_TABLES=long KCONNECT_TABLES_SEEDS="$(or $(SEEDS),1 2 3)" KCONNECT_TABLES_RECORDS=$(or $(RECORDS),1000000) \
-	  .venv-spark-$$version/bin/pytest -q -s -W ignore::pytest.PytestUnraisableExceptionWarning tests/integration/test_query_checkpoint.py \
-	    tests/integration/test_query_batches.py tests/faults/test_query_tables_killed.py -k "$(ONLY)" || exit 1; \
+	  .venv-spark-$$version/bin/pytest -q -s -W ignore::pytest.PytestUnraisableExceptionWarning tests/integration/spark/test_query_checkpoint.py \
+	    tests/integration/spark/test_query_batches.py tests/system/spark/test_query_tables_killed.py -k "$(ONLY)" || exit 1; \
 	done
 
 debezium: $(DEV) install  ## 100,000 changes of PostgreSQL through Debezium while slot, JVM, worker and database die; SEED=, CHANGES=
 	KCONNECT_DEBEZIUM=long KCONNECT_DEBEZIUM_SEEDS="$(or $(SEED),1 2 3)" KCONNECT_DEBEZIUM_CHANGES=$(or $(CHANGES),100000) \
-	  $(BIN)/pytest -q -s tests/faults/test_debezium_killed.py -k hundred
+	  $(BIN)/pytest -q -s tests/system/java_plugins/test_debezium_killed.py -k hundred
 
 java-plugins: $(DEV) install  ## plugins of others, unmodified, from Maven: Camel, MongoDB, Apicurio, Kafka's test tools and tests
-	KCONNECT_JAVA_PLUGINS=long $(BIN)/pytest -q tests/integration/test_java_third_party.py \
-	  tests/interop/test_java_plugins_that_block.py
+	KCONNECT_JAVA_PLUGINS=long $(BIN)/pytest -q tests/integration/java_plugins/test_java_third_party.py \
+	  tests/system/java_plugins/test_java_plugins_that_block.py
 
 mirror: $(DEV) install  ## MirrorMaker 2 beside Java's in one group, exactly once through kills, a failover, TLS and SASL
-	KCONNECT_MIRROR=long $(BIN)/pytest -q tests/interop/test_mirror_with_java.py tests/integration/test_mirror_clusters.py
+	KCONNECT_MIRROR=long $(BIN)/pytest -q tests/system/mirror/test_mirror_with_java.py tests/system/mirror/test_mirror_clusters.py
 
 mixed: $(DEV) install  ## two Java workers and two of ours in one group: each killed in turn, then Java rolled out
-	KCONNECT_MIXED=long $(BIN)/pytest -q tests/interop/test_mixed_cluster.py
+	KCONNECT_MIXED=long $(BIN)/pytest -q tests/system/herder/test_mixed_cluster.py
 
 fuzz: $(DEV)  ## schemathesis on REST for ten minutes with a new seed, which a failure names; FUZZ_S=, SEED=
 	KCONNECT_FUZZ_S=$(or $(FUZZ_S),600) KCONNECT_FUZZ_SEED=$(or $(SEED),$$(date +%s)) KCONNECT_FUZZ_ANEW=1 \
-	  $(BIN)/pytest -q tests/faults/test_rest_schema_fuzz.py tests/faults/test_rest_fuzz.py
+	  $(BIN)/pytest -q tests/system/rest/test_rest_schema_fuzz.py tests/integration/rest/test_rest_fuzz.py
 
 docs: $(DEV)  ## make docs/cli.md, configuration.md, connectors.md and metrics.md anew
 	$(BIN)/python -m kconnect_cli.reference > docs/cli.md

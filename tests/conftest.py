@@ -8,6 +8,7 @@ A test that skips itself although KCONNECT_REQUIRE (broker,java,spark) lists wha
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
@@ -23,15 +24,17 @@ from hypothesis import HealthCheck, settings
 from kconnect.devbroker import DevBroker
 from kconnect.devbroker.dev_registry import DevRegistry
 from kit.brokers import PatientBroker, PatientRegistry
+from kit.costs import Costs
 from kit.leaks import Snapshot
 from kit.pace import pace
+from kit.places import TESTS
 from kit.ports import free_port
 from kit.postgres import postgres
 from kit.s3 import S3Server, s3_server
 from kit.topics import create_topic, topic_for
 
 _GRACE_S = 3.0
-_LONGEST_FIRST = {"faults": 0, "interop": 1, "docs": 2, "integration": 3, "differential": 4, "models": 5}
+_LONGEST_FIRST = {"system": 0, "integration": 1, "unit": 2}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -42,7 +45,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, leave)
+        # A run in the background of a script ignores Ctrl-C, and so would all that tests start
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
     pace.start()
+    config.pluginmanager.register(Costs(config), "kit-costs")
     # Workers that tests break leave traces: not in the folder of who runs the tests
     os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="kconnect-test-state-")
     config.add_cleanup(lambda: shutil.rmtree(os.environ["XDG_STATE_HOME"], ignore_errors=True))
@@ -52,12 +59,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 # It needs a server that only `make mariadb` installs
-collect_ignore = [] if os.environ.get("KCONNECT_MARIADB") else ["integration/test_sql_mariadb.py"]
+collect_ignore = [] if os.environ.get("KCONNECT_MARIADB") else ["integration/builtin/test_sql_mariadb.py"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Rooms whose tests are long come first, so that on several processes short files fill up the end."""
-    items.sort(key=lambda item: _LONGEST_FIRST.get(item.path.parent.name, len(_LONGEST_FIRST)))
+    items.sort(key=lambda item: _LONGEST_FIRST[item.path.relative_to(TESTS).parts[0]])
 
 
 def pytest_report_header() -> str:
@@ -133,6 +140,16 @@ def _nothing_left_behind() -> Iterator[None]:
     yield
     left = before.left_behind(_GRACE_S)
     assert not left, f"left behind by the test: {left}"
+
+
+@pytest.fixture(autouse=True)
+def _levels_of_a_fresh_process() -> None:
+    """Log levels are those of a fresh process, whatever ran in this one before."""
+    if logging.root.level != logging.WARNING:
+        logging.root.setLevel(logging.WARNING)
+    for name, logger in logging.root.manager.loggerDict.items():
+        if name.startswith("kconnect") and isinstance(logger, logging.Logger) and logger.level != logging.NOTSET:
+            logger.setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="session", autouse=True)

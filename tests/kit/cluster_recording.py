@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from kconnect.model import ConnectorOffset, TaskId, TopicPartition
 from kconnect.storage import commit_source_offsets
+from kit.places import GOLDEN
 from kit.rest_replay import World
 
-RECORDED = json.loads((Path(__file__).parents[1] / "golden/rest/transcript.json").read_text())
+RECORDED = json.loads((GOLDEN / "rest/transcript.json").read_text())
 FILE = "/data/connect-x/w/rest/in.txt"
 
 

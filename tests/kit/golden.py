@@ -9,7 +9,6 @@ import struct
 from collections.abc import Mapping
 from decimal import Context
 from decimal import Decimal as PyDecimal
-from pathlib import Path
 from typing import Any
 
 from kconnect.api import (
@@ -25,8 +24,8 @@ from kconnect.api import (
     Type,
 )
 from kconnect.model import LogRecord
+from kit.places import GOLDEN
 
-GOLDEN = Path(__file__).parent.parent / "golden"
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 

@@ -12,7 +12,6 @@ import os
 import struct
 import subprocess
 from decimal import Decimal as PyDecimal
-from pathlib import Path
 from typing import Any, Self
 
 from kconnect.api import Date, Schema, Struct, Time, Timestamp, Type
@@ -20,10 +19,11 @@ from kconnect.api.values_text import single_precision
 from kconnect.devbroker import JarSet, find_java
 from kconnect.java_compat.to_string import double_text
 from kit.pace import ended
+from kit.places import KIT
 
 __all__ = ["JavaAnswers", "without_order", "written_schema", "written_value"]
 
-PROGRAM = Path(__file__).parents[1] / "differential" / "java" / "RandomCases.java"
+PROGRAM = KIT / "java_programs/RandomCases.java"
 
 
 class JavaAnswers:

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from kit.pace import ended
+from kit.places import TESTS
 from kit.ports import free_port
 from kit.waiting import eventually, wait_http
 
@@ -35,7 +36,7 @@ class ThreadWorker:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "kit.thread_worker", str(self._file)],
-                env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+                env={**os.environ, "PYTHONPATH": str(TESTS)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

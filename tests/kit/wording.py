@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-_ROOT = Path(__file__).parents[2]
+from kit.places import ROOT
 
 INSTEAD = {
     r"\bcan not\b(?! be supplied as the configuration value)": "cannot",  # Java's own words
@@ -49,16 +49,16 @@ INSTEAD = {
 def sources() -> Iterator[Path]:
     """Python files of the two packages, and the documents that are written by hand."""
     for folder in ("core", "cli"):
-        yield from sorted((_ROOT / folder).rglob("*.py"))
-    yield from sorted((_ROOT / "docs").glob("*.md"))
-    yield from (_ROOT / name for name in ("README.md", "CONTRIBUTING.md"))
+        yield from sorted((ROOT / folder).rglob("*.py"))
+    yield from sorted((ROOT / "docs").glob("*.md"))
+    yield from (ROOT / name for name in ("README.md", "CONTRIBUTING.md"))
 
 
 def findings() -> Iterator[str]:
     """`file:line: 'phrase': say 'better'` for each phrase."""
     phrases = [(re.compile(pattern, re.IGNORECASE), better) for pattern, better in INSTEAD.items()]
     for path in sources():
-        name = path.relative_to(_ROOT).as_posix()
+        name = path.relative_to(ROOT).as_posix()
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
             for phrase, better in phrases:
                 if found := phrase.search(line):

@@ -1,6 +1,6 @@
 """Settings of Java's producers, consumers and admin clients as tables, to describe what a connector overrides.
 
-`client_settings.json` is what tests/differential/java/ClientSettings.java printed from kafka-clients 4.3.0; the test
+`client_settings.json` is what tests/kit/java_programs/ClientSettings.java printed from kafka-clients 4.3.0; the test
 beside it compares the two. Our clients are librdkafka's: see `client_config.py` for what each setting becomes.
 """
 

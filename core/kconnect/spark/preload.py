@@ -5,7 +5,7 @@ compiled at each start, and each slot reads the archives' lists of names again. 
 Spark takes their place: 0.6 s of processor time less at a start, 10 MB less in the daemon, 28 MB less in each slot.
 
 Forking after these imports is safe as long as none of them starts a thread or builds a client, which
-tests/integration/test_spark_slots.py checks.
+tests/integration/spark/test_spark_slots.py checks.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ import datetime
 import decimal
 import json
 import struct
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,10 +24,11 @@ from kconnect.api import (
     Type,
     values,
 )
+from kit.places import GOLDEN
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "converters"
-HEADERS = json.loads((GOLDEN / "headers.json").read_text("utf-8"))
-CONVERSIONS = json.loads((GOLDEN / "values-convert.json").read_text("utf-8"))
+RECORDED = GOLDEN / "converters"
+HEADERS = json.loads((RECORDED / "headers.json").read_text("utf-8"))
+CONVERSIONS = json.loads((RECORDED / "values-convert.json").read_text("utf-8"))
 PARSED = [case for case in HEADERS if "parseString" in case]
 # Java objects that have no Python twin: a float32 without schema, a ByteBuffer that is read from where it stands, a
 # struct apart from its schema, and java.util.Dates that are no date or no time of day. The docstrings say Differs.

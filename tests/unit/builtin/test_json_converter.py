@@ -1,4 +1,4 @@
-"""JSON: columns say what records say, byte for byte; the recorded Java cases are in tests/differential."""
+"""JSON: columns say what records say, byte for byte; the recorded Java cases are in tests/integration/builtin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemaless JSON that a sink takes in columns; tests/models compares these with records at random."""
+"""Schemaless JSON that a sink takes in columns; tests/integration/builtin compares these with records at random."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from kconnect.builtin.sql import plan as plans
 from kconnect.builtin.sql.rows import RecordRows
 from kconnect.builtin.sql.sql_predicate import SqlPredicate
 from kconnect.builtin.sql.sql_transform import SqlTransform
+from kit.places import GOLDEN
 from kit.sql_rows import ROWS
 
 SCHEMA = (
@@ -33,7 +33,7 @@ SCHEMA = (
 )
 COLUMNS = [field.name for field in SCHEMA.fields]
 STRUCTS = [Struct.from_values(SCHEMA, [row[name] for name in COLUMNS]) for row in ROWS.select(COLUMNS).to_pylist()]
-LINES = (Path(__file__).parents[2] / "golden" / "sql" / "expressions.txt").read_text("utf-8").splitlines()
+LINES = (GOLDEN / "sql/expressions.txt").read_text("utf-8").splitlines()
 # KCONNECT_ALL_EXPRESSIONS=1 goes through all of them, which takes a minute
 EVERY = 1 if os.environ.get("KCONNECT_ALL_EXPRESSIONS") else 30
 SAMPLE = [line for line in LINES if line.strip()][::EVERY]

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from kconnect.config.client_config import (
 )
 from kconnect.config.client_security import parse_jaas
 from kconnect.errors import ConfigError
+from kit.places import GOLDEN
 
 WORKER = {"bootstrap.servers": "b:9092", "key.converter": "x"}
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="al\\"ice" password=\'p;q\' ;'
@@ -202,7 +202,7 @@ def test_a_broken_jaas_entry_is_refused_without_showing_it(entry: str) -> None:
     assert refused.value.hint
 
 
-KEY_STORES = Path(__file__).parents[2] / "golden" / "keystores"
+KEY_STORES = GOLDEN / "keystores"
 
 
 @pytest.mark.parametrize("format", ["jks", "p12"])

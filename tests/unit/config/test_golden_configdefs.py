@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +12,9 @@ from kconnect.config.connector_keys import CONNECTOR_CONFIG, SINK_CONFIG, SOURCE
 from kconnect.config.key_table import define_rows
 from kconnect.config.worker_config import DISTRIBUTED_CONFIG, KCONNECT_CONFIG, STANDALONE_CONFIG
 from kconnect.config.worker_keys import REST
+from kit.places import GOLDEN
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "configdefs"
+RECORDED = GOLDEN / "configdefs"
 TABLES: dict[str, ConfigDef] = {
     "ConnectorConfig": CONNECTOR_CONFIG,
     "SinkConnectorConfig": SINK_CONFIG,
@@ -51,7 +51,7 @@ def as_golden(table: ConfigDef) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_table_has_javas_rows_in_javas_order(name: str) -> None:
-    golden = json.loads((GOLDEN / f"{name}.json").read_text())
+    golden = json.loads((RECORDED / f"{name}.json").read_text())
     java = [{field: value for field, value in row.items() if field != "recommender"} for row in golden["keys"]]
     for row in java:
         if (row["validator"] or "").startswith("<"):  # a Java object without a text of its own

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +12,10 @@ from kconnect.config.connector_keys import CONNECTOR_CONFIG, SINK_CONFIG, SOURCE
 from kconnect.config.worker_config import DISTRIBUTED_CONFIG, STANDALONE_CONFIG, DistributedConfig, StandaloneConfig
 from kconnect.errors import ConfigError, NotFoundError
 from kconnect.plugins import PluginRegistry
+from kit.places import GOLDEN
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "configdefs"
-RECORDED = json.loads((GOLDEN / "validate.json").read_text())
-CONSTRUCTED = json.loads((GOLDEN / "worker-config-constructor.json").read_text())
+RECORDED = json.loads((GOLDEN / "configdefs/validate.json").read_text())
+CONSTRUCTED = json.loads((GOLDEN / "configdefs/worker-config-constructor.json").read_text())
 OWN = {
     "ConnectorConfig": CONNECTOR_CONFIG,
     "DistributedConfig": DISTRIBUTED_CONFIG,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from kconnect.config.key_stores import key_store, trust_store
 from kconnect.errors import ConfigError
 from kit.certificates import Authority
+from kit.places import GOLDEN
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "keystores"
-SERVER = (GOLDEN / "server.pem").read_bytes().replace(b"\r\n", b"\n")  # keytool writes CRLF
+RECORDED = GOLDEN / "keystores"
+SERVER = (RECORDED / "server.pem").read_bytes().replace(b"\r\n", b"\n")  # keytool writes CRLF
 
 
 def store(location, password=None, key_password=None):
@@ -30,20 +29,20 @@ def authority():
 
 
 def test_a_jks_store_gives_its_key_and_certificate():
-    found = store(GOLDEN / "server.jks", "store-pass", "key-pass")
+    found = store(RECORDED / "server.jks", "store-pass", "key-pass")
     assert found.chain == (SERVER,)
     assert found.key.startswith(b"-----BEGIN PRIVATE KEY-----")
     assert b"PRIVATE KEY" not in repr(found).encode()
 
 
 def test_a_pkcs12_store_of_keytool_gives_its_key_and_certificate():
-    found = store(GOLDEN / "server.p12", "store-pass")
+    found = store(RECORDED / "server.p12", "store-pass")
     assert (found.key[:27], len(found.chain)) == (b"-----BEGIN PRIVATE KEY-----", 1)
 
 
 @pytest.mark.parametrize("name", ["trust.jks", "trust.p12", "server.pem"])
 def test_trust_stores_of_all_kinds_give_their_certificates(name):
-    given = {"ssl.truststore.location": str(GOLDEN / name), "ssl.truststore.password": "store-pass"}
+    given = {"ssl.truststore.location": str(RECORDED / name), "ssl.truststore.password": "store-pass"}
     assert trust_store(given) == (SERVER,)
     assert trust_store({}) is None
 
@@ -84,14 +83,14 @@ def test_key_and_chain_may_stand_in_the_settings_themselves(authority):
 )
 def test_what_can_not_be_opened_is_told_by_its_setting_and_never_with_a_password(name, password, key_password, message):
     with pytest.raises(ConfigError, match=message) as caught:
-        store(GOLDEN / name, password, key_password)
+        store(RECORDED / name, password, key_password)
     assert "wr0ng" not in f"{caught.value}{caught.value.hint}"
 
 
 @pytest.mark.parametrize("size", [0, 4, 12, 60, 300, 500])
 def test_a_store_that_was_cut_off_is_told_as_damaged(tmp_path, size):
     file = tmp_path / "cut.jks"
-    file.write_bytes((GOLDEN / "server.jks").read_bytes()[:size])
+    file.write_bytes((RECORDED / "server.jks").read_bytes()[:size])
     for password in ("store-pass", None):
         with pytest.raises(ConfigError, match=r"cut\.jks"):
             store(file, password, "key-pass")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kconnect.config.properties import dump_properties, parse_properties, read_properties, write_properties
 from kconnect.errors import ConfigError, NotFoundError
 
-# Each was read by java.util.Properties (JDK 17) too; tests/differential compares many more.
+# Each was read by java.util.Properties (JDK 17) too; tests/integration/config compares many more.
 READ_BY_JAVA = {
     "# comment\n! also\n\nkey=value\n": {"key": "value"},
     "a : 1\nb 2\nc\t=\t3": {"a": "1", "b": "2", "c": "3"},

@@ -15,8 +15,8 @@ from kconnect.config.environment import worker_of
 from kconnect.config.worker_config import DistributedConfig
 from kit.dockerfiles import instructions_of
 from kit.pace import ample_s
+from kit.places import ROOT
 
-ROOT = Path(__file__).parents[3]
 KUBERNETES = ROOT / "deploy" / "kubernetes"
 UNIT = ROOT / "deploy" / "systemd" / "kconnect.service"
 IMAGE = instructions_of(ROOT / "Dockerfile")

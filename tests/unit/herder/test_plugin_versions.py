@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +11,9 @@ from kconnect.errors import BadRequestError, ConfigError
 from kconnect.herder.validation.connector_checks import ConnectorValidator
 from kconnect.herder.validation.plugin_config import plugin_config_keys
 from kconnect.plugins import PluginRegistry
+from kit.places import GOLDEN
 
-RECORDED = json.loads((Path(__file__).parents[2] / "golden" / "rest" / "plugin_versions.json").read_text())
+RECORDED = json.loads((GOLDEN / "rest/plugin_versions.json").read_text())
 WORKER = {
     "key.converter": "org.apache.kafka.connect.storage.StringConverter",
     "value.converter": "org.apache.kafka.connect.storage.StringConverter",

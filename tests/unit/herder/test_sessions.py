@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from pathlib import Path
 
 import pytest
 
@@ -19,9 +18,10 @@ from kconnect.herder.decisions.request_signatures import (
     signature_headers,
 )
 from kconnect.storage.session_key import SessionKey
+from kit.places import GOLDEN
 
-GOLDEN = json.loads((Path(__file__).parents[2] / "golden/protocol/connect-protocol.json").read_text())
-SIGNED = [case for case in GOLDEN if case["kind"] == "request signature"]
+RECORDED = json.loads((GOLDEN / "protocol/connect-protocol.json").read_text())
+SIGNED = [case for case in RECORDED if case["kind"] == "request signature"]
 KEY = SessionKey(bytes(range(32)), "HmacSHA256", 1)
 BODY = b'[{"a":"b"}]'
 

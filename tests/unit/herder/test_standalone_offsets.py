@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from kconnect.errors import AlreadyExistsError, BadRequestError, ConnectError, TimedOutError
 from kconnect.model import ConnectorOffset, TargetState, TopicPartition, offsets_from_json, offsets_to_json
 from kit.herders import config, herder_bench
+from kit.places import GOLDEN
 
-GOLDEN = Path(__file__).parents[2] / "golden"
 MUST_BE_STOPPED = (
     "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the specified "
     "connector by issuing a 'PUT' request to the '/connectors/fsrc/stop' endpoint"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +14,9 @@ from kconnect.herder.validation.connector_checks import ConnectorValidator, Inva
 from kconnect.labels import LABELS
 from kconnect.logs import current_context
 from kconnect.plugins import PluginRegistry
+from kit.places import GOLDEN
 
-TRANSCRIPT = json.loads((Path(__file__).parents[2] / "golden" / "rest" / "transcript.json").read_text())
+TRANSCRIPT = json.loads((GOLDEN / "rest/transcript.json").read_text())
 WORKER = TRANSCRIPT["worker_properties"]
 INVALID = "Connector configuration is invalid"
 # Known to ExtractField alone in Java.

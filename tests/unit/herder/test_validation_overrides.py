@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +13,9 @@ from kconnect.errors import ConfigError
 from kconnect.herder.validation.connector_checks import ConnectorValidator, InvalidConnectorError
 from kconnect.herder.validation.override_policies import load_policy
 from kconnect.plugins import PluginRegistry
+from kit.places import GOLDEN
 
-TRANSCRIPT = json.loads((Path(__file__).parents[2] / "golden" / "rest" / "transcript.json").read_text())
+TRANSCRIPT = json.loads((GOLDEN / "rest/transcript.json").read_text())
 WORKER = TRANSCRIPT["worker_properties"]
 INVALID = "Connector configuration is invalid"
 # Known to ExtractField alone in Java.

@@ -1,4 +1,4 @@
-"""The order of java.util.HashMap. Tables of the JDK's own: see tests/differential/test_config_topic_golden.py."""
+"""The order of java.util.HashMap. Tables of the JDK's own: see integration/storage/test_config_topic_golden.py."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,23 +10,24 @@ from hypothesis import strategies as st
 
 from kconnect.errors import DataError
 from kconnect.java_compat.serialized_map import dump_map, load_map
+from kit.places import GOLDEN
 
-GOLDEN = sorted((Path(__file__).parents[2] / "golden" / "standalone").glob("*.bin"))
+RECORDED = sorted((GOLDEN / "standalone").glob("*.bin"))
 MAPS = st.dictionaries(st.binary(max_size=40), st.none() | st.binary(max_size=300), max_size=60)
 
 
 def test_there_are_golden_files():
-    assert len(GOLDEN) >= 12
+    assert len(RECORDED) >= 12
 
 
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_a_file_written_by_java_is_written_again_byte_for_byte(path):
     data = path.read_bytes()
     assert dump_map(load_map(data)) == data
 
 
 def test_a_reset_partition_stays_as_an_entry_without_value():
-    found = load_map((Path(__file__).parents[2] / "golden/standalone/offsets-03-after-reset.bin").read_bytes())
+    found = load_map((GOLDEN / "standalone/offsets-03-after-reset.bin").read_bytes())
     assert list(found.values()) == [None, None, b'{"position":14}', b'{"position":14}']
 
 

@@ -1,4 +1,4 @@
-"""SimpleDateFormat: what each letter writes, and how leniently texts are read; beside a JVM in tests/differential."""
+"""SimpleDateFormat: what each letter writes, and how leniently texts are read; integration/builtin asks a JVM too."""
 
 from __future__ import annotations
 

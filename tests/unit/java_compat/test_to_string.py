@@ -1,4 +1,4 @@
-"""Numbers and values in Java's spelling; the recorded cases are in tests/differential."""
+"""Numbers and values in Java's spelling; the recorded cases are in tests/integration/builtin."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -12,10 +11,11 @@ from kconnect.config.worker_config import DistributedConfig
 from kconnect.errors import ConfigError
 from kconnect.kafka.internal_topics import cleanup_refusal, partitions_refusal
 from kconnect.storage.internal_topic_specs import internal_topic_specs
+from kit.places import GOLDEN
 
 GOLDEN = {
     case["name"]: case
-    for case in json.loads((Path(__file__).parents[2] / "golden/topics/distributed-misc.json").read_text("utf-8"))
+    for case in json.loads((GOLDEN / "topics/distributed-misc.json").read_text("utf-8"))
     if case["properties"]
 }
 BASE = {

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
 import pytest
 
+from kit.places import TESTS
 from kit.waiting import eventually, stays
-
-_TESTS = Path(__file__).parents[2]
 
 
 def test_what_comes_in_time_is_given_and_what_does_not_is_named() -> None:
@@ -29,8 +27,8 @@ def test_what_lasts_is_looked_at_until_the_end_and_what_does_not_is_named() -> N
 
 def test_tests_sleep_nowhere_but_in_the_kit_which_says_what_for() -> None:
     found = []
-    for path in sorted(_TESTS.rglob("test_*.py")):
+    for path in sorted(TESTS.rglob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))) if "sleep(" in path.read_text("utf-8") else ():
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("sleep", "time.sleep", "asyncio.sleep"):
-                found.append(f"{path.relative_to(_TESTS)}:{node.lineno}")
+                found.append(f"{path.relative_to(TESTS)}:{node.lineno}")
     assert found == [], "use kit.waiting.eventually or stays"

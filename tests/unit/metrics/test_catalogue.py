@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -50,6 +49,7 @@ from kconnect.model import (
     TaskId,
     TaskState,
 )
+from kit.places import DOCS
 
 # One line of the exposition format, as its grammar says
 LINE = re.compile(
@@ -335,5 +335,5 @@ def test_a_start_counts_once_and_only_when_it_has_ended():
 
 
 def test_the_list_of_metrics_in_the_docs_is_that_of_the_catalogue():
-    committed = Path(__file__).parents[3] / "docs" / "metrics.md"
+    committed = DOCS / "metrics.md"
     assert committed.read_text() == metrics_document(), "make it anew: python -m kconnect.metrics.document"

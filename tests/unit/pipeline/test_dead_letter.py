@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +27,7 @@ from kconnect.pipeline.error_texts import exception_message, exception_name, exc
 from kconnect.pipeline.raw_records import RawRecords
 from kconnect.pipeline.stages import Stage, StageError
 from kconnect.plugins import PluginRegistry
+from kit.places import GOLDEN
 from kit.sink_bench import PLACES, Buffered, SinkBench, SinkRun
 
 
@@ -50,7 +50,7 @@ def record(offset: int, topic: str = "orders", partition: int = 3) -> SinkRecord
 
 def javas_headers() -> list[str]:
     """What Java's worker added to a letter that had no headers of its own."""
-    recorded = json.loads((Path(__file__).parents[2] / "golden/topics/errors-dlq.json").read_text())
+    recorded = json.loads((GOLDEN / "topics/errors-dlq.json").read_text())
     letters = [letter for case in recorded["cases"] for letter in case.get("dlq_topic", ())]
     return next([name for name, _ in letter["headers"]] for letter in letters if len(letter["headers"]) == 10)
 

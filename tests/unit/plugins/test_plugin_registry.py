@@ -18,8 +18,7 @@ from kconnect.model import CONNECT_VERSION
 from kconnect.plugins import PluginRegistry
 from kconnect.plugins.aliases import BUILTINS, PluginType, short_names
 from kconnect.plugins.isolation import PluginFolders
-
-GOLDEN = Path(__file__).parents[2] / "golden"
+from kit.places import GOLDEN
 
 CONNECTOR = """
 from kconnect.api import ConfigDef, SourceConnector, SourceTask

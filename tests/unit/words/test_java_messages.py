@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kconnect.java_messages import log_words, plain_words, setting_problem
+from kit.places import GOLDEN
 
-GOLDEN = Path(__file__).parents[2] / "golden"
 ENDPOINT = (
     "You can also find the above list of errors at the endpoint `/connector-plugins/{connectorType}/config/validate`"
 )

@@ -4,7 +4,7 @@ Work revoked from one member in a round is assigned to another in the next, afte
 a member that left is delayed for a while, in case it returns. Pure: the previous state, the current members and the
 time are arguments.
 Source: IncrementalCooperativeAssignor (Kafka 4.3), KIP-415; the same result down to each member's share, as
-tests/differential/test_assignor_java.py shows.
+tests/integration/herder/test_assignor_java.py shows.
 
 A round with 1,000 connectors of 4 tasks each, from bytes to assignments: 8 ms of processor time for a new group of 3
 or 30 members, 12 ms for a settled one or when a member joins 3, 15 ms when one joins 30.

@@ -1,7 +1,7 @@
 """Checkpoint folders of Structured Streaming, written as Spark would have, so that a query goes on where topics say.
 
-The layout is Spark's own affair and not documented; tests/integration/test_query_checkpoint.py pins it for the Spark
-that is locked, and in `make queries-tables` for others. Source: OffsetSeqLog, CommitLog, StreamMetadata,
+The layout is Spark's own affair and not documented; tests/integration/spark/test_query_checkpoint.py pins it for the
+Spark that is locked, and in `make queries-tables` for others. Source: OffsetSeqLog, CommitLog, StreamMetadata,
 FileStreamSourceLog (Spark 4.3), OfflineStateRepartitionUtils (Spark 4.2).
 """
 

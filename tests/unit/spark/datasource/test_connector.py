@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import re
-from pathlib import Path
 
 import pytest
 
@@ -16,6 +15,7 @@ from kconnect.spark.datasource.connector import ConnectorOfFormat
 from kconnect.spark.datasource.failures import text_of
 from kconnect.spark.datasource.options import OPTIONS
 from kconnect.spark.datasource.process_plugins import process_plugins
+from kit.places import DOCS
 
 _FILE = {"connector.class": "FileStreamSource", "file": "f", "topic": "t"}
 _PROVIDERS = "org.apache.kafka.common.config.provider"
@@ -151,7 +151,7 @@ def test_the_root_cause_comes_first_and_the_rest_says_where_it_was():
 
 
 def test_the_page_lists_the_options_of_the_format_with_their_defaults():
-    page = (Path(__file__).parents[4] / "docs/notebook.md").read_text("utf-8")
+    page = (DOCS / "notebook.md").read_text("utf-8")
     rows = re.findall(r"^\| `([a-z.]+)` \| ([^|]*)\|", page, re.MULTILINE)
     assert [name for name, _ in rows] == list(OPTIONS.config_keys)
     for name, told in rows:

@@ -1,0 +1,138 @@
+"""Expressions of Spark's SQL give what Spark 4.3 gave for them, or are refused: none differs in silence."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kconnect.api import ConfigError, DataError
+from kconnect.builtin.sql.engine import Engine
+from kconnect.builtin.sql.results import for_duckdb
+from kconnect.builtin.sql.spark_expressions import Translation
+from kconnect.builtin.sql.spark_functions import FUNCTIONS
+from kconnect.builtin.sql.spark_query import Output, parse_query
+from kit.places import GOLDEN
+from kit.sql_rows import ROWS, plain
+
+RECORDED = json.loads((GOLDEN / "sql/spark.json").read_text("utf-8"))["expressions"]
+TABLE = pa.table({name: for_duckdb(ROWS[name]) for name in ROWS.column_names})
+TYPES = {
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "double": pa.float64(),
+    "float": pa.float32(),
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+}
+# Spark gives a value for these; we refuse the row, which nobody can overlook
+REFUSED_ROWS = {"cast('1d' as double)", "unhex('zz')", "unbase64('!!')", "lpad('abc', 5, '')"}
+# DuckDB has no type for it, and a record no field of that kind
+WITHOUT_TYPE = {"'a' || null"}
+
+
+class Columns:
+    """The columns by their own names."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def sql(self, path: tuple[str, ...]) -> str:
+        if path[0] not in TABLE.column_names:
+            raise DataError(f"no field {path[0]}")
+        return ".".join(f'"{name}"' for name in path)
+
+    def type_of(self, sql: str) -> str:
+        return self._engine.type_of(sql)
+
+
+@pytest.fixture(scope="module")
+def engine() -> Any:
+    made = Engine()
+    made.use(TABLE)
+    yield made
+    made.close()
+
+
+def translated(engine: Engine, expression: str) -> str | None:
+    """DuckDB's text; None for an expression that is refused."""
+    try:
+        (output,) = parse_query(f"SELECT {expression} AS r FROM records").outputs
+        assert isinstance(output, Output)
+        return Translation(Columns(engine)).sql(output.expression)
+    except (ConfigError, DataError):
+        return None
+
+
+def row_by_row(engine: Engine, sql: str) -> tuple[list[Any], pa.DataType | None]:
+    found, kind = [], None
+    for index in range(len(TABLE)):
+        engine.use(TABLE.slice(index, 1))
+        try:
+            made = engine.evaluate(f"SELECT {sql} AS r FROM records")
+        except DataError as err:
+            found.append(f"ERROR {err}")
+        else:
+            kind = made.schema.field("r").type
+            found += [plain(value) for value in made["r"].to_pylist(maps_as_pydicts="strict")]
+    engine.use(TABLE)
+    return found, kind
+
+
+def answers(engine: Engine, texts: dict[str, str]) -> dict[str, tuple[list[Any], pa.DataType | None]]:
+    """All that have no error in one query; the others one row after the other."""
+    fine = [text for text in texts if not any(str(row).startswith("ERROR") for row in RECORDED[text]["rows"])]
+    fine = [text for text in fine if text not in REFUSED_ROWS]
+    made = engine.evaluate(
+        "SELECT " + ", ".join(f"{texts[text]} AS r{n}" for n, text in enumerate(fine)) + " FROM records"
+    )
+    found: dict[str, Any] = {}
+    for number, text in enumerate(fine):
+        column = made[f"r{number}"]
+        found[text] = ([plain(value) for value in column.to_pylist(maps_as_pydicts="strict")], column.type)
+    return found | {text: row_by_row(engine, sql) for text, sql in texts.items() if text not in found}
+
+
+def is_same(given: Any, wanted: Any) -> bool:
+    """Errors are equal whatever they say; of a calculated double the last digit may be another."""
+    if str(given).startswith("ERROR") or str(wanted).startswith("ERROR"):
+        return str(given).startswith("ERROR") and str(wanted).startswith("ERROR")
+    try:
+        return given == wanted or (isinstance(given, str) and float(given) == pytest.approx(float(wanted), rel=4e-16))
+    except (ValueError, TypeError):
+        return False
+
+
+def test_what_can_be_used_gives_what_spark_gives(engine: Engine) -> None:
+    texts = {text: translated(engine, text) for text, known in RECORDED.items() if "rows" in known}
+    used = {text: sql for text, sql in texts.items() if sql is not None}
+    assert len(used) > 600
+
+    different, louder = {}, set()
+    for text, (rows, kind) in answers(engine, used).items():
+        wanted = RECORDED[text]
+        if all(is_same(*pair) for pair in zip(rows, wanted["rows"], strict=True)):
+            if kind is not None and wanted["type"] in TYPES and kind != TYPES[wanted["type"]]:
+                different[text] = (kind, wanted["type"])
+        elif all(is_same(*pair) or str(pair[0]).startswith("ERROR") for pair in zip(rows, wanted["rows"], strict=True)):
+            louder.add(text)
+        else:
+            different[text] = (rows, wanted["rows"])
+
+    assert different.keys() == WITHOUT_TYPE, different
+    assert louder == REFUSED_ROWS
+
+
+def test_each_function_that_can_be_used_is_compared() -> None:
+    named = {
+        name for text, known in RECORDED.items() if "rows" in known for name in re.findall(r"(\w+)\(", text.lower())
+    }
+    assert FUNCTIONS.keys() - named == set()

@@ -1,0 +1,231 @@
+"""The Spark application as a whole: it comes, says why it cannot come, and goes without a trace."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+import kconnect
+from kconnect.errors import EnvironmentProblemError
+from kconnect.model import RunState
+from kconnect.spark import SparkLauncher, SparkSettings
+from kconnect.spark.application import SparkApplication
+from kit.launchers import SeenEvents, await_slots, journal_spec
+from kit.pace import ample_s, now
+from kit.places import TESTS
+from kit.processes import living
+from kit.spark_cluster import bare_interpreter
+from kit.waiting import eventually
+
+pytestmark = pytest.mark.spark
+
+
+def _children() -> set[int]:
+    """Processes below this one, dead ones that nobody waited for included."""
+    return {process.pid for process in psutil.Process().children(recursive=True)}
+
+
+def _temporary_folders() -> list[Path]:
+    return list(Path(tempfile.gettempdir()).glob(f"kconnect-spark-{os.getpid()}-*"))
+
+
+def test_stopping_leaves_no_process_no_thread_and_no_folder(tmp_path):
+    before = _children()
+    folders = len(_temporary_folders())
+    events = SeenEvents()
+    launcher = SparkLauncher(SparkSettings(slots=2))
+    launcher.start(events)
+    await_slots(launcher)
+    specs = [journal_spec("last", tmp_path / "journal", task=number) for number in range(3)]
+    launcher.start_tasks(specs)
+    events.await_state(RunState.RUNNING, *specs)
+
+    began_s = now()
+    launcher.stop(ample_s(10.0))
+
+    assert now() - began_s < 10.0
+    assert _children() <= before
+    assert len(_temporary_folders()) == folders
+    # each task was stopped in good order
+    assert (tmp_path / "journal").read_text().split().count("stop") == 3
+    launcher.stop(1.0)  # twice is once
+
+
+def test_stopping_in_the_middle_of_the_start_leaves_nothing():
+    before = _children()
+    launcher = SparkLauncher(SparkSettings(slots=1))
+    launcher.start(SeenEvents())
+    eventually(lambda: len(_children()) > len(before), 10, "the JVM starts", pause_s=0.01)
+
+    launcher.stop(10.0)
+
+    assert _children() <= before
+
+
+def test_a_task_that_never_stops_does_not_hold_up_the_end(tmp_path):
+    before = _children()
+    events = SeenEvents()
+    launcher = SparkLauncher(SparkSettings(slots=1))
+    launcher.start(events)
+    await_slots(launcher)
+    stuck = journal_spec("stuck", tmp_path / "journal", hang_in="poll")
+    launcher.start_tasks([stuck])
+    events.await_state(RunState.RUNNING, stuck)
+
+    began_s = now()
+    launcher.stop(6.0)
+
+    assert now() - began_s < 8.0
+    assert _children() <= before
+
+
+WORKER = """
+import sys, time
+from kconnect.spark import SparkLauncher, SparkSettings
+from kit.launchers import SeenEvents, await_slots
+launcher = SparkLauncher(SparkSettings(slots=2))
+launcher.start(SeenEvents())
+await_slots(launcher)
+print("up", flush=True)
+time.sleep(120)
+"""
+
+
+def test_a_killed_worker_takes_its_jvm_and_slots_with_it():
+    env = {**os.environ, "PYTHONPATH": str(TESTS)}
+    worker = subprocess.Popen([sys.executable, "-c", WORKER], stdout=subprocess.PIPE, env=env)
+    try:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == b"up\n"
+        below = psutil.Process(worker.pid).children(recursive=True)
+        assert len(below) >= 4  # JVM, daemon, two slots
+        for process in below:
+            with suppress(ProcessLookupError):  # a short-lived one
+                assert os.getpgid(process.pid) != os.getpgid(worker.pid), "Ctrl-C is not theirs"
+
+        worker.send_signal(signal.SIGKILL)
+
+        eventually(lambda: not living(below), 10, f"{below} gone")
+    finally:
+        worker.kill()
+        worker.communicate()
+
+
+def test_a_killed_jvm_is_the_reason_why_no_task_can_run_any_more():
+    before = _children()
+    launcher = SparkLauncher(SparkSettings(slots=2))
+    launcher.start(SeenEvents())
+    try:
+        await_slots(launcher)
+        started = _children() - before
+        (jvm,) = (process for process in psutil.Process().children() if {process.pid} <= started)
+        jvm.kill()
+        failure = eventually(launcher.failure, 30, "it is noticed")
+    finally:
+        launcher.stop(10.0)
+
+    assert failure == "Slots cannot start: Spark's JVM has ended (killed by signal 9)"
+    assert _children() <= before
+
+
+def test_a_machine_without_java_is_one_sentence(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    launcher = SparkLauncher(SparkSettings(slots=1))
+    launcher.start(SeenEvents())
+    try:
+        failure = eventually(launcher.failure, 10, "the reason why Spark cannot start")
+    finally:
+        launcher.stop(2.0)
+
+    assert failure.startswith("Java 17 or newer is needed for Spark")
+    assert "\n" not in failure
+
+
+@pytest.mark.parametrize(
+    ("settings", "part"),
+    [
+        ({"spark.driver.memory": "lots"}, "lots"),
+        ({"spark.master": "nowhere"}, "nowhere"),
+    ],
+)
+def test_settings_spark_refuses_are_told_with_its_reason(settings, part):
+    launcher = SparkLauncher(SparkSettings.parse(settings))
+    launcher.start(SeenEvents())
+    try:
+        failure = eventually(launcher.failure, 30, "the reason why Spark cannot start")
+    finally:
+        launcher.stop(5.0)
+
+    assert part in failure
+    assert "spark.*" in failure
+
+
+# What a Python of the next minor version tells of itself; Spark's worker looks at this before anything else
+_OTHER_VERSION = """
+import collections, sys
+fields = collections.namedtuple("version_info", "major minor micro releaselevel serial")
+sys.version_info = fields(sys.version_info.major, sys.version_info.minor + 1, 0, "final", 0)
+"""
+
+
+def test_another_minor_version_of_python_is_one_sentence_with_both_versions(tmp_path):
+    """There is but one Python on this machine: the executors' is this one, and says that it is another."""
+    python = bare_interpreter(tmp_path / "other")
+    (packages,) = (tmp_path / "other" / "lib").glob("*/site-packages")
+    (packages / "sitecustomize.py").write_text(_OTHER_VERSION)
+    (packages / "kconnect.pth").write_text(f"{Path(kconnect.__file__).parents[1]}\n")
+    launcher = SparkLauncher(SparkSettings.parse({"spark.master": "local[1]", "spark.pyspark.python": str(python)}))
+    launcher.start(SeenEvents())
+    try:
+        failure = eventually(launcher.failure, 120, "the reason why no slot starts")
+    finally:
+        launcher.stop(5.0)
+
+    mine, other = (f"{sys.version_info.major}.{sys.version_info.minor + more}" for more in (0, 1))
+    assert failure.startswith("Slots cannot start: ")
+    assert f"Python in worker has different version: {other} than that in driver: {mine}" in failure
+    assert "\n" not in failure
+
+
+def test_a_broken_class_archive_does_not_break_the_start(tmp_path):
+    settings = SparkSettings(slots=1, cache=tmp_path)
+    _broken_archive(settings)
+    launcher = SparkLauncher(settings)
+    launcher.start(SeenEvents())
+    try:
+        await_slots(launcher)
+    finally:
+        launcher.stop(10.0)
+
+
+def test_a_setting_that_keeps_the_jvm_from_starting_does_not_cost_the_class_archive(tmp_path):
+    """Without the archive it does not start either: so the archive is not to blame."""
+    settings = replace(SparkSettings.parse({"spark.driver.memory": "lots"}), cache=tmp_path)
+    archive = _broken_archive(settings)
+    app = SparkApplication(settings)
+    try:
+        with pytest.raises(EnvironmentProblemError, match="lots"):
+            app.start()
+    finally:
+        app.stop(5.0)
+
+    assert archive.exists()
+
+
+def _broken_archive(settings: SparkSettings) -> Path:
+    """One with the right checksum, so that only the JVM can find out."""
+    archive = SparkApplication(settings).archive
+    with archive.sole_maker(0.0):
+        archive.unfinished.write_bytes(os.urandom(1 << 20))
+        archive.finish()
+    assert archive.path is not None
+    return archive.path

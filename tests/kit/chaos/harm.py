@@ -1,0 +1,146 @@
+"""What happens to a cluster, and when: a plan that is drawn from a seed, and the hands that carry it out."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import psutil
+
+from kconnect.devbroker import DevBroker
+from kit.chaos.service import Service, slots_below
+from kit.spark_cluster import SparkCluster
+
+__all__ = ["KINDS", "ON_SPARK", "Deed", "Harm", "drawn"]
+
+KINDS = ("worker", "slot", "broker", "freeze", "freeze-worker")
+"""kill -9 of a worker, of a slot; kill -9 or stop of the broker, and its start; SIGSTOP of a worker with all its
+processes, of the worker's process alone.
+
+Where transactions are open a broker is only killed. One run stopped its only broker (Kafka 4.3) in good order while
+tasks wrote: afterwards __transaction_state had CompleteCommit for transactions whose partitions have no marker behind
+their records, and readers of what is committed stood there for good. Why the broker does that is not known."""
+ON_SPARK = (*KINDS, "executor")
+"""On a Spark cluster also kill -9 of an executor, with all slots in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """One harm: when, in seconds after the beginning, of which kind, and a number that chooses whom."""
+
+    at_s: float
+    kind: str
+    choose: int
+
+
+def drawn(seed: int, duration_s: float, every_s: float, kinds: Sequence[str]) -> list[Deed]:
+    """A deed every so many seconds; each kind comes as often as any other, in an order of chance."""
+    chance = random.Random(seed)
+    deeds: list[Deed] = []
+    bag: list[str] = []
+    at_s = every_s
+    while at_s < duration_s:
+        if not bag:
+            bag = list(kinds)
+            chance.shuffle(bag)
+        deeds.append(Deed(at_s, bag.pop(), chance.randrange(1 << 16)))
+        at_s += every_s
+    return deeds
+
+
+class Harm:
+    """Carries deeds out on the thread that calls; what lasts (a frozen worker) is ended by `tend`."""
+
+    def __init__(
+        self,
+        broker: DevBroker,
+        services: Sequence[Service],
+        freeze_s: float,
+        say: Callable[[str], None],
+        spark: SparkCluster | None = None,
+        *,
+        stops_broker: bool = True,
+    ) -> None:
+        self._broker = broker
+        self._stops_broker = stops_broker  # in good order, every second time
+        self._spark = spark
+        self._services = services
+        self._freeze_s = freeze_s
+        self._say = say
+        self._thaw_at: dict[str, float] = {}
+        self.done: dict[str, int] = {}
+
+    def do(self, deed: Deed) -> None:
+        """Do it; what cannot be done to the one chosen is done to the next."""
+        if deed.kind == "broker":
+            is_killed = deed.choose % 2 == 0 or not self._stops_broker
+            self._restart_broker(is_killed=is_killed)
+            self._note(deed, "broker, killed" if is_killed else "broker, stopped")
+            return
+        if self._spark is not None and deed.kind in ("executor", "slot"):
+            self._strike_spark(self._spark, deed)
+            return
+        count = len(self._services)
+        for step in range(count):
+            service = self._services[(deed.choose + step) % count]
+            if not service.is_frozen and self._strike(deed, service):
+                self._note(deed, service.name)
+                return
+        self._say(f"{deed.at_s:6.1f} s  {deed.kind}: nobody to do it to")
+
+    def tend(self) -> None:
+        """Call this often: services are kept up, who was frozen long enough is thawed."""
+        for service in self._services:
+            service.keep_up()
+            if self._thaw_at.get(service.name, float("inf")) <= time.monotonic():
+                del self._thaw_at[service.name]
+                service.thaw()
+                self._say(f"          {service.name} goes on")
+
+    def end(self) -> None:
+        """Nobody stays frozen."""
+        for service in self._services:
+            service.thaw()
+        self._thaw_at.clear()
+
+    def _strike(self, deed: Deed, service: Service) -> bool:
+        match deed.kind:
+            case "worker":
+                return service.kill()
+            case "slot":
+                return service.kill_slot(deed.choose >> 4)
+            case "freeze" | "freeze-worker":
+                if not service.freeze(whole=deed.kind == "freeze"):
+                    return False
+                self._thaw_at[service.name] = time.monotonic() + self._freeze_s
+                return True
+        raise ValueError(f"{deed.kind} is none of {KINDS}")
+
+    def _strike_spark(self, spark: SparkCluster, deed: Deed) -> None:
+        """Kill an executor, or a slot in one."""
+        found = spark.executors()
+        if deed.kind == "slot":
+            found = [slot for executor in found for slot in slots_below(executor.pid)]
+        if not found:
+            self._say(f"{deed.at_s:6.1f} s  {deed.kind}: nobody to do it to")
+            return
+        victim = found[deed.choose % len(found)]
+        with suppress(psutil.NoSuchProcess):  # it ended just now by itself
+            victim.kill()
+            self._note(deed, f"process {victim.pid}")
+
+    def _restart_broker(self, *, is_killed: bool) -> None:
+        if is_killed:
+            self._broker.kill()
+        else:
+            self._broker.stop()
+        threading.Event().wait(1.0)  # the outage itself
+        self._broker.start()
+
+    def _note(self, deed: Deed, whom: str) -> None:
+        self.done[deed.kind] = self.done.get(deed.kind, 0) + 1
+        self._say(f"{deed.at_s:6.1f} s  {deed.kind}: {whom}")

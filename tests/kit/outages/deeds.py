@@ -1,0 +1,112 @@
+"""Outages as a plan that a seed draws, and the hands that begin and end one."""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise, product
+
+import psutil
+
+from kit.chaos.service import Service
+from kit.outages.world import World
+
+__all__ = ["HOW", "WHAT", "Deed", "Strike", "drawn"]
+
+WHAT = ("broker", "worker", "slot")
+HOW = ("kill", "freeze", "stop")
+"""SIGKILL; SIGSTOP and, at its end, SIGCONT; SIGTERM."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """One outage: of what, how, and a number that chooses whom."""
+
+    what: str
+    how: str
+    choose: int
+
+    def __str__(self) -> str:
+        return f"{self.what}, {self.how}"
+
+
+def drawn(seed: int, count: int) -> list[Deed]:
+    """So many deeds, each kind as often as any other; from ten on, each kind of victim comes after each."""
+    chance = random.Random(seed)
+    while True:
+        bag: list[tuple[str, str]] = []
+        while len(bag) < count:
+            kinds = list(product(WHAT, HOW))
+            chance.shuffle(kinds)
+            bag += kinds
+        deeds = [Deed(what, how, chance.randrange(1 << 16)) for what, how in bag[:count]]
+        if count < 18 or _orders(deeds) == set(product(WHAT, WHAT)):
+            return deeds
+
+
+def _orders(deeds: Sequence[Deed]) -> set[tuple[str, str]]:
+    return {(first.what, then.what) for first, then in pairwise(deeds)}
+
+
+class Strike:
+    """Carries one deed out."""
+
+    def __init__(self, world: World, deed: Deed) -> None:
+        self._world, self._deed = world, deed
+        self._undo: Callable[[], None] = lambda: None
+
+    def begin(self) -> str:
+        """Gives who it was done to."""
+        deed, workers = self._deed, self._world.workers
+        if deed.what == "broker":
+            self._broker()
+            return "broker"
+        worker = workers[deed.choose % len(workers)]
+        assert worker.is_running, f"{worker.name} does not run before the outage"
+        if deed.what == "worker":
+            self._worker(worker)
+        else:
+            self._slot(worker)
+        return worker.name
+
+    def end(self) -> None:
+        """What was stopped goes on; what was killed may start again, which a worker does when it is kept up."""
+        self._undo()
+
+    def _broker(self) -> None:
+        broker = self._world.broker
+        if self._deed.how == "freeze":
+            self._undo = self._world.freeze_broker()
+            return
+        if self._deed.how == "kill":
+            broker.kill()
+        else:
+            broker.stop()
+        self._undo = broker.start
+
+    def _worker(self, worker: Service) -> None:
+        match self._deed.how:
+            case "kill":
+                worker.kill()
+            case "stop":
+                worker.terminate()
+            case _:
+                worker.freeze(whole=True)
+                self._undo = worker.thaw
+
+    def _slot(self, worker: Service) -> None:
+        slots = worker.slots()
+        assert slots, f"{worker.name} has no slot before the outage"
+        victim = slots[self._deed.choose % len(slots)]
+        signals = {"kill": signal.SIGKILL, "freeze": signal.SIGSTOP, "stop": signal.SIGTERM}
+        victim.send_signal(signals[self._deed.how])
+        if self._deed.how == "freeze":
+            self._undo = lambda: _go_on(victim)
+
+
+def _go_on(process: psutil.Process) -> None:
+    with suppress(psutil.NoSuchProcess):  # its worker had given it up, and ended it
+        process.send_signal(signal.SIGCONT)
