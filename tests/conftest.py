@@ -11,14 +11,11 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import signal
 import tempfile
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import pytest_timeout
 from hypothesis import HealthCheck, settings
 
 from kconnect.devbroker import DevBroker
@@ -26,10 +23,15 @@ from kconnect.devbroker.dev_registry import DevRegistry
 from kit.brokers import PatientBroker, PatientRegistry
 from kit.costs import Costs
 from kit.leaks import Snapshot
+from kit.limits import Limits
+from kit.needs import REQUIRED, missing_needs
 from kit.pace import pace
+from kit.part_choice import PartChoice, add_options
 from kit.places import TESTS
 from kit.ports import free_port
 from kit.postgres import postgres
+from kit.run_processes import Sweep, mark_run
+from kit.run_signals import set_signals
 from kit.s3 import S3Server, s3_server
 from kit.topics import create_topic, topic_for
 
@@ -37,17 +39,19 @@ _GRACE_S = 3.0
 _LONGEST_FIRST = {"system": 0, "integration": 1, "unit": 2}
 
 
+pytest_addoption = add_options
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """A run that is told to end (SIGTERM) takes its fixtures down, as on Ctrl-C: else brokers would outlive it."""
+    """Sets up what watches over a run: kit has a module for each."""
+    if not hasattr(config, "workerinput"):
+        if missing := missing_needs(_required()):
+            raise pytest.UsageError("\n".join(missing))
+        config.pluginmanager.register(Sweep(mark_run()), "kit-sweep")
+    config.pluginmanager.register(PartChoice(config), "kit-parts")
+    config.pluginmanager.register(Limits(), "kit-limits")
 
-    def leave(number: int, _frame: object) -> None:
-        pytest.exit(f"signal {number}", returncode=128 + number)
-
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, leave)
-        # A run in the background of a script ignores Ctrl-C, and so would all that tests start
-        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+    set_signals()
     pace.start()
     config.pluginmanager.register(Costs(config), "kit-costs")
     # Workers that tests break leave traces: not in the folder of who runs the tests
@@ -69,17 +73,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_report_header() -> str:
     return pace.told()
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_timeout_set_timer(item: pytest.Item, settings: pytest_timeout.Settings) -> bool | None:
-    """A test's time-out is one of a quiet machine as well, and needs no thread for each test."""
-    if settings.method != "thread":
-        return None
-    item.cancel_timeout = pace.alarm(  # type: ignore[attr-defined]  # where pytest_timeout looks for it
-        settings.timeout, lambda: pytest_timeout.timeout_timer(item, settings)
-    )
-    return True
 
 
 @pytest.fixture(scope="session")
@@ -134,11 +127,13 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left_behind() -> Iterator[None]:
+def _nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fails a test that leaves threads, child processes or listening ports behind. Session fixtures stand before it."""
     before = Snapshot.now()
+    request.config.pluginmanager.get_plugin("kit-limits").fixtures_stand(before.processes)
     yield
     left = before.left_behind(_GRACE_S)
+    before.end_newcomers()
     assert not left, f"left behind by the test: {left}"
 
 
@@ -176,9 +171,14 @@ def _no_temporary_files_left(tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """Turns a skip into a failure when what the test needs is required (KCONNECT_REQUIRE)."""
     report = yield
-    required = {name.strip() for name in os.environ.get("KCONNECT_REQUIRE", "").split(",") if name.strip()}
     needs = {mark.name for mark in item.iter_markers()} & {"broker", "java", "spark"}
-    if report.skipped and not hasattr(report, "wasxfail") and required & needs:
+    if report.skipped and not hasattr(report, "wasxfail") and _required() & needs:
         report.outcome = "failed"
-        report.longrepr = f"skipped, although {', '.join(sorted(required & needs))} is required here: {report.longrepr}"
+        report.longrepr = (
+            f"skipped, although {', '.join(sorted(_required() & needs))} is required here: {report.longrepr}"
+        )
     return report
+
+
+def _required() -> set[str]:
+    return {name.strip() for name in os.environ.get(REQUIRED, "").split(",") if name.strip()}

@@ -47,6 +47,12 @@ class Snapshot:
                 return left
             time.sleep(0.02)
 
+    def end_newcomers(self) -> None:
+        """Kill the processes that came since: what a test left must not harm others."""
+        for pid in _children(self.processes):
+            with suppress(psutil.NoSuchProcess):
+                psutil.Process(pid).kill()
+
     def _newcomers(self) -> list[str]:
         left = [
             f"thread {thread.name}"
