@@ -29,6 +29,7 @@ from kconnect.builtin.transforms.set_schema_metadata import SetSchemaMetadataKey
 from kconnect.builtin.transforms.timestamp_converter import TimestampConverterKey, TimestampConverterValue
 from kconnect.builtin.transforms.timestamp_router import TimestampRouter
 from kconnect.builtin.transforms.value_to_key import ValueToKey
+from kit.differences import hold_alike, numbered
 from kit.golden import load, record_of, same
 
 PACKAGE = "org.apache.kafka.connect.transforms."
@@ -67,28 +68,37 @@ KNOWN = json.loads((Path(__file__).parent / "transforms_known_different.json").r
 
 Case = dict[str, Any]
 RECORDED: list[Case] = load("transforms/transforms.json")
-CASES = RECORDED
 PREDICATE_CASES: list[Case] = load("transforms/predicates.json")
 
 
-def test_every_recorded_case_is_here() -> None:
-    assert len(CASES) == 246
-    assert {case["class"] for case in CASES} == TRANSFORMS.keys() - {PACKAGE + "TimestampConverter$Key"}
-    assert len(PREDICATE_CASES) == 19
+def named(recorded: list[Case]) -> list[tuple[str, Case]]:
+    """By their ids; some are there twice."""
+    ids = [case["id"] for case in recorded]
+    again = [ids[:index].count(name) for index, name in enumerate(ids)]
+    return [
+        (f"{name}#{count}" if count else name, case) for name, count, case in zip(ids, again, recorded, strict=True)
+    ]
+
+
+CASES = named(RECORDED)
+
+
+def test_every_class_is_recorded() -> None:
+    assert {case["class"] for _, case in CASES} == TRANSFORMS.keys() - {PACKAGE + "TimestampConverter$Key"}
     assert {case["class"] for case in PREDICATE_CASES} == set(PREDICATES)
-    assert set(KNOWN) <= {case["id"] for case in CASES}
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
-def test_transformation_does_what_java_did(case: Case) -> None:
-    verdict = compare(case)
-    assert (verdict is not None) == (case["id"] in KNOWN), verdict or "agrees with Java now: take it out of the list"
+def test_transformations_do_what_java_did() -> None:
+    assert hold_alike(CASES, compare, KNOWN) == 246
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
-def test_columns_give_the_records_that_records_give(case: Case) -> None:
-    if case["id"] in KNOWN:
-        return  # what it does instead is compared above
+def test_columns_give_the_records_that_records_give() -> None:
+    # what those do instead that are known to differ is compared above
+    alike = [(name, case) for name, case in CASES if name not in KNOWN]
+    assert hold_alike(alike, compare_columns) == 246 - len(KNOWN)
+
+
+def compare_columns(case: Case) -> None:
     transform = configured(case)
     if transform is None or case.get("exception") or case["phase"] == "configure":
         assert compare(case) is None  # batches that raise are replayed by records
@@ -169,10 +179,11 @@ def as_java_dates(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize(
-    "case", PREDICATE_CASES, ids=[f"{index}/{case['config']}" for index, case in enumerate(PREDICATE_CASES)]
-)
-def test_predicate_does_what_java_did(case: Case) -> None:
+def test_predicates_do_what_java_did() -> None:
+    assert hold_alike(numbered(PREDICATE_CASES, lambda case: case["config"]), compare_predicate) == 19
+
+
+def compare_predicate(case: Case) -> None:
     predicate = PREDICATES[case["class"]]()
     if "exception" in case:
         with pytest.raises(ConnectError) as caught:
