@@ -24,6 +24,7 @@ from kconnect.api import (
     Type,
     values,
 )
+from kit.differences import hold_alike, numbered
 from kit.places import GOLDEN
 
 RECORDED = GOLDEN / "converters"
@@ -116,10 +117,12 @@ def moment_of(millis: int, schema: Schema | None) -> Any:
     return EPOCH + datetime.timedelta(milliseconds=millis)
 
 
-@pytest.mark.parametrize(
-    "case", [c for c in PARSED if c["input"] not in NO_PYTHON_VALUE], ids=lambda c: repr(c["input"])
-)
-def test_text_is_parsed_to_the_schema_and_value_that_java_finds(case: dict[str, Any]) -> None:
+def test_text_is_parsed_to_the_schema_and_value_that_java_finds() -> None:
+    cases = [case for case in PARSED if case["input"] not in NO_PYTHON_VALUE]
+    assert hold_alike(numbered(cases, lambda case: repr(case["input"])), compare_parsed) == 79
+
+
+def compare_parsed(case: dict[str, Any]) -> None:
     expected = case["parseString"]
     found = values.parse_string(case["input"])
     if expected.get("returned_null"):
@@ -130,13 +133,11 @@ def test_text_is_parsed_to_the_schema_and_value_that_java_finds(case: dict[str, 
     assert values.convert_to_string(found.schema, found.value) == case["back"]
 
 
-def test_the_golden_file_still_holds_cases_of_both_directions() -> None:
-    assert len(PARSED) > 70
-    assert len(WRITTEN) > 150
+def test_values_are_written_as_the_text_that_java_writes() -> None:
+    assert hold_alike(numbered(WRITTEN, lambda case: case["id"]), compare_written) == 177
 
 
-@pytest.mark.parametrize("case", WRITTEN, ids=lambda c: c["id"])
-def test_values_are_written_as_the_text_that_java_writes(case: dict[str, Any]) -> None:
+def compare_written(case: dict[str, Any]) -> None:
     if case["value_in"]["t"] == "object":
         with pytest.raises(DataError, match="Failed to serialize unexpected value type"):
             values.convert_to_string(None, object())
@@ -171,12 +172,14 @@ RESULT_SCHEMAS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("case", "method"),
-    [(case, method) for case in CONVERSIONS for method in case["results"]],
-    ids=lambda part: part if isinstance(part, str) else json.dumps(part["value"])[:60],
-)
-def test_conversions_give_what_java_gives(case: dict[str, Any], method: str) -> None:
+def test_conversions_give_what_java_gives() -> None:
+    cases = [(case, method) for case in CONVERSIONS for method in case["results"]]
+    told = numbered(cases, lambda pair: f"{pair[1]} of {json.dumps(pair[0]['value'])}")
+    assert hold_alike(told, compare_conversion) == 224
+
+
+def compare_conversion(pair: tuple[dict[str, Any], str]) -> None:
+    case, method = pair
     schema = schema_of(case["inferredSchema"])
     value, expected = value_of(case["value"], schema), case["results"][method]
     if "exception" in expected or (method, value) in BEYOND_YEAR_9999:

@@ -12,6 +12,7 @@ from kconnect.config.connector_keys import CONNECTOR_CONFIG, SINK_CONFIG, SOURCE
 from kconnect.config.worker_config import DISTRIBUTED_CONFIG, STANDALONE_CONFIG, DistributedConfig, StandaloneConfig
 from kconnect.errors import ConfigError, NotFoundError
 from kconnect.plugins import PluginRegistry
+from kit.differences import hold_alike, numbered
 from kit.places import GOLDEN
 
 RECORDED = json.loads((GOLDEN / "configdefs/validate.json").read_text())
@@ -85,15 +86,21 @@ def known(message: str) -> str:
 CRASHES = [case for case in RECORDED if "NullPointerException" in json.dumps(case.get("validate_exception", ""))]
 # Java says so at the first record.
 REFUSED_EARLIER = [case for case in RECORDED if case["input"].get("timestamp.format") == "bbb"]
-CASES = [case for case in RECORDED if case not in CRASHES and case not in REFUSED_EARLIER]
+CASES = numbered(
+    (case for case in RECORDED if case not in CRASHES and case not in REFUSED_EARLIER),
+    lambda case: f"{case['configdef']}-{case['input']}",
+)
 
 
 def test_every_recorded_table_is_compared_or_named() -> None:
     assert {case["configdef"] for case in RECORDED} == {*OWN, *PLUGINS}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['configdef']}-{case['input']}"[:90])
-def test_validate_finds_what_java_finds(case: dict[str, Any]) -> None:
+def test_validate_finds_what_java_finds() -> None:
+    assert hold_alike(CASES, compare_validated) == 125
+
+
+def compare_validated(case: dict[str, Any]) -> None:
     found = table_of(case["configdef"]).validate_all(case["input"], find_class)
 
     ours = {
@@ -107,8 +114,11 @@ def test_validate_finds_what_java_finds(case: dict[str, Any]) -> None:
     }
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['configdef']}-{case['input']}"[:90])
-def test_parse_gives_what_java_gives(case: dict[str, Any]) -> None:
+def test_parse_gives_what_java_gives() -> None:
+    assert hold_alike(CASES, compare_parsed) == 125
+
+
+def compare_parsed(case: dict[str, Any]) -> None:
     table = table_of(case["configdef"])
     if "parse_exception" in case:
         with pytest.raises(ConfigError) as refused:
@@ -138,8 +148,12 @@ def test_a_pattern_of_dates_is_refused_by_validate(case: dict[str, Any]) -> None
     assert "Illegal pattern character 'b'" in found.error_messages[0]
 
 
-@pytest.mark.parametrize("case", CONSTRUCTED, ids=lambda case: f"{case['config']}-{case['input']}"[-90:])
-def test_worker_configs_accept_and_refuse_as_java(case: dict[str, Any]) -> None:
+def test_worker_configs_accept_and_refuse_as_java() -> None:
+    cases = numbered(CONSTRUCTED, lambda case: f"{case['config']}-{case['input']}"[-100:])
+    assert hold_alike(cases, compare_constructed) == 62
+
+
+def compare_constructed(case: dict[str, Any]) -> None:
     config = StandaloneConfig if case["config"] == "StandaloneConfig" else DistributedConfig
     if "exception" not in case:
         assert config.parse(case["input"], find_class).originals == case["input"]

@@ -21,6 +21,7 @@ from kconnect.herder.assignment.protocol import (
     owned_work,
 )
 from kconnect.model import TaskId
+from kit.differences import hold_alike, numbered
 from kit.golden import load
 
 CASES = load("protocol/connect-protocol.json")
@@ -38,8 +39,12 @@ def task_ids(texts):
     return tuple(TaskId(text.rpartition("-")[0], int(text.rpartition("-")[2])) for text in texts)
 
 
-@pytest.mark.parametrize("case", ASSIGNMENTS, ids=lambda case: f"{case['sessioned']}-{case['toString'][:60]}")
-def test_an_assignment_is_read_and_written_as_java_does(case):
+def test_assignments_are_read_and_written_as_java_does():
+    cases = numbered(ASSIGNMENTS, lambda case: f"{case['sessioned']}-{case['toString']}")
+    assert hold_alike(cases, compare_assignment) == 16
+
+
+def compare_assignment(case):
     data = base64.b64decode(case["b64"])
     expected = Assignment(
         version=2 if case["sessioned"] else 1,
@@ -55,10 +60,12 @@ def test_an_assignment_is_read_and_written_as_java_does(case):
     assert encode_assignment(expected) == data
 
 
-@pytest.mark.parametrize(
-    "case", METADATA, ids=lambda case: f"{case['kind']}-{case.get('sessioned')}-{case['b64'][-30:]}"
-)
-def test_metadata_is_read_and_written_as_java_does(case):
+def test_metadata_is_read_and_written_as_java_does():
+    cases = numbered(METADATA, lambda case: f"{case['kind']}-{case.get('sessioned')}-{case['b64'][-30:]}")
+    assert hold_alike(cases, compare_metadata) == 11
+
+
+def compare_metadata(case):
     data = base64.b64decode(case["b64"])
     state = decode_metadata(data)
     assert (state.url, state.offset) == (case["url"], case["offset"])
@@ -73,8 +80,11 @@ def test_an_eager_assignment_has_neither_revocation_nor_delay():
     assert encode_assignment(assignment) == data
 
 
-@pytest.mark.parametrize(("point", "member"), MEMBERS, ids=[point for point, _ in MEMBERS])
-def test_what_live_workers_wrote_is_read_and_written_the_same(point, member):
+def test_what_live_workers_wrote_is_read_and_written_the_same():
+    assert hold_alike([(f"{n} {point}", member) for n, (point, member) in enumerate(MEMBERS)], compare_member) == 18
+
+
+def compare_member(member):
     metadata, assignment = base64.b64decode(member["metadata_b64"]), base64.b64decode(member["assignment_b64"])
     assert encode_metadata(decode_metadata(metadata)) == metadata
     assert encode_assignment(decode_assignment(assignment)) == assignment
