@@ -8,9 +8,11 @@ DEV    := $(VENV)/.installed-dev
 # cache of its own, which goes; `UV_CACHE=keep` is for those who make many a .venv.
 UV_CACHE   ?=
 UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
-# A file's tests share fixtures and stay together; longest files first (tests/conftest.py). All tests run four side
-# by side: those with real processes wait for them now and then, and leave a core idle.
-SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
+# A file's tests share fixtures and stay together; longest files first (tests/conftest.py). Three processes on two
+# cores: tests with real processes wait for them now and then, and leave a core idle.
+SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
+# What is long and rare, by tests/kit/parts.py: each is a target, test-NAME
+PARTS := 
 KIT := PYTHONPATH=$(CURDIR)/tests $(BIN)/python
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 # Workers and slots are many processes: where none may keep compiled modules, each compiles all of them at its start
@@ -19,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCK := $(BIN)/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev quickstart check lint types layers unit browser screenshots test differential bench spark-matrix chaos outages debezium mixed mariadb queries queries-tables tables fuzz lock docs clean java-plugins mirror
+.PHONY: help install dev quickstart check lint types layers unit browser screenshots test test-all archives $(PARTS:%=test-%) differential bench spark-matrix chaos outages debezium mixed mariadb queries queries-tables tables fuzz mutations lock docs clean java-plugins mirror
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -66,7 +68,7 @@ layers: $(DEV)
 	$(BIN)/lint-imports --no-logo
 
 unit: $(DEV)  ## unit tests alone: within a minute on two quiet cores
-	$(BIN)/pytest -q $(SIDE_BY_SIDE) tests/unit
+	$(BIN)/pytest -q -n 2 $(SIDE_BY_SIDE) tests/unit
 
 # What tests need of Debian: any program of $(1), from the package $(2); $(3) is what needs it
 define from_debian
@@ -83,10 +85,20 @@ browser:  ## Chromium and systemd-analyze, by apt-get where they are missing: te
 screenshots: $(DEV) browser  ## pictures of the web console in docs/images, light and dark
 	$(KIT) -W ignore -m kit.screenshots
 
-test: $(DEV) install browser  ## all tests, on a real broker, real Spark and real Java Connect
+RUN_TESTS = KCONNECT_REQUIRE=broker,java,spark,browser $(BIN)/pytest -q -n 3 $(SIDE_BY_SIDE)
+
+test: archives  ## tests on a real broker, Spark and Java Connect: all but the parts that the change does not reach; BASE=
+	$(RUN_TESTS) --parts auto --parts-base "$(BASE)" tests
+
+test-all: archives  ## every test, of every part
+	$(RUN_TESTS) --parts all tests
+
+$(PARTS:%=test-%): test-%: archives  ## one part: what is long and rare, see tests/README.md
+	$(RUN_TESTS) --parts $* tests
+
+archives: $(DEV) install browser
 	@$(BIN)/python -m kconnect.devbroker.make_archive || true
 	@$(BIN)/python -m kconnect.java_plugins.make_archive || true
-	KCONNECT_REQUIRE=broker,java,spark $(BIN)/pytest -q $(SIDE_BY_SIDE) -n 3 tests
 
 differential: $(DEV)  ## a million random records, values and texts each, through Java's classes and ours; CASES=, SEED=
 	KCONNECT_RANDOM_CASES=$(or $(CASES),1000000) KCONNECT_RANDOM_SEED=$(or $(SEED),1) $(BIN)/pytest -q -n 2 --timeout 3600 \
@@ -150,6 +162,9 @@ docs: $(DEV)  ## make docs/cli.md, configuration.md, connectors.md and metrics.m
 	$(BIN)/python -m kconnect_cli.reference --configuration > docs/configuration.md
 	$(BIN)/python -m kconnect_cli.reference --connectors > docs/connectors.md
 	$(BIN)/python -m kconnect.metrics.document > docs/metrics.md
+
+mutations: $(DEV)  ## a hundred small faults put into the product, one at a time: which tests see them; MUTATIONS="--seed 2"
+	$(KIT) -m kit.mutations $(MUTATIONS)
 
 lock: $(DEV)  ## resolve the dependencies anew into requirements.lock and requirements-dev.lock
 	$(LOCK) --upgrade --all-extras --group dev -o requirements-dev.lock

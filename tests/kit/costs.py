@@ -56,7 +56,8 @@ _KINDS: Final = (
 
 def kind_of(command: str) -> str:
     """What a process is, by its command line: a row of the table."""
-    if "java" not in command.split(" ", 1)[0] and ("pytest" in command or "execnet" in command):
+    # xdist's processes are told what to do on their standard input
+    if "java" not in command.split(" ", 1)[0] and ("pytest" in command or "eval(sys.stdin.readline())" in command):
         return "pytest"
     for part, kind in _KINDS:
         if part in command:

@@ -1,0 +1,51 @@
+"""Small faults that are put into the product: each is another program that still compiles, and the same for a seed."""
+
+from __future__ import annotations
+
+import ast
+
+from kit.mutations import ROOMS, drawn, faults_of
+from kit.places import ROOT
+
+TEXT = """
+import logging
+
+log = logging.getLogger(__name__)
+
+
+def ready(seen: int, wanted: int = 3, *, quiet: bool = False) -> bool | None:
+    log.info("it was %d", 7)
+    note(seen)
+    if not quiet and seen >= wanted:
+        return seen is not None
+    return wanted if quiet else seen  # ü in a comment
+"""
+
+
+def test_conditions_numbers_results_and_statements_are_changed_and_what_is_only_said_is_not() -> None:
+    faults = faults_of("ready.py", TEXT)
+    assert [(fault.old, fault.new) for fault in faults] == [
+        ("3", "4"),
+        ("False", "True"),
+        ("note(seen)", "pass"),
+        ("not quiet", "bool(quiet)"),
+        ("not quiet and seen >= wanted", "((not quiet) or (seen >= wanted))"),
+        ("seen >= wanted", "(seen > wanted)"),
+        ("return seen is not None", "return None"),
+        ("seen is not None", "(seen is None)"),
+        ("return wanted if quiet else seen", "return None"),
+        ("wanted if quiet else seen", "(seen if quiet else wanted)"),
+    ]
+    for fault in faults:
+        changed = fault.put_into(TEXT)
+        assert changed != TEXT
+        ast.parse(changed)
+
+
+def test_a_seed_draws_the_same_faults_as_many_from_each_room() -> None:
+    faults = drawn(13, 4)
+    assert faults == drawn(13, 4) != drawn(13, 5)
+    rooms = [fault.path.split("/")[2] for fault in faults]
+    assert [rooms.count(room) for room in ROOMS] == [3, 2, 2, 2, 2, 2]
+    for fault in faults:
+        ast.parse(fault.put_into((ROOT / fault.path).read_text("utf-8")))
