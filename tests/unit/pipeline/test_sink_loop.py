@@ -5,6 +5,7 @@ All of them in every order: test_sink_lives.py.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Mapping
 
 import pytest
@@ -190,6 +191,41 @@ def test_a_commit_is_made_once_in_each_interval() -> None:
     assert seen == [0, 1]
 
 
+@pytest.mark.parametrize("asks", ["in put", "from another thread"])
+def test_a_commit_that_the_task_asks_for_does_not_wait_for_the_interval_and_is_one(asks: str) -> None:
+    bench, task = SinkBench(), Buffered()
+    bench.write(ONE, 2)
+    if asks == "in put":
+        task.in_put.append(lambda context: context.request_commit())
+    seen: list[tuple[int, int]] = []
+
+    def look(run: SinkRun) -> None:
+        seen.append((task.calls.count("pre_commit"), bench.position(ONE)))
+
+    def ask(run: SinkRun) -> None:
+        if asks == "from another thread":
+            asking = threading.Thread(target=run.task.context.request_commit)
+            asking.start()
+            asking.join()
+
+    assert SinkRun(bench, task, Steps(ask, idle, look, idle, look))() is None
+    assert seen == [(1, 2), (1, 2)]
+
+
+def test_a_pre_commit_that_gives_nothing_commits_nothing_and_is_not_followed_by_a_flush() -> None:
+    class Flushes(Buffered):
+        def flush(self, current_offsets: Mapping[TopicPartition, int]) -> None:
+            self.calls.append("flush")
+
+    bench, task = SinkBench(), Flushes()
+    bench.write(ONE, 2)
+    task.flushes.extend(["none", "none"])
+    assert SinkRun(bench, task, Steps(lambda run: run.clock.advance(1.1), idle))() is None
+    assert task.calls.count("pre_commit") == 2
+    assert "flush" not in task.calls, "a task with a pre_commit of its own is not flushed, as in Java"
+    assert bench.kafka.committed == {}
+
+
 def test_revoked_partitions_are_flushed_closed_and_committed_at_once() -> None:
     bench, task = SinkBench(), Buffered()
     bench.write(ONE, 2)
@@ -329,6 +365,29 @@ def test_a_failing_task_commits_what_it_took_and_its_error_names_what_it_was_giv
     ended = SinkRun(bench, task, Steps(break_put))()
     assert str(ended) == "Buffered.put() raised Crash: now (it was given numbers-0 2 to 2)"
     assert bench.position(ONE) == 2
+
+
+@pytest.mark.parametrize(
+    ("method", "committed"), [("start", {}), ("open", {}), ("put", {}), ("pre_commit", {}), ("stop", {ONE: 2})]
+)
+def test_what_a_plugin_raises_ends_the_loop_with_the_call_in_its_first_line_and_stop_is_called(
+    method: str, committed: dict[TopicPartition, int]
+) -> None:
+    def crash(self: Buffered, *given: object) -> None:
+        self.calls.append(method)
+        raise Crash("now")
+
+    bench, task = SinkBench(), type("Breaks", (Buffered,), {method: crash})()
+    bench.write(ONE, 2)
+    run = SinkRun(bench, task, Steps(lambda run: run.clock.advance(1.1), idle))
+    ended: Exception | None = None
+    try:
+        ended = run()
+    except ConnectError as error:  # of stop(), behind the loop
+        ended = error
+    assert str(ended).startswith(f"Breaks.{method}() raised Crash: now")
+    assert task.calls[-1] == "stop"
+    assert bench.kafka.committed == committed
 
 
 def test_dead_letters_that_nobody_acknowledges_hold_the_commit_back_and_a_lost_one_fails_the_task() -> None:
