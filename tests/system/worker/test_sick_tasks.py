@@ -1,4 +1,8 @@
-"""Tasks of a real worker that do not get on: REST, commands, metrics and the log say so, and that it is over."""
+"""Tasks of a real worker that do not get on: REST, commands, metrics and the log say so, and that it is over.
+
+One that raises fails alone, one that never returns is left behind. Other calls that fail or hang, of sources and of
+sinks: integration/pipeline/test_task_conditions.py; on every launcher: integration/spark/test_launcher.py.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +20,13 @@ import psycopg
 import pytest
 
 from kconnect.devbroker import DevBroker
-from kconnect.model import Condition, TaskId
+from kconnect.model import Condition, RunState, TaskId
 from kit.cli import CliResult, cli_run
 from kit.pace import ample_s
 from kit.places import KIT
 from kit.postgres import Database, database
 from kit.standalone import Standalone
-from kit.topics import create_topic, produce_lines
+from kit.topics import create_topic, end_offset, produce_lines
 from kit.waiting import eventually
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(240)]
@@ -32,6 +36,8 @@ SOURCE, SINK, ROWS = "moody-in", "moody-out", "rows"
 # These have a transformation and a converter with moods of their own
 STAGED_SOURCE, STAGED_SINK = "staged-in", "staged-out"
 FLOODED = "flooded"
+# Its task never returns from poll()
+HUNG = "hung"
 _STUCK_MS, _LAGGING_MS = 3_000, 2_000
 # What a sink must fall behind by to be told, and what it is given at once: much, or a flood that stands still for a
 # moment, on a busy machine, lets the sink come near again
@@ -70,6 +76,7 @@ class Ward:
                 "value.converter": "moody_connectors.MoodyConverter",
                 "value.converter.mood.file": str(folder / f"{name}-converter.mood"),
             }
+        connectors[HUNG] = {"connector.class": "faulty_connectors.FaultySource", "hang.in": "poll"}
         connectors[ROWS] = {
             "connector.class": "SqlSink",
             "topics": "rows",
@@ -82,7 +89,12 @@ class Ward:
             "transforms.wrap.type": "HoistField$Value",
             "transforms.wrap.field": "item",
         }
-        settings = {"plugin.path": str(_PLUGINS), "kconnect.task.stuck.after.ms": str(_STUCK_MS)}
+        settings = {
+            "plugin.path": str(_PLUGINS),
+            "kconnect.task.stuck.after.ms": str(_STUCK_MS),
+            "task.shutdown.graceful.timeout.ms": "2000",
+        }
+        self.bootstrap = bootstrap
         self.worker = Standalone(folder, bootstrap, connectors, settings)
 
     def mood(self, name: str, mood: str) -> None:
@@ -119,6 +131,11 @@ class Ward:
             lines = answer.read().decode().splitlines()
         return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
 
+    def still_moves_records(self) -> None:
+        """The source that is well goes on, in the same slots."""
+        before = end_offset(self.bootstrap, "moods")
+        eventually(lambda: end_offset(self.bootstrap, "moods") > before, 20, "the neighbour goes on")
+
     def connect(self, *args: str) -> CliResult:
         return cli_run(*args, "--url", self.worker.url, home=self.folder, expect=0)
 
@@ -126,18 +143,17 @@ class Ward:
 @pytest.fixture(scope="module")
 def ward(broker: DevBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ward]:
     folder = tmp_path_factory.mktemp("sick")
-    for topic in ("moods", "rows", "flood"):
+    for topic in ("moods", "rows", "flood", "trouble"):
         create_topic(broker.bootstrap, topic)
     with database() as shop:
         ward = Ward(folder, broker.bootstrap, shop)
         with ward.worker:
             ward.worker.start()
             yield ward
-            ward.worker.stop()
 
 
-@pytest.mark.parametrize(("name", "call"), [(SOURCE, "MoodySourceTask.poll()"), (SINK, "MoodySinkTask.put()")])
-def test_a_call_that_keeps_failing_is_seen_on_every_screen_until_it_does_not(ward: Ward, name: str, call: str) -> None:
+def test_a_call_that_keeps_failing_is_seen_on_every_screen_until_it_does_not(ward: Ward) -> None:
+    name, call = SOURCE, "MoodySourceTask.poll()"
     ward.await_condition(name, Condition.HEALTHY)
     ward.mood(name, "away")
     found = eventually(lambda: (seen := ward.condition(name)).get("count", 0) >= 5 and seen, 30, "five attempts")
@@ -170,8 +186,8 @@ def test_a_call_that_keeps_failing_is_seen_on_every_screen_until_it_does_not(war
     eventually(lambda: ward.metrics()[f'{series}{{{labels},condition="retrying"}}'] == 0, 10)
 
 
-@pytest.mark.parametrize(("name", "call"), [(SOURCE, "MoodySourceTask.poll()"), (SINK, "MoodySinkTask.put()")])
-def test_a_call_that_hangs_is_named_with_its_line_until_it_returns(ward: Ward, name: str, call: str) -> None:
+def test_a_call_that_hangs_is_named_with_its_line_until_it_returns(ward: Ward) -> None:
+    name, call = SINK, "MoodySinkTask.put()"
     ward.await_condition(name, Condition.HEALTHY)
     ward.mood(name, "hang")
     found = ward.await_stuck_at(name, "the line that is to be named")
@@ -189,18 +205,18 @@ def test_a_call_that_hangs_is_named_with_its_line_until_it_returns(ward: Ward, n
     eventually(lambda: f"{call} has returned after " in ward.worker.log_text(), 10, "the log says that it is over")
 
 
-@pytest.mark.parametrize("name", [STAGED_SOURCE, STAGED_SINK])
-@pytest.mark.parametrize("stage", ["transform", "converter"])
-def test_a_transformation_or_converter_that_hangs_is_named_with_its_line(ward: Ward, name: str, stage: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "stage", "called"),
+    [(STAGED_SOURCE, "converter", "in from_connect_data"), (STAGED_SINK, "transform", "in apply")],
+)
+def test_a_transformation_or_converter_that_hangs_is_named_with_its_line(
+    ward: Ward, name: str, stage: str, called: str
+) -> None:
     ward.await_condition(name, Condition.HEALTHY)
     ward.mood(f"{name}-{stage}", "hang")
     lines = (_PLUGINS / "moody" / "moody_connectors.py").read_text().splitlines()
     number = next(number for number, line in enumerate(lines, 1) if "the line that is to be named" in line)
     found = ward.await_stuck_at(name, f"/moody_connectors.py:{number} in suffer: time.sleep(0.02)")
-    called = {
-        "transform": "in apply",
-        "converter": "in from_connect_data" if name == STAGED_SOURCE else "in to_connect_data",
-    }[stage]
     assert called in found["stack"].splitlines()[0], "the stack begins in the plugin"
     assert "stuck for " in ward.connect("tasks", "show", name, "0").stdout
 
@@ -306,7 +322,32 @@ def test_who_does_not_ask_sees_javas_statuses(ward: Ward) -> None:
     assert list(task) == ["id", "state", "worker_id", "version"]
     with urllib.request.urlopen(f"{ward.worker.url}/conditions", timeout=ample_s(10)) as answer:
         found = {TaskId(each["connector"], each["task"]) for each in json.load(answer)}
-    assert found == {TaskId(name, 0) for name in (SOURCE, SINK, ROWS, STAGED_SOURCE, STAGED_SINK, FLOODED)}
+    assert found == {TaskId(name, 0) for name in (SOURCE, SINK, ROWS, STAGED_SOURCE, STAGED_SINK, FLOODED, HUNG)}
+
+
+def test_a_task_that_raises_is_failed_with_its_trace_and_its_neighbours_go_on(ward: Ward) -> None:
+    config = {"connector.class": "faulty_connectors.FaultySink", "raise.in": "put", "topics": "moods"}
+    with ward.worker.client() as client:
+        client.create_connector("raises", config)
+        trace = ward.worker.await_task("raises", RunState.FAILED)
+        ward.still_moves_records()
+        client.delete_connector("raises")
+    assert "trouble in put" in trace.splitlines()[0], trace
+    assert "faulty_connectors.py" in trace
+
+
+def test_a_task_that_never_returns_is_left_behind_at_its_deadline_and_a_new_one_runs(ward: Ward) -> None:
+    with ward.worker.client() as client:
+        client.stop_connector(HUNG)
+        assert client.connector_status(HUNG).tasks == ()
+        client.resume_connector(HUNG)
+    ward.worker.await_task(HUNG, RunState.RUNNING)
+    ward.still_moves_records()
+
+
+def test_a_worker_stops_in_time_although_a_task_never_returns(ward: Ward) -> None:
+    """The last one here: it stops the worker of them all."""
+    assert ward.worker.stop(within_s=20) == 143
 
 
 def items(shop: Database) -> list[str]:
