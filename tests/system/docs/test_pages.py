@@ -26,8 +26,8 @@ from kit.cli import cli_env
 from kit.debezium import debezium_plugin_path, jdbc_plugin_path
 from kit.documents import Block, blocks_of, file_name, is_for_make, run_page, screen_differs, steps_of
 from kit.places import ROOT
-from kit.ports import is_listening
 from kit.postgres import logical_database, psql_folder
+from kit.usual_ports import usual_ports
 
 _BIN = Path(sys.executable).parent
 _DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((ROOT / "docs").glob("*.md"))
@@ -50,8 +50,6 @@ _PAGES = {
     "mirror.md": 120,
     "spark.md": 60,
 }
-# The usual ports: all tests that need them are in this file, whose tests are never side by side.
-_PORTS = (9092, 9192, 8081, 8083, 8084, 8443, 5432)
 # Pages whose reader has a PostgreSQL that lets its changes be followed, and psql
 _WITH_POSTGRES = ("java-plugins.md",)
 # What a page must have printed, beside the screens it shows: words, and how often.
@@ -136,19 +134,17 @@ def test_the_page_runs_from_its_first_line_to_its_last(page: str, tmp_path: Path
 
 def _run(page: str, folder: Path, home: Path) -> list[str]:
     """Run a document in an empty folder with an empty HOME and compare its screens; gives what was printed."""
-    taken = [port for port in _PORTS if is_listening(port)]
-    assert not taken, f"documents use the usual ports; taken: {taken}"
     steps = [step for block in _BLOCKS if block.document == page for step in steps_of(block)]
     (folder / ".venv").symlink_to(_BIN.parent)
     path = _path()
     with ExitStack() as stack:
+        stack.enter_context(usual_ports())
         if page in _WITH_POSTGRES:
             stack.enter_context(logical_database(5432))
             path += f"{os.pathsep}{psql_folder()}"
         outputs = run_page(steps, folder, cli_env(home, {"PATH": path}), _PAGES[page])
     differences = [told for step, output in zip(steps, outputs, strict=True) if (told := screen_differs(step, output))]
     assert not differences, "\n\n".join(differences)
-    assert not [port for port in _PORTS if is_listening(port)]
     return outputs
 
 
