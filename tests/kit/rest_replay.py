@@ -25,6 +25,8 @@ from kit.pace import ample_s
 from kit.rest_parts import rest_parts
 
 _EMBEDDED = re.compile(r"(?:key|value|header)\.converter\.(?!plugin)|(?:transforms|predicates)\.\w+\.(?!type|plugin)")
+MOST_WAITED_FOR = 8
+"""Differences after which a replay ends: an answer that never agrees is waited for for seconds."""
 ANY = object()
 """A body that is not compared."""
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import pytest
 
@@ -18,8 +19,9 @@ from kconnect.errors import NotFoundError
 from kconnect.model import TaskId
 from kit.cluster_recording import BEFORE, RECORDED, of_one_worker
 from kit.cluster_world import cluster_world
+from kit.differences import hold_alike
 from kit.rest_differences import CLUSTER
-from kit.rest_replay import Differs, World, agrees, world
+from kit.rest_replay import MOST_WAITED_FOR, Differs, World, agrees, world
 from kit.waiting import eventually
 
 # In Java's words here, where a standalone herder has its own.
@@ -41,24 +43,28 @@ DIFFERS = {name: differs for name, differs in CLUSTER.items() if name not in _AS
 
 
 def test_the_answers_are_those_of_java(java_levels: None) -> None:
-    compared = 0
     with world("127.0.0.1:28083", RECORDED["worker_properties"]) as worker:
-        worker.herder.ready()
-        worker.groups.topics, worker.groups.partitions = {"orc-t-src"}, 1
-        for entry in of_one_worker():
+
+        def replay(entry: dict[str, Any]) -> None:
             if act := BEFORE.get(entry["name"]):
                 act(worker)
-            differs = CLUSTER.get(entry["name"])
-            if entry["method"] == "GET":
-                eventually(
-                    lambda entry=entry, differs=differs: agrees(worker, entry, differs, in_cluster=True),
-                    3,
-                    entry["name"],
-                )
-            else:
-                agrees(worker, entry, differs, in_cluster=True)
-            compared += 1
-    assert compared == 535
+            _compare(worker, entry, CLUSTER)
+
+        assert _replayed(worker, replay) == 535
+
+
+def _replayed(worker: World, replay: Callable[[dict[str, Any]], None]) -> int:
+    worker.herder.ready()
+    worker.groups.topics, worker.groups.partitions = {"orc-t-src"}, 1
+    return hold_alike([(entry["name"], entry) for entry in of_one_worker()], replay, most=MOST_WAITED_FOR)
+
+
+def _compare(worker: World, entry: dict[str, Any], differs: Mapping[str, Differs]) -> None:
+    name = entry["name"]
+    if entry["method"] == "GET":
+        eventually(lambda: agrees(worker, entry, differs.get(name), in_cluster=True), 3, name)
+    else:
+        agrees(worker, entry, differs.get(name), in_cluster=True)
 
 
 def test_every_difference_is_one() -> None:
@@ -74,26 +80,18 @@ def test_every_difference_is_one() -> None:
 
 
 def test_the_answers_of_a_cluster_s_herder_are_those_of_java(java_levels: None) -> None:
-    compared = 0
     with cluster_world("127.0.0.1:28083", RECORDED["worker_properties"]) as worker:
-        worker.herder.ready()
-        worker.groups.topics, worker.groups.partitions = {"orc-t-src"}, 1
-        for entry in of_one_worker():
+
+        def replay(entry: dict[str, Any]) -> None:
             name = entry["name"]
             if "restart" in name:
                 _await_restarts(worker, name)
             if act := BEFORE.get(name):
                 _await_tasks(worker, name)
                 act(worker)
-            differs = DIFFERS.get(name)
-            if entry["method"] == "GET":
-                eventually(
-                    lambda entry=entry, differs=differs: agrees(worker, entry, differs, in_cluster=True), 3, name
-                )
-            else:
-                agrees(worker, entry, differs, in_cluster=True)
-            compared += 1
-    assert compared == 535
+            _compare(worker, entry, DIFFERS)
+
+        assert _replayed(worker, replay) == 535
 
 
 def test_every_name_that_is_as_in_java_differs_for_a_standalone_herder() -> None:

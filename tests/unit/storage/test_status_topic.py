@@ -82,32 +82,33 @@ def test_every_use_of_a_topic_reads_back_equal(name, topic, task, time_ms):
     assert decode_record(topic_key(name, topic), encode_topic_use(use)) == TopicRead(name, topic, use)
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        None,
-        b"",
-        b"\xff\xfe",
-        b"status-unknown",
-        b"status-connector-",
-        b"status-task-",
-        b"status-task-foo-#",
-        b"status-task-foo",
-        b"status-task-0",
-        b"status-task--0",
-        b"status-task-foo-2147483648",
-        "status-task-foo-٣".encode(),
-        b"status-topic-",
-        b"status-topic-:connector-",
-        b"status-topic-foo:",
-        b"status-topic-foo:connector-",
-        b"status-topic-:connector-c",
-        b"status-topic-foo:konnector-c",
-    ],
-)
+INVALID_KEYS = [
+    None,
+    b"",
+    b"\xff\xfe",
+    b"status-unknown",
+    b"status-connector-",
+    b"status-task-",
+    b"status-task-foo-#",
+    b"status-task-foo",
+    b"status-task-0",
+    b"status-task--0",
+    b"status-task-foo-2147483648",
+    "status-task-foo-٣".encode(),
+    b"status-topic-",
+    b"status-topic-:connector-",
+    b"status-topic-foo:",
+    b"status-topic-foo:connector-",
+    b"status-topic-:connector-c",
+    b"status-topic-foo:konnector-c",
+]
+
+
 @pytest.mark.parametrize("value", [None, b"", VALUE])
-def test_a_record_with_an_invalid_status_key_is_ignored(key, value):
-    assert isinstance(decode_record(key, value), Ignored)
+def test_a_record_with_an_invalid_status_key_is_ignored(value):
+    found = {key: decode_record(key, value) for key in INVALID_KEYS}
+    assert len(found) == 18
+    assert {key: read for key, read in found.items() if not isinstance(read, Ignored)} == {}
 
 
 @pytest.mark.parametrize(
