@@ -83,8 +83,9 @@ def started_in_the_foreground(home: Path, port: int) -> subprocess.Popen[bytes]:
     return command
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_broker_in_the_foreground_ends_with_its_command(home: Path, number: signal.Signals, code: int) -> None:
+    """SIGHUP takes the way of SIGTERM: unit/cli/test_signals.py."""
     port = free_port()
     command = started_in_the_foreground(home, port)
     try:
