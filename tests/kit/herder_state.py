@@ -114,6 +114,10 @@ class Member:
         )
         return self.step(Placed(assignment, self._generation, "me", told or self.snapshot))
 
+    def lead(self) -> None:
+        """It is the leader from the next rebalance on."""
+        self._leader = "me"
+
     def settled(self, connectors: Sequence[str] = (), tasks: Sequence[TaskId] = ()) -> Member:
         """In the group with this work, ready for what comes."""
         self.step(Started(self.snapshot))

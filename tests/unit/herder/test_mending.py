@@ -15,6 +15,7 @@ from kconnect.herder.decisions.failures import Failure, NoHelp
 from kconnect.herder.decisions.instructions import Announce, Instruction, RestartByPlan, Write
 from kconnect.herder.decisions.mending import AT_ONCE, Notice, NoticeKind, restarts_of
 from kconnect.herder.decisions.writes import ForMending, PutRestart
+from kconnect.herder.membership import Joining
 from kconnect.model import LogRecord, Mend, Restarts, RunState, TargetState, TaskId, TaskState
 from kconnect.storage.config_topic import AutomaticRestart, PartRestarts, RestartRequested, decode, encode_restart
 from kit.herder_state import Member
@@ -115,6 +116,36 @@ def test_the_next_leader_goes_on_with_the_count_of_the_one_before() -> None:
     told = new.step(StatusesRead(((T0, GONE),), is_all=True))
     assert [notice.kind for notice in notices([*told, *new.wait(10_000)])] == [NoticeKind.GIVEN_UP]
     assert not restarts(new.wait(10_000))
+
+
+def test_a_follower_that_takes_over_in_a_back_off_makes_the_restarts_that_are_left() -> None:
+    """It has seen how the task was restarted, by a leader and not by somebody: that counts."""
+    member, heir = leader(), Member(leads=False)
+    heir.topic, heir.store, heir.now_ms = member.topic, member.store, member.now_ms
+    heir.settled()
+    for each in (member, heir):
+        fail(each)
+    restart(member)
+    assert not heir.wait(member.now_ms - heir.now_ms)
+    heir.read()
+    stands(heir, RunState.RESTARTING)
+    for each in (member, heir):
+        stands(each, RunState.RUNNING)
+        fail(each)
+    assert not restarts(member.wait(100)), "it goes before the second one is due"
+
+    heir.lead()
+    heir.step(Joining())
+    heir.place(["c"], [T0])
+    told = [*heir.step(Claimed()), *heir.step(StatusesRead(((T0, GONE),), is_all=True))]
+    assert not restarts(told), "the back-off is waited out"
+    (again,) = restarts(due := heir.wait(5_000))
+    assert [each.count for each in again.automatic.restarts] == [2]
+    carry_out(heir, due)
+    stands(heir, RunState.RESTARTING)
+    (notice,) = notices(fail(heir))
+    assert (notice.kind, notice.restarts) == (NoticeKind.GIVEN_UP, 2)
+    assert not restarts(heir.wait(100_000))
 
 
 def test_only_the_leader_restarts() -> None:
