@@ -1,4 +1,7 @@
-"""A broker that goes away in mid-stream, tasks that are dropped without a word: nothing is lost, order holds."""
+"""A broker that is away, tasks that are dropped without a word: nothing is lost, order holds.
+
+A broker that is killed in mid-stream: system/worker/test_killed_in_mid_stream.py.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from kconnect.api import Schema, SourceRecord
 from kconnect.devbroker import DevBroker
 from kconnect.model import RunState, TaskId
 from kit.pace import ample_s, now
-from kit.pipeline_host import FILE_SINK, FILE_SOURCE, SINK, SOURCE, Behaviour, PipelineHost
+from kit.pipeline_host import FILE_SOURCE, SINK, SOURCE, Behaviour, PipelineHost
 from kit.topics import consume, consume_values, create_topic, end_offset, produce_lines, topic_for
 from kit.waiting import eventually, stays
 
@@ -42,65 +45,6 @@ def assert_all_in_order(found: list[int], count: int) -> None:
         newest = max(newest, number)
 
 
-@pytest.mark.timeout(180)
-def test_a_broker_that_restarts_in_mid_stream_loses_no_line_of_a_source(
-    own_broker: DevBroker, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    topic, file = topic_for(request), tmp_path / "in.txt"
-    create_topic(own_broker.bootstrap, topic)
-    done = threading.Event()
-    total = 0
-
-    def keep_writing() -> None:
-        nonlocal total
-        while not done.wait(0.02):
-            write_lines(file, total, 2_000)
-            total += 2_000
-
-    with PipelineHost(own_broker.bootstrap) as host:
-        writer = threading.Thread(target=keep_writing)
-        writer.start()
-        try:
-            spec = host.start_source("through", FILE_SOURCE, file=str(file), topic=topic)
-            host.await_count(spec, "records_written", 20_000)
-            own_broker.kill()
-            stays(lambda: host.states(spec) == [RunState.RUNNING], 3, "the task runs without its broker")
-            own_broker.start()
-            written = host.counters(spec).records_written
-            host.await_count(spec, "records_written", written + 20_000, within_s=60)
-        finally:
-            done.set()
-            writer.join(10)
-        host.await_count(spec, "records_written", total, within_s=60)
-        assert host.stop(spec) == set()
-        assert host.states(spec) == [RunState.RUNNING, RunState.STOPPED]
-        assert host.offsets.of("through") == [{"position": file.stat().st_size}]
-    assert_all_in_order(
-        numbers(consume_values(own_broker.bootstrap, topic, end_offset(own_broker.bootstrap, topic))), total
-    )
-
-
-@pytest.mark.timeout(180)
-def test_a_broker_that_restarts_in_mid_stream_loses_no_record_of_a_sink(
-    own_broker: DevBroker, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    topic, out = topic_for(request), tmp_path / "out.txt"
-    create_topic(own_broker.bootstrap, topic)
-    produce_lines(own_broker.bootstrap, topic, (b"line %09d" % number for number in range(50_000)))
-    with PipelineHost(own_broker.bootstrap) as host:
-        spec = host.start_sink("down", FILE_SINK, topics=topic, file=str(out))
-        host.await_count(spec, "records_put", 50_000)
-        own_broker.kill()
-        stays(lambda: host.states(spec) == [RunState.RUNNING], 3, "the task runs without its broker")
-        own_broker.start()
-        produce_lines(own_broker.bootstrap, topic, (b"line %09d" % number for number in range(50_000, 100_000)))
-        # Not counted: after a lost session the records since the last commit come again.
-        eventually(lambda: out.read_bytes().endswith(b"line 000099999\n"), 60, "the last record is there")
-        assert host.stop(spec) == set()
-        assert host.states(spec) == [RunState.RUNNING, RunState.STOPPED]
-    assert_all_in_order([int(line.split()[1]) for line in out.read_bytes().splitlines()], 100_000)
-
-
 def test_a_dropped_source_goes_on_at_its_last_commit_and_loses_nothing(
     broker: DevBroker, topic: str, tmp_path: Path
 ) -> None:
@@ -123,41 +67,39 @@ def test_a_dropped_source_goes_on_at_its_last_commit_and_loses_nothing(
     assert_all_in_order(found, count)
 
 
-def test_no_offset_is_committed_beyond_what_the_broker_has(
+def test_without_their_broker_tasks_commit_nothing_more_and_stop_within_their_time(
     own_broker: DevBroker, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    topic, file = topic_for(request), tmp_path / "in.txt"
-    create_topic(own_broker.bootstrap, topic)
+    """A source, a sink that has put what it has not committed, and a sink that has nothing to commit."""
+    bootstrap, file = own_broker.bootstrap, tmp_path / "in.txt"
+    lines, read, empty = (topic_for(request, f"-{end}") for end in ("lines", "read", "empty"))
+    for topic in (lines, read, empty):
+        create_topic(bootstrap, topic)
     write_lines(file, 0, 1_000)
-    with PipelineHost(own_broker.bootstrap, offset_flush_interval_ms="20", offset_flush_timeout_ms="1000") as host:
-        spec = host.start_source("ahead", FILE_SOURCE, file=str(file), topic=topic)
-        eventually(lambda: host.offsets.of("ahead") == [{"position": 15_000}], 20, "committed")
+    produce_lines(bootstrap, read, ["line 0"])
+    with (
+        PipelineHost(bootstrap, offset_flush_interval_ms="20", offset_flush_timeout_ms="1000") as sources,
+        PipelineHost(bootstrap, offset_flush_interval_ms="60000") as sinks,
+    ):
+        ahead = sources.start_source("ahead", FILE_SOURCE, file=str(file), topic=lines)
+        away, idle = (sinks.start_sink(topic, SINK, topics=topic) for topic in (read, empty))
+        eventually(lambda: sources.offsets.of("ahead") == [{"position": 15_000}], 20, "committed")
+        sinks.await_count(away, "records_put", 1)
+        eventually(lambda: f"open {empty}-0" in Behaviour.calls, 20, "partition assigned")
         own_broker.stop()
         write_lines(file, 1_000, 1_000)
-        host.await_count(spec, "records_polled", 2_000)
+        sources.await_count(ahead, "records_polled", 2_000)
         stays(
-            lambda: host.offsets.of("ahead") == [{"position": 15_000}], 0.5, "what is not acknowledged is not committed"
+            lambda: sources.offsets.of("ahead") == [{"position": 15_000}],
+            0.5,
+            "what is not acknowledged is not committed",
         )
-        began = now()
-        assert host.stop(spec, timeout_s=ample_s(5)) == set()
-        assert now() - began < 4, "a broker that is away must not hold up the stop"
-        assert host.offsets.of("ahead") == [{"position": 15_000}]
-
-
-def test_a_sink_whose_broker_is_away_stops_within_its_time(
-    own_broker: DevBroker, request: pytest.FixtureRequest
-) -> None:
-    topic = topic_for(request)
-    create_topic(own_broker.bootstrap, topic)
-    produce_lines(own_broker.bootstrap, topic, ["line 0"])
-    with PipelineHost(own_broker.bootstrap) as host:
-        spec = host.start_sink("away", SINK, topics=topic)
-        host.await_count(spec, "records_put", 1)
-        own_broker.stop()
-        stays(lambda: RunState.FAILED not in host.states(spec), 0.5, "the task goes on without its broker")
-        began = now()
-        assert host.stop(spec, timeout_s=ample_s(5)) == set()
-        assert now() - began < 5
+        for host, spec, within_s in ((sources, ahead, 4), (sinks, away, 5), (sinks, idle, 5)):
+            assert RunState.FAILED not in host.states(spec), "the task goes on without its broker"
+            began = now()
+            assert host.stop(spec, timeout_s=ample_s(5)) == set()
+            assert now() - began < within_s, "a broker that is away must not hold up the stop"
+        assert sources.offsets.of("ahead") == [{"position": 15_000}]
     eventually(lambda: "kafka-consumer-end" not in [thread.name for thread in threading.enumerate()], 15, "it ends")
 
 
@@ -199,19 +141,4 @@ def test_a_hundred_tasks_stop_within_one_common_deadline(broker: DevBroker, tmp_
         began = now()
         ids: set[TaskId] = {spec.id for spec in specs}
         assert host.host.stop(ids, ample_s(10)) == set()
-        assert now() - began < 5
-
-
-def test_a_sink_that_has_nothing_to_commit_stops_without_its_broker(
-    own_broker: DevBroker, request: pytest.FixtureRequest
-) -> None:
-    topic = topic_for(request)
-    create_topic(own_broker.bootstrap, topic)
-    with PipelineHost(own_broker.bootstrap) as host:
-        spec = host.start_sink("idle", SINK, topics=topic)
-        eventually(lambda: f"open {topic}-0" in Behaviour.calls, 20, "partition assigned")
-        own_broker.stop()
-        stays(lambda: RunState.FAILED not in host.states(spec), 0.5, "the task goes on without its broker")
-        began = now()
-        assert host.stop(spec, timeout_s=ample_s(5)) == set()
         assert now() - began < 5

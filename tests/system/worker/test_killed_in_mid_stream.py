@@ -128,7 +128,7 @@ def test_no_line_is_lost_whatever_is_killed(own_broker: DevBroker, tmp_path: Pat
     with streaming(own_broker, tmp_path, "killed") as stream:
         kill_one_slot(stream)
         kill_all_slots(stream)
-        have_the_broker_away_for_20_s(stream, own_broker)
+        kill_the_broker_for_20_s(stream, own_broker)
         kill_sparks_jvm(stream)
         kill_the_worker(stream)
         stream.every_line_arrives()
@@ -153,8 +153,8 @@ def kill_all_slots(stream: Stream) -> None:
     eventually(lambda: len(stream.worker.slots()) == len(before), 60, "as many slots as before")
 
 
-def have_the_broker_away_for_20_s(stream: Stream, broker: DevBroker) -> None:
-    broker.stop()
+def kill_the_broker_for_20_s(stream: Stream, broker: DevBroker) -> None:
+    broker.kill()
     threading.Event().wait(20)  # the outage itself, not a wait for something
     broker.start()
     stream.flows(within_s=60)
