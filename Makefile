@@ -12,7 +12,7 @@ UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 # cores: tests with real processes wait for them now and then, and leave a core idle.
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
 # What is long and rare, by tests/kit/parts.py: each is a target, test-NAME
-PARTS := 
+PARTS := browser chaos clusters debezium fuzz images interop mirror pages queries
 KIT := PYTHONPATH=$(CURDIR)/tests $(BIN)/python
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 # Workers and slots are many processes: where none may keep compiled modules, each compiles all of them at its start

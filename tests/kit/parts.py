@@ -6,7 +6,7 @@ where this branch left its upstream, or from the commit before when there is non
 with what is not committed.
 
 A change reaches a part when it is in one of the part's tests, in what of the kit these import, in one of the part's
-own files, or in what its subjects import, over however many steps. Parts are about subjects above which nothing
+own files, in the fixtures of all tests or the locks of what is installed, or in what its subjects import, over however many steps. Parts are about subjects above which nothing
 stands but the worker: that whole workers go on working is held by `core`.
 """
 
@@ -25,6 +25,10 @@ TURNS_KEPT: Final = 10
 """A part that has not run for so many commits runs. There are no more parts than that, so each has its turn in time."""
 
 
+# What every test stands on: fixtures of all, and the versions of what is installed
+_EVERYWHERE: Final = ("tests/conftest.py", "requirements*.lock", "pyproject.toml")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """`tests`: files and folders below tests/. `subjects`: modules and packages of the product. `files`: patterns."""
@@ -36,7 +40,100 @@ class Part:
     files: tuple[str, ...] = ()
 
 
-PARTS: Final[tuple[Part, ...]] = ()
+PARTS: Final[tuple[Part, ...]] = (
+    Part(
+        name="browser",
+        about="the console in a real Chromium, by keyboard, on a phone, with workers that die",
+        tests=("system/console",),
+        subjects=("kconnect.console",),
+    ),
+    Part(
+        name="chaos",
+        about="workers, slots and brokers killed and frozen in turn, and what everybody says meanwhile",
+        tests=("system/herder/test_chaos.py", "system/herder/test_outages.py"),
+        subjects=("kconnect.herder.cluster", "kconnect.herder.group", "kconnect.spark.launcher"),
+    ),
+    Part(
+        name="clusters",
+        about="workers on a Spark standalone cluster and on YARN",
+        tests=(
+            "system/spark/test_spark_cluster.py",
+            "system/spark/test_spark_yarn.py",
+            "integration/spark/test_spark_master.py",
+        ),
+        subjects=("kconnect.spark",),
+    ),
+    Part(
+        name="debezium",
+        about="Debezium and others' plugins from Maven, killed, blocking, in several versions",
+        tests=(
+            "system/java_plugins/test_debezium_killed.py",
+            "system/java_plugins/test_java_plugins_that_block.py",
+            "integration/java_plugins/test_java_third_party.py",
+        ),
+        subjects=("kconnect.java_plugins",),
+        files=("java/*",),
+    ),
+    Part(
+        name="fuzz",
+        about="random requests, records, values and settings, beside Java's classes where it has them",
+        tests=(
+            "system/rest/test_rest_schema_fuzz.py",
+            "integration/rest/test_rest_fuzz.py",
+            "integration/builtin/test_random_transforms_java.py",
+            "integration/builtin/test_random_json_java.py",
+        ),
+        subjects=("kconnect.rest", "kconnect.builtin"),
+    ),
+    Part(
+        name="images",
+        about="the container image, and class archives that new machines make",
+        tests=("system/deploy", "integration/class_archive"),
+        subjects=("kconnect.class_archive",),
+        files=("Dockerfile", ".dockerignore", "deploy/*", "requirements.lock", "pyproject.toml", "hatch_build.py"),
+    ),
+    Part(
+        name="interop",
+        about="workers of Java's and ours in one group, on the same files and topics, and called alike",
+        tests=(
+            "system/herder/test_mixed_cluster.py",
+            "system/herder/test_mixed_pair.py",
+            "system/pipeline/test_order_of_calls.py",
+            "system/worker/test_takeover_java.py",
+            "integration/direct/test_topics_sweep_java.py",
+        ),
+        subjects=("kconnect.herder.group", "kconnect.herder.decisions", "kconnect.storage"),
+    ),
+    Part(
+        name="mirror",
+        about="MirrorMaker 2 between real clusters, and its settings beside Java's",
+        tests=("system/mirror", "integration/mirror"),
+        subjects=("kconnect.mirror",),
+    ),
+    Part(
+        name="pages",
+        about="every page of docs/ run as its reader would; the README runs always",
+        tests=("system/docs/test_pages.py",),
+        subjects=("kconnect_cli.screen", "kconnect.devbroker"),
+        files=("docs/*.md", "connectors.d/*", "cli/kconnect_cli/commands/*"),
+    ),
+    Part(
+        name="queries",
+        about="tables and queries of Spark: killed, joined, windowed, in other catalogs and stores",
+        tests=(
+            "system/spark/test_query_work.py",
+            "system/spark/test_query_tables_killed.py",
+            "system/spark/test_spark_cluster_queries.py",
+            "system/spark/test_spark_sources_killed.py",
+            "system/builtin/test_tables_killed.py",
+            "integration/builtin/test_iceberg_catalog_killed.py",
+            "integration/builtin/test_tables_on_s3.py",
+            "integration/spark/test_query_batches.py",
+            "integration/spark/test_query_checkpoint.py",
+        ),
+        subjects=("kconnect.spark.query", "kconnect.builtin.connectors.tables"),
+    ),
+)
 
 
 def part_of(path: str, parts: Sequence[Part] = PARTS) -> str:
@@ -66,7 +163,7 @@ def reached(
         modules = imports_of(part)
         for path in changed:
             is_own = path.startswith("tests/") and part_of(path.removeprefix("tests/"), parts) == part.name
-            is_file = any(fnmatch.fnmatch(path, pattern) for pattern in part.files)
+            is_file = any(fnmatch.fnmatch(path, pattern) for pattern in (*part.files, *_EVERYWHERE))
             if is_own or is_file or module_of(path) in modules:
                 found[part.name] = path
                 break
