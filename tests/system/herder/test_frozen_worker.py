@@ -141,10 +141,10 @@ class Pair:
         return eventually(agree, WITHIN_S, why, pause_s=0.5)
 
 
-@pytest.mark.parametrize("whole", [False, True], ids=["worker", "worker-and-slots"])
 def test_what_a_frozen_worker_writes_when_it_wakes_in_an_outage_covers_no_status(
-    broker: PatientBroker, tmp_path: Path, whole: bool
+    broker: PatientBroker, tmp_path: Path
 ) -> None:
+    """Frozen alone, and then with its slots."""
     with ExitStack() as stack:
         pair = Pair(tmp_path, broker)
         for worker in pair.workers:
@@ -153,16 +153,22 @@ def test_what_a_frozen_worker_writes_when_it_wakes_in_an_outage_covers_no_status
         for worker in pair.workers:
             worker.await_healthy(WITHIN_S)
         pair.create()
-        pair.await_agreement("all runs, on both workers", on=pair.workers)
+        for whole in (False, True):
+            freeze_and_wake_in_an_outage(pair, broker, whole=whole)
 
-        victim, other = pair.workers
-        assert victim.freeze(whole=whole)
-        pair.await_agreement("the other worker has taken over", on=[other])
 
-        broker.kill()
-        victim.thaw()
-        broker.start()
-        for worker in pair.workers:
-            worker.await_healthy(WITHIN_S)
-        last = pair.await_agreement("all that reads statuses tells what runs")
-        assert {state for state, _ in last.values()} == {str(RunState.RUNNING)}
+def freeze_and_wake_in_an_outage(pair: Pair, broker: PatientBroker, *, whole: bool) -> None:
+    frozen = "the worker and its slots" if whole else "the worker"
+    pair.await_agreement(f"all runs, on both workers, before {frozen} is frozen", on=pair.workers)
+
+    victim, other = pair.workers
+    assert victim.freeze(whole=whole)
+    pair.await_agreement(f"the other worker has taken over from {frozen}", on=[other])
+
+    broker.kill()
+    victim.thaw()
+    broker.start()
+    for worker in pair.workers:
+        worker.await_healthy(WITHIN_S)
+    last = pair.await_agreement(f"all that reads statuses tells what runs, behind the wake of {frozen}")
+    assert {state for state, _ in last.values()} == {str(RunState.RUNNING)}

@@ -1,4 +1,7 @@
-"""A worker is swapped for the other kind on the same files: the work goes on at the next line, in both directions."""
+"""A worker is swapped for the other kind on the same files, and back: the work goes on at the next line.
+
+That Java reads a file of offsets that ours has begun: integration/storage/test_offset_file_java.py.
+"""
 
 from __future__ import annotations
 
@@ -59,9 +62,8 @@ def _ours(folder: Path, bootstrap: str, offsets: Path, connector: dict[str, str]
             ended(process, 10)
 
 
-@pytest.mark.parametrize("first", ["java", "ours"])
-def test_the_other_worker_goes_on_at_the_next_line(
-    broker: DevBroker, request: pytest.FixtureRequest, tmp_path: Path, first: str
+def test_the_other_worker_goes_on_at_the_next_line_and_so_does_the_first_one_behind_it(
+    broker: DevBroker, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     topic = topic_for(request)
     create_topic(broker.bootstrap, topic)
@@ -77,7 +79,7 @@ def test_the_other_worker_goes_on_at_the_next_line(
     }
     expected: list[bytes | None] = []
 
-    for turn, kind in enumerate([first, "ours" if first == "java" else "java", first]):
+    for turn, kind in enumerate(["java", "ours", "java"]):
         lines = [f"{kind} {turn} {number}" for number in range(100)]
         with file.open("a") as more:
             more.writelines(f"{line}\n" for line in lines)
