@@ -47,12 +47,16 @@ class PartChoice:
         told = os.environ.get(_CHOSEN)
         self._names = None if told is None else frozenset(told.split(","))
 
-    def pytest_report_header(self) -> list[str]:
-        if not self._why:
-            return []
-        left = [part.name for part in PARTS if part.name not in self._why]
-        lines = [f"part {name}: {why}" for name, why in self._why.items()]
-        return [*lines, f"not this time: {', '.join(left)}"] if left else lines
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Tells which and why, also where pytest is asked to be quiet."""
+        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is None or not self._why:
+            return
+        for name, why in self._why.items():
+            reporter.write_line(f"part {name}: {why}")
+        if left := [part.name for part in PARTS if part.name not in self._why]:
+            reporter.write_line(f"not this time: {', '.join(left)}")
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
         """Files of other parts are not even imported."""

@@ -6,8 +6,9 @@ where this branch left its upstream, or from the commit before when there is non
 with what is not committed.
 
 A change reaches a part when it is in one of the part's tests, in what of the kit these import, in one of the part's
-own files, in the fixtures of all tests or the locks of what is installed, or in what its subjects import, over however many steps. Parts are about subjects above which nothing
-stands but the worker: that whole workers go on working is held by `core`.
+own files, in the fixtures of all tests or the locks of what is installed, or in what its subjects import, over however
+many steps. Parts are about subjects above which nothing stands but the worker: that whole workers go on working is held
+by `core`.
 """
 
 from __future__ import annotations
