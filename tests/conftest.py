@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 
 from kconnect.devbroker import DevBroker
 from kconnect.devbroker.dev_registry import DevRegistry
+from kit.broker_pool import BrokerPool
 from kit.brokers import PatientBroker, PatientRegistry
 from kit.costs import Costs
 from kit.leaks import Snapshot
@@ -103,10 +104,20 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def _broker_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerPool]:
+    pool = BrokerPool(tmp_path_factory.mktemp("own-brokers"))
+    yield pool
+    pool.close()
+
+
 @pytest.fixture
-def own_broker(tmp_path: Path) -> Iterator[DevBroker]:
-    """A running broker of the test's own: `.bootstrap`, `.stop()`, `.kill()`, `.start()`, `.restart()`."""
-    with PatientBroker(free_port(), tmp_path / "own-broker") as running:
+def own_broker(_broker_pool: BrokerPool) -> Iterator[DevBroker]:
+    """A running broker for the test alone: `.bootstrap`, `.stop()`, `.kill()`, `.start()`, `.restart()`.
+
+    Topics, groups and whatever else tests before it have made are still there: names are of the test's own.
+    """
+    with _broker_pool.one() as running:
         yield running
 
 

@@ -12,17 +12,20 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import psutil
 
 from kit.pace import now
 
-__all__ = ["Snapshot"]
+__all__ = ["KEPT", "Snapshot"]
 
 # Kept by libraries for the life of the process, by how their names begin.
 _LIBRARY_THREADS = ("pytest_timeout", "asyncio_", "pyarrow", "fsspecIO")
 # pyspark keeps the JVM of a session for the life of the process; what is below it comes and goes with the session.
 _SPARK_JVM = "org.apache.spark.deploy.SparkSubmit"
+KEPT: Final[set[int]] = set()
+"""Processes that a test started or was given, and that stay for the next one (kit.broker_pool)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +78,13 @@ def _pyiceberg_threads() -> set[threading.Thread]:
 
 
 def _children(others: frozenset[int] = frozenset()) -> dict[int, str]:
-    """Processes below this one, pyspark's session and `others` with what is below them excepted: pid -> command line.
+    """Processes below this one: pid -> command line. Without pyspark's session, those kept and `others`, and what is
+    below them.
 
     Zombies count.
     """
     found: dict[int, str] = {}
-    ahead = [pid for pid in _child_pids(os.getpid()) if pid not in others]
+    ahead = [pid for pid in _child_pids(os.getpid()) if pid not in others and pid not in KEPT]
     while ahead:
         try:
             child = psutil.Process(ahead.pop())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Iterator
 
@@ -21,7 +22,7 @@ from kconnect.kafka import (
 )
 from kit.guarded_broker import add_rules, guarded_broker
 from kit.pace import ample_s
-from kit.topics import create_topic
+from kit.topics import create_topic, topic_for
 
 pytestmark = pytest.mark.broker
 
@@ -90,15 +91,15 @@ def test_a_topic_that_may_not_be_read_ends_the_start_and_one_not_to_be_written_t
         writer.claim(_WITHIN_S)
 
 
-def test_a_killed_broker_that_comes_back_costs_no_record_and_repeats_none(own_broker, caplog):
+def test_a_killed_broker_that_comes_back_costs_no_record_and_repeats_none(own_broker, request, caplog):
     caplog.set_level(logging.WARNING)
-    broker, client = own_broker, {"bootstrap.servers": own_broker.bootstrap}
+    broker, client, topic = own_broker, {"bootstrap.servers": own_broker.bootstrap}, topic_for(request)
     given, sent, fenced_or_late = [], [], []
     with KafkaAdmin(client, "test") as admin:
-        ensure_internal_topic(admin, spec_of("outage"))
-        log = CompactedLog(LogSpec(topic="outage", consumer=client, producer=client, is_idempotent=True), admin)
+        ensure_internal_topic(admin, spec_of(topic))
+        log = CompactedLog(LogSpec(topic=topic, consumer=client, producer=client, is_idempotent=True), admin)
         log.start(given.append)
-        writer = KafkaExclusiveWriter("outage", client, "outage", timeout_setting="the.setting")
+        writer = KafkaExclusiveWriter(topic, client, topic, timeout_setting="the.setting")
         writer.claim(_WITHIN_S)
         for number in range(50):
             sent.append(log.send(b"key-%d" % (number % 9), b"before-%d" % number))
@@ -108,7 +109,9 @@ def test_a_killed_broker_that_comes_back_costs_no_record_and_repeats_none(own_br
             sent.append(log.send(b"key-%d" % (number % 9), b"during-%d" % number))
         with pytest.raises(TimedOutError, match=r"within 0\.5 s \(worker\.sync\.timeout\.ms\)"):
             log.read_to_end(0.5)
-        with pytest.raises(TimedOutError, match=r"1 record .*topic outage .*within 0\.5 s \(the\.setting\)"):
+        with pytest.raises(
+            TimedOutError, match=rf"1 record .*topic {re.escape(topic)} .*within 0\.5 s \(the\.setting\)"
+        ):
             writer.write([(b"k", b"lost")], 0.5)
         within_s = ample_s(_WITHIN_S)  # of which the broker's start takes the most
         waiting = threading.Thread(target=lambda: fenced_or_late.append(log.read_to_end(within_s)))

@@ -11,6 +11,7 @@ from kconnect.errors import UnreachableError
 from kconnect.herder.offsets.consumer_groups import kafka_group_offsets
 from kconnect.herder.offsets.group_offset_fetch import fetch_group_offsets
 from kconnect.model import TopicPartition
+from kit.brokers import PatientBroker
 from kit.ports import free_port
 from kit.topics import create_topic
 
@@ -26,12 +27,14 @@ with kafka_group_offsets({"bootstrap.servers": sys.argv[1]}, 60.0, timeout_setti
 """
 
 
-def test_the_first_look_at_a_fresh_broker_waits_for_its_coordinator(own_broker):
-    looks = [
-        subprocess.Popen([sys.executable, "-c", _FIRST_LOOK, own_broker.bootstrap], stdout=subprocess.PIPE, text=True)
-        for _ in range(3)
-    ]
-    assert [(look.communicate(timeout=_WITHIN_S + 30)[0], look.returncode) for look in looks] == [("{}\n", 0)] * 3
+def test_the_first_look_at_a_fresh_broker_waits_for_its_coordinator(tmp_path):
+    with PatientBroker(free_port(), tmp_path / "fresh") as fresh:
+        looks = [
+            subprocess.Popen([sys.executable, "-c", _FIRST_LOOK, fresh.bootstrap], stdout=subprocess.PIPE, text=True)
+            for _ in range(3)
+        ]
+        found = [(look.communicate(timeout=_WITHIN_S + 30)[0], look.returncode) for look in looks]
+    assert found == [("{}\n", 0)] * 3
 
 
 def test_offsets_of_all_topics_are_read_and_those_that_are_gone_are_not(broker, topic):

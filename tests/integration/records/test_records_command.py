@@ -20,7 +20,7 @@ from kconnect.records import Edge, Range, TopicRecords
 from kconnect_cli.app import run
 from kit.cli import CliResult, cli_env, connect_command
 from kit.pace import ample_s
-from kit.topics import create_topic, produce_lines
+from kit.topics import create_topic, produce_lines, topic_for
 from kit.waiting import eventually
 
 pytestmark = [pytest.mark.broker]
@@ -271,12 +271,15 @@ def _read_until(command: subprocess.Popen[str], lines: list[str], done: Callable
         lines.append(line)
 
 
-def test_a_broker_that_goes_away_is_waited_for_while_following(own_broker: DevBroker) -> None:
-    create_topic(own_broker.bootstrap, "followed")
-    produce_lines(own_broker.bootstrap, "followed", ["before"])
+def test_a_broker_that_goes_away_is_waited_for_while_following(
+    own_broker: DevBroker, request: pytest.FixtureRequest
+) -> None:
+    followed = topic_for(request)
+    create_topic(own_broker.bootstrap, followed)
+    produce_lines(own_broker.bootstrap, followed, ["before"])
     settings = {"bootstrap.servers": own_broker.bootstrap, "reconnect.backoff.max.ms": 500}
     notes: list[str] = []
-    with TopicRecords("followed", settings, settings, 10, note=notes.append) as topic:
+    with TopicRecords(followed, settings, settings, 10, note=notes.append) as topic:
         values: list[bytes | None] = []
         stop = Event()
 
@@ -291,7 +294,7 @@ def test_a_broker_that_goes_away_is_waited_for_while_following(own_broker: DevBr
         eventually(lambda: any("do not answer" in note for note in notes), 20, "the outage is told")
         own_broker.start()
         eventually(lambda: "The brokers are back." in notes, 30, "the return is told")
-        produce_lines(own_broker.bootstrap, "followed", ["after"])
+        produce_lines(own_broker.bootstrap, followed, ["after"])
         eventually(lambda: values == [b"before", b"after"], 30, "the record after the outage is shown")
         stop.set()
         thread.join(ample_s(10))

@@ -11,7 +11,7 @@ from kconnect.storage.status_store import TopicStatusStore
 from kconnect.storage.status_topic import StoredStatus, TopicUse
 from kconnect.storage.topic_clients import offset_topic_clients, status_topic_clients
 from kconnect.storage.topic_offsets import TopicOffsetStore
-from kit.topics import create_topic
+from kit.topics import create_topic, topic_for
 from kit.waiting import eventually
 
 pytestmark = pytest.mark.broker
@@ -43,11 +43,11 @@ def read_again(offsets):
         raise AssertionError(f"{err}") from err
 
 
-def test_what_was_put_while_the_broker_was_away_is_written_when_it_is_back(own_broker):
+def test_what_was_put_while_the_broker_was_away_is_written_when_it_is_back(own_broker, request):
     worker = {
         "bootstrap.servers": own_broker.bootstrap,
-        "status.storage.topic": "statuses",
-        "offset.storage.topic": "offsets",
+        "status.storage.topic": topic_for(request, "-statuses"),
+        "offset.storage.topic": topic_for(request, "-offsets"),
         "delivery.timeout.ms": "1000",
         "reconnect.backoff.max.ms": "500",
     }

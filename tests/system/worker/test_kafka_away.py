@@ -24,7 +24,7 @@ from kit.places import DOCS
 from kit.ports import free_port
 from kit.screen import Terminal
 from kit.standalone import STRING_CONVERTERS, Standalone, write_properties
-from kit.topics import consume_values, create_topic
+from kit.topics import consume_values, create_topic, topic_for
 from kit.waiting import eventually
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(240)]
@@ -38,13 +38,21 @@ MARGIN_S = 2.0
 LASTED = r"(\d+ min )?\d+ s"
 
 
+@pytest.fixture
+def away_topic(own_broker: DevBroker, request: pytest.FixtureRequest) -> str:
+    name = topic_for(request)
+    create_topic(own_broker.bootstrap, name)
+    return name
+
+
 @pytest.fixture(params=["standalone", "distributed"])
-def worker(request: pytest.FixtureRequest, own_broker: DevBroker, tmp_path: Path) -> Iterator[Standalone]:
+def worker(
+    request: pytest.FixtureRequest, own_broker: DevBroker, away_topic: str, tmp_path: Path
+) -> Iterator[Standalone]:
     """A worker of either kind with one source that runs, at a broker that the test may kill."""
-    create_topic(own_broker.bootstrap, "lines")
     file = tmp_path / "in.txt"
     file.write_text("before\n")
-    config = {"connector.class": "FileStreamSource", "file": str(file), "topic": "lines", "tasks.max": "1"}
+    config = {"connector.class": "FileStreamSource", "file": str(file), "topic": away_topic, "tasks.max": "1"}
     folder = tmp_path / "worker"
     folder.mkdir()
     slots = {"kconnect.slots": "1"}
@@ -105,11 +113,11 @@ def check_screens(worker: Standalone, broker: DevBroker, home: Path) -> None:
 
 
 def test_an_outage_is_told_everywhere_and_so_is_its_end(
-    worker: Standalone, own_broker: DevBroker, tmp_path: Path
+    worker: Standalone, own_broker: DevBroker, away_topic: str, tmp_path: Path
 ) -> None:
     is_alone = type(worker) is Standalone
     alerts, scrapes = alerts_of(OPERATIONS), Scrapes()
-    consume_values(own_broker.bootstrap, "lines", 1)
+    consume_values(own_broker.bootstrap, away_topic, 1)
     calm = cli_run("--url", worker.url, "connectors", "status", "-o", "json", home=tmp_path, expect=0)
     assert calm.stderr == ""
     assert not any("kafka_away_since" in row for row in calm.json)
@@ -155,7 +163,7 @@ def test_an_outage_is_told_everywhere_and_so_is_its_end(
     eventually(lambda: states(worker) == ["RUNNING", "RUNNING"], 60, "all runs again")
     with (worker.folder.parent / "in.txt").open("a") as file:
         file.write("after\n")
-    eventually(lambda: b"after" in consume_values(own_broker.bootstrap, "lines", 2), 30, "records flow again")
+    eventually(lambda: b"after" in consume_values(own_broker.bootstrap, away_topic, 2), 30, "records flow again")
 
     def is_quiet() -> bool:
         scrapes.seen.clear()
@@ -178,10 +186,11 @@ def is_calm(screen: Terminal) -> bool:
     return "has been away" not in screen.until("RUNNING")
 
 
-def test_live_views_show_the_outage_and_its_end(own_broker: DevBroker, tmp_path: Path, home: Path) -> None:
+def test_live_views_show_the_outage_and_its_end(
+    own_broker: DevBroker, away_topic: str, tmp_path: Path, home: Path
+) -> None:
     """Both are on a terminal: the worker's own view, and `connectors status --watch` beside it."""
     url = f"http://127.0.0.1:{free_port()}"
-    create_topic(own_broker.bootstrap, "lines")
     (tmp_path / "in.txt").write_text("before\n")
     settings = {
         "bootstrap.servers": own_broker.bootstrap,
@@ -194,7 +203,7 @@ def test_live_views_show_the_outage_and_its_end(own_broker: DevBroker, tmp_path:
         "name": "lines",
         "connector.class": "FileStreamSource",
         "file": str(tmp_path / "in.txt"),
-        "topic": "lines",
+        "topic": away_topic,
     }
     write_properties(tmp_path / "lines.properties", source)
     worker = [*connect_command(), "standalone", "worker.properties", "lines.properties"]
