@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from kconnect.devbroker import cache_folder
 from kit.pace import ample_s
 
-__all__ = ["CliResult", "cli_env", "cli_run", "connect_command"]
+__all__ = ["CliResult", "Command", "cli_env", "cli_run", "connect_command"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,10 @@ class CliResult:
     def json(self) -> Any:
         """The standard output, parsed."""
         return json.loads(self.stdout)
+
+
+Command = Callable[..., CliResult]
+"""Runs `connect` with the words that it is given."""
 
 
 def connect_command() -> list[str]:

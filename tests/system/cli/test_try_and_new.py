@@ -1,4 +1,7 @@
-"""`connect try` and `connect plugins new`, as a user runs them: no broker, no Spark."""
+"""`connect try` and `connect plugins new`: no broker, no Spark.
+
+Where secrets are remembered or projects are made, and once for the rest, they run in a process of their own.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.cli import cli_env, cli_run
+from kit.cli import Command, cli_env, cli_run
 from kit.pace import ample_s
 
 JSON = {
@@ -101,21 +104,21 @@ def test_a_source_is_shown_stage_by_stage(source: str, home: Path) -> None:
     assert "2 records" in done.stderr
 
 
-def test_what_a_source_makes_of_its_offsets_is_told(tmp_path: Path, home: Path) -> None:
+def test_what_a_source_makes_of_its_offsets_is_told(tmp_path: Path, connect: Command) -> None:
     (tmp_path / "quiet.py").write_text(_QUIET)
     quiet = write(tmp_path / "quiet.properties", connector__class="quiet.QuietSource")
     options = ["--timeout", "1", "--plugin-path", str(tmp_path)]
-    done = cli_run("try", quiet, *options, home=home, expect=0)
+    done = connect("try", quiet, *options, expect=0)
     assert 'update_offsets(): {"table": "a"} -> {"row": 7}' in done.stderr
 
 
-def test_misspelt_settings_are_told_as_create_tells_them(tmp_path: Path, home: Path) -> None:
+def test_misspelt_settings_are_told_as_create_tells_them(tmp_path: Path, connect: Command) -> None:
     (tmp_path / "in.txt").write_text("one\n")
     settings = {"connector__class": "FileStreamSource", "file": str(tmp_path / "in.txt"), "topic": "lines"}
     slips = {"task__max": "2", "batch__sizes": "7", "value__converter__schemas__enabel": "true", "colour": "red"}
     file = write(tmp_path / "slips.properties", **settings, **slips)
 
-    done = cli_run("try", file, "--limit", "1", home=home, expect=0)
+    done = connect("try", file, "--limit", "1", expect=0)
 
     assert done.stdout.startswith("record 1: written\n")
     assert done.stderr.splitlines() == [
@@ -126,18 +129,18 @@ def test_misspelt_settings_are_told_as_create_tells_them(tmp_path: Path, home: P
     ]
 
 
-def test_a_misspelt_setting_that_is_required_is_told_before_it_is_missed(tmp_path: Path, home: Path) -> None:
+def test_a_misspelt_setting_that_is_required_is_told_before_it_is_missed(tmp_path: Path, connect: Command) -> None:
     file = write(tmp_path / "missing.properties", connector__class="FileStreamSource", topc="lines")
-    told = cli_run("try", file, home=home, expect=1).stderr.splitlines()
+    told = connect("try", file, expect=1).stderr.splitlines()
     assert told[0] == "Warning: tried: Unknown setting: topc. Did you mean topic?"
     assert "topic" in told[1]
 
 
-def test_json_of_a_source_is_input_of_a_sink(source: str, sink: str, home: Path, tmp_path: Path) -> None:
-    done = cli_run("try", source, "--limit", "3", "-o", "json", home=home, expect=0)
+def test_json_of_a_source_is_input_of_a_sink(source: str, sink: str, connect: Command, tmp_path: Path) -> None:
+    done = connect("try", source, "--limit", "3", "-o", "json", expect=0)
     assert [row["outcome"] for row in done.json] == ["written"] * 3
     assert [view["stage"] for view in done.json[0]["stages"]] == ["connector", "transform wrap", "bytes"]
-    put = cli_run("try", sink, "--input", "-", "--format", "records", home=home, stdin=done.stdout, expect=0)
+    put = connect("try", sink, "--input", "-", "--format", "records", stdin=done.stdout, expect=0)
     assert put.stdout.count(": put") == 3
     assert 'topic="lines_copy"' in put.stdout
     connection = sqlite3.connect(tmp_path / "orders.db")
@@ -145,22 +148,22 @@ def test_json_of_a_source_is_input_of_a_sink(source: str, sink: str, home: Path,
     connection.close()
 
 
-def test_the_record_and_the_stage_that_fail_are_named(sink: str, home: Path) -> None:
-    failed = cli_run("try", sink, "--input", "-", home=home, stdin='{"id": 1}\n{oops\n{"id": 3}\n', expect=1)
+def test_the_record_and_the_stage_that_fail_are_named(sink: str, connect: Command) -> None:
+    failed = connect("try", sink, "--input", "-", stdin='{"id": 1}\n{oops\n{"id": 3}\n', expect=1)
     assert "Record 2: value.converter failed" in failed.stderr
     assert "JSONDecodeError" in failed.stderr
     assert "record 3" not in failed.stdout
-    put = cli_run("try", sink, "--input", "-", home=home, stdin='{"id": 4}\n"text"\n', expect=1)
+    put = connect("try", sink, "--input", "-", stdin='{"id": 4}\n"text"\n', expect=1)
     assert "Record 2: put failed (kconnect.builtin.connectors.sql_sink.SqlSinkTask)" in put.stderr
-    rows = cli_run("try", sink, "--input", "-", "-o", "json", home=home, stdin="{oops\n", expect=1).json
+    rows = connect("try", sink, "--input", "-", "-o", "json", stdin="{oops\n", expect=1).json
     assert rows[0]["failure"]["stage"] == "value.converter"
     assert rows[0]["failure"]["tolerated"] is False
 
 
-def test_a_tolerated_failure_is_shown_and_the_rest_goes_on(sink: str, home: Path) -> None:
+def test_a_tolerated_failure_is_shown_and_the_rest_goes_on(sink: str, connect: Command) -> None:
     with Path(sink).open("a") as file:
         file.write("errors.tolerance=all\n")
-    done = cli_run("try", sink, "--input", "-", home=home, stdin='{oops\n{"id": 3}\n"text"\n', expect=0)
+    done = connect("try", sink, "--input", "-", stdin='{oops\n{"id": 3}\n"text"\n', expect=0)
     assert [line.split(": ")[1] for line in done.stdout.splitlines() if line.startswith("record")] == [
         "failed",
         "put",
@@ -169,11 +172,11 @@ def test_a_tolerated_failure_is_shown_and_the_rest_goes_on(sink: str, home: Path
     assert done.stdout.count("tolerated") == 2
 
 
-def test_a_failing_transform_is_named_by_its_alias(source: str, home: Path) -> None:
+def test_a_failing_transform_is_named_by_its_alias(source: str, connect: Command) -> None:
     with Path(source).open("a") as file:
         file.write("transforms=bad\ntransforms.bad.type=InsertField$Value\n")
         file.write("transforms.bad.static.field=a\ntransforms.bad.static.value=b\n")
-    failed = cli_run("try", source, home=home, expect=1)
+    failed = connect("try", source, expect=1)
     assert "Record 1: transform bad failed" in failed.stderr
 
 
@@ -229,8 +232,7 @@ class LeakySink(SinkConnector):
 """
 
 
-@pytest.mark.parametrize("fails_in", ["start", "put"])
-@pytest.mark.parametrize("output", ["table", "json"])
+@pytest.mark.parametrize(("fails_in", "output"), [("start", "table"), ("put", "table"), ("put", "json")])
 def test_errors_of_a_plugin_show_neither_passwords_nor_what_was_referred_to(
     tmp_path: Path, home: Path, fails_in: str, output: str
 ) -> None:
@@ -254,14 +256,14 @@ def test_errors_of_a_plugin_show_neither_passwords_nor_what_was_referred_to(
     assert "s3cr3t-name" not in told
 
 
-def test_calls_that_can_not_work_are_told(source: str, sink: str, home: Path, tmp_path: Path) -> None:
-    assert "--input" in cli_run("try", sink, home=home, expect=2).stderr
-    assert "is a source" in cli_run("try", source, "--input", "x", home=home, expect=2).stderr
-    cli_run("try", sink, "--input", str(tmp_path / "missing"), home=home, expect=3)
-    bad = cli_run("try", sink, "--input", "-", "--format", "records", home=home, stdin='{"vale": 1}', expect=1)
+def test_calls_that_can_not_work_are_told(source: str, sink: str, connect: Command, tmp_path: Path) -> None:
+    assert "--input" in connect("try", sink, expect=2).stderr
+    assert "is a source" in connect("try", source, "--input", "x", expect=2).stderr
+    connect("try", sink, "--input", str(tmp_path / "missing"), expect=3)
+    bad = connect("try", sink, "--input", "-", "--format", "records", stdin='{"vale": 1}', expect=1)
     assert "record 1 of stdin has unknown fields: vale" in bad.stderr
     wrong = write(tmp_path / "w.properties", connector__class="SqlSink", topics="t")
-    assert "connection.driver" in cli_run("try", wrong, "--input", "-", home=home, expect=1).stderr
+    assert "connection.driver" in connect("try", wrong, "--input", "-", expect=1).stderr
 
 
 def test_a_new_project_passes_its_tests_and_checks_as_made(tmp_path: Path, home: Path) -> None:

@@ -1,4 +1,7 @@
-"""`connect try` with the mistakes of connector authors: each is told by class, method, file and line."""
+"""`connect try` with the mistakes of connector authors: each is told by class, method, file and line.
+
+In this process where nothing hangs; test_the_whole_trace_comes_with_verbose and what hangs run as a user runs it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.cli import CliResult, cli_run
+from kit.cli import CliResult, Command, cli_run
 from kit.pace import now
 from kit.places import KIT
 
@@ -21,19 +24,31 @@ def at(text: str) -> str:
     return f"mistaken.py:{line}: {CODE[line - 1].strip()}"
 
 
-def trial(
-    home: Path, tmp_path: Path, kind: str, mistake: str, *words: str, expect: int, more: str = "", stdin: str = "a\n"
-) -> CliResult:
-    file = tmp_path / "tried.properties"
+def words_of(folder: Path, kind: str, mistake: str, more: str = "") -> list[str]:
+    """`try` and a file of this connector."""
+    file = folder / "tried.properties"
     topics = "topics=t\n" if kind == "MistakenSink" else ""
     file.write_text(
         f"name=tried\nconnector.class=mistaken.{kind}\nmistake={mistake}\n{topics}{more}"
         "value.converter=StringConverter\nkey.converter=StringConverter\n"
     )
     given = ("--input", "-") if kind == "MistakenSink" else ()
-    done = cli_run(
-        "try", str(file), "--plugin-path", str(FOLDER), *given, *words, home=home, stdin=stdin, expect=expect
-    )
+    return ["try", str(file), "--plugin-path", str(FOLDER), *given]
+
+
+@pytest.fixture
+def trial(connect: Command, tmp_path: Path) -> Command:
+    """Try a connector with a mistake in this process."""
+
+    def call(kind: str, mistake: str, *words: str, expect: int, more: str = "", stdin: str = "a\n") -> CliResult:
+        return connect(*words_of(tmp_path, kind, mistake, more), *words, stdin=stdin, expect=expect)
+
+    return call
+
+
+def trial_apart(home: Path, folder: Path, kind: str, mistake: str, *words: str, expect: int) -> CliResult:
+    """The same in a process of its own: what hangs in a plugin goes with it."""
+    done = cli_run(*words_of(folder, kind, mistake), *words, home=home, stdin="a\n", expect=expect)
     assert "This is a bug in connect" not in done.stderr
     return done
 
@@ -58,9 +73,9 @@ def trial(
     ],
 )
 def test_an_error_of_the_authors_is_told_with_method_file_and_line(
-    home: Path, tmp_path: Path, kind: str, mistake: str, told: str, place: str
+    trial: Command, kind: str, mistake: str, told: str, place: str
 ) -> None:
-    done = trial(home, tmp_path, kind, mistake, expect=1)
+    done = trial(kind, mistake, expect=1)
     (sentence, hint) = [line for line in done.stderr.splitlines() if line]
     assert sentence.startswith(told)
     assert sentence.endswith(at(place))
@@ -69,27 +84,27 @@ def test_an_error_of_the_authors_is_told_with_method_file_and_line(
 
 
 def test_the_whole_trace_comes_with_verbose(home: Path, tmp_path: Path) -> None:
-    done = trial(home, tmp_path, "MistakenSource", "poll", "--verbose", expect=1)
+    done = trial_apart(home, tmp_path, "MistakenSource", "poll", "--verbose", expect=1)
     assert "Traceback (most recent call last)" in done.stderr
     assert "KeyError: 'squar'" in done.stderr
     assert ', in poll\n    return [self.record(row["squar"])]' in done.stderr
 
 
-def test_errors_of_an_authors_transformation_have_file_and_line(home: Path, tmp_path: Path) -> None:
+def test_errors_of_an_authors_transformation_have_file_and_line(trial: Command) -> None:
     mine = "transforms=mine\ntransforms.mine.type=mistaken.MistakenTransform\n"
-    done = trial(home, tmp_path, "MistakenSource", "none", expect=1, more=mine)
+    done = trial("MistakenSource", "none", expect=1, more=mine)
     told = "Record 1: transform mine failed (mistaken.MistakenTransform): TypeError: 'int' object is not subscriptable"
     assert done.stderr.startswith(told)
     assert at('record.value["text"]') in done.stderr
     assert "errors.tolerance=all" in done.stderr
     more = f"{mine}transforms.mine.mistake=configure\n"
-    done = trial(home, tmp_path, "MistakenSource", "none", expect=1, more=more)
+    done = trial("MistakenSource", "none", expect=1, more=more)
     assert done.stderr.startswith("MistakenTransform.configure() raised KeyError: 'feild', at ")
     assert at('configs["feild"]') in done.stderr
 
 
-def test_a_put_that_fails_is_not_sent_to_errors_tolerance(home: Path, tmp_path: Path) -> None:
-    done = trial(home, tmp_path, "MistakenSink", "put", expect=1)
+def test_a_put_that_fails_is_not_sent_to_errors_tolerance(trial: Command) -> None:
+    done = trial("MistakenSink", "put", expect=1)
     assert "Record 1: put failed (mistaken.MistakenSinkTask): ValueError: no column for it, at " in done.stderr
     assert at('"no column for it"') in done.stderr
     assert "errors.tolerance" not in done.stderr
@@ -97,8 +112,8 @@ def test_a_put_that_fails_is_not_sent_to_errors_tolerance(home: Path, tmp_path: 
     assert "errant_record_reporter" in done.stderr
 
 
-def test_a_source_that_is_only_retried_fails_with_the_cause(home: Path, tmp_path: Path) -> None:
-    done = trial(home, tmp_path, "MistakenSource", "retriable", "--timeout", "2", expect=1)
+def test_a_source_that_is_only_retried_fails_with_the_cause(trial: Command) -> None:
+    done = trial("MistakenSource", "retriable", "--timeout", "2", expect=1)
     told, times, rest = done.stderr.partition(" times. ")
     assert told.startswith("No records: poll() raised RetriableError ")
     assert times
@@ -106,16 +121,16 @@ def test_a_source_that_is_only_retried_fails_with_the_cause(home: Path, tmp_path
     assert rest.startswith("MistakenSourceTask.poll() raised RetriableError: the API answers 503, at ")
 
 
-def test_retries_after_which_it_went_on_are_told(home: Path, tmp_path: Path) -> None:
-    done = trial(home, tmp_path, "MistakenSource", "retriable once", "--limit", "1", expect=0)
+def test_retries_after_which_it_went_on_are_told(trial: Command) -> None:
+    done = trial("MistakenSource", "retriable once", "--limit", "1", expect=0)
     assert "RetriableError was raised 1 time. The last: MistakenSourceTask.poll() raised" in done.stderr
-    done = trial(home, tmp_path, "MistakenSink", "retriable put once", expect=0)
+    done = trial("MistakenSink", "retriable put once", expect=0)
     assert done.stdout.startswith("record 1: put")
     assert "RetriableError was raised 1 time. The last: MistakenSinkTask.put() raised" in done.stderr
 
 
-def test_a_put_that_is_only_retried_fails_after_the_time(home: Path, tmp_path: Path) -> None:
-    done = trial(home, tmp_path, "MistakenSink", "retriable put", "--timeout", "3", expect=1)
+def test_a_put_that_is_only_retried_fails_after_the_time(trial: Command) -> None:
+    done = trial("MistakenSink", "retriable put", "--timeout", "3", expect=1)
     assert re.search(
         r"put failed [2-4] times \(mistaken\.MistakenSinkTask\): RetriableError: the database is aw", done.stderr
     )
@@ -134,23 +149,26 @@ def test_a_call_that_hangs_ends_at_the_timeout_and_is_named(
     home: Path, tmp_path: Path, kind: str, mistake: str, call: str, place: str | None
 ) -> None:
     began = now()
-    done = trial(home, tmp_path, kind, mistake, "--timeout", "2", expect=6)
+    done = trial_apart(home, tmp_path, kind, mistake, "--timeout", "2", expect=6)
     assert now() - began < 30
     assert done.stderr.startswith(f"{call} has not returned after ")
     assert "mistaken.py:" in done.stderr
     assert (at(place) if place else "threading.Event().wait()") in done.stderr
-    verbose = trial(home, tmp_path, kind, mistake, "--timeout", "2", "--verbose", expect=6)
-    assert "The call was here:" in verbose.stderr
     assert "plugin_calls" not in done.stderr
 
 
+def test_the_trace_of_a_call_that_hangs_comes_with_verbose(home: Path, tmp_path: Path) -> None:
+    done = trial_apart(home, tmp_path, "MistakenSink", "hang in put", "--timeout", "0.5", "--verbose", expect=6)
+    assert "The call was here:" in done.stderr
+
+
 def test_a_poll_that_waits_as_it_should_is_no_hang(home: Path, tmp_path: Path) -> None:
-    done = trial(home, tmp_path, "MistakenSource", "wait in poll", "--timeout", "0.5", expect=0)
+    done = trial_apart(home, tmp_path, "MistakenSource", "wait in poll", "--timeout", "0.5", expect=0)
     assert "0 records" in done.stderr
 
 
 def test_a_poll_that_hangs_after_it_gave_records_is_told_beside_them(home: Path, tmp_path: Path) -> None:
-    done = trial(home, tmp_path, "MistakenSource", "hang in second poll", "--timeout", "2", expect=0)
+    done = trial_apart(home, tmp_path, "MistakenSource", "hang in second poll", "--timeout", "2", expect=0)
     assert done.stdout.startswith("record 1: written")
     assert "MistakenSourceTask.poll() has not returned after " in done.stderr
     assert "1 record" in done.stderr
@@ -164,8 +182,8 @@ def test_a_poll_that_hangs_after_it_gave_records_is_told_beside_them(home: Path,
         ("nested partition", "field tables contains ARRAY"),
     ],
 )
-def test_an_offset_that_cannot_be_stored_is_not_written(home: Path, tmp_path: Path, mistake: str, why: str) -> None:
-    done = trial(home, tmp_path, "MistakenSource", mistake, expect=1)
+def test_an_offset_that_cannot_be_stored_is_not_written(trial: Command, mistake: str, why: str) -> None:
+    done = trial("MistakenSource", mistake, expect=1)
     assert done.stdout.startswith("record 1: failed")
     assert "written" not in done.stdout
     assert (
@@ -175,14 +193,14 @@ def test_an_offset_that_cannot_be_stored_is_not_written(home: Path, tmp_path: Pa
     assert "Source partitions and offsets are flat" in done.stderr
 
 
-def test_bytes_that_a_converter_cannot_read_are_told_with_their_place(home: Path, tmp_path: Path) -> None:
+def test_bytes_that_a_converter_cannot_read_are_told_with_their_place(connect: Command, tmp_path: Path) -> None:
     file = tmp_path / "tried.properties"
     file.write_text(
         "name=tried\nconnector.class=mistaken.MistakenSink\nmistake=none\ntopics=orders\n"
         "value.converter=JsonConverter\nvalue.converter.schemas.enable=false\n"
     )
     words = ("try", str(file), "--plugin-path", str(FOLDER), "--input", "-")
-    done = cli_run(*words, home=home, stdin='{"id": 1}\n{oops\n', expect=1)
+    done = connect(*words, stdin='{"id": 1}\n{oops\n', expect=1)
     assert done.stderr.splitlines()[0] == (
         "Record 2: value.converter failed (kconnect.builtin.converters.json_converter.JsonConverter): JSONDecodeError: "
         "Expecting property name enclosed in double quotes: line 1 column 2 (char 1). "
@@ -190,12 +208,14 @@ def test_bytes_that_a_converter_cannot_read_are_told_with_their_place(home: Path
     )
 
 
-def test_errors_of_shipped_plugins_have_their_own_hint_and_no_lines_of_our_code(home: Path, tmp_path: Path) -> None:
+def test_errors_of_shipped_plugins_have_their_own_hint_and_no_lines_of_our_code(
+    connect: Command, tmp_path: Path
+) -> None:
     file = tmp_path / "tried.properties"
     file.write_text(
         "name=tried\nconnector.class=FileStreamSink\ntopics=t\nfile=/dev/full\nvalue.converter=StringConverter\n"
     )
-    done = cli_run("try", str(file), "--input", "-", home=home, stdin="a\n", expect=1)
+    done = connect("try", str(file), "--input", "-", stdin="a\n", expect=1)
     sentence = done.stderr.splitlines()[0]
     assert sentence.endswith("Cannot write to /dev/full: No space left on device")
     assert "RetriableError" not in done.stderr
