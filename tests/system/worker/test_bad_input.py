@@ -20,10 +20,14 @@ from typing import Any
 
 import pytest
 
+from kconnect.config import load_connector_file, read_properties
 from kconnect.devbroker import DevBroker
 from kconnect.java_compat.serialized_map import dump_map
+from kconnect.worker import StandaloneWorker, StartupError
 from kit.cli import cli_run
+from kit.differences import hold_alike
 from kit.golden import load
+from kit.memory_launcher import MemoryLauncher
 from kit.pace import ample_s
 from kit.ports import free_port
 from kit.runs import Ended, Run
@@ -224,30 +228,25 @@ _OURS = {
         2,
         ["/worker.properties is a connector's file", "connect standalone WORKER.properties"],
     ),
+}
+# Mistakes that a worker finds when it creates the connector: (the connector's file, what is told).
+_MISTAKES = {
     "tasks-max": (
-        None,
-        b"name=x\nconnector.class=FileStreamSource\ntopic=t\ntasks.max=many\n",
-        3,
-        ["/connector.properties", "Invalid value many for configuration tasks.max", "Correct tasks.max in "],
+        "name=x\nconnector.class=FileStreamSource\ntopic=t\ntasks.max=many\n",
+        ["Invalid value many for configuration tasks.max", "Correct tasks.max in "],
     ),
     "two-mistakes": (
-        None,
-        b"name=x\nconnector.class=FileStreamSource\ntasks.max=0\n",
-        3,
-        ["/connector.properties", "tasks.max", "Set topic=.. in", "Correct tasks.max in "],
+        "name=x\nconnector.class=FileStreamSource\ntasks.max=0\n",
+        ["tasks.max", "Set topic=.. in", "Correct tasks.max in "],
     ),
     "class-with-a-typo": (
-        None,
-        b"name=x\nconnector.class=FileStreamSuorce\ntopic=t\n",
-        3,
-        ["/connector.properties", "FileStreamSuorce", "Did you mean FileStreamSource?"],
+        "name=x\nconnector.class=FileStreamSuorce\ntopic=t\n",
+        ["FileStreamSuorce", "Did you mean FileStreamSource?"],
     ),
-    "no-class": (None, b"name=x\ntopic=t\n", 3, ["/connector.properties", "connector.class"]),
-    "unknown-converter-of-a-connector": (
-        None,
-        b"name=x\nconnector.class=FileStreamSource\ntopic=t\nvalue.converter=Jsonn\n",
-        3,
-        ["/connector.properties", "value.converter", "Jsonn"],
+    "no-class": ("name=x\ntopic=t\n", ["connector.class"]),
+    "unknown-converter": (
+        "name=x\nconnector.class=FileStreamSource\ntopic=t\nvalue.converter=Jsonn\n",
+        ["value.converter", "Jsonn"],
     ),
 }
 
@@ -281,6 +280,28 @@ def test_other_bad_files_are_told_with_the_file_and_what_to_do(name: str, broker
     for text in words:
         assert text in told
     assert "Hint: " in told
+
+
+def test_mistakes_in_a_connector_are_told_with_its_file_and_what_to_do(broker: DevBroker, tmp_path: Path) -> None:
+    """By one worker: how a start ends by them is seen above (26, 27 and 29)."""
+    (tmp_path / "worker.properties").write_text(good_worker(broker.bootstrap, tmp_path))
+    settings = read_properties(tmp_path / "worker.properties")
+
+    def compare(mistake: tuple[str, tuple[str, list[str]]]) -> None:
+        name, (text, words) = mistake
+        file = tmp_path / f"{name}.properties"
+        file.write_text(text)
+        with pytest.raises(StartupError) as refused:
+            worker.create_connectors([load_connector_file(file)])
+        sentence, hint = str(refused.value), refused.value.hint
+        assert refused.value.exit_code == 3
+        assert not any(word in sentence for word in ("\n", "org.apache", "Exception", "PluginDesc"))
+        assert hint
+        assert [word for word in (str(file), *words) if word not in f"{sentence} {hint}"] == []
+
+    with StandaloneWorker(settings, launcher=lambda _: MemoryLauncher()) as worker:
+        hold_alike([(name, (name, mistake)) for name, mistake in _MISTAKES.items()], compare)
+        assert worker.herder.connectors() == []
 
 
 @pytest.mark.parametrize(("position", "code"), [(0, 2), (1, 3)])
