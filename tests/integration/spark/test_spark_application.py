@@ -1,10 +1,12 @@
-"""The Spark application as a whole: it comes, says why it cannot come, and goes without a trace."""
+"""The Spark application as a whole: it comes, says why it cannot come, and goes without a trace.
+
+With its worker, or its JVM, killed: system/worker/test_killed_in_mid_stream.py; with a task that never returns:
+system/worker/test_sick_tasks.py.
+"""
 
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
 import tempfile
 from contextlib import suppress
@@ -21,8 +23,6 @@ from kconnect.spark import SparkLauncher, SparkSettings
 from kconnect.spark.application import SparkApplication
 from kit.launchers import SeenEvents, await_slots, journal_spec
 from kit.pace import ample_s, now
-from kit.places import TESTS
-from kit.processes import living
 from kit.spark_cluster import bare_interpreter
 from kit.waiting import eventually
 
@@ -48,6 +48,11 @@ def test_stopping_leaves_no_process_no_thread_and_no_folder(tmp_path):
     specs = [journal_spec("last", tmp_path / "journal", task=number) for number in range(3)]
     launcher.start_tasks(specs)
     events.await_state(RunState.RUNNING, *specs)
+    started = _children() - before
+    assert len(started) >= 4  # JVM, daemon, two slots
+    for pid in started:
+        with suppress(ProcessLookupError):  # a short-lived one
+            assert os.getpgid(pid) != os.getpgid(0), "Ctrl-C is not theirs"
 
     began_s = now()
     launcher.stop(ample_s(10.0))
@@ -68,72 +73,6 @@ def test_stopping_in_the_middle_of_the_start_leaves_nothing():
 
     launcher.stop(10.0)
 
-    assert _children() <= before
-
-
-def test_a_task_that_never_stops_does_not_hold_up_the_end(tmp_path):
-    before = _children()
-    events = SeenEvents()
-    launcher = SparkLauncher(SparkSettings(slots=1))
-    launcher.start(events)
-    await_slots(launcher)
-    stuck = journal_spec("stuck", tmp_path / "journal", hang_in="poll")
-    launcher.start_tasks([stuck])
-    events.await_state(RunState.RUNNING, stuck)
-
-    began_s = now()
-    launcher.stop(6.0)
-
-    assert now() - began_s < 8.0
-    assert _children() <= before
-
-
-WORKER = """
-import sys, time
-from kconnect.spark import SparkLauncher, SparkSettings
-from kit.launchers import SeenEvents, await_slots
-launcher = SparkLauncher(SparkSettings(slots=2))
-launcher.start(SeenEvents())
-await_slots(launcher)
-print("up", flush=True)
-time.sleep(120)
-"""
-
-
-def test_a_killed_worker_takes_its_jvm_and_slots_with_it():
-    env = {**os.environ, "PYTHONPATH": str(TESTS)}
-    worker = subprocess.Popen([sys.executable, "-c", WORKER], stdout=subprocess.PIPE, env=env)
-    try:
-        assert worker.stdout is not None
-        assert worker.stdout.readline() == b"up\n"
-        below = psutil.Process(worker.pid).children(recursive=True)
-        assert len(below) >= 4  # JVM, daemon, two slots
-        for process in below:
-            with suppress(ProcessLookupError):  # a short-lived one
-                assert os.getpgid(process.pid) != os.getpgid(worker.pid), "Ctrl-C is not theirs"
-
-        worker.send_signal(signal.SIGKILL)
-
-        eventually(lambda: not living(below), 10, f"{below} gone")
-    finally:
-        worker.kill()
-        worker.communicate()
-
-
-def test_a_killed_jvm_is_the_reason_why_no_task_can_run_any_more():
-    before = _children()
-    launcher = SparkLauncher(SparkSettings(slots=2))
-    launcher.start(SeenEvents())
-    try:
-        await_slots(launcher)
-        started = _children() - before
-        (jvm,) = (process for process in psutil.Process().children() if {process.pid} <= started)
-        jvm.kill()
-        failure = eventually(launcher.failure, 30, "it is noticed")
-    finally:
-        launcher.stop(10.0)
-
-    assert failure == "Slots cannot start: Spark's JVM has ended (killed by signal 9)"
     assert _children() <= before
 
 
