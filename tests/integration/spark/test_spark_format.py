@@ -24,7 +24,7 @@ import pytest
 from kconnect.kafka_jars import JarSet
 from kit.pace import ample_s, ended
 from kit.places import DOCS
-from kit.spark_session import local_session
+from kit.spark_session import local_session, session_settings
 from kit.topics import consume, consume_values, end_offset
 from kit.waiting import eventually
 
@@ -255,11 +255,8 @@ import sys
 from pyspark.sql import SparkSession
 import kconnect.spark
 
-builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-for key, value in {
-    "spark.driver.memory": "512m",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-}.items():
+builder = SparkSession.builder.master("local[2]")
+for key, value in eval(sys.argv[3]).items():
     builder = builder.config(key, value)
 spark = builder.getOrCreate()
 spark.sparkContext.setLogLevel("OFF")
@@ -298,7 +295,7 @@ def test_a_query_that_is_killed_and_one_that_is_stopped_go_on_with_each_record_o
     most = {"file": "1000", "http": "100", "sql": "10"}
     small = {name: {**options, "kconnect.max.rows": most[name]} for name, options in sources.items()}
     commits = tmp_path / "checkpoint/commits"
-    with _killed([str(tmp_path), repr(small)]):
+    with _killed([str(tmp_path), repr(small), repr({**session_settings(), **_QUICK})]):
         eventually(lambda: sum(path.name.isdigit() for path in commits.glob("*")) >= 2, ample_s(60))
     for bounded in (False, True):
         lines.grow(1500)
