@@ -84,18 +84,6 @@ def test_bytes_that_a_converter_can_not_read_fail_the_sink_at_their_place(
     assert f"Record of topic {topic!r}, partition 0, offset 0 failed in VALUE_CONVERTER" in trace
 
 
-def test_bytes_that_a_converter_can_not_read_are_passed_over_with_tolerance_all(broker: DevBroker, topic: str) -> None:
-    seen: list[Any] = []
-    Behaviour.put = lambda task, given: seen.extend(record.value for record in given)
-    produce_lines(broker.bootstrap, topic, [b'{"n":1}', b"{no json", b'{"n":3}'])
-    with PipelineHost(broker.bootstrap) as host:
-        spec = host.start_sink(topic, SINK, topics=topic, errors_tolerance="all", **PLAIN_JSON)
-        host.await_state(spec, RunState.RUNNING)
-        eventually(lambda: len(seen) == 2, 20, "both good records are put")
-        host.stop(spec)
-    assert seen == [{"n": 1}, {"n": 3}]
-
-
 def test_a_record_that_does_not_fit_its_schema_fails_the_source_behind_those_before_it(
     broker: DevBroker, topic: str
 ) -> None:

@@ -14,7 +14,6 @@ from confluent_kafka import Message, Producer
 
 from kconnect.api import SinkRecord
 from kconnect.devbroker import DevBroker
-from kconnect.kafka import KafkaAdmin
 from kconnect.model import RunState, TaskSpec, TopicPartition
 from kit.golden import load
 from kit.group_offsets import sink_offsets
@@ -125,23 +124,6 @@ def test_a_sink_handles_bad_records_as_java_does(
             for key, value in expected
         ]
         assert without_trace(headers_of(message)) == without_trace(named_headers)
-
-
-def test_the_topic_is_made_with_one_partition_when_it_is_missing_and_left_alone_when_not(
-    broker: DevBroker, topic: str, request: pytest.FixtureRequest
-) -> None:
-    fresh, mine = topic_for(request, "-fresh"), topic_for(request, "-mine")
-    create_topic(broker.bootstrap, mine, partitions=3)
-    more = {"errors_deadletterqueue_topic_replication_factor": "1"}
-    with PipelineHost(broker.bootstrap) as host:
-        for dlq in (fresh, mine):
-            spec = host.start_sink(
-                topic_for(request), SINK, topics=topic, errors_deadletterqueue_topic_name=dlq, **more
-            )
-            host.await_state(spec, RunState.RUNNING)
-    with KafkaAdmin({"bootstrap.servers": broker.bootstrap}, "test") as admin:
-        found = admin.describe_topics([fresh, mine], 10)
-    assert {name: info.partitions for name, info in found.items()} == {fresh: 1, mine: 3}
 
 
 def test_a_topic_that_can_not_be_made_fails_the_task_with_what_to_change(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,18 +29,16 @@ def _fresh_behaviour() -> None:
 
 
 class Poison(Transformation):
-    """Fails on the value `poison`, with an error that might pass, `heals.after` times."""
+    """Fails on the value `poison`, with an error that might pass."""
 
     attempts = 0
 
-    def configure(self, configs: Mapping[str, Any]) -> None:
-        self._heals_after = int(configs.get("heals.after", "1000000"))
+    def configure(self, configs: Mapping[str, Any]) -> None: ...
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
         if record.value == "poison":
             Poison.attempts += 1
-            if Poison.attempts <= self._heals_after:
-                raise RetriableError("the lookup service is busy")
+            raise RetriableError("the lookup service is busy")
         return record
 
     def config(self) -> ConfigDef:
@@ -93,22 +90,6 @@ def test_a_source_outlives_its_topic_where_the_broker_makes_topics(
     assert consume_values(broker.bootstrap, topic, 1) == [b"b"]
 
 
-def test_a_full_disk_fails_the_sink_and_its_records_come_again(
-    broker: DevBroker, topic: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    name, out = topic_for(request), tmp_path / "out.txt"
-    produce_lines(broker.bootstrap, topic, ["a", "b"])
-    with PipelineHost(broker.bootstrap) as host:
-        spec = host.start_sink(name, FILE_SINK, topics=topic, file="/dev/full")
-        line = await_failed(host, spec)
-        assert "Cannot write to /dev/full: No space left on device" in line
-        assert f"{topic}-0 0 to 1" in line, "where the records are"
-        assert sink_offsets(broker.bootstrap, name) == {}
-        again = host.start_sink(name, FILE_SINK, topics=topic, file=str(out))
-        host.await_count(again, "records_put", 2)
-    assert out.read_text() == "a\nb\n"
-
-
 def test_a_sink_writes_on_to_a_file_that_was_removed_as_java_does_until_it_is_restarted(
     broker: DevBroker, topic: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -149,20 +130,6 @@ def test_a_poison_record_is_tried_again_until_the_time_is_up_and_goes_to_the_que
     assert consume_values(broker.bootstrap, dlq, 1) == [b"poison"]
 
 
-def test_a_record_that_heals_within_the_time_is_put_in_its_place(
-    broker: DevBroker, topic: str, request: pytest.FixtureRequest
-) -> None:
-    taken: list[Any] = []
-    Behaviour.put = lambda task, records: taken.extend(record.value for record in records)
-    produce_lines(broker.bootstrap, topic, ["a", "poison", "b"])
-    more = {"errors.retry.timeout": "20000", "transforms.p.heals.after": "3"}
-    with PipelineHost(broker.bootstrap) as host:
-        spec = host.start_sink(topic_for(request), SINK, topics=topic, **POISON, **more)
-        host.await_count(spec, "records_put", 3)
-    assert taken == ["a", "poison", "b"]
-    assert Poison.attempts == 4
-
-
 def test_a_stop_in_the_midst_of_endless_retries_is_quick_and_leaves_the_record_for_the_next_start(
     broker: DevBroker, topic: str, request: pytest.FixtureRequest
 ) -> None:
@@ -177,48 +144,3 @@ def test_a_stop_in_the_midst_of_endless_retries_is_quick_and_leaves_the_record_f
         assert now() - began < 3
         assert host.states(spec)[-1] == RunState.STOPPED, host.trace(spec)
         assert sink_offsets(broker.bootstrap, name) == {}
-
-
-def test_retries_of_a_batch_whose_flush_failed_go_on_reading(
-    broker: DevBroker, topic: str, request: pytest.FixtureRequest
-) -> None:
-    """A flush that asks for the records again, while a put waits for its next try: neither may hold the other up."""
-    seen: list[Any] = []
-    state = {"put_fails": True, "flush_fails": True}
-
-    def put(task: Any, records: list[Any]) -> None:
-        if [record.value for record in records] == ["b"] and state["put_fails"]:
-            task.context.timeout(60_000)
-            raise RetriableError("busy")
-        seen.extend(record.value for record in records)
-
-    def flush_once(name: str) -> None:
-        Behaviour.calls.append(name)
-        if name == "flush" and seen and state["put_fails"] and len(Behaviour.calls) > 4:
-            state["put_fails"] = False
-            raise RetriableError("flush later")
-
-    Behaviour.put = put
-    called = Behaviour.called
-    Behaviour.called = flush_once  # type: ignore[method-assign]
-    try:
-        with PipelineHost(broker.bootstrap) as host:
-            produce_lines(broker.bootstrap, topic, ["a"])
-            spec = host.start_sink(topic_for(request), SINK, topics=topic)
-            host.await_count(spec, "records_put", 1)
-            produce_lines(broker.bootstrap, topic, ["b"])
-            eventually(lambda: "b" in seen, 20, "b is read again and put")
-            assert host.states(spec) == [RunState.RUNNING]
-    finally:
-        Behaviour.called = called  # type: ignore[method-assign]
-
-
-def test_a_sink_file_in_a_folder_that_can_not_be_written_fails_with_what_to_do(
-    broker: DevBroker, topic: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    missing = tmp_path / "no" / "such" / "out.txt"
-    with PipelineHost(broker.bootstrap) as host:
-        spec = host.start_sink(topic_for(request), FILE_SINK, topics=topic, file=str(missing))
-        line = await_failed(host, spec)
-    assert f"Couldn't find or create file '{missing}'" in line
-    assert not os.path.lexists(missing)

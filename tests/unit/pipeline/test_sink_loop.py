@@ -266,6 +266,26 @@ def test_a_refused_commit_is_made_again_and_nothing_is_sent_while_one_is_on_its_
     assert run.control.counters.commit_failures == 1
 
 
+def test_a_flush_that_fails_while_a_put_waits_for_its_retry_has_both_read_again_at_once() -> None:
+    bench, task = SinkBench(), Buffered()
+    bench.write(ONE, 1)
+
+    def fail_to_put(run: SinkRun) -> None:
+        bench.write(ONE, 1)
+        task.in_put.append(lambda context: context.timeout(60_000))
+        task.puts.append(RetriableError("busy"))
+
+    def fail_to_flush(run: SinkRun) -> None:
+        task.flushes.append(RetriableError("later"))
+        task.context.request_commit()
+
+    run = SinkRun(bench, task, Steps(fail_to_put, fail_to_flush, idle, idle, idle))
+    assert run() is None
+    assert bench.position(ONE) == 2
+    assert task.put_at_s[-1] < 60
+    assert not run.control.health.look(0).cause
+
+
 def test_where_the_task_asks_to_begin_in_open_is_where_it_begins() -> None:
     class Begins(Buffered):
         def open(self, partitions: Collection[TopicPartition]) -> None:
