@@ -1,27 +1,38 @@
-"""What every Launcher does, on threads of this process and on real Spark."""
+"""What every Launcher does, on threads of this process and on real Spark; what Spark's does when its slots do not."""
 
 from __future__ import annotations
 
+import logging
+import os
+import signal
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
+import psutil
 import pytest
 
 from kconnect.herder.interface import Launcher
 from kconnect.model import RunState, TargetState, TaskId
 from kconnect.spark import SparkLauncher, SparkSettings
 from kconnect.testing import ThreadLauncher
+from kit.freezing import freeze, wake
 from kit.launchers import SeenEvents, await_slots, journal_spec
-from kit.pace import now
+from kit.pace import ample_s, now
+from kit.waiting import eventually
 
 
 @pytest.fixture(autouse=True)
 def _nothing_left_behind() -> None:
-    """The launcher outlives each test here, and makes threads as it needs them; tests/integration looks for leaks."""
+    """The launcher outlives each test here, and makes threads as it needs them; test_spark_application.py looks for
+    leaks.
+    """
 
 
-@pytest.fixture(scope="module", params=["thread", pytest.param("spark", marks=pytest.mark.spark)])
-def running(request: pytest.FixtureRequest) -> Iterator[tuple[Launcher, SeenEvents]]:
-    launcher: Launcher = ThreadLauncher() if request.param == "thread" else SparkLauncher(SparkSettings(slots=2))
+@pytest.fixture(scope="module")
+def on_spark() -> Iterator[tuple[SparkLauncher, SeenEvents]]:
+    # 3 s on a quiet machine: on a slow one a slot that is alive may be silent for longer
+    launcher = SparkLauncher(SparkSettings(slots=2, heartbeat_interval_s=0.2, heartbeat_timeout_s=ample_s(0.75)))
     events = SeenEvents()
     launcher.start(events)
     try:
@@ -29,6 +40,38 @@ def running(request: pytest.FixtureRequest) -> Iterator[tuple[Launcher, SeenEven
         yield launcher, events
     finally:
         launcher.stop(10.0)
+
+
+@pytest.fixture(scope="module")
+def on_threads() -> Iterator[tuple[ThreadLauncher, SeenEvents]]:
+    launcher, events = ThreadLauncher(), SeenEvents()
+    launcher.start(events)
+    try:
+        await_slots(launcher)
+        yield launcher, events
+    finally:
+        launcher.stop(10.0)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param("on_threads", id="thread"),
+        pytest.param("on_spark", id="spark", marks=pytest.mark.spark),
+    ],
+)
+def running(request: pytest.FixtureRequest) -> tuple[Launcher, SeenEvents]:
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def spark(on_spark: tuple[SparkLauncher, SeenEvents]) -> SparkLauncher:
+    return on_spark[0]
+
+
+@pytest.fixture
+def told(on_spark: tuple[SparkLauncher, SeenEvents]) -> SeenEvents:
+    return on_spark[1]
 
 
 @pytest.fixture
@@ -155,3 +198,201 @@ def test_a_hundred_tasks_come_up_and_go(launcher, events, tmp_path):
     counts = [len(slot.tasks) for slot in launcher.slots()]
     assert max(counts) - min(counts) <= 1
     assert launcher.stop_tasks([spec.id for spec in specs], 10.0) == set()
+
+
+# --- slots on real Spark: they die, hang, are held, and come back with their tasks ---
+
+
+@pytest.fixture
+def tasks(spark, told, tmp_path):
+    """Four running tasks, two in each slot."""
+    await_slots(spark)
+    specs = [journal_spec(tmp_path.name, tmp_path / "journal", task=number) for number in range(4)]
+    spark.start_tasks(specs)
+    told.await_state(RunState.RUNNING, *specs)
+    yield specs
+    assert spark.stop_tasks([spec.id for spec in specs], ample_s(10.0)) == set()
+
+
+def _pid(spark: SparkLauncher, slot: int) -> int:
+    pid = spark.slots()[slot].pid
+    assert pid is not None
+    return pid
+
+
+@pytest.mark.spark
+def test_tasks_of_a_killed_slot_run_again_and_the_others_never_notice(spark, told, tasks, record_property):
+    victims = [spec for spec in tasks if spec.id in spark.slots()[0].tasks]
+    others = [spec for spec in tasks if spec not in victims]
+    before = _pid(spark, 0)
+
+    began_s = time.monotonic()
+    os.kill(before, signal.SIGKILL)
+    eventually(lambda: all(RunState.UNASSIGNED in told.states(spec) for spec in victims), 10, "told UNASSIGNED")
+    told.await_state(RunState.RUNNING, *victims, within_s=10)
+
+    record_property("recovery_s", round(time.monotonic() - began_s, 2))
+    assert [told.states(spec) for spec in victims] == [["RUNNING", "UNASSIGNED", "RUNNING"]] * 2
+    assert [told.states(spec) for spec in others] == [["RUNNING"]] * 2
+    assert _pid(spark, 0) != before
+
+
+@pytest.mark.spark
+def test_all_slots_may_be_killed_again_and_again(spark, told, tasks):
+    """More often than Spark itself runs a task of one job again."""
+    for round_number in range(1, 6):
+        await_slots(spark)
+        for slot in spark.slots():
+            assert slot.pid is not None
+            os.kill(slot.pid, signal.SIGKILL)
+        eventually(
+            lambda times=round_number: all(told.states(spec).count("UNASSIGNED") == times for spec in tasks),
+            10,
+            "told UNASSIGNED",
+        )
+        told.await_state(RunState.RUNNING, *tasks, within_s=20)
+
+
+@pytest.mark.spark
+def test_a_stopped_slot_is_replaced(spark, told, tasks):
+    before = _pid(spark, 1)
+    os.kill(before, signal.SIGSTOP)
+
+    eventually(lambda: spark.slots()[1].pid not in (None, before), 20, "another process is slot 1")
+    told.await_state(RunState.RUNNING, *tasks, within_s=10)
+
+    eventually(lambda: not psutil.pid_exists(before), 10, "it has ended")
+
+
+@pytest.mark.spark
+def test_an_idle_slot_held_by_a_task_that_never_stops_is_replaced(spark, told, tmp_path):
+    await_slots(spark)
+    stuck = journal_spec("held", tmp_path / "journal", hang_in="stop")
+    spark.start_tasks([stuck])
+    told.await_state(RunState.RUNNING, stuck)
+    (slot,) = (slot for slot in spark.slots() if stuck.id in slot.tasks)
+
+    assert spark.stop_tasks([stuck.id], 0.3) == {stuck.id}
+
+    eventually(lambda: spark.slots()[slot.slot].pid not in (None, slot.pid), 20, "another process is that slot")
+    eventually(lambda: not psutil.pid_exists(slot.pid or 0), 10, "it has ended")
+
+
+@pytest.mark.spark
+def test_a_task_stopped_while_its_slot_is_away_stays_stopped(spark, told, tmp_path):
+    await_slots(spark)
+    spec = journal_spec("gone", tmp_path / "journal")
+    spark.start_tasks([spec])
+    told.await_state(RunState.RUNNING, spec)
+    (slot,) = (slot for slot in spark.slots() if spec.id in slot.tasks)
+
+    os.kill(slot.pid or 0, signal.SIGKILL)
+    eventually(lambda: RunState.UNASSIGNED in told.states(spec), 10, "told UNASSIGNED")
+    assert spark.stop_tasks([spec.id], ample_s(5.0)) == set()
+    await_slots(spark)
+
+    assert told.states(spec)[-1] is RunState.UNASSIGNED
+
+
+@pytest.mark.spark
+def test_a_failed_task_stays_failed_when_its_slot_is_lost(spark, told, tmp_path):
+    await_slots(spark)
+    bad = journal_spec("bad", tmp_path / "journal", raise_in="start")
+    spark.start_tasks([bad])
+    told.await_state(RunState.FAILED, bad)
+    (slot,) = (slot for slot in spark.slots() if bad.id in slot.tasks)
+
+    os.kill(slot.pid or 0, signal.SIGKILL)
+    eventually(lambda: spark.slots()[slot.slot].pid not in (None, slot.pid), 20, "the slot is back")
+
+    assert told.states(bad) == [RunState.FAILED]
+    spark.stop_tasks([bad.id], 5.0)
+
+
+@pytest.mark.spark
+def test_what_a_task_prints_comes_out_of_the_worker(spark, told, tmp_path, capsys):
+    await_slots(spark)
+    spec = journal_spec("prints", tmp_path / "journal", says="a line for the console")
+    spark.start_tasks([spec])
+    told.await_state(RunState.RUNNING, spec)
+    seen: list[str] = []
+
+    def is_out() -> bool:
+        seen.append(capsys.readouterr().out)
+        return "a line for the console\n" in "".join(seen)
+
+    eventually(is_out, 5, "the line on standard output")
+    spark.stop_tasks([spec.id], 5.0)
+
+
+@pytest.mark.spark
+def test_what_a_task_logs_is_in_the_workers_log_with_its_context(spark, told, tmp_path, caplog):
+    await_slots(spark)
+    bad = journal_spec("logs", tmp_path / "journal", raise_in="start")
+    with caplog.at_level(logging.INFO):
+        spark.start_tasks([bad])
+        told.await_state(RunState.FAILED, bad)
+
+        def records() -> list[logging.LogRecord]:
+            return [record for record in caplog.records if "Task logs-0 failed" in record.getMessage()]
+
+        eventually(records, 5, "the failure in the log")
+    assert records()[0].levelno == logging.ERROR
+    assert (
+        records()[0].threadName
+        == f"slot-{next(slot.slot for slot in spark.slots() if bad.id in slot.tasks)}/task-logs-0"
+    )
+    spark.stop_tasks([bad.id], 5.0)
+
+
+@pytest.mark.spark
+def test_the_daemon_that_forks_slots_has_one_thread(spark):
+    """Forking a process with other threads, such as those of a Kafka client, could copy a held lock."""
+    await_slots(spark)
+    daemon = psutil.Process(_pid(spark, 0)).parent()
+
+    assert daemon is not None
+    assert "kconnect.spark.preload" in daemon.cmdline()
+    assert daemon.num_threads() == 1
+
+
+@pytest.mark.spark
+def test_slots_share_their_imports_with_the_daemon(spark, told, tmp_path):
+    """With pyspark's sources on its path, zipped, a slot took 43 MB of its own before its first record, now 15."""
+    spec = journal_spec("small", tmp_path / "journal")
+    spark.start_tasks([spec])
+    told.await_state(RunState.RUNNING, spec)
+    slots = [psutil.Process(slot.pid) for slot in spark.slots() if slot.pid is not None]
+
+    own_mb = [slot.memory_full_info().uss / 1e6 for slot in slots]
+
+    assert max(own_mb) < 30, own_mb
+    opened = {file.path for slot in slots for file in slot.open_files()}
+    assert not any(path.endswith("pyspark.zip") for path in opened)
+    spark.stop_tasks([spec.id], 5.0)
+
+
+@pytest.mark.spark
+def test_tasks_that_come_while_slots_are_away_wait_and_then_run(spark, told, tmp_path):
+    await_slots(spark)
+    spec = journal_spec("waits", tmp_path / "journal", target=TargetState.PAUSED)
+    daemon = psutil.Process(_pid(spark, 0)).parent()
+    assert daemon is not None
+    freeze([daemon])  # it forks slots: none is back before the task has come
+    try:
+        for slot in spark.slots():
+            os.kill(slot.pid or 0, signal.SIGKILL)
+        eventually(lambda: not any(slot.attached for slot in spark.slots()), 5, "slots are away", pause_s=0.001)
+
+        spark.start_tasks([spec])
+    finally:
+        wake([daemon])
+    told.await_state(RunState.PAUSED, spec)
+
+    assert told.states(spec)[0] is RunState.UNASSIGNED
+    spark.stop_tasks([spec.id], 5.0)
+
+
+@pytest.mark.spark
+def test_nothing_is_written_to_the_current_folder(spark):
+    assert not [name for name in ("spark-warehouse", "metastore_db", "derby.log", "artifacts") if Path(name).exists()]
