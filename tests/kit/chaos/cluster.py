@@ -17,6 +17,7 @@ from typing import Any
 from confluent_kafka import Consumer, TopicPartition
 
 from kit.brokers import PatientBroker
+from kit.chaos.account import Account, account_of, delivered, sink_lines
 from kit.chaos.service import Service
 from kit.pace import ample_s, now
 from kit.ports import free_port
@@ -130,6 +131,16 @@ class ChaosCluster:
             return True
 
         eventually(stopped, within_s, "the source is stopped", pause_s=0.3)
+
+    def account(self, within_s: float) -> Account:
+        """Stop the source, let the sink read all, and count. `within_s` is for each of these."""
+        self.stop_source(within_s)
+        records = delivered(self.broker.bootstrap, TOPIC, committed_only=self.shape.exactly_once)
+        ends: dict[int, int] = {}
+        for record in records:
+            ends[record.partition] = max(ends.get(record.partition, 0), record.offset + 1)
+        self.await_drained(ends, within_s)
+        return account_of(records, sink_lines(self.journal), self.committed(within_s), self.shape.source_tasks)
 
     def await_drained(self, ends: Mapping[int, int], within_s: float) -> None:
         """Wait until the sink has committed up to the last record of each partition.

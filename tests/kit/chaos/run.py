@@ -8,22 +8,17 @@ exactly-once anything is there twice.
 from __future__ import annotations
 
 import argparse
-import json
-import random
-import shutil
-import signal
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kit.chaos.account import Account, account_of, delivered, sink_lines
-from kit.chaos.cluster import TOPIC, ChaosCluster, Shape
+from kit.chaos.account import Account
+from kit.chaos.cluster import ChaosCluster, Shape
 from kit.chaos.harm import KINDS, ON_SPARK, Harm, drawn
+from kit.chaos.program import Say, options_of, run_program
 
 __all__ = ["Outcome", "Plan", "chaos"]
 
@@ -99,7 +94,7 @@ class Outcome:
         return "".join(f"{title:<26}{value}\n" for title, value in rows) + "".join(f"! {e}\n" for e in found.examples)
 
 
-def chaos(folder: Path, plan: Plan, shape: Shape, say: Callable[[str], None]) -> Outcome:
+def chaos(folder: Path, plan: Plan, shape: Shape, say: Say) -> Outcome:
     """Run it. Errors: AssertionError when the cluster does not come up, or does not recover in time."""
     with ChaosCluster(folder, shape) as cluster:
         cluster.start(plan.recover_s)
@@ -114,13 +109,7 @@ def chaos(folder: Path, plan: Plan, shape: Shape, say: Callable[[str], None]) ->
         recovered_s = time.monotonic() - ended
         say(f"all RUNNING, and every source task commits, after {recovered_s:.1f} s; quiet for {plan.quiet_s:g} s")
         threading.Event().wait(plan.quiet_s)  # the quiet itself: the stream goes on
-        cluster.stop_source(plan.recover_s)
-        records = delivered(cluster.broker.bootstrap, TOPIC, committed_only=shape.exactly_once)
-        ends: dict[int, int] = {}
-        for record in records:
-            ends[record.partition] = max(ends.get(record.partition, 0), record.offset + 1)
-        cluster.await_drained(ends, plan.recover_s)
-        committed = cluster.committed(plan.recover_s)
+        account = cluster.account(plan.recover_s)
         return Outcome(
             plan,
             shape,
@@ -128,7 +117,7 @@ def chaos(folder: Path, plan: Plan, shape: Shape, say: Callable[[str], None]) ->
             sum(service.restarts for service in cluster.services),
             cluster.rebalances(),
             recovered_s,
-            account_of(records, sink_lines(cluster.journal), committed, shape.source_tasks),
+            account,
         )
 
 
@@ -150,7 +139,6 @@ def _harm(plan: Plan, harm: Harm) -> None:
 
 def main() -> int:
     options = _options()
-    signal.signal(signal.SIGTERM, _leave)
     plan = Plan(
         seed=options.seed,
         duration_s=options.seconds,
@@ -159,40 +147,19 @@ def main() -> int:
         kinds=tuple(options.kinds.split(",")) if options.kinds else ON_SPARK if options.on_spark else KINDS,
     )
     shape = Shape(exactly_once=options.exactly_once, on_spark=options.on_spark, rate=options.rate)
-    folder = Path(options.folder or tempfile.mkdtemp(prefix="kconnect-chaos-"))
-    try:
-        outcome = chaos(folder, plan, shape, _say)
-    finally:
-        if options.folder is None:
-            shutil.rmtree(folder, ignore_errors=True)
-    if options.json:
-        Path(options.json).write_text(json.dumps(outcome.to_json(), indent=2) + "\n")
-    _say(outcome.table().rstrip("\n"))
-    return 0 if outcome.is_good else 1
+    return run_program("chaos", options, lambda folder, say: chaos(folder, plan, shape, say))
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__ or "")
     parser.add_argument("--seconds", type=float, default=600.0, help="how long the harm lasts")
     parser.add_argument("--every", type=float, default=15.0, help="seconds from one harm to the next")
     parser.add_argument("--freeze", type=float, default=20.0, help="seconds of a SIGSTOP")
     parser.add_argument("--rate", type=int, default=250, help="records a second of each of the four source tasks")
-    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
     parser.add_argument("--kinds", help=f"some of {', '.join(ON_SPARK)}")
     parser.add_argument("--on-spark", action="store_true", help="slots run on a Spark standalone cluster")
     parser.add_argument("--exactly-once", action="store_true")
-    parser.add_argument("--json", metavar="FILE", help="write the figures there as well")
-    parser.add_argument("--folder", help="where all files go, and stay; a temporary one if absent")
     return parser.parse_args()
-
-
-def _leave(number: int, _frame: object) -> None:
-    raise SystemExit(128 + number)
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

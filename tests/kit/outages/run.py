@@ -7,24 +7,19 @@ counted. The seed is printed, `--seed` draws the same outages again. Ends with 1
 
 from __future__ import annotations
 
-import argparse
-import json
-import random
-import shutil
-import signal
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kit.chaos.account import account_of, delivered, sink_lines
-from kit.chaos.cluster import SINK, SOURCE, TOPIC
+from kit.chaos.account import account_of, delivered
+from kit.chaos.cluster import SINK
+from kit.chaos.program import Say, options_of, run_program
 from kit.outages.deeds import Deed, Strike, drawn
 from kit.outages.flow import Flow, Task
 from kit.outages.judge import Claims, disagreements, side_by_side
@@ -104,7 +99,7 @@ class Outcome:
         return told + "".join(f"! {text}\n" for text in [*self.false, *self.examples])
 
 
-def outages(folder: Path, plan: Plan, say: Callable[[str], None]) -> Outcome:
+def outages(folder: Path, plan: Plan, say: Say) -> Outcome:
     """Run it. Errors: AssertionError when all do not agree in time after an outage, with everybody's word."""
     outcome = Outcome(plan)
     with World(folder) as world, ThreadPoolExecutor(3, "outages-ask") as pool:
@@ -119,7 +114,7 @@ def outages(folder: Path, plan: Plan, say: Callable[[str], None]) -> Outcome:
     return outcome
 
 
-def _suffer(world: World, observer: Observer, deed: Deed, number: int, plan: Plan, say: Callable[[str], None]) -> None:
+def _suffer(world: World, observer: Observer, deed: Deed, number: int, plan: Plan, say: Say) -> None:
     """One outage, from its beginning until all agree again."""
     outcome, false_before = observer.outcome, len(observer.outcome.false)
     strike = Strike(world, deed)
@@ -251,53 +246,21 @@ class Observer:
 
 def _account(world: World, plan: Plan, outcome: Outcome) -> None:
     """Stop the sources, let the sink read all, and count."""
-    world.stop_source(plan.recover_s)
+    found = world.account(plan.recover_s)
     world.alone.stop()
-    bootstrap = world.broker.bootstrap
-    records = delivered(bootstrap, TOPIC, committed_only=False)
-    ends: dict[int, int] = {}
-    for record in records:
-        ends[record.partition] = max(ends.get(record.partition, 0), record.offset + 1)
-    world.await_drained(ends, plan.recover_s)
-    tasks = world.clustered[SOURCE]
-    found = account_of(records, sink_lines(world.journal), world.committed(plan.recover_s), tasks)
-    alone = account_of(delivered(bootstrap, ALONE_TOPIC, committed_only=False), Counter(), {}, tasks)
+    of_alone = delivered(world.broker.bootstrap, ALONE_TOPIC, committed_only=False)
+    alone = account_of(of_alone, Counter(), {}, world.shape.source_tasks)
     outcome.records = found.records + alone.records
     outcome.lost, outcome.sink_lost = found.lost + alone.lost, found.sink_lost
     outcome.examples += [*found.examples, *(text for text in alone.examples if text.startswith("source"))]
 
 
 def main() -> int:
-    options = _options()
-    signal.signal(signal.SIGTERM, _leave)
-    folder = Path(options.folder or tempfile.mkdtemp(prefix="kconnect-outages-"))
-    try:
-        outcome = outages(folder, Plan(seed=options.seed, count=options.count), _say)
-    finally:
-        if options.folder is None:
-            shutil.rmtree(folder, ignore_errors=True)
-    if options.json:
-        Path(options.json).write_text(json.dumps(outcome.to_json(), indent=2) + "\n")
-    _say(outcome.table().rstrip("\n"))
-    return 0 if outcome.is_good else 1
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__ or "")
     parser.add_argument("--count", type=int, default=30, help="how many outages")
-    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
-    parser.add_argument("--json", metavar="FILE", help="write the figures there as well")
-    parser.add_argument("--folder", help="where all files go, and stay; a temporary one if absent")
-    return parser.parse_args()
-
-
-def _leave(number: int, _frame: object) -> None:
-    raise SystemExit(128 + number)
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    options = parser.parse_args()
+    plan = Plan(seed=options.seed, count=options.count)
+    return run_program("outages", options, lambda folder, say: outages(folder, plan, say))
 
 
 if __name__ == "__main__":
