@@ -1,4 +1,7 @@
-"""Faults of Java's plugins in a worker, and what each screen says meanwhile: status, /metrics, /health, `connect`."""
+"""Faults of Java's plugins and of their JVM in a worker, and what each screen says meanwhile.
+
+That is status, /metrics, /health and `connect`. Only the tasks of the JVM notice, and go on.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +23,17 @@ from kconnect.model import Condition, RunState, TaskId, TaskState
 from kit.cli import cli_run
 from kit.distributed_worker import Distributed
 from kit.java_plugin_folder import java_plugin_folder
+from kit.java_worker import MISBEHAVES, NUMBERS, texts
 from kit.pace import ample_s
-from kit.processes import below, command
+from kit.processes import below, command, lives
 from kit.standalone import Standalone
-from kit.topics import consume_values, create_topic, end_offset, topic_for
+from kit.topics import consume, consume_values, create_topic, end_offset, topic_for
 from kit.waiting import eventually
 
 pytestmark = [pytest.mark.broker, pytest.mark.java, pytest.mark.spark, pytest.mark.timeout(180)]
 
 _SOURCE = {"connector.class": "kit.Faulty$Source"}
+_AGAIN = {"errors.restart.backoff.ms": "200"}
 _NEVER = {"errors.restart.max": "0"}
 # It stays down while it is looked at
 _LATER = {"errors.restart.backoff.ms": "600000", "errors.restart.backoff.max.ms": "600000"}
@@ -171,6 +176,85 @@ def test_when_the_workers_own_jvm_is_killed_its_connectors_fail_with_the_cause_a
 
         client.restart_connector("watched")
         eventually(is_running, 60, "the connector runs again")
+
+
+def slot_jvms(worker: Standalone) -> list[psutil.Process]:
+    return jvms(worker)[:-1]
+
+
+def test_a_jvm_that_is_killed_in_mid_stream_costs_no_record(
+    worker: Standalone, broker: DevBroker, topics: tuple[str, str]
+) -> None:
+    topic, _ = topics
+    told = len(worker.log_text())
+    with connectors(worker, killed={**NUMBERS, **_AGAIN, "topic": topic, "count": "60000"}):
+        consume(broker.bootstrap, topic, 1)
+        (jvm,) = slot_jvms(worker)
+        jvm.send_signal(signal.SIGKILL)
+        jvm.wait(ample_s(10))
+        assert end_offset(broker.bootstrap, topic) < 60_000, "it is killed in mid stream"
+
+        def has_all() -> bool:  # some of them may have come twice
+            there = end_offset(broker.bootstrap, topic)
+            return there >= 60_000 and set(texts(broker, topic, there)) == {f"number {n}" for n in range(60_000)}
+
+        eventually(has_all, 60, "every number is there")
+    why = "killed by signal 9: by somebody, or by the kernel when memory ran out"
+    said = f"The JVM that runs Java's plugins ended ({why})"
+    eventually(lambda: said in worker.log_text()[told:], 20, "the log says it")
+
+
+def test_a_frozen_jvm_is_killed_at_its_deadline_and_its_tasks_go_on(
+    worker: Standalone, broker: DevBroker, topics: tuple[str, str]
+) -> None:
+    topic, _ = topics
+    with connectors(worker, frozen={**NUMBERS, **_AGAIN, "topic": topic, "count": "100000000"}):
+        consume(broker.bootstrap, topic, 1)
+        (jvm,) = slot_jvms(worker)
+        jvm.send_signal(signal.SIGSTOP)
+        jvm.wait(ample_s(60))
+
+        def told() -> list[str]:
+            return [line for line in worker.log_text().splitlines() if "kconnect.java.timeout.ms" in line]
+
+        assert "has not answered for" in eventually(told, 10, "it is told")[0]
+        eventually(lambda: [one for one in slot_jvms(worker) if one.pid != jvm.pid], 30, "a new JVM")
+        worker.await_task("frozen", RunState.RUNNING)
+        grows(broker, topic)
+
+
+def test_a_slot_that_is_killed_takes_its_jvm_along_and_the_task_goes_on_in_another(
+    worker: Standalone, broker: DevBroker, topics: tuple[str, str]
+) -> None:
+    topic, _ = topics
+    with connectors(worker, bystander={**_SOURCE, **_AGAIN, "topic": topic}):
+        (jvm,) = slot_jvms(worker)
+        (slot,) = worker.slots()
+        slot.kill()
+        eventually(lambda: not lives(jvm), 20, "its JVM ends")
+        eventually(lambda: slot_jvms(worker), 60, "a new slot with a JVM")
+        worker.await_task("bystander", RunState.RUNNING)
+        grows(broker, topic)
+
+
+def test_a_jvm_in_which_a_plugin_hangs_is_killed_once_nobody_else_is_in_it(
+    worker: Standalone, topics: tuple[str, str], tmp_path: Path
+) -> None:
+    topic, other = topics
+    hangs = {**NUMBERS, **MISBEHAVES, "transforms.bad.does": "sleep", "bad": "3", "topic": topic, "count": "10"}
+    with connectors(worker, bystander={**_SOURCE, "topic": other}):
+        (jvm,) = slot_jvms(worker)
+        (slot,) = worker.slots()
+        with connectors(worker, hangs=hangs):
+            eventually(lambda: "now it sleeps" in worker.log_text(), 30, "it hangs")
+            (line,) = [line for line in worker.log_text().splitlines() if "now it sleeps" in line]
+            assert "(kit.TestPlugins" in line, "its own logger's name is told"
+        worker.await_task("bystander", RunState.RUNNING)
+        assert lives(jvm)
+    eventually(lambda: not lives(jvm), 40, "the JVM in which a plugin hangs is killed")
+    said = "1 plugin that had to stop did not return within 10 s more than task.shutdown.graceful.timeout.ms: hangs-0"
+    eventually(lambda: said in worker.log_text(), 20, "the log says it")
+    assert [found.pid for found in worker.slots()] == [slot.pid], "Python is left alone"
 
 
 @pytest.mark.parametrize("method", ["poll", "put", "stop"])
