@@ -22,42 +22,29 @@ from kit.topics import create_topic, topic_for
 pytestmark = pytest.mark.broker
 
 
-def test_offsets_are_written_after_the_broker_was_away(own_broker: DevBroker, request: pytest.FixtureRequest) -> None:
-    topic, bootstrap = topic_for(request), own_broker.bootstrap
-    create_topic(bootstrap, topic)
-    at = TopicPartition(topic, 0)
-    patient = writer(bootstrap, f"{topic}-a")
-    try:
-        assert patient.write({at: CommittedOffset(1, "before")}, lambda: False)
-        assert patient.await_settled([at], lambda: False)  # what Kafka knows of until then may be forgotten
-        own_broker.kill()
-        own_broker.start()
-        assert patient.write({at: CommittedOffset(2, "after")}, lambda: False)
-        assert patient.read([at], CLAIM_S) == {at: CommittedOffset(2, "after")}
-    finally:
-        patient.close()
-
-
-def test_a_client_that_waits_for_ever_is_left_in_time_and_another_goes_on(
+def test_after_all_brokers_were_away_offsets_are_written_and_a_client_that_waits_for_ever_is_left_in_time(
     own_broker: DevBroker, request: pytest.FixtureRequest
 ) -> None:
     topic, bootstrap = topic_for(request), own_broker.bootstrap
     create_topic(bootstrap, topic)
     at = TopicPartition(topic, 0)
-    # The first one has the broker make the topics of groups and transactions: not within the 3 s of the one that hangs
-    first = writer(bootstrap, f"{topic}-first")
+    # It comes first: the broker makes the topics of groups and transactions, not within the 3 s of the one that hangs
+    patient = writer(bootstrap, f"{topic}-patient")
     try:
-        assert first.write({at: CommittedOffset(1, "")}, lambda: False)
+        assert patient.write({at: CommittedOffset(1, "before")}, lambda: False)
+        assert patient.await_settled([at], lambda: False)  # what Kafka knows of until then may be forgotten
+        with program(bootstrap, topic, topic) as (hung, said, tell):
+            assert said.readline() == "written\n"
+            own_broker.kill()
+            own_broker.start()
+            assert patient.write({at: CommittedOffset(2, "after")}, lambda: False)
+            assert patient.read([at], CLAIM_S) == {at: CommittedOffset(2, "after")}
+            tell.write("again\n")
+            tell.flush()
+            assert said.readline().startswith("Offsets cannot be added to a transaction within 3 s")
+            assert ended(hung, 20) == 0  # the call that hangs keeps nothing from ending
     finally:
-        first.close()
-    with program(bootstrap, topic, topic) as (hung, said, tell):
-        assert said.readline() == "written\n"
-        own_broker.kill()
-        own_broker.start()
-        tell.write("again\n")
-        tell.flush()
-        assert said.readline().startswith("Offsets cannot be added to a transaction within 3 s")
-        assert ended(hung, 20) == 0  # the call that hangs keeps nothing from ending
+        patient.close()
     follower = writer(bootstrap, topic)
     try:
         assert follower.read([at], CLAIM_S) == {at: CommittedOffset(1, "before")}
