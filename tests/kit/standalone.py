@@ -120,6 +120,17 @@ class Standalone:
 
         return eventually(seen, within_s, f"task 0 of {name} is {state}")[0]
 
+    def assert_no_connectors(self) -> None:
+        """Of a worker that tests share, at the end of each: what one left does not meet the next.
+
+        Errors: AssertionError that names them.
+        """
+        with self.client() as client:
+            left = client.connectors()
+            for name in left:
+                client.delete_connector(name)
+        assert not left, f"connectors left on the worker: {left}"
+
     def descendants(self) -> list[psutil.Process]:
         """Every process below the worker: the JVM, Spark's Python daemon, the slots."""
         return below(self.pid)

@@ -65,11 +65,7 @@ def worker(broker: DevBroker, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture(autouse=True)
 def _worker_is_left_clean(worker: Distributed) -> Iterator[None]:
     yield
-    with worker.client() as client:
-        left = client.connectors()
-        for name in left:
-            client.delete_connector(name)
-    assert not left, f"connectors left on the worker: {left}"
+    worker.assert_no_connectors()
 
 
 def kill_slots(worker: Distributed) -> None:
