@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from kit.parts import PARTS
 from kit.places import TESTS
 
 _PAGE = (TESTS / "README.md").read_text("utf-8")
@@ -72,3 +73,9 @@ def test_nothing_that_looks_like_a_file_of_tests_escapes() -> None:
 
 def test_the_sections_are_there_in_their_order() -> None:
     assert re.findall(r"^## (.+)$", _PAGE, re.MULTILINE) == _SECTIONS
+
+
+def test_the_page_tells_each_part_as_the_kit_does() -> None:
+    running = _PAGE[_PAGE.index("## Running") : _PAGE.index("## Costs")]
+    told = dict(re.findall(r"^\| `([a-z]+)` \| (.*) \|$", running, re.MULTILINE))
+    assert told == {part.name: part.about for part in PARTS}
