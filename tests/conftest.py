@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, settings
 from kconnect.devbroker import DevBroker
 from kconnect.devbroker.dev_registry import DevRegistry
 from kit.broker_pool import BrokerPool
-from kit.brokers import PatientBroker, PatientRegistry
+from kit.brokers import PatientRegistry
 from kit.costs import Costs
 from kit.leaks import Snapshot
 from kit.limits import Limits
@@ -34,6 +34,8 @@ from kit.postgres import postgres
 from kit.run_processes import Sweep, mark_run
 from kit.run_signals import set_signals
 from kit.s3 import S3Server, s3_server
+from kit.secure_broker import SecureBroker
+from kit.shared_broker import SharedBroker
 from kit.topics import create_topic, topic_for
 
 _GRACE_S = 3.0
@@ -77,10 +79,17 @@ def pytest_report_header() -> str:
 
 
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevBroker]:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedBroker]:
     """The broker all tests share: `.bootstrap`. Tests that stop or kill one take `own_broker`."""
-    with PatientBroker(free_port(), tmp_path_factory.mktemp("broker") / "data") as running:
-        yield running
+    broker = SharedBroker(tmp_path_factory.mktemp("broker"))
+    with broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def secure(broker: SharedBroker) -> SecureBroker:
+    """Where the same broker asks for TLS, logins and certificates."""
+    return broker.secure
 
 
 @pytest.fixture(scope="session")

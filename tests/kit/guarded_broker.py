@@ -1,10 +1,6 @@
-"""Brokers that do not let everybody do everything, and their rules."""
+"""Users whom the shared broker lets do only what they are granted, and rules for them."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported there
     AclBinding,
@@ -16,9 +12,6 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
     ResourceType,
 )
 
-from kconnect.devbroker import DevBroker
-from kit.brokers import PatientBroker
-from kit.ports import free_port
 from kit.waiting import eventually
 
 # What makes a broker look at its rules at all
@@ -26,18 +19,27 @@ AUTHORIZER = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.Sta
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
-@contextmanager
-def guarded_broker(folder: Path, user: str, password: str) -> Iterator[tuple[DevBroker, int]]:
-    """A broker where all may do all, but who logs in as `user`, at the port given with it, only what he is granted."""
-    port, listener = free_port(), "listener.name.sasl_plaintext."
-    settings = {
-        **AUTHORIZER,
-        "super.users": "User:ANONYMOUS",
-        f"{listener}sasl.enabled.mechanisms": "PLAIN",
-        f"{listener}plain.sasl.jaas.config": f'{_PLAIN} required user_{user}="{password}";',
+_USERS = ("checker", "editor", "keeper", "reader")
+"""One for each file that grants something: rules stay, and users of others have none of them."""
+
+
+def guarded_listener() -> dict[str, str]:
+    """A broker's settings of the listener SASL_PLAINTEXT, where the users log in."""
+    users = " ".join(f'user_{user}="{password_of(user)}"' for user in _USERS)
+    return {
+        "listener.name.sasl_plaintext.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{_PLAIN} required {users};",
     }
-    with PatientBroker(free_port(), folder, settings=settings, listeners={"SASL_PLAINTEXT": port}) as broker:
-        yield broker, port
+
+
+def password_of(user: str) -> str:
+    return f"s3cret-of-{user}"
+
+
+def login_of(user: str, password: str | None = None) -> dict[str, str]:
+    """Settings of a Java client, and of ours."""
+    entry = f'{_PLAIN} required username="{user}" password="{password or password_of(user)}";'
+    return {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": entry}
 
 
 def add_rules(

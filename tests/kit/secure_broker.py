@@ -1,4 +1,5 @@
-"""A real broker with TLS, SCRAM, PLAIN and client certificates; authorities, certificates and stores made on the spot.
+"""TLS, SCRAM, PLAIN, tokens and client certificates at a real broker; authorities, certificates and stores made on the
+spot. The broker that tests share has all of it (`secure`); `secure_broker` is for what it has not.
 
 Stores are written in Java's formats: PKCS12 by `cryptography`, JKS by the keytool of the Java that runs the broker.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -32,7 +33,17 @@ from kit.brokers import PatientBroker
 from kit.pace import ample_s
 from kit.ports import free_port
 
-__all__ = ["Authority", "Identity", "SecureBroker", "jks_of", "scram", "secure_broker"]
+__all__ = [
+    "Authority",
+    "Identity",
+    "SecureBroker",
+    "add_user",
+    "jks_of",
+    "sasl_listener",
+    "scram",
+    "secure_broker",
+    "store_settings",
+]
 
 USER, PASSWORD = "orders", "s3cret-of-orders"
 STORE_PASSWORD = "store-pass"
@@ -121,13 +132,17 @@ def jks_of(store: Path) -> Path:
 
 @dataclass(frozen=True)
 class SecureBroker:
-    """Where it listens: `plain` for the tests themselves, `scram` over TLS, `mutual` for client certificates."""
+    """Where it listens: `plain` for the tests themselves, `scram` over TLS, `mutual` for client certificates.
+
+    `brief` is as `scram`, but a login is over after 1.5 s; only the shared broker has it.
+    """
 
     plain: str
     scram: str
     mutual: str
     authority: Authority
     folder: Path
+    brief: str = ""
 
 
 def scram(user: str = USER, password: str = PASSWORD) -> str:
@@ -136,26 +151,22 @@ def scram(user: str = USER, password: str = PASSWORD) -> str:
     return f'{module} required username="{user}" password="{password}";'
 
 
-@contextmanager
-def secure_broker(
-    folder: Path, server: Identity, authority: Authority, more: Mapping[str, str] | None = None
-) -> Iterator[SecureBroker]:
-    """A broker with the server certificate given; the user `orders` has SCRAM credentials of both strengths.
-
-    `more` are further settings of the broker.
-    """
-    scram_port, mutual_port = free_port(), free_port()
-    store = {
+def store_settings(folder: Path, server: Identity, authority: Authority) -> dict[str, str]:
+    """A broker's settings of TLS; its listener of the name `ssl` wants certificates that the authority has signed."""
+    return {
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(server.pem(folder / "server.pem")),
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": str(authority.pem(folder / "authority.pem")),
-    }
-    plain = "org.apache.kafka.common.security.plain.PlainLoginModule"
-    listener = "listener.name.sasl_ssl."
-    settings = {
-        **store,
         "listener.name.ssl.ssl.client.auth": "required",
+    }
+
+
+def sasl_listener(name: str) -> dict[str, str]:
+    """A broker's settings of a listener where the user `orders` logs in, in any way, and who has a token."""
+    plain = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    listener = f"listener.name.{name}."
+    return {
         f"{listener}sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
         f"{listener}scram-sha-256.sasl.jaas.config": (
             "org.apache.kafka.common.security.scram.ScramLoginModule required;"
@@ -165,18 +176,26 @@ def secure_broker(
         ),
         f"{listener}oauthbearer.sasl.jaas.config": f'{OAUTH} required unsecuredLoginStringClaim_sub="broker";',
         f"{listener}plain.sasl.jaas.config": f'{plain} required user_{USER}="{PASSWORD}";',
-        **(more or {}),
     }
+
+
+@contextmanager
+def secure_broker(folder: Path, server: Identity, authority: Authority) -> Iterator[SecureBroker]:
+    """A broker with the server certificate given; the user `orders` has SCRAM credentials of both strengths."""
+    scram_port, mutual_port = free_port(), free_port()
+    settings = {**store_settings(folder, server, authority), **sasl_listener("sasl_ssl")}
     broker = PatientBroker(
         free_port(), folder / "data", settings=settings, listeners={"SASL_SSL": scram_port, "SSL": mutual_port}
     )
     with broker:
-        _add_user(broker.bootstrap, f"127.0.0.1:{scram_port}")
+        add_user(broker.bootstrap, f"127.0.0.1:{scram_port}")
         yield SecureBroker(broker.bootstrap, f"127.0.0.1:{scram_port}", f"127.0.0.1:{mutual_port}", authority, folder)
 
 
-def _add_user(bootstrap: str, scram_address: str) -> None:
-    """The controller answers before the broker knows the user: until then it refuses the login, which is final."""
+def add_user(bootstrap: str, scram_address: str) -> None:
+    """SCRAM credentials of both strengths for the user `orders`.
+
+    The controller answers before the broker knows the user: until then it refuses the login, which is final."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
         wanted = UserScramCredentialUpsertion(USER, ScramCredentialInfo(mechanism, 4096), PASSWORD.encode())

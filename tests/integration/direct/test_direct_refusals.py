@@ -6,29 +6,24 @@ import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
 
 from kconnect_cli.app import run
-from kit.guarded_broker import add_rules, guarded_broker
+from kit.guarded_broker import add_rules, login_of
 from kit.pace import ample_s
 from kit.written_cluster import WrittenCluster
 
 pytestmark = pytest.mark.broker
 
-USER, PASSWORD = "reader", "s3cret-of-reader"
-_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+USER = "reader"
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory):
-    """A cluster on a broker where `reader` may read the config topic only; gives it and the port that wants a login."""
-    folder = tmp_path_factory.mktemp("guarded")
-    with (
-        guarded_broker(folder / "data", USER, PASSWORD) as (broker, port),
-        WrittenCluster(broker.bootstrap, folder) as cluster,
-    ):
+def guarded(broker, tmp_path_factory):
+    """A cluster of which `reader` may read the config topic only; gives it and the address that wants a login."""
+    with WrittenCluster(broker.bootstrap, tmp_path_factory.mktemp("guarded")) as cluster:
         cluster.add_connector("src", {"connector.class": "FileStreamSource"})
         allowed = AclOperation.READ, AclOperation.DESCRIBE
         topic = cluster.worker["config.storage.topic"]
         add_rules(broker.bootstrap, ResourceType.TOPIC, topic, f"User:{USER}", *allowed)
-        yield cluster, f"127.0.0.1:{port}"
+        yield cluster, broker.guarded
 
 
 @pytest.fixture
@@ -37,23 +32,19 @@ def topics(guarded, capfd, tmp_path, monkeypatch):
     cluster, bootstrap = guarded
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
 
-    def call(*args: str, **client: str):
+    def call(*args: str, timeout_s: float = 3, **client: str):
         file = tmp_path / "client.properties"
         file.write_text("".join(f"{key.replace('_', '.')}={value}\n" for key, value in client.items()))
         where = ("--worker", str(cluster.worker_file), "--bootstrap-servers", bootstrap)
-        code = run(["topics", *args, *where, "--command-config", str(file), "--timeout", f"{ample_s(3):.0f}s"])
+        code = run(["topics", *args, *where, "--command-config", str(file), "--timeout", f"{ample_s(timeout_s):.0f}s"])
         out, err = capfd.readouterr()
         return code, out, err
 
     return call
 
 
-def login(password: str = PASSWORD) -> dict[str, str]:
-    return {
-        "security_protocol": "SASL_PLAINTEXT",
-        "sasl_mechanism": "PLAIN",
-        "sasl_jaas_config": f'{_PLAIN} required username="{USER}" password="{password}";',
-    }
+def login(password: str | None = None) -> dict[str, str]:
+    return {key.replace(".", "_"): value for key, value in login_of(USER, password).items()}
 
 
 def test_with_the_login_what_may_be_read_is_shown(topics):
@@ -68,7 +59,9 @@ def test_a_broker_that_wants_a_login_names_the_setting(topics):
 
 
 def test_a_wrong_password_names_the_setting_and_not_the_password(topics):
-    code, out, err = topics("config", "show", **login("wrong-password"))
+    code, out, err = topics(
+        "config", "show", timeout_s=1, **login("wrong-password")
+    )  # waited out: it may be right soon
     assert (code, out) == (1, "")
     assert "refuses the login" in err
     assert "sasl.jaas.config" in err

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
 
 import pytest
 
@@ -13,32 +12,13 @@ from kconnect.herder.group.coordinator import Coordinator
 from kconnect.herder.group.security import access
 from kconnect.herder.membership import Lost
 from kit.group_members import Member
-from kit.secure_broker import (
-    OAUTH,
-    PASSWORD,
-    STORE_PASSWORD,
-    USER,
-    Authority,
-    SecureBroker,
-    jks_of,
-    scram,
-    secure_broker,
-)
+from kit.secure_broker import OAUTH, PASSWORD, STORE_PASSWORD, USER, Authority, jks_of, scram
 from kit.waiting import eventually
 
 pytestmark = [pytest.mark.broker]
 
 PLAIN = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="{USER}" password="{PASSWORD}";'
 UNSECURED = f'{OAUTH} required unsecuredLoginStringClaim_sub="worker";'
-
-
-@pytest.fixture(scope="module")
-def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
-    folder = tmp_path_factory.mktemp("secure-group")
-    authority = Authority()
-    reauthentication = {"listener.name.sasl_ssl.connections.max.reauth.ms": "1500"}
-    with secure_broker(folder, authority.issue("broker"), authority, reauthentication) as broker:
-        yield broker
 
 
 @pytest.fixture
@@ -73,7 +53,9 @@ def test_a_member_logs_in(secure, trust, mechanism, jaas):
 
 
 def test_a_member_outlives_its_login(secure, trust, caplog):
-    with Member(secure.scram, "outlives", security=trust | login("SCRAM-SHA-256", scram())) as member:
+    with Member(
+        secure.brief, f"outlives-{uuid.uuid4().hex[:8]}", security=trust | login("SCRAM-SHA-256", scram())
+    ) as member:
         member.await_assigned()
         begin = time.monotonic()
         eventually(lambda: time.monotonic() - begin > 3.5, 20, "its login is over twice")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Iterator
 
 import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
@@ -20,8 +19,9 @@ from kconnect.kafka import (
     LogSpec,
     ensure_internal_topic,
 )
-from kit.guarded_broker import add_rules, guarded_broker
+from kit.guarded_broker import add_rules, password_of
 from kit.pace import ample_s
+from kit.shared_broker import SharedBroker
 from kit.topics import create_topic, topic_for
 
 pytestmark = pytest.mark.broker
@@ -29,22 +29,20 @@ pytestmark = pytest.mark.broker
 _WITHIN_S = 60.0
 
 
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory) -> Iterator[tuple[DevBroker, dict[str, str]]]:
-    """A broker where the user `reader` may do what he is granted, and others all; and his login."""
-    with guarded_broker(tmp_path_factory.mktemp("guarded") / "data", "reader", "secret") as (running, port):
-        login = {
-            "bootstrap.servers": f"127.0.0.1:{port}",
-            "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": "PLAIN",
-            "sasl.username": "reader",
-            "sasl.password": "secret",
-        }
-        yield running, login
+@pytest.fixture
+def login(broker: SharedBroker) -> dict[str, str]:
+    """Of the user `keeper`, who may do what he is granted."""
+    return {
+        "bootstrap.servers": broker.guarded,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "keeper",
+        "sasl.password": password_of("keeper"),
+    }
 
 
 def grant(broker: DevBroker, topic: str, *operations: AclOperation) -> None:
-    add_rules(broker.bootstrap, ResourceType.TOPIC, topic, "User:reader", *operations)
+    add_rules(broker.bootstrap, ResourceType.TOPIC, topic, "User:keeper", *operations)
 
 
 def spec_of(topic: str, partitions: int = 3) -> InternalTopicSpec:
@@ -53,14 +51,14 @@ def spec_of(topic: str, partitions: int = 3) -> InternalTopicSpec:
     )
 
 
-def test_a_topic_that_may_be_read_but_not_described_is_used_with_a_warning(guarded, caplog):
-    broker, login = guarded
-    create_topic(broker.bootstrap, "readable", config={"cleanup.policy": "delete"})
-    grant(broker, "readable", AclOperation.READ, AclOperation.WRITE)
+def test_a_topic_that_may_be_read_but_not_described_is_used_with_a_warning(broker, login, request, caplog):
+    readable = topic_for(request)
+    create_topic(broker.bootstrap, readable, config={"cleanup.policy": "delete"})
+    grant(broker, readable, AclOperation.READ, AclOperation.WRITE)
     given = []
     with KafkaAdmin(login, "test") as admin:
-        assert ensure_internal_topic(admin, spec_of("readable")) is False
-        log = CompactedLog(LogSpec(topic="readable", consumer=login, producer=login), admin)
+        assert ensure_internal_topic(admin, spec_of(readable)) is False
+        log = CompactedLog(LogSpec(topic=readable, consumer=login, producer=login), admin)
         log.start(given.append)
         log.send(b"k", b"v")
         log.read_to_end(_WITHIN_S)
@@ -68,25 +66,27 @@ def test_a_topic_that_may_be_read_but_not_described_is_used_with_a_warning(guard
     assert [record.value for record in given] == [b"v"]
     warned = [line.getMessage() for line in caplog.records if "cannot be checked" in line.getMessage()]
     assert len(warned) == 1
-    assert "topic readable (config.storage.topic)" in warned[0]
+    assert f"topic {readable} (config.storage.topic)" in warned[0]
 
 
-def test_a_topic_that_may_not_be_read_ends_the_start_and_one_not_to_be_written_the_send(guarded):
-    broker, login = guarded
-    create_topic(broker.bootstrap, "hidden")
-    create_topic(broker.bootstrap, "only-read")
-    grant(broker, "only-read", AclOperation.READ)
+def test_a_topic_that_may_not_be_read_ends_the_start_and_one_not_to_be_written_the_send(broker, login, request):
+    hidden, only_read = topic_for(request, "-hidden"), topic_for(request, "-only-read")
+    create_topic(broker.bootstrap, hidden)
+    create_topic(broker.bootstrap, only_read)
+    grant(broker, only_read, AclOperation.READ)
     with KafkaAdmin(login, "test") as admin:
-        with pytest.raises(ConnectError, match=r"'hidden' cannot be looked up: .*[Aa]uthorization failed"):
-            CompactedLog(LogSpec(topic="hidden", consumer=login), admin).start(lambda record: None)
-        log = CompactedLog(LogSpec(topic="only-read", consumer=login, producer=login), admin)
+        with pytest.raises(
+            ConnectError, match=rf"'{re.escape(hidden)}' cannot be looked up: .*[Aa]uthorization failed"
+        ):
+            CompactedLog(LogSpec(topic=hidden, consumer=login), admin).start(lambda record: None)
+        log = CompactedLog(LogSpec(topic=only_read, consumer=login, producer=login), admin)
         log.start(lambda record: None)
         refused = log.send(b"k", b"v").exception(_WITHIN_S)
         log.stop()
     assert isinstance(refused, ConnectError)
     assert not isinstance(refused, RetriableError)
-    assert "only-read" in str(refused)
-    writer = KafkaExclusiveWriter("only-read", login, "not-granted")
+    assert only_read in str(refused)
+    writer = KafkaExclusiveWriter(only_read, login, "not-granted")
     with pytest.raises(ConnectError, match=r"as not-granted cannot be claimed: .*[Aa]uthorization failed"):
         writer.claim(_WITHIN_S)
 

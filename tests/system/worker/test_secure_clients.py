@@ -28,14 +28,6 @@ pytestmark = [pytest.mark.broker]
 FILE = "org.apache.kafka.connect.file.FileStream"
 
 
-@pytest.fixture(scope="module")
-def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
-    folder = tmp_path_factory.mktemp("secure")
-    authority = Authority()
-    with secure_broker(folder, authority.issue("broker"), authority) as broker:
-        yield broker
-
-
 def login(trust: Path, mechanism: str = "SCRAM-SHA-512", jaas: str | None = None) -> dict[str, str]:
     return {
         "security.protocol": "SASL_SSL",
@@ -101,7 +93,7 @@ def test_every_login_works_with_every_trust_store(
 
 
 def test_unsecured_tokens_log_in_as_with_java(secure: SecureBroker, stores: Stores) -> None:
-    jaas = f'{OAUTH} required unsecuredLoginStringClaim_sub="orders";'
+    jaas = f'{OAUTH} required unsecuredLoginStringClaim_sub="worker";'
 
     assert reaches({"bootstrap.servers": secure.scram, **login(stores.trust["p12"], "OAUTHBEARER", jaas)})
 
