@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _TIMEOUT_SETTING = "--timeout"
+# All that a broker says to who speaks another protocol; which one depends on whether the client still writes by then
+_HUNG_UP = ("isconnected", "Broken pipe", "Connection reset")
 _OTHER_PROTOCOL = (
     "The broker hangs up: it may want TLS or a login. Give security.protocol (SSL, SASL_PLAINTEXT, SASL_SSL), and with "
     "SASL sasl.mechanism and sasl.jaas.config, in the worker's file or in --command-config."
@@ -223,7 +225,7 @@ class ClusterReader:
             err.hint = hint_of_topics(self._access, which, self.admin, name)
             raise
         except UnreachableError as err:
-            if "isconnected" in str(err):  # which is all that a broker says to who speaks another protocol
+            if any(sign in str(err) for sign in _HUNG_UP):
                 err.hint = _OTHER_PROTOCOL
             raise
 
