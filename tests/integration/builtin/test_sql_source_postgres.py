@@ -53,8 +53,8 @@ def values_of(record: Any) -> dict[str, Any]:
     return {field.name: record.value[field.name] for field in record.value_schema.fields}
 
 
-def nothing_more(source: SourceHarness) -> bool:
-    return not [record for _ in range(12) for record in source.poll_once()]
+def nothing_more(source: SourceHarness, polls: int = 12) -> bool:
+    return not [record for _ in range(polls) for record in source.poll_once()]
 
 
 TYPES = """CREATE TABLE types (id bigserial PRIMARY KEY, i2 smallint, i4 integer NOT NULL, i8 bigint, f4 real,
@@ -219,7 +219,7 @@ def test_isolation_suffix_and_quoting_are_those_of_the_settings(server: Database
     run(server, "CREATE TABLE t (id serial PRIMARY KEY)", "INSERT INTO t SELECT generate_series(1, 3)", schema=schema)
     with source_of(server, schema, mode="bulk", query_suffix="LIMIT 2", poll_interval_ms="60000") as source:
         assert [record.value["id"] for record in source.poll(2)] == [1, 2]
-        assert nothing_more(source)
+        assert nothing_more(source, 3)  # the end of the round, and polls that wait a second for the next one
     unquoted = {"incrementing_column_name": "ID", "quote_sql_identifiers": "never"}
     with source_of(server, schema, mode="incrementing", **unquoted) as source:
         assert len(source.poll(3)) == 3

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -30,10 +29,15 @@ from kit.waiting import eventually
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(240)]
 
 OPERATIONS = DOCS / "operations.md"
-# kconnect.kafka.heartbeat.interval.ms and heartbeat.interval.ms, as they are by default
-HEARTBEAT_S = 3.0
+# A third of the defaults, so that tests wait less: an outage is seen within two heartbeats
+HEARTBEAT_S = 1.0
+QUICK = {
+    "kconnect.kafka.heartbeat.interval.ms": f"{HEARTBEAT_S * 1000:.0f}",
+    "kconnect.slots": "1",
+}
+IN_GROUP = {"heartbeat.interval.ms": f"{HEARTBEAT_S * 1000:.0f}", "session.timeout.ms": "6000"}
 # What a busy machine adds to asking and answering
-MARGIN_S = 2.0
+MARGIN_S = 3.0
 # How long it has been away; more than two minutes on a machine that is very slow
 LASTED = r"(\d+ min )?\d+ s"
 
@@ -55,13 +59,12 @@ def worker(
     config = {"connector.class": "FileStreamSource", "file": str(file), "topic": away_topic, "tasks.max": "1"}
     folder = tmp_path / "worker"
     folder.mkdir()
-    slots = {"kconnect.slots": "1"}
     if request.param == "standalone":
-        with Standalone(folder, own_broker.bootstrap, {"lines": config}, slots) as running:
+        with Standalone(folder, own_broker.bootstrap, {"lines": config}, QUICK) as running:
             yield running.start()
             running.stop()
     else:
-        with Distributed(folder, own_broker.bootstrap, "away", slots) as running:
+        with Distributed(folder, own_broker.bootstrap, "away", QUICK | IN_GROUP) as running:
             running.start()
             with running.client() as client:
                 client.create_connector("lines", config)
@@ -127,7 +130,6 @@ def test_an_outage_is_told_everywhere_and_so_is_its_end(
     before = len(worker.log_text())
 
     own_broker.kill()
-    time.monotonic()
     eventually(lambda: ask(worker, "/health")[0] == 503, 2 * HEARTBEAT_S + MARGIN_S, "/health is 503")
     _status, headers, body = ask(worker, "/health")
     message = json.loads(body)
@@ -196,7 +198,7 @@ def test_live_views_show_the_outage_and_its_end(
         "bootstrap.servers": own_broker.bootstrap,
         "listeners": url,
         "offset.storage.file.filename": str(tmp_path / "offsets"),
-        "kconnect.slots": "1",
+        **QUICK,
     }
     write_properties(tmp_path / "worker.properties", settings | STRING_CONVERTERS)
     source = {
