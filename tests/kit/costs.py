@@ -57,7 +57,7 @@ _KINDS: Final = (
 def kind_of(command: str) -> str:
     """What a process is, by its command line: a row of the table."""
     # xdist's processes are told what to do on their standard input
-    if "java" not in command.split(" ", 1)[0] and ("pytest" in command or "eval(sys.stdin.readline())" in command):
+    if any(part in command for part in ("bin/pytest ", "-m pytest ", "eval(sys.stdin.readline())")):
         return "pytest"
     for part, kind in _KINDS:
         if part in command:

@@ -76,6 +76,14 @@ def test_waits():
 def test_behind(): pass
 """
 )
+LEAVES_A_CHILD = (
+    SLEEPER
+    + """
+def test_waits():
+    sleeper(start_new_session=True)
+    threading.Event().wait()
+"""
+)
 DETACHES = (
     SLEEPER
     + """
@@ -113,12 +121,13 @@ def run(tmp_path: Path) -> Run:
 def _started(folder: Path, tests: str, *more: str, before: Sequence[str] = ()) -> subprocess.Popen[str]:
     (folder / "conftest.py").write_text(CONFTEST)
     (folder / "test_it.py").write_text(tests)
-    (folder / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider -p no:singer_testing\ntimeout = 0.5\n")
+    options = "-p no:cacheprovider -p pytest_timeout -p xdist"
+    (folder / "pytest.ini").write_text(f"[pytest]\naddopts = {options}\ntimeout = 0.5\n")
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     return subprocess.Popen(
         [*before, sys.executable, "-m", "pytest", "-q", *more],
         cwd=folder,
-        env={**env, "PYTHONPATH": str(TESTS)},
+        env={**env, "PYTHONPATH": str(TESTS), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -179,12 +188,14 @@ def test_children_of_tests_have_the_default_signals_whatever_the_run_was_started
 def test_a_run_that_is_told_to_end_leaves_nothing_running(
     tmp_path: Path, more: tuple[str, ...], number: signal.Signals
 ) -> None:
-    process = _started(tmp_path, WAITS_FOR_A_CHILD, "--timeout", "1000", *more)
-    eventually((tmp_path / "pid").exists, 60, "the test runs")
-    eventually(lambda: (tmp_path / "pid").read_text().isdigit(), 60, "its child runs")
-    process.send_signal(number)
-    ended(process, 60)
-    process.communicate()
+    with _started(tmp_path, LEAVES_A_CHILD, "--timeout", "1000", *more) as process:
+        try:
+            eventually((tmp_path / "pid").exists, 60, "the test runs")
+            eventually(lambda: (tmp_path / "pid").read_text().isdigit(), 60, "its child runs")
+            process.send_signal(number)
+            ended(process, 20)
+        finally:
+            process.kill()
     eventually(lambda: _is_gone(tmp_path), 10, "what the test started ends")
 
 

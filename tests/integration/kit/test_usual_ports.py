@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from kit.pace import ample_s
 from kit.places import TESTS
 from kit.ports import free_port
 from kit.usual_ports import usual_ports
