@@ -19,6 +19,8 @@ from kconnect.errors import ConnectError
 _ASK_TIMEOUT_S: Final = 3.0
 _ADDRESS: Final = re.compile(r"^(?:[\w+.-]+://)?(\[[^\]]+\]|[^\s:/]+):(\d+)(?:/\w+)?: ")
 _SUFFIX: Final = re.compile(r"\s*\(after \d+ms in state \w+[^)]*\)$")
+# How a closed connection is told depends on whether the client still writes by then
+_HUNG_UP: Final = ("isconnected", "Broken pipe", "Connection reset")
 _ALERT: Final = re.compile(r"alert ([\w ]*(?:certificate|unknown ca)[\w ]*)", re.IGNORECASE)
 
 
@@ -26,8 +28,13 @@ def is_refusal(error: KafkaError) -> bool:
     """Whether credentials or a certificate are refused. A broken connection does not count."""
     text = error.str()
     if error.code() in (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED):
-        return "isconnected" not in text and "timed out" not in text
+        return not is_hang_up(text) and "timed out" not in text
     return "certificate verify failed" in text or _ALERT.search(text) is not None
+
+
+def is_hang_up(text: str) -> bool:
+    """Whether an error is that the broker has closed the connection: all that it says to who speaks another protocol."""
+    return any(sign in text for sign in _HUNG_UP)
 
 
 def refusal_error(lead: str, error: KafkaError, ca_pem: str | None) -> ConnectError:

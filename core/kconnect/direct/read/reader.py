@@ -14,6 +14,7 @@ from kconnect.direct.group.other_groups import OtherGroups, sort_other_groups
 from kconnect.direct.read.record_json import kind_of
 from kconnect.direct.read.topic_search import hint_of_topics
 from kconnect.errors import ConnectError, DataError, NotFoundError, TimedOutError, UnreachableError
+from kconnect.kafka.auth_errors import is_hang_up
 from kconnect.kafka.log_reader import READ_COMMITTED
 from kconnect.kafka.scan import ScanSpec, Stop, scan
 from kconnect.storage.config_topic import Unknown
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _TIMEOUT_SETTING = "--timeout"
-# All that a broker says to who speaks another protocol; which one depends on whether the client still writes by then
-_HUNG_UP = ("isconnected", "Broken pipe", "Connection reset")
 _OTHER_PROTOCOL = (
     "The broker hangs up: it may want TLS or a login. Give security.protocol (SSL, SASL_PLAINTEXT, SASL_SSL), and with "
     "SASL sasl.mechanism and sasl.jaas.config, in the worker's file or in --command-config."
@@ -225,7 +224,7 @@ class ClusterReader:
             err.hint = hint_of_topics(self._access, which, self.admin, name)
             raise
         except UnreachableError as err:
-            if any(sign in str(err) for sign in _HUNG_UP):
+            if is_hang_up(str(err)):
                 err.hint = _OTHER_PROTOCOL
             raise
 
