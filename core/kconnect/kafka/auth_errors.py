@@ -33,7 +33,7 @@ def is_refusal(error: KafkaError) -> bool:
 
 
 def is_hang_up(text: str) -> bool:
-    """Whether an error is that the broker has closed the connection: all that it says to who speaks another protocol."""
+    """Whether the broker has closed the connection, which is all that it says to who speaks another protocol."""
     return any(sign in text for sign in _HUNG_UP)
 
 
