@@ -8,7 +8,7 @@ DEV    := $(VENV)/.installed-dev
 # cache of its own, which goes; `UV_CACHE=keep` is for those who make many a .venv.
 UV_CACHE   ?=
 UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
-# A file's tests share fixtures and stay together; longest files first (tests/conftest.py). Three processes on two
+# A file's tests share fixtures and stay together; longest files first (tests/conftest.py). Four processes on two
 # cores: tests with real processes wait for them now and then, and leave a core idle.
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
 # What is long and rare, by tests/kit/parts.py: each is a target, test-NAME
@@ -85,7 +85,7 @@ browser:  ## Chromium and systemd-analyze, by apt-get where they are missing: te
 screenshots: $(DEV) browser  ## pictures of the web console in docs/images, light and dark
 	$(KIT) -W ignore -m kit.screenshots
 
-RUN_TESTS = KCONNECT_REQUIRE=broker,java,spark,browser $(BIN)/pytest -q -n 3 $(SIDE_BY_SIDE)
+RUN_TESTS = KCONNECT_REQUIRE=broker,java,spark,browser $(BIN)/pytest -q -n 4 $(SIDE_BY_SIDE)
 
 test: archives  ## tests on a real broker, Spark and Java Connect: all but the parts that the change does not reach; BASE=
 	$(RUN_TESTS) --parts auto --parts-base "$(BASE)" tests

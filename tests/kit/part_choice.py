@@ -16,10 +16,10 @@ from typing import Final
 import grimp
 import pytest
 
-from kit.parts import CORE, PARTS, TURNS_KEPT, Part, chosen, part_of, reached
+from kit.parts import CORE, PARTS, TURNS_KEPT, Part, chosen, is_taken, reached
 from kit.places import ROOT, TESTS
 
-__all__ = ["PartChoice", "add_options"]
+__all__ = ["PartChoice", "add_options", "is_chosen"]
 
 _CHOSEN: Final = "KCONNECT_TEST_PARTS"
 _RECORD: Final = "kconnect-test-parts.json"
@@ -30,6 +30,12 @@ def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("parts")
     group.addoption("--parts", help="auto, all, core, or names of parts with commas between them")
     group.addoption("--parts-base", default="", help="what the change is compared with, for --parts auto")
+
+
+def is_chosen(part: str) -> bool:
+    """Whether this run takes a part, for a file that is in a part as far as some of its tests are."""
+    told = os.environ.get(_CHOSEN)
+    return told is None or part in told.split(",")
 
 
 class PartChoice:
@@ -62,7 +68,7 @@ class PartChoice:
         """Files of other parts are not even imported."""
         if self._names is None or collection_path.suffix != ".py" or not collection_path.is_relative_to(TESTS):
             return None
-        return part_of(collection_path.relative_to(TESTS).as_posix()) not in self._names or None
+        return not is_taken(collection_path.relative_to(TESTS).as_posix(), self._names) or None
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         if self._is_first and self._why and exitstatus == pytest.ExitCode.OK:
@@ -125,7 +131,7 @@ class _Imports:
 
 
 def _files_of(part: Part) -> list[Path]:
-    places = [TESTS / place for place in part.tests]
+    places = [TESTS / place for place in (*part.tests, *part.shared)]
     return [path for place in places for path in (place.rglob("*.py") if place.is_dir() else [place])]
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["CORE", "PARTS", "TURNS_KEPT", "Part", "chosen", "module_of", "part_of", "reached"]
+__all__ = ["CORE", "PARTS", "TURNS_KEPT", "Part", "chosen", "is_taken", "module_of", "part_of", "reached"]
 
 CORE: Final = "core"
 TURNS_KEPT: Final = 10
@@ -32,11 +32,14 @@ _EVERYWHERE: Final = ("tests/conftest.py", "requirements*.lock", "pyproject.toml
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """`tests`: files and folders below tests/. `subjects`: modules and packages of the product. `files`: patterns."""
+    """`tests`: files and folders below tests/; `shared`: files of core that have more tests when the part runs.
+    `subjects`: modules and packages of the product. `files`: patterns.
+    """
 
     name: str
     about: str
-    tests: tuple[str, ...]
+    tests: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
     subjects: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
 
@@ -114,7 +117,7 @@ PARTS: Final[tuple[Part, ...]] = (
     Part(
         name="pages",
         about="every page of docs/ run as its reader would; the README runs always",
-        tests=("system/docs/test_pages.py",),
+        shared=("system/docs/test_pages.py",),
         subjects=("kconnect_cli.screen", "kconnect.devbroker"),
         files=("docs/*.md", "connectors.d/*", "cli/kconnect_cli/commands/*"),
     ),
@@ -145,6 +148,11 @@ def part_of(path: str, parts: Sequence[Part] = PARTS) -> str:
     return CORE
 
 
+def is_taken(path: str, names: Collection[str], parts: Sequence[Part] = PARTS) -> bool:
+    """Whether a run that takes these parts takes a test file."""
+    return part_of(path, parts) in names or any(path in part.shared for part in parts if part.name in names)
+
+
 def module_of(path: str) -> str | None:
     """The module that a file of the repository is, None for one that is none."""
     for folder in ("core/", "cli/", "tests/"):
@@ -163,7 +171,7 @@ def reached(
     for part in parts:
         modules = imports_of(part)
         for path in changed:
-            is_own = path.startswith("tests/") and part_of(path.removeprefix("tests/"), parts) == part.name
+            is_own = path.startswith("tests/") and is_taken(path.removeprefix("tests/"), {part.name}, parts)
             is_file = any(fnmatch.fnmatch(path, pattern) for pattern in (*part.files, *_EVERYWHERE))
             if is_own or is_file or module_of(path) in modules:
                 found[part.name] = path
@@ -190,4 +198,9 @@ def chosen(
 
 def missing(parts: Sequence[Part], tests: Path) -> list[str]:
     """Places of parts that do not exist."""
-    return [f"{part.name}: {place}" for part in parts for place in part.tests if not (tests / place).exists()]
+    return [
+        f"{part.name}: {place}"
+        for part in parts
+        for place in (*part.tests, *part.shared)
+        if not (tests / place).exists()
+    ]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from kconnect.file_turn import turn
-from kit.pace import ample_s
 from kit.ports import is_listening
 
 __all__ = ["usual_ports"]
@@ -17,7 +16,8 @@ __all__ = ["usual_ports"]
 _PORTS: Final = (9092, 9192, 8081, 8083, 8084, 8443, 5432)
 # Of the machine, whatever TMPDIR a run has
 _LOCK: Final = Path("/tmp") / f"kconnect-tests-usual-ports-{os.getuid()}"
-_PAGE_S: Final = 120.0
+# Each page has them for a minute or so, and whoever waits may see several go first
+_WAIT_S: Final = 600.0
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def usual_ports() -> Iterator[None]:
     """Inside, this process alone has them. Errors: AssertionError that names those that another program has, before
     or behind it.
     """
-    with turn(_LOCK, ample_s(_PAGE_S)) as is_ours:
+    with turn(_LOCK, _WAIT_S) as is_ours:
         assert is_ours, f"another run of the tests has had the usual ports for long: see who holds {_LOCK}"
         _assert_free("Stop what listens there: documents use the usual ports.")
         yield

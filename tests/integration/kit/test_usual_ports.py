@@ -46,7 +46,7 @@ def test_another_run_that_has_them_is_waited_for(port: int, tmp_path: Path, monk
     assert holder.stdin is not None
     with holder, holder.stdin:
         assert holder.stdout.readline() == b"True\n"
-        monkeypatch.setattr("kit.usual_ports._PAGE_S", 0.01)
+        monkeypatch.setattr("kit.usual_ports._WAIT_S", 0.01)
         with pytest.raises(AssertionError, match="another run of the tests"), usual_ports():
             pass
         monkeypatch.undo()

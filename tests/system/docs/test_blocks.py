@@ -1,6 +1,6 @@
 """Every fenced block of every document is run, compared, parsed or checked; one that nothing covers fails here.
 
-Pages are run by test_pages, the README by test_readme.
+Pages are run by test_pages.
 """
 
 from __future__ import annotations

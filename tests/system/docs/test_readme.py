@@ -1,4 +1,4 @@
-"""The README runs; its make targets, its table of exit codes, and the links of all documents."""
+"""The README's make targets, its table of exit codes, and the links of all documents; test_pages runs its blocks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from kconnect_cli import exits
 from kit.cli import cli_env
 from kit.documents import Step, blocks_of, run_page
-from kit.pages import run_document
 from kit.places import ROOT
 
 _README = (ROOT / "README.md").read_text("utf-8")
@@ -25,16 +24,6 @@ def test_make_quickstart_runs_the_whole_path_and_ends_by_itself(home: Path) -> N
     (output,) = run_page([Step(first, command)], ROOT, cli_env(home), timeout_s=150)
     assert "Hello, Connect!" in output
     assert "nothing is left running" in output  # no class archive is made here
-
-
-@pytest.mark.broker
-@pytest.mark.spark
-@pytest.mark.timeout(240)
-def test_the_readme_runs_from_its_first_line_to_its_last(tmp_path: Path, home: Path) -> None:
-    printed = "".join(run_document("README.md", tmp_path, home))
-    assert printed.count("The broker is stopped") == 2, printed
-    assert printed.count("transform wrap") == 2, printed
-    assert (tmp_path / "try" / "out.txt").read_text().splitlines()[0] == "hello, Connect"
 
 
 def test_make_knows_every_target_that_the_readme_names() -> None:

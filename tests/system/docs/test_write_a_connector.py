@@ -1,4 +1,4 @@
-"""The source that the README and docs/write-a-connector.md show; test_readme and test_pages run it."""
+"""The source that the README and docs/write-a-connector.md show; test_pages runs it."""
 
 from __future__ import annotations
 

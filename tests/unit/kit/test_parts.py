@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from kit.parts import CORE, PARTS, TURNS_KEPT, Part, chosen, missing, module_of, part_of, reached
+from kit.parts import CORE, PARTS, TURNS_KEPT, Part, chosen, is_taken, missing, module_of, part_of, reached
 from kit.places import ROOT, TESTS
 
 MIRROR = Part(
@@ -30,6 +30,16 @@ def test_a_file_is_in_the_part_that_names_it_or_its_folder_and_else_in_none() ->
     assert part_of("integration/rest/test_fuzz.py", BOTH) == "fuzz"
     assert part_of("integration/rest/test_fuzzy.py", BOTH) == CORE
     assert part_of("system/mirrors/test_flows.py", BOTH) == CORE
+
+
+def test_a_file_of_core_that_a_part_shares_runs_with_either() -> None:
+    pages = (Part(name="pages", about="", shared=("system/docs/test_pages.py",)),)
+    assert is_taken("system/docs/test_pages.py", {"pages"}, pages)
+    assert is_taken("system/docs/test_pages.py", {CORE}, pages)
+    assert not is_taken("system/docs/test_blocks.py", {"pages"}, pages)
+    assert reached(["tests/system/docs/test_pages.py"], lambda _: (), pages) == {
+        "pages": "tests/system/docs/test_pages.py"
+    }
 
 
 def test_modules_are_told_by_their_files() -> None:
