@@ -17,9 +17,10 @@ from kit.written_cluster import WrittenCluster
 
 pytestmark = pytest.mark.broker
 
-# So many that whoever watches an import kills it in its midst, also when the core was lost for a moment
+# So many that whoever watches an import kills it in its midst, nearly each time
 CONNECTORS = 200
 TASKS = 5
+TRIES = 5
 # connector, target state, tasks and commit: what one connector writes
 RECORDS = TASKS + 3
 
@@ -47,40 +48,51 @@ def document():
 def test_a_killed_import_leaves_whole_connectors_and_is_completed_by_the_next(broker, tmp_path, home):
     file = tmp_path / "state.json"
     file.write_text(json.dumps(document()))
-    with WrittenCluster(broker.bootstrap, tmp_path) as cluster, ClusterReader(cluster.access) as reader:
-        place = TopicPartition(cluster.access.topic(InternalTopic.CONFIG), 0)
-        command = ["topics", "import", str(file), "--yes", "--worker", str(cluster.worker_file)]
-        seen = [0]
-        for _ in range(3):
-            importing = subprocess.Popen(
-                [*connect_command(), *command],
-                env=cli_env(home),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            try:
-                eventually(
-                    lambda: reader.admin.log_offsets([place], "end", 20)[place] > seen[-1],
-                    60,
-                    "the import writes",
-                    pause_s=0.002,
-                )
-            finally:
-                importing.kill()
-                ended(importing, 10)
+    for number in range(TRIES):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with WrittenCluster(broker.bootstrap, folder) as cluster, ClusterReader(cluster.access) as reader:
+            command = ["topics", "import", str(file), "--yes", "--worker", str(cluster.worker_file)]
+            if not killed_in_its_midst(reader, cluster, command, home):
+                continue  # whoever watches it lost the core for long enough that it was done
+            cli_run(*command, home=home, expect=0)
             snapshot = reader.configs().snapshot
-            for name in snapshot.connectors:
-                assert snapshot.target_state(name) is TargetState.PAUSED
-                assert len(snapshot.task_configs[name]) == TASKS
-            assert snapshot.inconsistent == frozenset()
-            assert snapshot.offset == len(snapshot.connectors) * RECORDS, "nothing of any other connector is there"
-            assert len(reader.offsets().entries) == CONNECTORS, "offsets come before what starts from them"
-            seen.append(snapshot.offset)
-            if snapshot.offset == CONNECTORS * RECORDS:
-                break  # whoever watches it lost the core for long enough that it was done
-        assert any(0 < offset < CONNECTORS * RECORDS for offset in seen), "it was never killed before it was done"
-        cli_run(*command, home=home, expect=0)
+            assert len(snapshot.connectors) == CONNECTORS
+            assert snapshot.offset == CONNECTORS * RECORDS, "what was there is not written again"
+            return
+    pytest.fail(f"of {TRIES} imports none was killed before it was done")
+
+
+def killed_in_its_midst(reader, cluster, command, home):
+    """Kill imports, and look at what each leaves; whether one of them was killed before all was written."""
+    place = TopicPartition(cluster.access.topic(InternalTopic.CONFIG), 0)
+    seen = [0]
+    for _ in range(3):
+        importing = subprocess.Popen(
+            ["nice", "-n", "19", *connect_command(), *command],  # who watches it has the core first
+            env=cli_env(home),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            eventually(
+                lambda: reader.admin.log_offsets([place], "end", 20)[place] > seen[-1],
+                60,
+                "the import writes",
+                pause_s=0.002,
+            )
+        finally:
+            importing.kill()
+            ended(importing, 10)
         snapshot = reader.configs().snapshot
-        assert len(snapshot.connectors) == CONNECTORS
-        assert snapshot.offset == CONNECTORS * RECORDS, "what was there is not written again"
+        for name in snapshot.connectors:
+            assert snapshot.target_state(name) is TargetState.PAUSED
+            assert len(snapshot.task_configs[name]) == TASKS
+        assert snapshot.inconsistent == frozenset()
+        assert snapshot.offset == len(snapshot.connectors) * RECORDS, "nothing of any other connector is there"
+        assert len(reader.offsets().entries) == CONNECTORS, "offsets come before what starts from them"
+        seen.append(snapshot.offset)
+        if snapshot.offset == CONNECTORS * RECORDS:
+            break
+    return any(0 < offset < CONNECTORS * RECORDS for offset in seen)
