@@ -192,7 +192,7 @@ def _first_failure(tests: Sequence[str], place: Path) -> str | None:
         return f"tests that do not end ({tests[0]} ..)"
     if done.returncode == 0:
         return None
-    lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED tests", "ERROR tests"))]
     return lines[0].split(" - ")[0] if lines else f"exit code {done.returncode}: {done.stdout[-200:]!r}"
 
 
