@@ -16,7 +16,7 @@ __all__ = ["REQUIRED", "missing_needs"]
 REQUIRED: Final = "KCONNECT_REQUIRE"
 """What must be there: broker, java, spark, browser, with commas between them."""
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
-# A whole run takes 1.6 GB at most, of its last three folders, each of another process
+# A guess with room to spare: a run that was looked at in its midst had 0.6 GB, and pytest keeps the last three
 _ROOM_BYTES: Final = 3_000_000_000
 
 
