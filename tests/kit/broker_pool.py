@@ -24,8 +24,9 @@ from kit.waiting import eventually
 __all__ = ["BrokerPool"]
 
 _ANSWERS_S: Final = 30.0
-# After a kill a broker waits at its start until the session of the one that was killed is over
-_SETTINGS: Final = {"broker.session.timeout.ms": "2000"}
+# After a kill a broker waits at its start until the session of the one that was killed is over. Of consumers it takes
+# sessions shorter than the usual 6 s, for tests that would wait for the one of a process they killed
+_SETTINGS: Final = {"broker.session.timeout.ms": "2000", "group.min.session.timeout.ms": "1000"}
 # Its controller misses a broker that has been silent for so long, be it of the same process, and takes it in again
 _SHORT_S: Final = 1.5
 # Three heartbeats: if it is missed at all it is before the first, and it is back by the next

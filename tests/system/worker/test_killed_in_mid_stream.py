@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,6 +22,15 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(300)]
 _LINES_A_STEP = 200
 _STEP_S = 0.02
 _LINE_BYTES = 14
+# A third of the defaults: the partitions of a killed sink wait for its session
+_QUICK = {
+    "consumer.session.timeout.ms": "2000",
+    "consumer.heartbeat.interval.ms": "500",
+    "kconnect.kafka.heartbeat.interval.ms": "1000",
+}
+# Longer than four such sessions, and than the longest pause between two connection attempts, which is set below it
+_OUTAGE_S = 9.0
+_RECONNECT = {f"{client}.reconnect.backoff.max.ms": "3000" for client in ("consumer", "producer", "admin")}
 
 
 class Writer:
@@ -58,7 +67,7 @@ class Writer:
 class Stream:
     """A worker with a file source and a file sink on one topic."""
 
-    def __init__(self, folder: Path, bootstrap: str, topic: str) -> None:
+    def __init__(self, folder: Path, bootstrap: str, topic: str, worker: Mapping[str, str] | None = None) -> None:
         self.topic, self.bootstrap = topic, bootstrap
         self.source, self.sink = folder / "in.txt", folder / "out.txt"
         self.writer = Writer(self.source)
@@ -72,7 +81,7 @@ class Stream:
                 self.names[1]: {"connector.class": "FileStreamSink", "file": str(self.sink), "topics": topic},
             },
             # A task that is given up before it has committed reads lines again, as it may on a busy machine
-            {"task.shutdown.graceful.timeout.ms": "30000"},
+            {"task.shutdown.graceful.timeout.ms": "30000", **(worker or {})},
         )
 
     def arrived(self) -> int:
@@ -112,10 +121,10 @@ class Stream:
 
 
 @contextmanager
-def streaming(broker: DevBroker, folder: Path, topic: str) -> Iterator[Stream]:
+def streaming(broker: DevBroker, folder: Path, topic: str, worker: Mapping[str, str] | None = None) -> Iterator[Stream]:
     """A stream that flows; its worker is stopped behind it."""
     create_topic(broker.bootstrap, topic)
-    made = Stream(folder, broker.bootstrap, topic)
+    made = Stream(folder, broker.bootstrap, topic, worker)
     with made.worker, made.writer:
         made.worker.start()
         made.flows()
@@ -125,10 +134,10 @@ def streaming(broker: DevBroker, folder: Path, topic: str) -> Iterator[Stream]:
 
 def test_no_line_is_lost_whatever_is_killed(own_broker: DevBroker, tmp_path: Path) -> None:
     """One after another, while lines stream: the worker that is left, or the next one, goes on where it stood."""
-    with streaming(own_broker, tmp_path, "killed") as stream:
+    with streaming(own_broker, tmp_path, "killed", _QUICK | _RECONNECT) as stream:
         kill_one_slot(stream)
         kill_all_slots(stream)
-        kill_the_broker_for_20_s(stream, own_broker)
+        kill_the_broker_for_a_while(stream, own_broker)
         kill_sparks_jvm(stream)
         kill_the_worker(stream)
         stream.every_line_arrives()
@@ -153,9 +162,9 @@ def kill_all_slots(stream: Stream) -> None:
     eventually(lambda: len(stream.worker.slots()) == len(before), 60, "as many slots as before")
 
 
-def kill_the_broker_for_20_s(stream: Stream, broker: DevBroker) -> None:
+def kill_the_broker_for_a_while(stream: Stream, broker: DevBroker) -> None:
     broker.kill()
-    threading.Event().wait(20)  # the outage itself, not a wait for something
+    threading.Event().wait(_OUTAGE_S)  # the outage itself, not a wait for something
     broker.start()
     stream.flows(within_s=60)
     for name in stream.names:
