@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import TracebackType
 
 from kconnect.herder.assignment.eager import JoinedGroup
@@ -25,7 +26,8 @@ from kconnect.herder.assignment.protocol import (
 from kconnect.herder.group.coordinator import Coordinator
 from kconnect.herder.group.frames import LeaveGroup
 from kconnect.herder.group.member import GroupCallbacks, GroupMember, GroupSettings
-from kconnect.herder.group.security import access
+from kconnect.herder.group.sasl import SaslLogin
+from kconnect.herder.group.security import Access, access
 from kconnect.herder.membership import Assigned, GroupEvent, Joining, Lost
 from kconnect.kafka.groups import describe_group
 from kit.pace import ample_s
@@ -64,6 +66,7 @@ class Member:
         self.owned: Assignment | None = None
         self.shared = shared
         self.busy = threading.Event()
+        self.logins = 0
         self.on_event: Callable[[GroupEvent], None] = lambda event: None
         self.member = GroupMember(
             GroupSettings(
@@ -73,7 +76,7 @@ class Member:
                 heartbeat_interval_ms=500,
                 rebalance_timeout_ms=rebalance_ms,
             ),
-            access({"bootstrap.servers": bootstrap, **(security or {})}, name),
+            self._counted(access({"bootstrap.servers": bootstrap, **(security or {})}, name)),
             GroupCallbacks(metadata=self._metadata, assign=self._assign),
         )
         self._over = threading.Event()
@@ -93,6 +96,12 @@ class Member:
         self._over.set()
         self.member.wakeup()
         self._thread.join(20)
+
+    @property
+    def unanswered(self) -> int:
+        """Heartbeats that were sent and not answered; one may be on its way."""
+        answered = self.member.meter.heartbeats.count
+        return self.member.meter.beats.count - answered
 
     def all(self, kind: type) -> list[GroupEvent]:
         return [event for _, event in self.events if isinstance(event, kind)]
@@ -151,6 +160,18 @@ class Member:
                 self.owned = None
         self.events.append((at, event))  # last: who waits for an event finds what it has changed
         self.on_event(event)
+
+    def _counted(self, found: Access) -> Access:
+        """With `logins` counting the connections that log in."""
+        made = found.login
+        if made is None:
+            return found
+
+        def login() -> SaslLogin:
+            self.logins += 1
+            return made()
+
+        return replace(found, login=login)
 
     def _metadata(self) -> MemberState:
         state = MemberState(2, self.url, self.offset, self.owned)
