@@ -35,13 +35,16 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 GROUP, NAMES = "frozen", ("one", "two")
 TASKS = 2
 WITHIN_S = 120.0
+# A frozen worker is out of the group, and a killed broker back, once their sessions are over. The outage lasts 3.5 s by
+# this, less than the session of the worker that runs on: in a longer one it would give its work up, too
+_BROKER = {"broker.session.timeout.ms": "2000", "group.min.session.timeout.ms": "4000"}
 AGREED_FOR = 5
 """Looks, half a second apart: what comes late comes within a second or two of the broker's return."""
 
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[PatientBroker]:
-    broker = PatientBroker(free_port(), tmp_path / "broker")
+    broker = PatientBroker(free_port(), tmp_path / "broker", settings=_BROKER)
     broker.start()
     yield broker
     broker.stop()
@@ -66,7 +69,7 @@ class Pair:
             "bootstrap.servers": broker.bootstrap,
             **STRING_CONVERTERS,
             **cluster_settings(GROUP),
-            "session.timeout.ms": "6000",
+            "session.timeout.ms": "4000",
             "heartbeat.interval.ms": "1000",
             "kconnect.slots": "1",
         }
