@@ -45,6 +45,7 @@ def file(tmp_path: Path) -> Path:
 
 def change(file: Path, *statements: str) -> None:
     with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("PRAGMA synchronous = OFF")  # these files need not outlive a power cut
         for statement in statements:
             connection.execute(statement)
 
@@ -56,7 +57,7 @@ def add(file: Path, *names: str, second: int = 1) -> None:
 
 def source_of(file: Path, *, offsets: Any = (), tasks: int = 1, **more: str) -> SourceHarness:
     settings = {key.replace("_", "."): value for key, value in more.items()}
-    config = {"connection.url": f"jdbc:sqlite:{file}", "topic.prefix": "shop-", "poll.interval.ms": "20"}
+    config = {"connection.url": f"jdbc:sqlite:{file}", "topic.prefix": "shop-", "poll.interval.ms": "1"}
     return SourceHarness("SqlSource", {**config, **settings, "tasks.max": str(tasks)}, offsets=offsets)
 
 
@@ -388,7 +389,7 @@ def test_a_masked_query_is_in_no_message(file: Path) -> None:
 def test_a_database_that_is_busy_is_waited_for_and_given_up_where_the_settings_say(file: Path) -> None:
     add(file, "a")
     url = f"sqlite:///{file}?timeout=0"
-    with source_of(file, **IDS, connection_url=url, connection_attempts="3") as source:
+    with source_of(file, **IDS, connection_url=url, connection_attempts="3", connection_backoff_ms="20") as source:
         assert names(source.poll(1)) == ["a"]
         with closing(sqlite3.connect(file, isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")

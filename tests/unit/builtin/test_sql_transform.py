@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import decimal
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import pytest
@@ -84,8 +86,23 @@ def closing() -> Any:
         made.close()
 
 
-TRANSFORMS = [transform_of(query) for query in QUERIES]
-PREDICATES = [predicate_of(condition) for condition in CONDITIONS]
+# Made at their first use: each has a DuckDB of its own, which whoever only collects these tests need not wait for
+@cache
+def transforms() -> list[SqlTransform]:
+    return [transform_of(query) for query in QUERIES]
+
+
+@cache
+def predicates() -> list[SqlPredicate]:
+    return [predicate_of(condition) for condition in CONDITIONS]
+
+
+@cache
+def steps() -> Mapping[str, TransformStep]:
+    """By query or condition."""
+    found = {query: TransformStep(made) for query, made in zip(QUERIES, transforms(), strict=True)}
+    filters = zip(CONDITIONS, predicates(), strict=True)
+    return found | {condition: TransformStep(Filter(), made) for condition, made in filters}
 
 
 def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -126,18 +143,16 @@ def outcome(chain: TransformChain, given: list[SourceRecord] | RecordBatch) -> A
     return list(after.to_records() if isinstance(after, RecordBatch) else after or [])
 
 
-STEPS = [(query, TransformStep(made)) for query, made in zip(QUERIES, TRANSFORMS, strict=True)]
-STEPS += [(condition, TransformStep(Filter(), made)) for condition, made in zip(CONDITIONS, PREDICATES, strict=True)]
-
-
 @settings(max_examples=50)  # one record costs DuckDB 2 ms: each example is for one of the steps
-@given(step=st.sampled_from(STEPS), values=st.lists(rows, min_size=1, max_size=3), has_null=st.booleans())
-def test_columns_give_what_records_give(step: tuple[str, TransformStep], values: list[Any], has_null: bool) -> None:
+@given(
+    text=st.sampled_from([*QUERIES, *CONDITIONS]), values=st.lists(rows, min_size=1, max_size=3), has_null=st.booleans()
+)
+def test_columns_give_what_records_give(text: str, values: list[Any], has_null: bool) -> None:
     records = [record_of(number, value) for number, value in enumerate([*values, *([None] if has_null else [])])]
     batch = RecordBatch.from_records(records)
     assert batch is not None
-    chain = TransformChain([step[1]])
-    assert outcome(chain, batch) == outcome(chain, records), step[0]
+    chain = TransformChain([steps()[text]])
+    assert outcome(chain, batch) == outcome(chain, records), text
 
 
 FULL = Struct.from_values(
@@ -152,9 +167,11 @@ def test_whole_batches_never_fall_back_to_records() -> None:
         batch = RecordBatch.from_records([record_of(number, value) for number, value in enumerate(values)])
         assert batch is not None
         assert [
-            query for query, made in zip(QUERIES, TRANSFORMS, strict=True) if made.apply_batch(batch) is NotImplemented
+            query
+            for query, made in zip(QUERIES, transforms(), strict=True)
+            if made.apply_batch(batch) is NotImplemented
         ] == []
-        assert [made.test_batch(batch) for made in PREDICATES if made.test_batch(batch) is NotImplemented] == []
+        assert [made.test_batch(batch) for made in predicates() if made.test_batch(batch) is NotImplemented] == []
 
 
 def test_rows_that_are_left_keep_their_offsets_keys_and_headers() -> None:

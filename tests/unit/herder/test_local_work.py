@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 from kconnect.api.config_provider import ConfigData, ConfigProvider
 from kconnect.config.variables import Variables
@@ -60,7 +61,7 @@ def test_a_stop_overtakes_a_start_that_waits():
 
 
 def test_a_stop_that_comes_late_does_not_stop_what_was_started_since():
-    with desk(times=PluginTimes(call_s=5, stop_s=0.05)) as at:
+    with desk(times=PluginTimes(call_s=5, stop_s=0.05, stop_margin_s=0.05)) as at:
         snapshot = at.connector(C, hang_in="task_configs")
         at.work.start(Work((C,)), snapshot)
         eventually(lambda: at.state(C) is RunState.RUNNING, 5, "it runs")
@@ -95,7 +96,7 @@ def test_a_stop_of_tasks_does_not_wait_behind_connectors_that_hang():
 
 def test_a_stop_of_tasks_that_comes_late_does_not_end_the_run_that_began_since():
     launcher = _LateAnswers()
-    with desk(times=PluginTimes(call_s=5, stop_s=0.05), launcher=launcher) as at:
+    with desk(times=PluginTimes(call_s=5, stop_s=0.05, stop_margin_s=0.05), launcher=launcher) as at:
         snapshot = at.connector(C, tasks=1)
         at.work.start(Work((), (T0,)), snapshot)
         at.work.stop(Work((), (T0,)))  # its slot does not answer in the time of a stop
@@ -185,16 +186,17 @@ def test_a_connector_that_is_busy_for_too_long_to_be_asked_is_told_to_have_given
 
 
 def test_providers_that_take_their_time_hold_up_a_rebalance_once_not_once_for_each_connector():
-    gate, asked = threading.Event(), list[str]()
+    gate, asked = threading.Event(), list[tuple[str, float]]()
 
     class Slow(ConfigProvider):
         def get(self, path, keys):
-            asked.append(path)
+            asked.append((path, time.monotonic()))
             gate.wait(20)
             return ConfigData(dict.fromkeys(keys, "x"))
 
     names = [f"c{number}" for number in range(4)]
-    with desk(variables=Variables({"slow": Slow()})) as at:
+    note_s = ample_s(0.1)
+    with desk(variables=Variables({"slow": Slow()}), times=PluginTimes(note_s=note_s)) as at:
         for name in names:
             at.connector(name, tasks=1, file=f"${{slow:{name}:word}}")
         starting = threading.Thread(
@@ -203,7 +205,8 @@ def test_providers_that_take_their_time_hold_up_a_rebalance_once_not_once_for_ea
         )
         starting.start()
         eventually(lambda: at.launcher.starts, 10, "it waits for providers no longer than a while")
-        assert sorted(asked) == names
+        assert sorted(name for name, _ in asked) == names
+        assert asked[-1][1] - asked[0][1] < 2 * note_s, "all of them at once"
         gate.set()
         starting.join(10)
         assert {spec.id.connector for spec in at.launcher.starts} == set(names)

@@ -35,11 +35,6 @@ _POOL_THREADS = 16
 # Stops of tasks wait behind no plugin. The herder's thread and the watch of the group order them, and a stop lasts
 # little longer than they wait for it: of each, one may be late
 _TASK_STOP_THREADS = 4
-# The configs that tasks start with are noted first, so that no change is missed; files are read in 1 ms. A provider
-# that takes longer delays nothing: a change between a start and its note is found with the next one
-_NOTE_S = 1.0
-# On top of task.shutdown.graceful.timeout.ms for plugins: the rest of a stop
-_STOP_MARGIN_S = 1.0
 
 
 class LocalWork:
@@ -63,7 +58,7 @@ class LocalWork:
         self._tasks = tasks
         self._status = status
         self._orders = Orders(times.call_s)
-        self._stop_s = times.stop_s
+        self._times = times
         self._post = post
         self._fenced_starts = fenced_starts  # of source tasks that deliver exactly once
         self._pool = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="herder-work")
@@ -96,7 +91,7 @@ class LocalWork:
         stops = [self._in_pool(self._stop_connector, name, self._next_start(name)) for name in work.connectors]
         if work.tasks:
             stops.append(self._queue(self._task_stops, self._stop_runs, self._called_off(work.tasks)))
-        over, late = wait(stops, self._stop_s + _STOP_MARGIN_S)
+        over, late = wait(stops, self._times.stop_s + self._times.stop_margin_s)
         for stop in over:
             if (error := stop.exception()) is not None:
                 log.error("Connectors or tasks could not be stopped", exc_info=error)
@@ -104,7 +99,7 @@ class LocalWork:
             log.warning(
                 "%s still stopping after %g s",
                 counted(len(late), "connector or set of tasks", "connectors or sets of tasks"),
-                self._stop_s,
+                self._times.stop_s,
             )
         for name in {*work.connectors, *(task_id.connector for task_id in work.tasks)}:
             self._forget_if_gone(name)
@@ -136,7 +131,7 @@ class LocalWork:
         if tasks:
             self._stop_runs(self._called_off(tasks))
         if connector:
-            wait([stopping], self._stop_s + _STOP_MARGIN_S)
+            wait([stopping], self._times.stop_s + self._times.stop_margin_s)
             self._status.set_restarting(entry.name)
             self._start_soon(entry)
         if tasks:
@@ -304,10 +299,14 @@ class LocalWork:
             self._fail(present, err)
 
     def _note(self, entries: Iterable[ConnectorEntry | None]) -> None:
-        """Note what the tasks of all these connectors start with, in one wait: the group waits for this thread."""
+        """Note what the tasks of all these connectors start with, in one wait: the group waits for this thread.
+
+        So no change is missed; files are read in 1 ms. A provider that takes longer delays nothing: a change between a
+        start and its note is found with the next one.
+        """
         present = [entry for entry in entries if entry is not None]
         referring = [entry for entry in present if any(has_reference(value) for value in entry.config.values())]
-        wait([self._in_pool(self._note_tasks, entry) for entry in referring], _NOTE_S)
+        wait([self._in_pool(self._note_tasks, entry) for entry in referring], self._times.note_s)
 
     def _note_tasks(self, entry: ConnectorEntry) -> None:
         """In the pool: a config provider may take its time."""

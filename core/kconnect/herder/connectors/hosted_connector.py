@@ -32,6 +32,10 @@ class PluginTimes:
     """start, task_configs, validate, alter_offsets. Java's REST requests give up after 90 s."""
     stop_s: float = 5.0
     """stop; `task.shutdown.graceful.timeout.ms`."""
+    stop_margin_s: float = 1.0
+    """On top of it for a worker of a cluster: the rest of a stop."""
+    note_s: float = 1.0
+    """How long tasks wait for a note of the values that they start with, which config providers may hold up."""
 
 
 class StatusListener(Protocol):

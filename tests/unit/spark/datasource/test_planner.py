@@ -30,7 +30,7 @@ class Query:
     def __init__(self, tmp_path: Path, **more: str) -> None:
         self.file = tmp_path / "lines.txt"
         self.file.touch()
-        self._options = {
+        self.options = {
             "connector.class": "FileStreamSource",
             "file": str(self.file),
             "topic": "lines",
@@ -44,7 +44,7 @@ class Query:
         self.planner = self._planner()
 
     def _planner(self) -> StreamPlanner:
-        return StreamPlanner(ConnectorOfFormat(self._options, SourceConnector), _COLUMNS)
+        return StreamPlanner(ConnectorOfFormat(self.options, SourceConnector), _COLUMNS)
 
     def append(self, *lines: str) -> None:
         with self.file.open("a") as file:
@@ -130,6 +130,7 @@ def test_a_source_that_no_longer_leads_to_the_offset_is_told_and_not_guessed_at(
 ) -> None:
     query.append(*_lines(0, 50))
     assert query.plan()
+    query.options["kconnect.idle.ms"] = "100"
     query.crash()
     shutil.rmtree(query.spool)
     query.file.write_text("something else\n")
