@@ -97,8 +97,8 @@ $(PARTS:%=test-%): test-%: archives  ## one part: what is long and rare, see tes
 	$(RUN_TESTS) --parts $* tests
 
 archives: $(DEV) install browser
-	@$(BIN)/python -m kconnect.devbroker.make_archive || true
-	@$(BIN)/python -m kconnect.java_plugins.make_archive || true
+	@$(BIN)/python -m kconnect.java.devbroker.make_archive || true
+	@$(BIN)/python -m kconnect.java.plugins.make_archive || true
 
 differential: $(DEV)  ## a million random records, values and texts each, through Java's classes and ours; CASES=, SEED=
 	KCONNECT_RANDOM_CASES=$(or $(CASES),1000000) KCONNECT_RANDOM_SEED=$(or $(SEED),1) $(BIN)/pytest -q -n 2 --timeout 3600 \
@@ -141,27 +141,27 @@ queries-tables: $(DEV) install  ## SparkSink into Delta and Iceberg, on the Spar
 
 debezium: $(DEV) install  ## 100,000 changes of PostgreSQL through Debezium while slot, JVM, worker and database die; SEED=, CHANGES=
 	KCONNECT_DEBEZIUM=long KCONNECT_DEBEZIUM_SEEDS="$(or $(SEED),1 2 3)" KCONNECT_DEBEZIUM_CHANGES=$(or $(CHANGES),100000) \
-	  $(BIN)/pytest -q -s tests/system/java_plugins/test_debezium_killed.py -k hundred
+	  $(BIN)/pytest -q -s tests/system/java/plugins/test_debezium_killed.py -k hundred
 
 java-plugins: $(DEV) install  ## plugins of others, unmodified, from Maven: Camel, MongoDB, Apicurio, Kafka's test tools and tests
-	KCONNECT_JAVA_PLUGINS=long $(BIN)/pytest -q tests/integration/java_plugins/test_java_third_party.py \
-	  tests/system/java_plugins/test_java_plugins_that_block.py
+	KCONNECT_JAVA_PLUGINS=long $(BIN)/pytest -q tests/integration/java/plugins/test_java_third_party.py \
+	  tests/system/java/plugins/test_java_plugins_that_block.py
 
 mirror: $(DEV) install  ## MirrorMaker 2 beside Java's in one group, exactly once through kills, a failover, TLS and SASL
-	KCONNECT_MIRROR=long $(BIN)/pytest -q tests/system/mirror/test_mirror_with_java.py tests/system/mirror/test_mirror_clusters.py
+	KCONNECT_MIRROR=long $(BIN)/pytest -q tests/system/worker/mirror/test_mirror_with_java.py tests/system/worker/mirror/test_mirror_clusters.py
 
 mixed: $(DEV) install  ## two Java workers and two of ours in one group: each killed in turn, then Java rolled out
-	KCONNECT_MIXED=long $(BIN)/pytest -q tests/system/herder/test_mixed_cluster.py
+	KCONNECT_MIXED=long $(BIN)/pytest -q tests/system/runtime/herder/test_mixed_cluster.py
 
 fuzz: $(DEV)  ## schemathesis on REST for ten minutes with a new seed, which a failure names; FUZZ_S=, SEED=
 	KCONNECT_FUZZ_S=$(or $(FUZZ_S),600) KCONNECT_FUZZ_SEED=$(or $(SEED),$$(date +%s)) KCONNECT_FUZZ_ANEW=1 \
-	  $(BIN)/pytest -q tests/system/rest/test_rest_schema_fuzz.py tests/integration/rest/test_rest_fuzz.py
+	  $(BIN)/pytest -q tests/system/runtime/rest/test_rest_schema_fuzz.py tests/integration/runtime/rest/test_rest_fuzz.py
 
 docs: $(DEV)  ## make docs/cli.md, configuration.md, connectors.md and metrics.md anew
 	$(BIN)/python -m kconnect_cli.reference > docs/cli.md
 	$(BIN)/python -m kconnect_cli.reference --configuration > docs/configuration.md
 	$(BIN)/python -m kconnect_cli.reference --connectors > docs/connectors.md
-	$(BIN)/python -m kconnect.metrics.document > docs/metrics.md
+	$(BIN)/python -m kconnect.runtime.metrics.document > docs/metrics.md
 
 mutations: $(DEV)  ## a hundred small faults put into the product, one at a time: which tests see them; MUTATIONS="--seed 2"
 	$(KIT) -m kit.mutations $(MUTATIONS)

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from kconnect.devbroker import DevBroker
-from kconnect.devbroker.dev_registry import DevRegistry
+from kconnect.java.devbroker import DevBroker
+from kconnect.java.devbroker.dev_registry import DevRegistry
 from kit.broker_pool import BrokerPool
 from kit.brokers import PatientRegistry
 from kit.costs import Costs

@@ -28,7 +28,7 @@ from kconnect.errors import (
     TimedOutError,
     UnreachableError,
 )
-from kconnect.java_messages import plain_words
+from kconnect.logs.java_messages import plain_words
 
 FAILED = 1
 USAGE = 2

@@ -142,10 +142,15 @@ def cli_reference() -> str:
 
 def configuration_reference() -> str:
     """docs/configuration.md."""
-    from kconnect.config.connector_keys import CONNECTOR_CONFIG, DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
-    from kconnect.config.label_keys import LABEL_CONFIG
-    from kconnect.config.restart_keys import RESTART_CONFIG, RESTART_KEYS
-    from kconnect.config.worker_config import DISTRIBUTED_CONFIG, KCONNECT_CONFIG, STANDALONE_CONFIG, WITHOUT_EFFECT
+    from kconnect.runtime.config.connector_keys import CONNECTOR_CONFIG, DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
+    from kconnect.runtime.config.label_keys import LABEL_CONFIG
+    from kconnect.runtime.config.restart_keys import RESTART_CONFIG, RESTART_KEYS
+    from kconnect.runtime.config.worker_config import (
+        DISTRIBUTED_CONFIG,
+        KCONNECT_CONFIG,
+        STANDALONE_CONFIG,
+        WITHOUT_EFFECT,
+    )
 
     shared = STANDALONE_CONFIG.names() & DISTRIBUTED_CONFIG.names()
     connector = CONNECTOR_CONFIG.names()
@@ -171,7 +176,7 @@ def configuration_reference() -> str:
 
 def connectors_reference() -> str:
     """docs/connectors.md."""
-    from kconnect.plugins import PluginRegistry
+    from kconnect.runtime.plugins import PluginRegistry
 
     registry = PluginRegistry.load(tells_skipped=False)
     parts = [_CONNECTORS_HEAD]

@@ -19,14 +19,10 @@ from kconnect_cli.exits import UsageProblem, explain
 from kconnect_cli.screen.output import Format
 
 if TYPE_CHECKING:
+    from kconnect.admin.direct.client import DirectClient
     from kconnect.client import ClientAccess, ConnectClient
-    from kconnect.direct.client import DirectClient
-    from kconnect.outage import Outage
-    from kconnect_cli.admin.connector_admin import ConnectorReader
-    from kconnect_cli.options.cluster import ClusterOptions
-    from kconnect_cli.options.dead_letters import LetterOptions
-    from kconnect_cli.options.selection import SelectionOptions
-    from kconnect_cli.options.sink_targets import TargetOptions
+    from kconnect.client.connector_reader import ConnectorReader
+    from kconnect.client.outage import Outage
 
 T = TypeVar("T")
 
@@ -83,14 +79,7 @@ class CliSession:
         self._access: ClientAccess | None = None
         self.direct: DirectClient | None = None
         """Set when the command works on the cluster's topics, not over a worker's REST API."""
-        self.cluster: ClusterOptions | None = None
-        """Which cluster's topics are meant, for commands that take such options."""
-        self.selection: SelectionOptions | None = None
-        """Which connectors are meant, for commands that take such options."""
-        self.letters: LetterOptions | None = None
-        """Which dead letters are meant, for commands that take such options."""
-        self.sink_target: TargetOptions | None = None
-        """Where sinks are moved to, for commands that take such options."""
+        self._given: dict[type, object] = {}
 
     def choose(
         self,
@@ -115,6 +104,16 @@ class CliSession:
         self.verbose = verbose or self.verbose
         if retry is not None:
             self.retry_s = seconds_of(retry, "--retry")
+
+    def keep(self, options: object) -> None:
+        """Keep a set of options that was given in this call; one of each class, the last one counts."""
+        self._given[type(options)] = options
+
+    def given(self, kind: type[T]) -> T | None:
+        """The set of options of this class; None for a command that does not take it."""
+        found = self._given.get(kind)
+        assert found is None or isinstance(found, kind)
+        return found
 
     @property
     def target(self) -> Target:
@@ -205,7 +204,7 @@ class CliSession:
 
     def complain(self, error: BaseException) -> int:
         """One red sentence, one hint line, the trace with --verbose; without secrets. Gives the exit code."""
-        from kconnect.redaction import redact
+        from kconnect.logs.redaction import redact
 
         sentence, hint, code = explain(error)
         hint = " ".join(part for part in (self._source_of_urls(sentence), hint) if part)

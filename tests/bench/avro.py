@@ -16,7 +16,7 @@ from bench.ground import Figures, Ground
 from kconnect.api import Schema, SchemaBuilder, Struct, Timestamp
 from kconnect.api.columns import column_of
 from kconnect.builtin.converters.json_converter import JsonConverter
-from kconnect.schema_registry.avro.avro_converter import AvroConverter
+from kconnect.builtin.schema_registry.avro.avro_converter import AvroConverter
 from kit.memory_registry import MemoryRegistry
 
 __all__ = ["avro_lines", "avro_read", "avro_write"]

@@ -20,8 +20,8 @@ from pathlib import Path
 from bench.ground import START_S, Figures, Ground, file_source
 from bench.meter import ProcessTree, longest_gap, longest_gap_ms
 from bench.starting import is_healthy
-from kconnect.devbroker import KAFKA_VERSION, JarSet
-from kconnect.maven import Jar
+from kconnect.java.devbroker import KAFKA_VERSION, JarSet
+from kconnect.java.maven import Jar
 from kit.distributed_worker import Distributed, cluster_settings
 from kit.java_connect import RELEASE_JVM_OPTIONS, JavaConnect
 from kit.mixed_cluster import MixedCluster, Node

@@ -11,8 +11,8 @@ from typing import Any
 import psycopg
 
 from bench.ground import START_S, Figures, Ground, end_offsets, made_topic, running, stream
-from kconnect.folders import cache_folder
-from kconnect.java_plugins.install import install
+from kconnect.files.folders import cache_folder
+from kconnect.java.plugins.install import install
 from kit.debezium import debezium_plugin_path
 from kit.postgres import logical_postgres
 from kit.topics import create_topic, delete_topic, produce_lines

@@ -26,9 +26,9 @@ from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.builtin.transforms.hoist_field import HoistFieldValue
 from kconnect.builtin.transforms.insert_field import InsertFieldValue
-from kconnect.pipeline.conversion import Converters, FetchedBatch
-from kconnect.pipeline.polled_lists import PolledLists
-from kconnect.pipeline.stages import TransformChain, TransformStep
+from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch
+from kconnect.runtime.pipeline.polled_lists import PolledLists
+from kconnect.runtime.pipeline.stages import TransformChain, TransformStep
 
 JSON = {"schemas.enable": "true"}
 PLAIN_JSON = {"schemas.enable": "false"}

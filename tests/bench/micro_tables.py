@@ -20,7 +20,7 @@ from kconnect.api import RecordBatch, SinkRecord, TimestampType, TopicPartition
 from kconnect.builtin.connectors.tables.table_sink import TableSinkTask
 from kconnect.builtin.converters.header_converter import SimpleHeaderConverter
 from kconnect.builtin.converters.json_converter import JsonConverter
-from kconnect.pipeline.conversion import Converters, FetchedBatch
+from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch
 
 
 def table_settings(kind: str, folder: str) -> dict[str, str]:

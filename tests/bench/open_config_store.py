@@ -10,10 +10,10 @@ import sys
 import time
 from pathlib import Path
 
-from kconnect.config.properties import read_properties
-from kconnect.direct.access import ClusterAccess, InternalTopic
-from kconnect.kafka import CompactedLog, KafkaAdmin, LogSpec
-from kconnect.storage.config_store import TopicConfigStore
+from kconnect.admin.direct.access import ClusterAccess, InternalTopic
+from kconnect.java.compat.properties import read_properties
+from kconnect.runtime.kafka import CompactedLog, KafkaAdmin, LogSpec
+from kconnect.runtime.storage.config_store import TopicConfigStore
 
 
 def main(worker: str) -> None:

@@ -29,7 +29,7 @@ import psutil  # noqa: E402  # after the path is set, as all below
 from bench.cases import BESIDE_SPARK, CASES, NEEDS, ONLY_OURS  # noqa: E402
 from bench.compare import table  # noqa: E402
 from bench.ground import LINE_BYTES, Ground, make_input  # noqa: E402
-from kconnect.devbroker import KAFKA_VERSION, DevBroker, find_java  # noqa: E402
+from kconnect.java.devbroker import KAFKA_VERSION, DevBroker, find_java  # noqa: E402
 from kit.ports import free_port  # noqa: E402
 from kit.topics import create_topic, produce_lines  # noqa: E402
 
@@ -91,7 +91,7 @@ def _warm_up(bootstrap: str) -> None:
 
 def _make_archives() -> None:
     """Those that `make install` and a first broker leave for all others, here where neither may have been."""
-    for program in ("spark", "devbroker", "java_plugins"):
+    for program in ("spark", "java.devbroker", "java.plugins"):
         module = f"kconnect.{program}.make_archive"
         subprocess.run([sys.executable, "-m", module], stdin=subprocess.DEVNULL, timeout=_ARCHIVE_S, check=True)
 

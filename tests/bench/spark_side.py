@@ -11,8 +11,8 @@ from typing import Any
 
 from bench.ground import START_S, Figures, Ground
 from bench.meter import ProcessTree
-from kconnect.folders import cache_folder
-from kconnect.maven import ArtifactSet, read_lock
+from kconnect.files.folders import cache_folder
+from kconnect.java.maven import ArtifactSet, read_lock
 
 __all__ = ["spark_run"]
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from kconnect.rest.app import AppSettings, create_app
+from kconnect.runtime.rest.app import AppSettings, create_app
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from kconnect.devbroker import DevBroker
-from kconnect.devbroker.dev_registry import DevRegistry
+from kconnect.java.devbroker import DevBroker
+from kconnect.java.devbroker.dev_registry import DevRegistry
 from kit.pace import ample_s
 
 # Brokers of tests live for seconds: what the optimising compiler takes, they never give back

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kconnect.devbroker import cache_folder
+from kconnect.java.devbroker import cache_folder
 from kit.pace import ample_s
 
 __all__ = ["CliResult", "Command", "cli_env", "cli_run", "connect_command"]

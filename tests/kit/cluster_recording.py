@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kconnect.model import ConnectorOffset, TaskId, TopicPartition
-from kconnect.storage import commit_source_offsets
+from kconnect.runtime.storage import commit_source_offsets
 from kit.places import GOLDEN
 from kit.rest_replay import World
 

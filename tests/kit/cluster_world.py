@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
-from kconnect.herder.cluster.cluster_parts import ClusterParts
-from kconnect.herder.cluster.herder import DistributedHerder
-from kconnect.herder.decisions.facts import HerderTimes
-from kconnect.plugins import PluginRegistry
-from kconnect.rest import RestServer
-from kconnect.storage.config_store import TopicConfigStore
-from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
-from kconnect.storage.status_store import TopicStatusStore
-from kconnect.storage.topic_offsets import TopicOffsetStore
+from kconnect.runtime.herder.cluster.cluster_parts import ClusterParts
+from kconnect.runtime.herder.cluster.herder import DistributedHerder
+from kconnect.runtime.herder.decisions.facts import HerderTimes
+from kconnect.runtime.plugins import PluginRegistry
+from kconnect.runtime.rest import RestServer
+from kconnect.runtime.storage.config_store import TopicConfigStore
+from kconnect.runtime.storage.record_log import MemoryRecordLog, MemoryTopic
+from kconnect.runtime.storage.status_store import TopicStatusStore
+from kconnect.runtime.storage.topic_offsets import TopicOffsetStore
 from kit.herders import MemoryGroups
 from kit.memory_group import MemoryGroup
 from kit.memory_launcher import MemoryLauncher

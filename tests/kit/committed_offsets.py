@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from kconnect.kafka import CompactedLog, KafkaAdmin, LogSpec
 from kconnect.model import ConnectorOffset
-from kconnect.storage import OffsetStore, commit_source_offsets, list_source_offsets, read_source_offsets
-from kconnect.storage.topic_offsets import TopicOffsetStore
+from kconnect.runtime.kafka import CompactedLog, KafkaAdmin, LogSpec
+from kconnect.runtime.storage import OffsetStore, commit_source_offsets, list_source_offsets, read_source_offsets
+from kconnect.runtime.storage.topic_offsets import TopicOffsetStore
 
 
 class CommittedOffsets:

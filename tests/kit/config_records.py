@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kconnect.model import TaskId
-from kconnect.storage.config_store import TopicConfigStore
-from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
+from kconnect.runtime.storage.config_store import TopicConfigStore
+from kconnect.runtime.storage.record_log import MemoryRecordLog, MemoryTopic
 
 C1, C2 = "connector1", "connector2"
 CONFIGS = ({"config-key-one": "1"}, {"config-key-two": "2"}, {"config-key-three": "3"})

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlencode
 
-from kconnect.console import worker_console
-from kconnect.rest.app import AppSettings, create_app
+from kconnect.admin.console import worker_console
+from kconnect.runtime.rest.app import AppSettings, create_app
 from kit.asgi import Answered, RestCaller
 
 SAME_SITE = {"sec-fetch-site": "same-origin", "content-type": "application/x-www-form-urlencoded"}

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from kconnect.admin.console import worker_console
 from kconnect.client import ConnectClient
-from kconnect.console import worker_console
-from kconnect.herder.interface import ExecutorInfo, RuntimeInfo, SlotInfo
-from kconnect.logs import log_context
-from kconnect.metrics import Spread, TaskCounters, TaskMeter
-from kconnect.metrics.history import EVERY_S, KEPT, SlotLoad
+from kconnect.logs.log_context import log_context
 from kconnect.model import RunState, TaskId
-from kconnect.rest import RestOptions
+from kconnect.runtime.herder.interface import ExecutorInfo, RuntimeInfo, SlotInfo
+from kconnect.runtime.metrics import Spread, TaskCounters, TaskMeter
+from kconnect.runtime.metrics.history import EVERY_S, KEPT, SlotLoad
+from kconnect.runtime.rest import RestOptions
 from kit.memory_herder import file_source
 from kit.rest_cluster import ClusterWorker, RestCluster, rest_cluster
 from kit.waiting import eventually
@@ -82,7 +82,7 @@ class ConsoleWorld:
 
     def say(self, number: int, text: str, level: int = logging.INFO, *, connector: str | None = None) -> None:
         """A line in the log of one worker."""
-        logger = logging.Logger("kconnect.pipeline.source" if connector else "kconnect.herder.cluster")
+        logger = logging.Logger("kconnect.runtime.pipeline.source" if connector else "kconnect.runtime.herder.cluster")
         logger.addHandler(self.workers[number].herder.log_tail().handler)
         with log_context(connector, 0 if connector else None):
             logger.log(level, text)

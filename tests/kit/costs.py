@@ -43,7 +43,7 @@ _KINDS: Final = (
     ("kconnect.spark.daemon", "slot"),
     ("kconnect.spark", "slot"),
     ("javac", "Java compiler"),
-    ("java_plugins", "plugin JVM"),
+    ("java/plugins", "plugin JVM"),
     ("kconnect.host", "plugin JVM"),
     ("chrom", "Chromium"),
     ("playwright", "Chromium"),

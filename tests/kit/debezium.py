@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kconnect.folders import cache_folder
-from kconnect.java_plugins.install import LOCK, install
+from kconnect.files.folders import cache_folder
+from kconnect.java.plugins.install import LOCK, install
 from kit.third_party import give_lock
 
 __all__ = ["debezium_plugin_path", "jdbc_plugin_path", "postgres_source"]

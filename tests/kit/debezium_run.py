@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import psycopg
 
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kconnect.model import RunState
 from kit.changed_rows import ChangedRows
 from kit.debezium import debezium_plugin_path, jdbc_plugin_path, postgres_source

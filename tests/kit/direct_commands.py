@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from kconnect.direct.access import InternalTopic
-from kconnect.direct.read.reader import ClusterReader
-from kconnect.storage.snapshot import ClusterSnapshot
+from kconnect.admin.direct.access import InternalTopic
+from kconnect.admin.direct.read.reader import ClusterReader
+from kconnect.runtime.storage.snapshot import ClusterSnapshot
 from kconnect_cli.app import run
 from kit.written_cluster import WrittenCluster
 

@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from kconnect.config.variables import Variables
 from kconnect.errors import BadRequestError, ConnectError, NotFoundError, UnreachableError
-from kconnect.herder.cluster.cluster_parts import ClusterParts
-from kconnect.herder.cluster.herder import DistributedHerder
-from kconnect.herder.connectors.hosted_connector import PluginTimes
-from kconnect.herder.decisions.facts import HerderTimes, Phase
-from kconnect.herder.parts import HerderParts
-from kconnect.herder.validation.config_infos import ConfigInfos
 from kconnect.model import RunState, TargetState, TaskId
-from kconnect.storage.config_store import TopicConfigStore
-from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
-from kconnect.storage.session_key import SessionKey
-from kconnect.storage.status_store import TopicStatusStore
-from kconnect.storage.topic_offsets import TopicOffsetStore
+from kconnect.runtime.config.variables import Variables
+from kconnect.runtime.herder.cluster.cluster_parts import ClusterParts
+from kconnect.runtime.herder.cluster.herder import DistributedHerder
+from kconnect.runtime.herder.connectors.hosted_connector import PluginTimes
+from kconnect.runtime.herder.decisions.facts import HerderTimes, Phase
+from kconnect.runtime.herder.parts import HerderParts
+from kconnect.runtime.herder.validation.config_infos import ConfigInfos
+from kconnect.runtime.storage.config_store import TopicConfigStore
+from kconnect.runtime.storage.record_log import MemoryRecordLog, MemoryTopic
+from kconnect.runtime.storage.session_key import SessionKey
+from kconnect.runtime.storage.status_store import TopicStatusStore
+from kconnect.runtime.storage.topic_offsets import TopicOffsetStore
 from kit.herders import MemoryGroups, config
 from kit.memory_group import MemoryGroup, MemoryMember, Questions
 from kit.memory_launcher import MemoryLauncher

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from kconnect.herder.interface import Launcher
+from kconnect.runtime.herder.interface import Launcher
 from kconnect.worker import DistributedWorker
 from kit.memory_launcher import MemoryLauncher
 from kit.standalone import STRING_CONVERTERS, Standalone

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kconnect.direct.access import InternalTopic
-from kconnect.direct.doctor.diagnosis import diagnose
-from kconnect.direct.doctor.facts import (
+from kconnect.admin.direct.access import InternalTopic
+from kconnect.admin.direct.doctor.diagnosis import diagnose
+from kconnect.admin.direct.doctor.facts import (
     ClusterFacts,
     ConfigFacts,
     LeaderWrites,
@@ -13,20 +13,20 @@ from kconnect.direct.doctor.facts import (
     StatusFacts,
     TopicFacts,
 )
-from kconnect.direct.group.live_group import LiveGroup, LiveWorker
-from kconnect.herder.assignment.protocol import Work
+from kconnect.admin.direct.group.live_group import LiveGroup, LiveWorker
 from kconnect.model import LogRecord, RunState, TargetState, TaskId
-from kconnect.storage.config_topic import (
+from kconnect.runtime.herder.assignment.protocol import Work
+from kconnect.runtime.storage.config_topic import (
     encode_commit,
     encode_connector,
     encode_session_key,
     encode_target_state,
     encode_task,
 )
-from kconnect.storage.session_key import SessionKey
-from kconnect.storage.snapshot import ConfigFold
-from kconnect.storage.status_cache import StatusCache
-from kconnect.storage.status_topic import (
+from kconnect.runtime.storage.session_key import SessionKey
+from kconnect.runtime.storage.snapshot import ConfigFold
+from kconnect.runtime.storage.status_cache import StatusCache
+from kconnect.runtime.storage.status_topic import (
     StoredStatus,
     TopicUse,
     decode_record,
@@ -35,7 +35,7 @@ from kconnect.storage.status_topic import (
     status_key,
     topic_key,
 )
-from kconnect.storage.topic_offsets import OffsetCache
+from kconnect.runtime.storage.topic_offsets import OffsetCache
 
 NOW_MS = 1_800_000_000_000
 SOURCE = {"connector.class": "FileStreamSource", "topic": "t", "file": "/f"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from kconnect.errors import TimedOutError
-from kconnect.kafka import CommittedOffset, FencedOffsets
 from kconnect.model import TopicPartition
+from kconnect.runtime.kafka import CommittedOffset, FencedOffsets
 
 __all__ = ["CLAIM_S", "writer"]
 

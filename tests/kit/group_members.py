@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import TracebackType
 
-from kconnect.herder.assignment.eager import JoinedGroup
-from kconnect.herder.assignment.protocol import (
+from kconnect.runtime.herder.assignment.eager import JoinedGroup
+from kconnect.runtime.herder.assignment.protocol import (
     PROTOCOL_NAMES,
     Assignment,
     MemberState,
@@ -23,13 +23,13 @@ from kconnect.herder.assignment.protocol import (
     encode_assignment,
     owned_work,
 )
-from kconnect.herder.group.coordinator import Coordinator
-from kconnect.herder.group.frames import LeaveGroup
-from kconnect.herder.group.member import GroupCallbacks, GroupMember, GroupSettings
-from kconnect.herder.group.sasl import SaslLogin
-from kconnect.herder.group.security import Access, access
-from kconnect.herder.membership import Assigned, GroupEvent, Joining, Lost
-from kconnect.kafka.groups import describe_group
+from kconnect.runtime.herder.group.coordinator import Coordinator
+from kconnect.runtime.herder.group.frames import LeaveGroup
+from kconnect.runtime.herder.group.member import GroupCallbacks, GroupMember, GroupSettings
+from kconnect.runtime.herder.group.sasl import SaslLogin
+from kconnect.runtime.herder.group.security import Access, access
+from kconnect.runtime.herder.membership import Assigned, GroupEvent, Joining, Lost
+from kconnect.runtime.kafka.groups import describe_group
 from kit.pace import ample_s
 from kit.waiting import eventually
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from confluent_kafka import Consumer
 
-from kconnect.herder.offsets.group_offset_fetch import fetch_group_offsets
 from kconnect.model import TopicPartition
+from kconnect.runtime.herder.offsets.group_offset_fetch import fetch_group_offsets
 from kit.waiting import eventually
 
 __all__ = ["group_offsets", "member_of", "sink_offsets"]

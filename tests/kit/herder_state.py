@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from itertools import count
 
 from kconnect.errors import ConnectError
-from kconnect.herder.assignment.protocol import Assignment, Work
-from kconnect.herder.decisions.events import (
+from kconnect.model import TargetState, TaskId
+from kconnect.runtime.herder.assignment.protocol import Assignment, Work
+from kconnect.runtime.herder.decisions.events import (
     Asked,
     CaughtUp,
     Claimed,
@@ -19,18 +20,17 @@ from kconnect.herder.decisions.events import (
     Tick,
     Written,
 )
-from kconnect.herder.decisions.facts import HerderTimes
-from kconnect.herder.decisions.instructions import Instruction, Write
-from kconnect.herder.decisions.machine import HerderState
-from kconnect.herder.decisions.mismatch_rules import OwnSettings
-from kconnect.herder.decisions.requests import Request
-from kconnect.herder.membership import Joining
-from kconnect.model import TargetState, TaskId
-from kconnect.storage.config_store import TopicConfigStore
-from kconnect.storage.config_topic import encode_connector
-from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
-from kconnect.storage.session_key import SessionKey
-from kconnect.storage.snapshot import Change, ClusterSnapshot
+from kconnect.runtime.herder.decisions.facts import HerderTimes
+from kconnect.runtime.herder.decisions.instructions import Instruction, Write
+from kconnect.runtime.herder.decisions.machine import HerderState
+from kconnect.runtime.herder.decisions.mismatch_rules import OwnSettings
+from kconnect.runtime.herder.decisions.requests import Request
+from kconnect.runtime.herder.membership import Joining
+from kconnect.runtime.storage.config_store import TopicConfigStore
+from kconnect.runtime.storage.config_topic import encode_connector
+from kconnect.runtime.storage.record_log import MemoryRecordLog, MemoryTopic
+from kconnect.runtime.storage.session_key import SessionKey
+from kconnect.runtime.storage.snapshot import Change, ClusterSnapshot
 
 LEADER_URL = "http://leader:8083/"
 KEY = SessionKey(b"k" * 32, "HmacSHA256", 1_000)

@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from kconnect.api import ConfigDef
-from kconnect.config.variables import Variables
 from kconnect.errors import BadRequestError, ConflictError, ConnectError, NotFoundError
-from kconnect.herder.connectors.hosted_connector import PluginTimes
-from kconnect.herder.offsets.log_ranges import LogRanges
-from kconnect.herder.parts import HerderParts
-from kconnect.herder.standalone.herder import StandaloneHerder
-from kconnect.herder.validation.config_infos import ConfigInfos
 from kconnect.model import TargetState, TopicPartition
-from kconnect.storage import MemoryOffsetStore
+from kconnect.runtime.config.variables import Variables
+from kconnect.runtime.herder.connectors.hosted_connector import PluginTimes
+from kconnect.runtime.herder.offsets.log_ranges import LogRanges
+from kconnect.runtime.herder.parts import HerderParts
+from kconnect.runtime.herder.standalone.herder import StandaloneHerder
+from kconnect.runtime.herder.validation.config_infos import ConfigInfos
+from kconnect.runtime.storage import MemoryOffsetStore
 from kit.memory_launcher import MemoryLauncher
 from kit.sample_connectors import Journal, SamplePlugins, fresh_journal
 

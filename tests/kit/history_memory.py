@@ -9,10 +9,10 @@ import tracemalloc
 from collections.abc import Iterator
 from itertools import count
 
-from kconnect.direct.read.reader import Latest
+from kconnect.admin.direct.read.reader import Latest
 from kconnect.model import LogRecord, TaskId
-from kconnect.storage import config_topic
-from kconnect.storage.snapshot import ConfigFold
+from kconnect.runtime.storage import config_topic
+from kconnect.runtime.storage.snapshot import ConfigFold
 
 _LIVE = tuple(map(str, range(20)))
 

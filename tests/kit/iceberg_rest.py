@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pyspark
 
-from kconnect.folders import cache_folder
-from kconnect.java import find_java
-from kconnect.maven import ArtifactSet, read_lock
+from kconnect.files.folders import cache_folder
+from kconnect.java.installed import find_java
+from kconnect.java.maven import ArtifactSet, read_lock
 from kit.ports import free_port
 from kit.server_process import ServerProcess
 

@@ -16,8 +16,8 @@ from typing import Any, Self
 
 from kconnect.api import Date, Schema, Struct, Time, Timestamp, Type
 from kconnect.api.values_text import single_precision
-from kconnect.devbroker import JarSet, find_java
-from kconnect.java_compat.to_string import double_text
+from kconnect.java.compat.to_string import double_text
+from kconnect.java.devbroker import JarSet, find_java
 from kit.pace import ended
 from kit.places import KIT
 

@@ -6,9 +6,9 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from kconnect.class_archive import ClassArchive
-from kconnect.devbroker import Java, cache_folder
-from kconnect.devbroker.broker_archive import QUIET, recording
+from kconnect.java.archives import ClassArchive
+from kconnect.java.devbroker import Java, cache_folder
+from kconnect.java.devbroker.broker_archive import QUIET, recording
 
 __all__ = ["JavaArchive"]
 

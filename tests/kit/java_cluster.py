@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kconnect_cli.app import run
 from kit.cli import CliResult
 from kit.java_connect import JavaConnect

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from kconnect.devbroker import JarSet, find_java
-from kconnect.folders import cache_folder
-from kconnect.java_compiler import compile_once
+from kconnect.files.folders import cache_folder
+from kconnect.java.compiler import compile_once
+from kconnect.java.devbroker import JarSet, find_java
 
 __all__ = ["compiled"]
 

@@ -14,7 +14,7 @@ from typing import IO, Any, Literal
 
 import psutil
 
-from kconnect.devbroker import JarSet, find_java
+from kconnect.java.devbroker import JarSet, find_java
 from kit.java_archive import JavaArchive
 from kit.pace import ample_s, ended
 from kit.ports import free_port

@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 
-from kconnect.devbroker import JarSet, find_java
-from kconnect.folders import cache_folder
-from kconnect.maven import ArtifactSet, read_lock
+from kconnect.files.folders import cache_folder
+from kconnect.java.devbroker import JarSet, find_java
+from kconnect.java.maven import ArtifactSet, read_lock
 from kit.java_compiled import compiled
 
 __all__ = ["FOUND", "found_folder", "kafka_tool"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-from kconnect.devbroker import JarSet
+from kconnect.java.devbroker import JarSet
 from kit.java_compiled import compiled
 
 __all__ = ["java_plugin_folder"]

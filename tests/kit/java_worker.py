@@ -9,7 +9,7 @@ from typing import Self
 
 import psutil
 
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kconnect.model import RunState
 from kit.processes import below, named
 from kit.standalone import Standalone

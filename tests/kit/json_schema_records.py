@@ -10,7 +10,7 @@ from kconnect.api import (
     SchemaBuilder,
     Struct,
 )
-from kconnect.schema_registry.json_schema.json_schema_converter import JsonSchemaConverter
+from kconnect.builtin.schema_registry.json_schema.json_schema_converter import JsonSchemaConverter
 from kit.memory_registry import MemoryRegistry
 
 ENUM = "io.confluent.connect.json.Enum"

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from kconnect.herder.interface import Launcher
 from kconnect.model import ConnectorOffset, ConnectorType, RunState, TargetState, TaskId, TaskSpec
+from kconnect.runtime.herder.interface import Launcher
 from kit.waiting import eventually
 
 _RUNS = count(1)

@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from kconnect.config.variables import Variables
-from kconnect.herder.cluster.cluster_status import ClusterStatus
-from kconnect.herder.cluster.fenced_starts import FencedStarts
-from kconnect.herder.cluster.local_work import LocalWork
-from kconnect.herder.connectors.host import ConnectorHost
-from kconnect.herder.connectors.hosted_connector import PluginTimes
-from kconnect.herder.connectors.plugin_classes import ConnectorPlugins
-from kconnect.herder.connectors.task_runs import TaskRuns
-from kconnect.herder.decisions.events import Event
 from kconnect.model import RunState
-from kconnect.storage.config_store import TopicConfigStore
-from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
-from kconnect.storage.snapshot import ClusterSnapshot
-from kconnect.storage.status_store import TopicStatusStore
-from kconnect.storage.topic_offsets import TopicOffsetStore
+from kconnect.runtime.config.variables import Variables
+from kconnect.runtime.herder.cluster.cluster_status import ClusterStatus
+from kconnect.runtime.herder.cluster.fenced_starts import FencedStarts
+from kconnect.runtime.herder.cluster.local_work import LocalWork
+from kconnect.runtime.herder.connectors.host import ConnectorHost
+from kconnect.runtime.herder.connectors.hosted_connector import PluginTimes
+from kconnect.runtime.herder.connectors.plugin_classes import ConnectorPlugins
+from kconnect.runtime.herder.connectors.task_runs import TaskRuns
+from kconnect.runtime.herder.decisions.events import Event
+from kconnect.runtime.storage.config_store import TopicConfigStore
+from kconnect.runtime.storage.record_log import MemoryRecordLog, MemoryTopic
+from kconnect.runtime.storage.snapshot import ClusterSnapshot
+from kconnect.runtime.storage.status_store import TopicStatusStore
+from kconnect.runtime.storage.topic_offsets import TopicOffsetStore
 from kit.distributed import herder_parts
 from kit.memory_launcher import MemoryLauncher
 from kit.sample_connectors import Journal, fresh_journal

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from confluent_kafka import Message
 
 from kconnect.errors import ConnectError, TimedOutError
-from kconnect.kafka import Behind, ConsumedRun, RebalanceListener
 from kconnect.model import TopicPartition
+from kconnect.runtime.kafka import Behind, ConsumedRun, RebalanceListener
 
 __all__ = ["CommitMode", "MemoryConsumer", "MemoryPartitions"]
 

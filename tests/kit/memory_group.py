@@ -9,10 +9,10 @@ from dataclasses import replace
 from itertools import count
 from typing import Protocol
 
-from kconnect.herder.assignment.eager import JoinedGroup
-from kconnect.herder.assignment.protocol import PROTOCOL_NAMES, MemberState, decode_assignment, encode_metadata
-from kconnect.herder.membership import Assigned, GroupEvent, Joining, Lost
-from kconnect.metrics import GroupMeter
+from kconnect.runtime.herder.assignment.eager import JoinedGroup
+from kconnect.runtime.herder.assignment.protocol import PROTOCOL_NAMES, MemberState, decode_assignment, encode_metadata
+from kconnect.runtime.herder.membership import Assigned, GroupEvent, Joining, Lost
+from kconnect.runtime.metrics import GroupMeter
 
 
 class Questions(Protocol):

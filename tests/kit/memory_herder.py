@@ -9,15 +9,10 @@ from dataclasses import dataclass, field
 
 from kconnect.api.config_key import NO_DEFAULT
 from kconnect.api.configdef import ConfigDef
+from kconnect.client.outage import Outage
 from kconnect.errors import AlreadyExistsError, BadRequestError, NotFoundError
-from kconnect.herder.decisions.etags import require_config, require_offsets_match, tags_of_offsets
-from kconnect.herder.decisions.restart_plan import restart_plan
-from kconnect.herder.health.reasons import Reason
-from kconnect.herder.interface import PluginDescription, ServerInfo, SlotInfo
-from kconnect.herder.validation.config_infos import ConfigInfo, ConfigInfos
-from kconnect.log_tail import LogTail
-from kconnect.logs import LoggerLevel
-from kconnect.metrics.history import History
+from kconnect.logs.log_context import LoggerLevel
+from kconnect.logs.log_tail import LogTail
 from kconnect.model import (
     ConnectorInfo,
     ConnectorOffset,
@@ -30,7 +25,12 @@ from kconnect.model import (
     TaskInfo,
     TaskState,
 )
-from kconnect.outage import Outage
+from kconnect.runtime.herder.decisions.etags import require_config, require_offsets_match, tags_of_offsets
+from kconnect.runtime.herder.decisions.restart_plan import restart_plan
+from kconnect.runtime.herder.health.reasons import Reason
+from kconnect.runtime.herder.interface import PluginDescription, ServerInfo, SlotInfo
+from kconnect.runtime.herder.validation.config_infos import ConfigInfo, ConfigInfos
+from kconnect.runtime.metrics.history import History
 
 NOT_STOPPED = (
     "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the specified "

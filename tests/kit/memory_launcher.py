@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Mapping, Sequence
 
-from kconnect.herder.interface import LauncherEvents, SlotInfo
-from kconnect.metrics import TaskCounters, TaskMeter
 from kconnect.model import RunState, TargetState, TaskCondition, TaskId, TaskSpec
+from kconnect.runtime.herder.interface import LauncherEvents, SlotInfo
+from kconnect.runtime.metrics import TaskCounters, TaskMeter
 
 
 class MemoryLauncher:

@@ -9,9 +9,9 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 from kconnect.errors import ConnectError
-from kconnect.kafka import AnyDelivery, Delivery, DeliveryFailure
-from kconnect.kafka.delivery import EndedUnits
-from kconnect.pipeline.conversion import KafkaBatch
+from kconnect.runtime.kafka import AnyDelivery, Delivery, DeliveryFailure
+from kconnect.runtime.kafka.delivery import EndedUnits
+from kconnect.runtime.pipeline.conversion import KafkaBatch
 
 __all__ = ["MemoryProducer", "Sent"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from kconnect.schema_registry.registry.registry_http import RegistryRefusal
+from kconnect.builtin.schema_registry.registry.registry_http import RegistryRefusal
 
 T = TypeVar("T")
 

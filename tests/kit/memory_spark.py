@@ -15,8 +15,8 @@ from typing import Any
 
 import kconnect
 from kconnect.errors import ConnectError, LinkError, LinkRefusedError
-from kconnect.herder.interface import RuntimeInfo
 from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId, TaskSpec
+from kconnect.runtime.herder.interface import RuntimeInfo
 from kconnect.spark.executors import Executor, RunningSlot
 from kconnect.spark.messages import (
     ForgetTopics,

@@ -25,7 +25,10 @@ from kit.places import ROOT
 
 __all__ = ["ROOMS", "Fault", "drawn", "faults_of"]
 
-ROOMS: Final = ("pipeline", "herder", "storage", "rest", "kafka", "direct")
+ROOMS: Final = (
+    *(f"runtime/{room}" for room in ("pipeline", "herder", "storage", "rest", "kafka")),
+    "admin/direct",
+)
 _LEVEL_S: Final = 600.0
 _COMPARED: Final = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "is": "is not", "is not": "is"}
 _COMPARED |= {"in": "not in", "not in": "in"}
@@ -171,7 +174,7 @@ def _seen_by(fault: Fault, place: Path, *, only_unit: bool) -> str | None:
 
 def _levels(fault: Fault, place: Path) -> list[list[str]]:
     """Test files by level. Those of the room, the ones that name the module first."""
-    room = fault.path.split("/")[2]
+    room = "/".join(fault.path.split("/")[2:4])
     module = fault.path.removeprefix("core/").removesuffix(".py").replace("/", ".")
     levels = []
     for level in ("unit", "integration", "system"):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from kconnect.errors import EnvironmentProblemError
-from kconnect.java import find_java
+from kconnect.java.installed import find_java
 
 __all__ = ["REQUIRED", "missing_needs"]
 

@@ -22,9 +22,9 @@ from kconnect.model import (
     TaskId,
     TaskSpec,
 )
-from kconnect.pipeline import TaskCounters, TaskHost
-from kconnect.pipeline.ports import OffsetPort
-from kconnect.plugins import PluginRegistry
+from kconnect.runtime.pipeline import TaskCounters, TaskHost
+from kconnect.runtime.pipeline.ports import OffsetPort
+from kconnect.runtime.plugins import PluginRegistry
 from kit.pace import ample_s
 from kit.waiting import eventually
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kconnect.kafka import BulkProducer
+from kconnect.runtime.kafka import BulkProducer
 
 __all__ = ["queued"]
 

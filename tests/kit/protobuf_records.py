@@ -13,7 +13,7 @@ from kconnect.api import (
     SchemaBuilder,
     Struct,
 )
-from kconnect.schema_registry.protobuf.protobuf_converter import ProtobufConverter
+from kconnect.builtin.schema_registry.protobuf.protobuf_converter import ProtobufConverter
 from kit.memory_registry import MemoryRegistry
 
 TAG = "io.confluent.connect.protobuf.Tag"

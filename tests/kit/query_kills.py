@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import Producer
 
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kit.processes import below, command, named
 from kit.query_tables import count_query_rows, read_query_table, sink_settings, spark_settings, table_formats
 from kit.spark_cluster import SparkCluster

@@ -8,8 +8,8 @@ from random import Random
 from typing import Any
 
 from kconnect.api import Date, Decimal, Schema, SchemaBuilder, Struct, Type
-from kconnect.schema_registry.avro.avro_names import ENUM, FIXED_SIZE, UNION
-from kconnect.schema_registry.registry.general_names import GENERAL_ENUM, GENERAL_UNION
+from kconnect.builtin.schema_registry.avro.avro_names import ENUM, FIXED_SIZE, UNION
+from kconnect.builtin.schema_registry.registry.general_names import GENERAL_ENUM, GENERAL_UNION
 from kit.random_data import FIELDS, random_schema, random_value
 
 __all__ = ["random_row_schema", "random_rows"]

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from kconnect.api import Date, Decimal, Schema, SchemaBuilder, Struct, Time, Timestamp, Type
-from kconnect.java_compat.simple_date_format import DatePattern, format_instant
+from kconnect.java.compat.simple_date_format import DatePattern, format_instant
 
 __all__ = [
     "FIELDS",

@@ -7,9 +7,9 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 
 from kconnect.errors import ConnectError
-from kconnect.kafka import CompactedLog, KafkaAdmin, LogSpec
 from kconnect.model import LogPosition
-from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
+from kconnect.runtime.kafka import CompactedLog, KafkaAdmin, LogSpec
+from kconnect.runtime.storage.record_log import MemoryRecordLog, MemoryTopic
 from kit.topics import create_topic
 
 __all__ = ["ScriptedLog", "kafka_logs"]

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from kconnect.schema_registry.registry.registry_http import RegistryRefusal
+from kconnect.builtin.schema_registry.registry.registry_http import RegistryRefusal
 from kit.certificates import Authority, Identity
 from kit.memory_registry import MemoryRegistry
 

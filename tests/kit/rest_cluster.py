@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from kconnect.client.peers import Peers
-from kconnect.herder.cluster.cluster_parts import ClusterParts
-from kconnect.herder.cluster.herder import DistributedHerder
-from kconnect.herder.cluster.leader_client import RestLeader
-from kconnect.herder.cluster.rebalance_rounds import VERSIONS
-from kconnect.plugins import PluginRegistry
-from kconnect.rest import RestOptions, RestServer
-from kconnect.rest.jaas import Login
-from kconnect.rest.server import MakeConsole
-from kconnect.rest.tls import peer_context, server_context
-from kconnect.storage.config_store import TopicConfigStore
-from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
-from kconnect.storage.status_store import TopicStatusStore
-from kconnect.storage.topic_offsets import TopicOffsetStore
+from kconnect.runtime.herder.cluster.cluster_parts import ClusterParts
+from kconnect.runtime.herder.cluster.herder import DistributedHerder
+from kconnect.runtime.herder.cluster.leader_client import RestLeader
+from kconnect.runtime.herder.cluster.rebalance_rounds import VERSIONS
+from kconnect.runtime.plugins import PluginRegistry
+from kconnect.runtime.rest import RestOptions, RestServer
+from kconnect.runtime.rest.jaas import Login
+from kconnect.runtime.rest.server import MakeConsole
+from kconnect.runtime.rest.tls import peer_context, server_context
+from kconnect.runtime.storage.config_store import TopicConfigStore
+from kconnect.runtime.storage.record_log import MemoryRecordLog, MemoryTopic
+from kconnect.runtime.storage.status_store import TopicStatusStore
+from kconnect.runtime.storage.topic_offsets import TopicOffsetStore
 from kit.distributed import TIMES
 from kit.herders import MemoryGroups
 from kit.memory_group import MemoryGroup

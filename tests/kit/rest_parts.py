@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
-from kconnect.herder.interface import Launcher
-from kconnect.herder.parts import HerderParts
-from kconnect.herder.validation.connector_checks import ConnectorValidator
-from kconnect.herder.validation.plugin_config import plugin_config_keys
-from kconnect.plugins import PluginRegistry
-from kconnect.storage import OffsetStore
+from kconnect.runtime.herder.interface import Launcher
+from kconnect.runtime.herder.parts import HerderParts
+from kconnect.runtime.herder.validation.connector_checks import ConnectorValidator
+from kconnect.runtime.herder.validation.plugin_config import plugin_config_keys
+from kconnect.runtime.plugins import PluginRegistry
+from kconnect.runtime.storage import OffsetStore
 from kit.herders import MemoryGroups
 
 

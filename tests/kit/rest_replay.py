@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from kconnect.herder.standalone.herder import StandaloneHerder
-from kconnect.plugins import PluginRegistry
-from kconnect.rest import RestServer
-from kconnect.storage import MemoryOffsetStore
+from kconnect.runtime.herder.standalone.herder import StandaloneHerder
+from kconnect.runtime.plugins import PluginRegistry
+from kconnect.runtime.rest import RestServer
+from kconnect.runtime.storage import MemoryOffsetStore
 from kit.herders import MemoryGroups
 from kit.memory_launcher import MemoryLauncher
 from kit.pace import ample_s

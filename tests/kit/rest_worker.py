@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from kconnect.herder.parts import HerderParts
-from kconnect.herder.standalone.herder import StandaloneHerder
-from kconnect.herder.validation.connector_checks import ConnectorValidator
-from kconnect.herder.validation.plugin_config import plugin_config_keys
-from kconnect.plugins import PluginRegistry
-from kconnect.rest import RestServer
-from kconnect.rest.server import MakeConsole
-from kconnect.storage import MemoryOffsetStore
+from kconnect.runtime.herder.parts import HerderParts
+from kconnect.runtime.herder.standalone.herder import StandaloneHerder
+from kconnect.runtime.herder.validation.connector_checks import ConnectorValidator
+from kconnect.runtime.herder.validation.plugin_config import plugin_config_keys
+from kconnect.runtime.plugins import PluginRegistry
+from kconnect.runtime.rest import RestServer
+from kconnect.runtime.rest.server import MakeConsole
+from kconnect.runtime.storage import MemoryOffsetStore
 from kit.herders import MemoryGroups
 from kit.memory_launcher import MemoryLauncher
 

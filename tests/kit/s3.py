@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kconnect.folders import cache_folder
-from kconnect.java import find_java
-from kconnect.maven import ArtifactSet, read_lock
+from kconnect.files.folders import cache_folder
+from kconnect.java.installed import find_java
+from kconnect.java.maven import ArtifactSet, read_lock
 from kit.ports import free_port
 from kit.server_process import ServerProcess
 

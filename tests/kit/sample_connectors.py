@@ -8,7 +8,7 @@ from typing import Any
 
 from kconnect.api import Config, ConfigDef, SinkConnector, SinkTask, SourceConnector, SourceTask, TopicPartition
 from kconnect.errors import ConfigError, ConnectError, DataError, RetriableError
-from kconnect.herder.interface import PluginDescription
+from kconnect.runtime.herder.interface import PluginDescription
 from kit.pace import ample_s
 
 

@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from kconnect.java import find_java
+from kconnect.java.installed import find_java
 from kit.brokers import PatientBroker
 from kit.pace import ample_s
 from kit.ports import free_port

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from kconnect.herder.assignment.eager import GroupAssignor, GroupPlan, JoinedGroup, LeaderBehind
-from kconnect.herder.assignment.protocol import (
+from kconnect.model import TaskId
+from kconnect.runtime.herder.assignment.eager import GroupAssignor, GroupPlan, JoinedGroup, LeaderBehind
+from kconnect.runtime.herder.assignment.protocol import (
     PROTOCOL_NAMES,
     Assignment,
     MemberState,
@@ -15,8 +16,7 @@ from kconnect.herder.assignment.protocol import (
     encode_metadata,
     owned_work,
 )
-from kconnect.model import TaskId
-from kconnect.storage.snapshot import ClusterSnapshot
+from kconnect.runtime.storage.snapshot import ClusterSnapshot
 
 __all__ = ["INCONSISTENT", "SimulatedGroup"]
 

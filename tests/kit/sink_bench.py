@@ -16,16 +16,16 @@ from kconnect.api import RecordBatch, SinkRecord, SinkTask, SinkTaskContext
 from kconnect.builtin.converters.header_converter import SimpleHeaderConverter
 from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.errors import ConnectError
-from kconnect.metrics import PluginMetricsRegistry
 from kconnect.model import ConnectorType, RunState, TaskId, TaskSpec, TopicPartition
-from kconnect.pipeline.conversion import Converters
-from kconnect.pipeline.ports import TaskControl, TaskPorts
-from kconnect.pipeline.raw_records import RawRecords
-from kconnect.pipeline.sink import SinkLoop, SinkParts
-from kconnect.pipeline.sink_commits import CommitTimes
-from kconnect.pipeline.sink_context import ErrantRecords, SinkContext
-from kconnect.pipeline.stages import StageError, TransformChain
-from kconnect.pipeline.tolerance import Tolerance, ToleranceSettings
+from kconnect.runtime.metrics import PluginMetricsRegistry
+from kconnect.runtime.pipeline.conversion import Converters
+from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
+from kconnect.runtime.pipeline.raw_records import RawRecords
+from kconnect.runtime.pipeline.sink import SinkLoop, SinkParts
+from kconnect.runtime.pipeline.sink_commits import CommitTimes
+from kconnect.runtime.pipeline.sink_context import ErrantRecords, SinkContext
+from kconnect.runtime.pipeline.stages import StageError, TransformChain
+from kconnect.runtime.pipeline.tolerance import Tolerance, ToleranceSettings
 from kconnect.testing.manual_clock import ManualClock
 from kit.memory_consumer import MemoryConsumer, MemoryPartitions
 from kit.pipeline_host import MemoryOffsets

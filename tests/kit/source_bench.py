@@ -10,24 +10,24 @@ from kconnect.api import RecordMetadata, SourceRecord, SourceTask
 from kconnect.api.task import SourcePartitionOffset
 from kconnect.builtin.converters.header_converter import SimpleHeaderConverter
 from kconnect.builtin.converters.string_converter import StringConverter
-from kconnect.java_plugins import PolledRuns
+from kconnect.java.plugins import PolledRuns
 from kconnect.model import ConnectorType, TaskId, TaskSpec
-from kconnect.pipeline.at_least_once import AtLeastOnce
-from kconnect.pipeline.boundaries import Boundary
-from kconnect.pipeline.conversion import Converters
-from kconnect.pipeline.exactly_once import ExactlyOnce, ExactlyOnceParts, OtherTopics
-from kconnect.pipeline.guarantee import DeliveryGuarantee
-from kconnect.pipeline.inflight import InFlight
-from kconnect.pipeline.offset_updates import OffsetUpdates
-from kconnect.pipeline.ports import TaskControl, TaskPorts
-from kconnect.pipeline.resting_producer import RestingProducer
-from kconnect.pipeline.sending import UnitProducer
-from kconnect.pipeline.source import SourceLoop, SourceParts
-from kconnect.pipeline.source_context import SourceContext
-from kconnect.pipeline.source_offsets import SourceOffsetCommitter
-from kconnect.pipeline.stages import TransformChain, TransformStep
-from kconnect.pipeline.task_hooks import TaskHooks
-from kconnect.storage.offset_topic import decode_value
+from kconnect.runtime.pipeline.at_least_once import AtLeastOnce
+from kconnect.runtime.pipeline.boundaries import Boundary
+from kconnect.runtime.pipeline.conversion import Converters
+from kconnect.runtime.pipeline.exactly_once import ExactlyOnce, ExactlyOnceParts, OtherTopics
+from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee
+from kconnect.runtime.pipeline.inflight import InFlight
+from kconnect.runtime.pipeline.offset_updates import OffsetUpdates
+from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
+from kconnect.runtime.pipeline.resting_producer import RestingProducer
+from kconnect.runtime.pipeline.source import SourceLoop, SourceParts
+from kconnect.runtime.pipeline.source_context import SourceContext
+from kconnect.runtime.pipeline.source_offsets import SourceOffsetCommitter
+from kconnect.runtime.pipeline.stages import TransformChain, TransformStep
+from kconnect.runtime.pipeline.task_hooks import TaskHooks
+from kconnect.runtime.pipeline.unit_producer import UnitProducer
+from kconnect.runtime.storage.offset_topic import decode_value
 from kit.memory_producer import MemoryProducer
 from kit.pipeline_host import MemoryOffsets
 

@@ -15,7 +15,7 @@ import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kit.debezium import debezium_plugin_path
 from kit.distributed_worker import Distributed
 from kit.postgres import Door, socket_of

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kconnect.devbroker import cache_folder
-from kconnect.java import find_java
+from kconnect.java.devbroker import cache_folder
+from kconnect.java.installed import find_java
 from kconnect.spark.jvm import FAST_FLAGS
 from kconnect.spark.jvm_archive import spark_archive
 from kit.pace import ended

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from kconnect.storage.status_cache import StatusCache
-from kconnect.storage.status_store import StatusReader
-from kconnect.storage.status_topic import StatusRead, StoredStatus, Subject, decode_record
+from kconnect.runtime.storage.status_cache import StatusCache
+from kconnect.runtime.storage.status_store import StatusReader
+from kconnect.runtime.storage.status_topic import StatusRead, StoredStatus, Subject, decode_record
 
 
 class JudgedWorker(Protocol):

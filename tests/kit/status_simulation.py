@@ -12,11 +12,11 @@ import random
 from concurrent.futures import Future
 
 from kconnect.errors import RetriableError
-from kconnect.herder.cluster.cluster_status import ClusterStatus
-from kconnect.herder.cluster.status_keeper import StatusKeeper
 from kconnect.model import LogPosition, LogRecord, RunState, TaskId
-from kconnect.storage.status_store import TopicStatusStore
-from kconnect.storage.status_topic import StoredStatus, Subject
+from kconnect.runtime.herder.cluster.cluster_status import ClusterStatus
+from kconnect.runtime.herder.cluster.status_keeper import StatusKeeper
+from kconnect.runtime.storage.status_store import TopicStatusStore
+from kconnect.runtime.storage.status_topic import StoredStatus, Subject
 from kconnect.testing.manual_clock import ManualClock
 from kit.status_judge import StatusJudge, read_status
 

@@ -13,7 +13,7 @@ import psutil
 import pyarrow.compute as pc
 from confluent_kafka import Producer
 
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kit.spark_cluster import SparkCluster
 from kit.standalone import Standalone
 from kit.tables import FORMATS, read_table, table_settings

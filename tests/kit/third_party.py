@@ -6,8 +6,8 @@ import os
 import uuid
 from pathlib import Path
 
-from kconnect.folders import cache_folder
-from kconnect.java_plugins.install import LOCK, install
+from kconnect.files.folders import cache_folder
+from kconnect.java.plugins.install import LOCK, install
 
 __all__ = ["give_lock", "third_party_path"]
 

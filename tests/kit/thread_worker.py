@@ -69,7 +69,7 @@ class ThreadWorker:
 
 
 def main() -> None:
-    from kconnect.plugins import PluginRegistry
+    from kconnect.runtime.plugins import PluginRegistry
     from kconnect.testing import ThreadLauncher
     from kconnect.worker import DistributedWorker
 

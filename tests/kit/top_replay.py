@@ -17,7 +17,7 @@ from kconnect_cli.top.facts import ClusterFacts, Look, StatusLook, WorkerLook
 from kconnect_cli.top.inbox import Inbox
 from kconnect_cli.top.lines import text_of
 from kconnect_cli.top.requests import Requests
-from kconnect_cli.top.state import TopState
+from kconnect_cli.top.screen_state import TopState
 from kconnect_cli.top.view import draw
 from kconnect_cli.top.watches import RestWatches
 from kit.pace import ample_s

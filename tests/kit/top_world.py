@@ -17,7 +17,8 @@ from kconnect_cli.admin.figures import Figures
 from kconnect_cli.top.events import Event, Key, Request, Resized
 from kconnect_cli.top.facts import ClusterFacts, StatusLook, WorkerFacts, WorkerLook
 from kconnect_cli.top.lines import text_of
-from kconnect_cli.top.state import TopState, step
+from kconnect_cli.top.screen_state import TopState
+from kconnect_cli.top.state import step
 from kconnect_cli.top.view import draw
 
 __all__ = ["Driven", "connector", "look", "worker"]

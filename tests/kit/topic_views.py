@@ -1,15 +1,15 @@
-"""What `kconnect.direct` makes of topics that hold some records, each written a second after the one before."""
+"""What `kconnect.admin.direct` makes of topics that hold some records, each written a second after the one before."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kconnect.direct.read.reader import ConfigView, Latest, OffsetView, Seen, StatusView
+from kconnect.admin.direct.read.reader import ConfigView, Latest, OffsetView, Seen, StatusView
 from kconnect.model import LogRecord
-from kconnect.storage.snapshot import ConfigFold
-from kconnect.storage.status_cache import StatusCache
-from kconnect.storage.status_topic import decode_record
-from kconnect.storage.topic_offsets import OffsetCache
+from kconnect.runtime.storage.snapshot import ConfigFold
+from kconnect.runtime.storage.status_cache import StatusCache
+from kconnect.runtime.storage.status_topic import decode_record
+from kconnect.runtime.storage.topic_offsets import OffsetCache
 
 Entry = tuple[bytes, bytes | None]
 

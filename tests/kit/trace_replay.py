@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from kconnect import errors, model
-from kconnect.config import restart_keys
 from kconnect.errors import ConnectError
-from kconnect.herder import membership
-from kconnect.herder.assignment import protocol
-from kconnect.herder.decisions import (
+from kconnect.runtime.config import restart_keys
+from kconnect.runtime.herder import membership
+from kconnect.runtime.herder.assignment import protocol
+from kconnect.runtime.herder.decisions import (
     events,
     facts,
     failures,
@@ -26,11 +26,11 @@ from kconnect.herder.decisions import (
     requests,
     writes,
 )
-from kconnect.herder.decisions.events import Tick
-from kconnect.herder.decisions.machine import HerderState
-from kconnect.herder.decisions.trace import TraceEncoder, without_configs
-from kconnect.storage import config_topic, session_key, snapshot
-from kconnect.storage.snapshot import AppliedConfig, ClusterSnapshot
+from kconnect.runtime.herder.decisions.events import Tick
+from kconnect.runtime.herder.decisions.machine import HerderState
+from kconnect.runtime.herder.decisions.trace import TraceEncoder, without_configs
+from kconnect.runtime.storage import config_topic, session_key, snapshot
+from kconnect.runtime.storage.snapshot import AppliedConfig, ClusterSnapshot
 
 _MODULES = (
     *(events, facts, failures, findings, instructions, mending, mismatch_rules, request_signatures, requests, writes),

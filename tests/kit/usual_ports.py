@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from kconnect.file_turn import turn
+from kconnect.files.file_turn import turn
 from kit.ports import is_listening
 
 __all__ = ["usual_ports"]

@@ -9,14 +9,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from kconnect.direct.access import ClusterAccess, InternalTopic
-from kconnect.kafka import CompactedLog, KafkaAdmin, LogSpec
+from kconnect.admin.direct.access import ClusterAccess, InternalTopic
 from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId
-from kconnect.storage.config_store import TopicConfigStore
-from kconnect.storage.offset_values import commit_source_offsets
-from kconnect.storage.status_store import TopicStatusStore
-from kconnect.storage.status_topic import StoredStatus, TopicUse
-from kconnect.storage.topic_offsets import TopicOffsetStore
+from kconnect.runtime.kafka import CompactedLog, KafkaAdmin, LogSpec
+from kconnect.runtime.storage.config_store import TopicConfigStore
+from kconnect.runtime.storage.offset_values import commit_source_offsets
+from kconnect.runtime.storage.status_store import TopicStatusStore
+from kconnect.runtime.storage.status_topic import StoredStatus, TopicUse
+from kconnect.runtime.storage.topic_offsets import TopicOffsetStore
 from kit.java_connect import write_properties
 from kit.topics import create_topic
 

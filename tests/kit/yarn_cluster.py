@@ -14,9 +14,9 @@ from xml.sax.saxutils import escape
 
 import psutil
 
-from kconnect.devbroker import JarSet, find_java
-from kconnect.folders import cache_folder
-from kconnect.maven import Jar
+from kconnect.files.folders import cache_folder
+from kconnect.java.devbroker import JarSet, find_java
+from kconnect.java.maven import Jar
 from kconnect.spark.jvm import FAST_FLAGS, spark_home
 from kit.pace import ended
 from kit.ports import free_port

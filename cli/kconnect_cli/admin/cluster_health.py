@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from kconnect.errors import ConnectError, NotFoundError
-from kconnect.wording import counted
+from kconnect.logs.wording import counted
 from kconnect_cli.admin.figures import WorkerFigures, figures_by_worker, summed, together
 from kconnect_cli.admin.live_workers import look_at_group, notes_on_life
 from kconnect_cli.admin.worker_start import start_of, start_text
@@ -171,9 +171,9 @@ def _doctor(session: CliSession, notes: list[str]) -> dict[str, Any] | None:
     if not options.is_given:
         notes.append("The topics were not looked at: --worker FILE or --bootstrap-servers has the doctor do it.")
         return None
-    from kconnect.direct.doctor.diagnosis import diagnose, is_sick, severity_counts
-    from kconnect.direct.doctor.gathering import gather_facts
-    from kconnect.direct.read.reader import ClusterReader
+    from kconnect.admin.direct.doctor.diagnosis import diagnose, is_sick, severity_counts
+    from kconnect.admin.direct.doctor.gathering import gather_facts
+    from kconnect.admin.direct.read.reader import ClusterReader
 
     try:
         access = options.access()

@@ -7,30 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kconnect_cli.admin.reports import each_or_nothing, say_dry_run, say_warnings
 
 if TYPE_CHECKING:
-    from kconnect.direct.access import ClusterAccess
-    from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, TargetState
+    from kconnect.admin.direct.access import ClusterAccess
+    from kconnect.model import ConnectorOffset, TargetState
     from kconnect_cli.session import CliSession
-
-
-class ConnectorReader(Protocol):
-    """Reads connectors: `ConnectClient` and `DirectClient` both conform.
-
-    Errors: NotFoundError for an unknown connector or plugin; ConnectError of the connection.
-    """
-
-    def connectors(self) -> list[str]: ...
-    def connector_infos(self) -> Mapping[str, ConnectorInfo]: ...
-    def connector(self, name: str) -> ConnectorInfo: ...
-    def connector_status(self, name: str) -> ConnectorStatus: ...
-    def connector_statuses(self) -> Mapping[str, ConnectorStatus]: ...
-    def connector_offsets(self, name: str) -> Sequence[ConnectorOffset]: ...
-    def plugin_config(self, plugin: str) -> Sequence[Mapping[str, Any]]: ...
-    def validate(self, plugin: str, config: Mapping[str, str | None]) -> Mapping[str, Any]: ...
 
 
 class PreparedChange(Protocol):

@@ -8,16 +8,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kconnect.errors import UnreachableError
-from kconnect.wording import counted
+from kconnect.logs.wording import counted
 from kconnect_cli.options.cluster import cluster_of
 from kconnect_cli.options.dead_letters import LetterOptions
 from kconnect_cli.session import CliSession
 
 if TYPE_CHECKING:
-    from kconnect.dead_letters import DeadLetter, DeadLetterTopic, Documents, Selection
-    from kconnect.direct.access import ClusterAccess
+    from kconnect.admin.dead_letters import DeadLetter, DeadLetterTopic, Documents, Selection
+    from kconnect.admin.direct.access import ClusterAccess
     from kconnect.model import ConnectorInfo
-    from kconnect.plugins import PluginRegistry
+    from kconnect.runtime.plugins import PluginRegistry
 
 
 class LetterDesk:
@@ -28,7 +28,7 @@ class LetterDesk:
     """
 
     def __init__(self, session: CliSession, connector: str) -> None:
-        from kconnect.dead_letters import dead_letter_settings
+        from kconnect.admin.dead_letters import dead_letter_settings
 
         self.session = session
         self.name = connector
@@ -52,7 +52,7 @@ class LetterDesk:
     @property
     def topic(self) -> DeadLetterTopic:
         if self._topic is None:
-            from kconnect.dead_letters import DeadLetterTopic, KafkaAccess
+            from kconnect.admin.dead_letters import DeadLetterTopic, KafkaAccess
 
             clients = self._brokers.clients()
             access = KafkaAccess(
@@ -67,25 +67,25 @@ class LetterDesk:
     @cached_property
     def selection(self) -> Selection:
         """What the options say. Letters that name no connector are its own where it writes no context headers."""
-        options = self.session.letters or LetterOptions()
+        options = self.session.given(LetterOptions) or LetterOptions()
         return options.selection(self.name, takes_unknown=not self.settings.context_headers)
 
     @cached_property
     def plugins(self) -> PluginRegistry:
-        from kconnect.plugins import PluginRegistry
+        from kconnect.runtime.plugins import PluginRegistry
 
         return PluginRegistry.load(self.access.worker.get("plugin.path"), tells_skipped=False)
 
     @cached_property
     def is_source(self) -> bool:
-        from kconnect.dead_letters import is_source
+        from kconnect.admin.dead_letters import is_source
 
         return is_source(self._type, self.config, self.plugins)
 
     @cached_property
     def documents(self) -> Documents:
         """What reads its letters: its converters, or a guess where they are not installed here."""
-        from kconnect.dead_letters import letter_documents
+        from kconnect.admin.dead_letters import letter_documents
 
         return letter_documents(
             self.config, self.access.worker, self.plugins, is_source=self.is_source, note=self.session.say
@@ -93,12 +93,12 @@ class LetterDesk:
 
     def letters(self) -> Iterator[DeadLetter]:
         """Those that are meant."""
-        from kconnect.dead_letters import selected
+        from kconnect.admin.dead_letters import selected
 
         return selected(self.topic.letters(), self.selection)
 
     def _where_letters_are(self) -> ClusterAccess:
-        from kconnect.dead_letters import letters_worker
+        from kconnect.admin.dead_letters import letters_worker
 
         worker = letters_worker(self.config, self.access.worker)
         if worker is self.access.worker:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kconnect.errors import ConnectError
+from kconnect.logs.traces import root_cause
 from kconnect.model import TaskId
-from kconnect.traces import root_cause
 from kconnect_cli.admin.figures import NO_FIGURES, WorkerFigures, figures_by_worker, together
 from kconnect_cli.admin.live_workers import look_at_group, notes_on_life
 from kconnect_cli.admin.sink_lags import offsets_and_lags
@@ -123,10 +123,10 @@ def _changes(session: CliSession, name: str, notes: list[str]) -> list[dict[str,
     if not options.is_given:
         notes.append("Last changes are in the config topic: --worker FILE or --bootstrap-servers shows them too.")
         return None
-    from kconnect.direct.access import InternalTopic
-    from kconnect.direct.history.config_history import config_history, history_to_json
-    from kconnect.direct.read.installed_plugins import secret_masks
-    from kconnect.direct.read.reader import ClusterReader
+    from kconnect.admin.direct.access import InternalTopic
+    from kconnect.admin.direct.history.config_history import config_history, history_to_json
+    from kconnect.admin.direct.read.installed_plugins import secret_masks
+    from kconnect.admin.direct.read.reader import ClusterReader
 
     def read() -> list[dict[str, Any]]:
         access = options.access()

@@ -18,11 +18,11 @@ from kconnect_cli.screen.output import Column, Format, Row, is_coloured, write_o
 from kconnect_cli.screen.plan_text import plan_text, plan_to_json, shown_key, shown_value
 
 if TYPE_CHECKING:
-    from kconnect.direct.access import ClusterAccess
-    from kconnect.direct.edit.apply import Applied
-    from kconnect.direct.edit.plan import EditPlan
-    from kconnect.direct.read.reader import ClusterReader
-    from kconnect.direct.read.secret_masks import SecretMasks
+    from kconnect.admin.direct.access import ClusterAccess
+    from kconnect.admin.direct.edit.apply import Applied
+    from kconnect.admin.direct.edit.plan import EditPlan
+    from kconnect.admin.direct.read.reader import ClusterReader
+    from kconnect.admin.direct.read.secret_masks import SecretMasks
     from kconnect_cli.session import CliSession
 
 Force = Annotated[bool, typer.Option("--force", help="Write even if live workers own it, or it is malformed.")]
@@ -52,7 +52,7 @@ def carry_out(
 
     `prepare` is done once it is agreed to write.
     """
-    from kconnect.direct.edit.apply import apply_plan, check_plan
+    from kconnect.admin.direct.edit.apply import apply_plan, check_plan
 
     masks = _masks(access, reader, plan, reveal=reveal)
     for note in plan.notes:
@@ -80,8 +80,8 @@ def carry_out(
 
 def _masks(access: ClusterAccess, reader: ClusterReader, plan: EditPlan, *, reveal: bool) -> SecretMasks:
     """What of the plan may be shown. Connector classes are in the plan or in the config topic."""
-    from kconnect.direct.access import InternalTopic
-    from kconnect.direct.read.installed_plugins import secret_masks
+    from kconnect.admin.direct.access import InternalTopic
+    from kconnect.admin.direct.read.installed_plugins import secret_masks
 
     masks = secret_masks(access, reveal=reveal)
     edits = [edit for edit in plan.edits if edit.which is InternalTopic.CONFIG]

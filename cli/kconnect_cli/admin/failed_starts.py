@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kconnect.errors import ConnectError
-from kconnect.java_messages import is_failed_start
+from kconnect.logs.java_messages import is_failed_start
 
 if TYPE_CHECKING:
     from kconnect.client import ConnectClient
@@ -22,7 +22,7 @@ def cause_of_failed_start(client: ConnectClient, name: str) -> Iterator[None]:
         if not is_failed_start(str(err)):
             raise
         trace = client.connector_status(name).connector.trace
-        from kconnect.traces import root_cause
+        from kconnect.logs.traces import root_cause
 
         cause = root_cause(trace) or "the worker does not say why"
         raise ConnectError(

@@ -9,8 +9,8 @@ from kconnect.errors import ConnectError
 from kconnect_cli.session import CliSession
 
 if TYPE_CHECKING:
-    from kconnect.direct.client import DirectClient
-    from kconnect.direct.group.live_group import LiveGroup
+    from kconnect.admin.direct.client import DirectClient
+    from kconnect.admin.direct.group.live_group import LiveGroup
 
 # Connectors named in one sentence
 _MOST_SHOWN = 10
@@ -30,7 +30,7 @@ def say_who_lives(session: CliSession, names: Collection[str]) -> None:
 
 def look_at_group(client: DirectClient) -> LiveGroup | ConnectError | None:
     """The workers that run, as the broker knows them; why that is not known; None where no group was named."""
-    from kconnect.direct.group.live_group import live_group
+    from kconnect.admin.direct.group.live_group import live_group
 
     if not client.access.has_group:
         return None

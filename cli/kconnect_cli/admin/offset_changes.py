@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from kconnect.client.offset_history import OffsetEntry, OffsetHistory, moved_offsets
 from kconnect.errors import BadRequestError, ConflictError, NotFoundError
 from kconnect.model import ConnectorOffset, ConnectorType
-from kconnect.offset_history import OffsetEntry, OffsetHistory, moved_offsets
 from kconnect_cli.admin.connector_admin import connector_admin
 from kconnect_cli.admin.offset_history import KeptChange
 
 if TYPE_CHECKING:
-    from kconnect.direct.access import ClusterAccess
-    from kconnect.direct.offsets.sink_targets import Chosen, SinkTarget
+    from kconnect.admin.direct.access import ClusterAccess
+    from kconnect.admin.direct.offsets.sink_targets import Chosen, SinkTarget
     from kconnect_cli.admin.connector_admin import ConnectorAdmin, PreparedChange
     from kconnect_cli.session import CliSession
 
@@ -76,16 +76,16 @@ class OffsetChanges:
 
         Errors: BadRequestError for another source, and for the brokers of another cluster; NotFoundError; ConnectError.
         """
-        from kconnect.direct.offsets.sink_targets import AtTime, Chosen, sink_offsets_at
+        from kconnect.admin.direct.offsets.sink_targets import AtTime, Chosen, sink_offsets_at
 
         info = self._session.reader.connector(name)
         if info.type is ConnectorType.SOURCE and isinstance(target, AtTime) and chosen == Chosen():
-            from kconnect.direct.offsets.source_targets import source_offsets_at
+            from kconnect.admin.direct.offsets.source_targets import source_offsets_at
 
             committed = self._session.reader.connector_offsets(name)
             return source_offsets_at(access.worker, info, committed, target.time_ms)
         if self._session.direct is None:
-            from kconnect.kafka.admin import cluster_id
+            from kconnect.runtime.kafka.admin import cluster_id
 
             found = cluster_id(access.clients().admin, access.timeout_s)
             if self.cluster_id and found != self.cluster_id:

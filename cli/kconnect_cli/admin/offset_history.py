@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kconnect.client.offset_history import MovedOffset, OffsetEntry, OffsetHistory
 from kconnect.errors import ConnectError
-from kconnect.offset_history import MovedOffset, OffsetEntry, OffsetHistory
 from kconnect_cli.admin.connector_admin import PreparedChange
 
 

@@ -10,9 +10,9 @@ from kconnect.errors import ConnectError
 from kconnect_cli.session import CliSession
 
 if TYPE_CHECKING:
-    from kconnect.direct.access import ClusterAccess
-    from kconnect.plugins import PluginRegistry
-    from kconnect.records import FieldDecoder, RecordDecoder
+    from kconnect.admin.direct.access import ClusterAccess
+    from kconnect.admin.records import FieldDecoder, RecordDecoder
+    from kconnect.runtime.plugins import PluginRegistry
 
 REGISTRY_VARIABLE = "KCONNECT_REGISTRY"
 # Converters that take everything for text or bytes say less than the guess does
@@ -33,7 +33,7 @@ def record_decoder(
     What that cannot read is looked up in the registry, if one is known, and guessed. Errors: NotFoundError for an
     unknown connector; ConfigError for a converter that is not here.
     """
-    from kconnect.records import GuessDecoder, RecordDecoder, RegistryDecoder, converter_decoder
+    from kconnect.admin.records import GuessDecoder, RecordDecoder, RegistryDecoder, converter_decoder
 
     settings = registry_settings(access.worker, registry)
     rest: FieldDecoder = RegistryDecoder(settings, plugins) if settings else GuessDecoder()

@@ -12,9 +12,9 @@ from kconnect_cli.screen.plan_text import plan_text
 from kconnect_cli.session import CliSession
 
 if TYPE_CHECKING:
-    from kconnect.direct.edit.apply import Applied
-    from kconnect.direct.edit.plan import EditPlan
-    from kconnect.direct.read.secret_masks import SecretMasks
+    from kconnect.admin.direct.edit.apply import Applied
+    from kconnect.admin.direct.edit.plan import EditPlan
+    from kconnect.admin.direct.read.secret_masks import SecretMasks
 
 
 def each_or_nothing(
@@ -30,7 +30,7 @@ def each_or_nothing(
 
 def plan_lines(plan: EditPlan, masks: SecretMasks | None = None) -> list[str]:
     """Key, old and new value of every record, old and new offset of every partition of a group."""
-    from kconnect.direct.read.secret_masks import SecretMasks
+    from kconnect.admin.direct.read.secret_masks import SecretMasks
 
     return [f"{plan.title}\n{plan_text(plan, masks or SecretMasks())}".rstrip("\n"), *plan.notes]
 

@@ -12,8 +12,8 @@ from kconnect_cli.admin.failed_starts import cause_of_failed_start
 from kconnect_cli.screen.output import json_cell, plain_table
 
 if TYPE_CHECKING:
+    from kconnect.admin.direct.access import ClusterAccess
     from kconnect.client import ConnectClient
-    from kconnect.direct.access import ClusterAccess
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class RestAdmin:
         info = client.connector(name)
         if info.type is not ConnectorType.SINK:
             return []
-        from kconnect.direct.offsets.changes import check_readable
+        from kconnect.admin.direct.offsets.changes import check_readable
 
         cluster_id = client.server_info().get("kafka_cluster_id")
         try:

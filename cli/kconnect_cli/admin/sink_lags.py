@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kconnect.errors import ConnectError
+from kconnect.logs.wording import counted
 from kconnect.model import ConnectorOffset, SinkLag
-from kconnect.wording import counted
 from kconnect_cli.options.cluster import cluster_of
 from kconnect_cli.screen.output import Row, json_cell
 from kconnect_cli.session import CliSession
@@ -37,7 +37,7 @@ def is_of_sink(offsets: Sequence[ConnectorOffset]) -> bool:
 
 
 def _lag_at_brokers(session: CliSession, name: str) -> SinkLag:
-    from kconnect.direct.read.connector_offsets import read_lag
+    from kconnect.admin.direct.read.connector_offsets import read_lag
 
     try:
         access = cluster_of(session).access()

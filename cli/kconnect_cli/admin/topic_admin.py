@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kconnect.direct.edit.apply import apply_plan, check_plan
-from kconnect.direct.offsets.changes import PlanSequence, plan_offsets
-from kconnect.direct.offsets.creation import plan_creation
-from kconnect.wording import counted
+from kconnect.admin.direct.edit.apply import apply_plan, check_plan
+from kconnect.admin.direct.offsets.changes import PlanSequence, plan_offsets
+from kconnect.admin.direct.offsets.creation import plan_creation
+from kconnect.logs.wording import counted
 from kconnect_cli.admin.reports import plan_lines, written_lines
 
 if TYPE_CHECKING:
-    from kconnect.direct.client import DirectClient
-    from kconnect.direct.edit.plan import EditPlan
+    from kconnect.admin.direct.client import DirectClient
+    from kconnect.admin.direct.edit.plan import EditPlan
     from kconnect.model import ConnectorOffset, TargetState
 
 _DONE = {"pause": "paused", "resume": "resumed", "stop": "stopped", "delete": "deleted"}

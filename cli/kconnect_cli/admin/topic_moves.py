@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
-from kconnect.direct.edit.apply import Checked, check_plan
-from kconnect.direct.edit.plan import EditPlan, Stopped
-from kconnect.direct.offsets.changes import PlanSequence, plan_offsets
-from kconnect.direct.offsets.moves import CopyPlan, plan_copy
+from kconnect.admin.direct.edit.apply import Checked, check_plan
+from kconnect.admin.direct.edit.plan import EditPlan, Stopped
+from kconnect.admin.direct.offsets.changes import PlanSequence, plan_offsets
+from kconnect.admin.direct.offsets.moves import CopyPlan, plan_copy
 from kconnect.errors import ConnectError
 from kconnect.model import TargetState
 from kconnect_cli.admin.reports import plan_lines, written_lines
 from kconnect_cli.admin.rest_admin import offset_table
 
 if TYPE_CHECKING:
-    from kconnect.direct.client import DirectClient
+    from kconnect.admin.direct.client import DirectClient
     from kconnect_cli.admin.connector_admin import ConnectorAdmin, PreparedChange
     from kconnect_cli.session import CliSession
 

@@ -15,7 +15,7 @@ from kconnect_cli.screen.output import Column, Format, write_object, write_rows
 from kconnect_cli.session import CliSession, Output, Verbose
 
 if TYPE_CHECKING:
-    from kconnect.devbroker import BrokerStatus
+    from kconnect.java.devbroker import BrokerStatus
 
 app = command_group(
     "Start, stop a real Kafka broker for development; status tells whether it runs. One node, of Kafka's jars."
@@ -39,7 +39,7 @@ def start(
     verbose: Verbose = False,
 ) -> None:
     """Start a broker and run until Ctrl-C, or with --detach until `connect broker stop`."""
-    from kconnect.devbroker import DevBroker
+    from kconnect.java.devbroker import DevBroker
 
     session = session_with(ctx, verbose=verbose)
     broker = DevBroker(port, data, progress=FetchTalk(session))
@@ -57,7 +57,7 @@ def start(
 @app.command()
 def stop(ctx: typer.Context, data: DataFolder = None, verbose: Verbose = False) -> None:
     """Stop the broker that runs on the data folder."""
-    from kconnect.devbroker import DevBroker
+    from kconnect.java.devbroker import DevBroker
 
     session = session_with(ctx, verbose=verbose)
     broker = DevBroker(data_dir=data)
@@ -70,7 +70,7 @@ def stop(ctx: typer.Context, data: DataFolder = None, verbose: Verbose = False) 
 @app.command()
 def status(ctx: typer.Context, data: DataFolder = None, output: Output = None, verbose: Verbose = False) -> None:
     """Show the broker of the data folder. Exit code 0 when it runs, 3 when it does not."""
-    from kconnect.devbroker import DevBroker
+    from kconnect.java.devbroker import DevBroker
 
     session = session_with(ctx, output=output, verbose=verbose)
     found = DevBroker(data_dir=data).status()

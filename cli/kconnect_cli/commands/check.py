@@ -18,7 +18,7 @@ from kconnect_cli.session import CliSession, session_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kconnect.preflight.results import Result
+    from kconnect.admin.preflight.results import Result
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -46,9 +46,9 @@ def check(
     written, and no group is joined. Without a file the worker is the one that CONNECT_* variables describe. Ends with 1
     if a check failed, and with 0 if there are only warnings.
     """
-    from kconnect.config import load_connector_file
-    from kconnect.preflight.checks import check_start
-    from kconnect.preflight.results import has_failed
+    from kconnect.admin.preflight.checks import check_start
+    from kconnect.admin.preflight.results import has_failed
+    from kconnect.runtime.config import load_connector_file
 
     session = session_of(ctx)
     _quiet(session)
@@ -70,8 +70,8 @@ def _quiet(session: CliSession) -> None:
 
 
 def _show(session: CliSession, results: Sequence[Result]) -> None:
-    from kconnect.preflight.results import has_failed, verdict_counts
-    from kconnect.wording import counted
+    from kconnect.admin.preflight.results import has_failed, verdict_counts
+    from kconnect.logs.wording import counted
 
     counts = verdict_counts(results)
     if session.output is Format.NAME:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
-from kconnect.wording import counted
+from kconnect.logs.wording import counted
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.cluster import ON_CLUSTER, cluster_of
 from kconnect_cli.options.command_group import command_group
@@ -20,8 +20,8 @@ from kconnect_cli.screen.trace_rows import TRACE_COLUMNS, trace_line
 from kconnect_cli.session import CliSession, session_of
 
 if TYPE_CHECKING:
-    from kconnect.direct.access import ClusterAccess
-    from kconnect.direct.read.cluster_state import ClusterState
+    from kconnect.admin.direct.access import ClusterAccess
+    from kconnect.admin.direct.read.cluster_state import ClusterState
 
 app = command_group("Show members, leader and last rebalances of a cluster, as the broker knows them.")
 
@@ -82,7 +82,7 @@ def leader(ctx: typer.Context) -> None:
     """Print the URL of the worker that leads; JSON: that member. Ends with 3 without workers, 4 in a rebalance."""
     session = session_of(ctx)
     found = _state(session).found_leader()
-    from kconnect.direct.read.cluster_state import member_json, shown_url
+    from kconnect.admin.direct.read.cluster_state import member_json, shown_url
 
     if session.output in (Format.JSON, Format.YAML):
         write_object(member_json(found), session.output)
@@ -101,7 +101,7 @@ def rebalances(ctx: typer.Context, limit: _Limit = _DEFAULT_LIMIT) -> None:
     """
     session = session_of(ctx)
     state = _state(session)
-    from kconnect.direct.read.cluster_state import shown_url
+    from kconnect.admin.direct.read.cluster_state import shown_url
 
     if not state.group.is_live:
         raise NotFoundError(f"No worker of group {state.group.name} is running (the broker says {state.group.state})")
@@ -147,8 +147,8 @@ def trace(ctx: typer.Context, member: _Member = None, limit: _Limit = _DEFAULT_L
 
 def _leader_url(session: CliSession) -> str:
     access = _checked_access(session)
+    from kconnect.admin.direct.read.cluster_state import await_leader, cluster_state, shown_url
     from kconnect.clock import SystemClock
-    from kconnect.direct.read.cluster_state import await_leader, cluster_state, shown_url
 
     return shown_url(await_leader(lambda: cluster_state(access), session.retry_s, SystemClock()))
 
@@ -156,7 +156,7 @@ def _leader_url(session: CliSession) -> str:
 def _state(session: CliSession) -> ClusterState:
     """The broker's view of the cluster. Errors: as of `cluster_state`."""
     access = _checked_access(session)
-    from kconnect.direct.read.cluster_state import cluster_state
+    from kconnect.admin.direct.read.cluster_state import cluster_state
 
     return cluster_state(access)
 
@@ -234,7 +234,7 @@ def _why(row: Any) -> str:
 
 def _with_reasons(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows whose reason only the round's leader knows, with that reason if the leader reported it."""
-    from kconnect.herder.decisions.rebalances import UNASKED
+    from kconnect.runtime.herder.decisions.rebalances import UNASKED
 
     known = {(row["leader_url"], row["generation"]): row["why"] for row in rows if row["is_leader"]}
     return [

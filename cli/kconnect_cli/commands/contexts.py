@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from kconnect.errors import BadRequestError
-from kconnect.redaction import HIDDEN
+from kconnect.logs.redaction import HIDDEN
 from kconnect_cli.contexts.profiles import Profile, Profiles, checked, contexts_path, load_profiles, save_profiles
 from kconnect_cli.contexts.target import urls_of, without_user
 from kconnect_cli.exits import UsageProblem

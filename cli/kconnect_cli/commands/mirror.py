@@ -17,7 +17,7 @@ from kconnect_cli.session import Verbose, session_of
 from kconnect_cli.settings.spelling import misspelt_text
 
 if TYPE_CHECKING:
-    from kconnect.mirror import Flow, MirrorSettings
+    from kconnect.worker.mirror import Flow, MirrorSettings
 
 log = logging.getLogger(__name__)
 
@@ -67,9 +67,9 @@ def mirror(
 
 def _told(file: Path, targets: list[str]) -> dict[Flow, dict[str, Any]]:
     """What each flow's worker is told. Errors: ConfigError, NotFoundError."""
-    from kconnect.config import read_properties
     from kconnect.errors import ConfigError
-    from kconnect.mirror import MirrorSettings
+    from kconnect.runtime.config import read_properties
+    from kconnect.worker.mirror import MirrorSettings
 
     properties = read_properties(file)
     try:
@@ -98,7 +98,7 @@ def _of_flow(settings: MirrorSettings, flow: Flow) -> dict[str, Any]:
 
 
 def _run(command: list[str], told: Mapping[Flow, Mapping[str, Any]], signals: StopSignals) -> None:
-    from kconnect.mirror.processes import FlowProcesses
+    from kconnect.worker.mirror.processes import FlowProcesses
 
     processes = FlowProcesses(command, told, _print_line)
     signals.stop_on_signal(processes)

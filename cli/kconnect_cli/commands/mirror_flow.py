@@ -21,8 +21,8 @@ from kconnect_cli.processes.worker_log import LogFile, LogFormat, LogLevel, Work
 from kconnect_cli.processes.worker_run import EXIT_WORKER, StopSignals, exit_code, run_worker
 
 if TYPE_CHECKING:
-    from kconnect.mirror import Flow
     from kconnect.worker import DistributedWorker
+    from kconnect.worker.mirror import Flow
 
 _EXIT_HERDER = 1
 
@@ -38,7 +38,7 @@ def mirror_flow(
     log_lines = WorkerLog(log_level, log_format, log_config)
     with StopSignals() as signals:
         threading.Thread(target=_end_with_input, name="parent", daemon=True).start()
-        from kconnect.mirror import Flow
+        from kconnect.worker.mirror import Flow
 
         flow = Flow(told["source"], told["target"])
         with exit_code(EXIT_WORKER):
@@ -62,7 +62,7 @@ def mirror_flow(
 
 @contextmanager
 def _connectors(flow: Flow, configs: dict[str, dict[str, str]], worker: DistributedWorker) -> Iterator[None]:
-    from kconnect.mirror.connectors import FlowConnectors
+    from kconnect.worker.mirror.connectors import FlowConnectors
 
     with FlowConnectors(flow, configs, worker.herder):
         yield

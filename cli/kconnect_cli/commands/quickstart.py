@@ -22,8 +22,8 @@ from kconnect_cli.screen.output import write_text
 from kconnect_cli.session import CliSession, Verbose, session_of
 
 if TYPE_CHECKING:
-    from kconnect.config import ConnectorFile
-    from kconnect.devbroker import DevBroker
+    from kconnect.java.devbroker import DevBroker
+    from kconnect.runtime.config import ConnectorFile
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ def quickstart(ctx: typer.Context, verbose: Verbose = False) -> None:
 
     Uses free ports and its own folder, and cleans up everything at the end.
     """
-    from kconnect import logs
+    from kconnect.logs import log_context as logs
 
     session = session_of(ctx)
     session.choose(None, None, verbose)
@@ -76,7 +76,7 @@ def quickstart(ctx: typer.Context, verbose: Verbose = False) -> None:
 
 
 def _left_running() -> str:
-    from kconnect.class_archive import has_started_makers
+    from kconnect.java.archives import has_started_makers
 
     if has_started_makers():
         return "a background job runs for about half a minute more, to make the next starts faster"
@@ -132,8 +132,8 @@ def _show_burst(session: CliSession, places: _Places) -> None:
 
 
 def _start_broker(session: CliSession, stack: ExitStack, places: _Places) -> DevBroker:
-    from kconnect.devbroker import DevBroker, free_port
-    from kconnect.kafka import KafkaAdmin, TopicInfo
+    from kconnect.java.devbroker import DevBroker, free_port
+    from kconnect.runtime.kafka import KafkaAdmin, TopicInfo
 
     broker = stack.enter_context(DevBroker(free_port(), places.folder / "broker", progress=FetchTalk(session)))
     tell_preparation(session, broker)
@@ -154,7 +154,7 @@ def _worker_properties(bootstrap: str, places: _Places) -> dict[str, str]:
 
 
 def _connectors(places: _Places) -> list[ConnectorFile]:
-    from kconnect.config import ConnectorFile
+    from kconnect.runtime.config import ConnectorFile
 
     source = {"connector.class": "FileStreamSource", "file": str(places.source), "topic": _TOPIC}
     sink = {"connector.class": "FileStreamSink", "file": str(places.sink), "topics": _TOPIC}

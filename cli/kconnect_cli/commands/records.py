@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kconnect.wording import counted
+from kconnect.logs.wording import counted
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.cluster import ClusterArguments, cluster_of
 from kconnect_cli.options.direct import DirectOrChecked
@@ -25,8 +25,8 @@ from kconnect_cli.session import CliSession, session_of
 from kconnect_cli.settings.secrets_shown import ShowSecrets
 
 if TYPE_CHECKING:
-    from kconnect.direct.access import ClusterAccess
-    from kconnect.records import Range, RecordFilter
+    from kconnect.admin.direct.access import ClusterAccess
+    from kconnect.admin.records import Range, RecordFilter
 
 _Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Topic to read.", show_default=False)]
 _Limit = Annotated[
@@ -102,8 +102,8 @@ def records(
         raise UsageProblem("--follow cannot be combined with --until", hint="--follow has no end.")
     wanted = range_of(from_, offset, last, partition, until)
     access = cluster_of(session).access()
-    from kconnect.plugins import PluginRegistry
-    from kconnect.records import RecordFilter
+    from kconnect.admin.records import RecordFilter
+    from kconnect.runtime.plugins import PluginRegistry
     from kconnect_cli.admin.record_decoding import record_decoder
 
     access.raise_if_refused()
@@ -137,8 +137,8 @@ class _Look:
 
 def _show(session: CliSession, access: ClusterAccess, look: _Look, chosen: RecordFilter, writer: RecordWriter) -> int:
     """Writes the records as they come; gives how many."""
-    from kconnect.direct.read.config_masks import config_masks
-    from kconnect.records import TopicRecords
+    from kconnect.admin.direct.read.config_masks import config_masks
+    from kconnect.admin.records import TopicRecords
 
     clients = access.clients()
     mask = config_masks(access, look.topic, reveal=look.reveal)

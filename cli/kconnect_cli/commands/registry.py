@@ -15,7 +15,7 @@ from kconnect_cli.screen.output import Column, Format, write_object, write_rows
 from kconnect_cli.session import CliSession, Output, Verbose
 
 if TYPE_CHECKING:
-    from kconnect.devbroker.dev_registry import RegistryStatus
+    from kconnect.java.devbroker.dev_registry import RegistryStatus
 
 app = command_group(
     "Start, stop a real schema registry for development; status tells whether it runs. It serves Confluent's API."
@@ -38,7 +38,7 @@ def start(
     verbose: Verbose = False,
 ) -> None:
     """Start a schema registry and run until Ctrl-C, or with --detach until `connect registry stop`."""
-    from kconnect.devbroker.dev_registry import DevRegistry
+    from kconnect.java.devbroker.dev_registry import DevRegistry
 
     session = session_with(ctx, verbose=verbose)
     registry = DevRegistry(port, data, progress=FetchTalk(session, "the schema registry"))
@@ -55,7 +55,7 @@ def start(
 @app.command()
 def stop(ctx: typer.Context, data: DataFolder = None, verbose: Verbose = False) -> None:
     """Stop the schema registry that runs on the data folder."""
-    from kconnect.devbroker.dev_registry import DevRegistry
+    from kconnect.java.devbroker.dev_registry import DevRegistry
 
     session = session_with(ctx, verbose=verbose)
     registry = DevRegistry(data_dir=data)
@@ -68,7 +68,7 @@ def stop(ctx: typer.Context, data: DataFolder = None, verbose: Verbose = False) 
 @app.command()
 def status(ctx: typer.Context, data: DataFolder = None, output: Output = None, verbose: Verbose = False) -> None:
     """Show the schema registry of the data folder. Exit code 0 when it runs, 3 when it does not."""
-    from kconnect.devbroker.dev_registry import DevRegistry
+    from kconnect.java.devbroker.dev_registry import DevRegistry
 
     session = session_with(ctx, output=output, verbose=verbose)
     found = DevRegistry(data_dir=data).status()

@@ -27,7 +27,7 @@ from kconnect_cli.processes.worker_run import (
 from kconnect_cli.session import Verbose, session_of
 
 if TYPE_CHECKING:
-    from kconnect.config import ConnectorFile
+    from kconnect.runtime.config import ConnectorFile
     from kconnect.worker import StandaloneWorker
 
 DROP_INS = Path("connectors.d")
@@ -117,7 +117,7 @@ def _beside(worker: StandaloneWorker, plan: _Plan, watched: Sequence[Path] | Non
 
 def worker_properties(file: Path | None) -> dict[str, str]:
     """Properties of the worker's file, or the defaults. Errors: ConnectError, also when it is a connector's file."""
-    from kconnect.config import default_standalone_properties, read_properties
+    from kconnect.runtime.config import default_standalone_properties, read_properties
 
     if file is None:
         properties = default_standalone_properties()
@@ -144,7 +144,7 @@ def _make_folder(folder: Path) -> None:
 
 def connector_files(named: Sequence[Path]) -> list[ConnectorFile]:
     """The connectors of the named files, else of connectors.d in the current folder, else none."""
-    from kconnect.config import load_connector_file, load_folder
+    from kconnect.runtime.config import load_connector_file, load_folder
 
     if not named:
         return load_folder(DROP_INS) if DROP_INS.is_dir() else []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect.errors import ConfigError, ConnectError
-from kconnect.wording import counted
+from kconnect.logs.wording import counted
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.files.connector_files import read_connector_file
 from kconnect_cli.processes.signals import signals_raise
@@ -22,8 +22,8 @@ from kconnect_cli.session import CliSession, Output, Verbose, session_of
 from kconnect_cli.settings.spelling import misspelt_text
 
 if TYPE_CHECKING:
-    from kconnect.config.variables import Resolved
     from kconnect.model import ConnectorOffset
+    from kconnect.runtime.config.variables import Resolved
     from kconnect.testing.trial import Failure, InputRecord, Trial, TriedRecord
 
 
@@ -80,10 +80,10 @@ def try_(
     A source gives records: connector, each transform, bytes. A sink takes those of --input: bytes, converters, each
     transform, put. It actually reads and writes; no offset is stored. Exit code 1 when a record fails.
     """
-    from kconnect import redaction
-    from kconnect.config import default_standalone_properties, read_properties
-    from kconnect.config.variables import secret_values
-    from kconnect.plugins import PluginRegistry
+    from kconnect.logs import redaction
+    from kconnect.runtime.config import default_standalone_properties, read_properties
+    from kconnect.runtime.config.variables import secret_values
+    from kconnect.runtime.plugins import PluginRegistry
     from kconnect.testing.trial import is_source, try_sink, try_source
 
     session = session_of(ctx)
@@ -91,7 +91,7 @@ def try_(
     properties = dict(read_properties(worker)) if worker else default_standalone_properties()
     if plugin_path:
         properties["plugin.path"] = plugin_path
-    from kconnect.plugins import worker_variables  # here: most commands and tasks need no plugins for it
+    from kconnect.runtime.plugins import worker_variables  # here: most commands and tasks need no plugins for it
 
     variables = worker_variables(properties)
     try:
@@ -159,7 +159,7 @@ class _Screen:
         self._session.say(f"{counted(trial.count, 'record')}{more}")
 
     def _shown(self, text: str) -> str:
-        from kconnect.redaction import redact
+        from kconnect.logs.redaction import redact
 
         return redact(self._resolved.shown(text))
 

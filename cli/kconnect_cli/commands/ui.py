@@ -14,7 +14,7 @@ from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.session import CliSession, session_of
 
 if TYPE_CHECKING:
-    from kconnect.console import Clusters
+    from kconnect.admin.console import Clusters
     from kconnect.testing.sink_chain import SinkChain
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -31,7 +31,7 @@ def ui(
 
     With --worker FILE and without --direct it also reads what only brokers have: config history, dead letters.
     """
-    from kconnect.console.serving import serve
+    from kconnect.admin.console.serving import serve
 
     session = session_of(ctx)
 
@@ -45,8 +45,8 @@ def ui(
 
 
 def _clusters(session: CliSession) -> Clusters:
+    from kconnect.admin.console import TopicClusters, UrlClusters
     from kconnect.client import ConnectClient
-    from kconnect.console import TopicClusters, UrlClusters
 
     if session.direct is not None:
         return TopicClusters(session.direct.access, _sink)

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from kconnect.errors import ConnectError
-from kconnect.labels import labels_of
-from kconnect.wording import counted
+from kconnect.logs.wording import counted
+from kconnect.runtime.config.labels import labels_of
 from kconnect_cli.contexts.profiles import Profile
 from kconnect_cli.contexts.target import find_target, without_user
 
@@ -177,9 +177,9 @@ class LiveNames:
 
     def _in_config_topic(self) -> set[str]:
         """Connectors that have a config, as far as the topic is read in time; no value of it is looked into."""
-        from kconnect.direct.access import InternalTopic
-        from kconnect.direct.read.reader import ClusterReader
-        from kconnect.storage.config_topic import CONNECTOR
+        from kconnect.admin.direct.access import InternalTopic
+        from kconnect.admin.direct.read.reader import ClusterReader
+        from kconnect.runtime.storage.config_topic import CONNECTOR
 
         found: set[str] = set()
         try:
@@ -196,7 +196,7 @@ class LiveNames:
 
     def _topics(self) -> list[Candidate]:
         """Topics of the brokers that the line names, but Kafka's own."""
-        from kconnect.kafka.admin import KafkaAdmin
+        from kconnect.runtime.kafka.admin import KafkaAdmin
 
         try:
             access = self._cluster().access()

@@ -154,7 +154,7 @@ def _profile(name: str | None, warn: Callable[[str], None]) -> tuple[str | None,
 
 
 def _warn_if_open(path: Path, warn: Callable[[str], None]) -> None:
-    from kconnect.folders import is_open_to_others
+    from kconnect.files.folders import is_open_to_others
 
     if is_open_to_others(path):
         warn(f"{path} holds a password and others may read it: chmod 600 {path}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kconnect.config.dropins import ConnectorFile, load_connector_file, load_connector_files, load_folder
+from kconnect.runtime.config.dropins import ConnectorFile, load_connector_file, load_connector_files, load_folder
 
 
 def read_connector_file(name: str) -> ConnectorFile:

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias
 
-from kconnect.config.dropins import SUFFIXES, ConnectorFile, load_connector_file
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.model import ConnectorInfo, TargetState
+from kconnect.runtime.config.dropins import SUFFIXES, ConnectorFile, load_connector_file
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from kconnect.errors import ConfigError
-from kconnect.whole_files import write_whole
+from kconnect.files.whole_files import write_whole
 from kconnect_cli.screen.output import write_text
 
 

@@ -21,7 +21,7 @@ from kconnect_cli.options.shared import takes
 from kconnect_cli.session import CliSession
 
 if TYPE_CHECKING:
-    from kconnect.direct.access import ClusterAccess
+    from kconnect.admin.direct.access import ClusterAccess
 
 _WORKER_HELP = "A worker's properties file: brokers, security, topics. [env var: KCONNECT_WORKER]"
 Worker = Annotated[str | None, typer.Option("--worker", metavar="FILE", help=_WORKER_HELP, show_default=False)]
@@ -81,7 +81,7 @@ class ClusterOptions:
 
     def access(self) -> ClusterAccess:
         """Read the files. Errors: ConfigError that names file and key, FileNotFoundError."""
-        from kconnect.direct.access import ClusterAccess
+        from kconnect.admin.direct.access import ClusterAccess
 
         if not self.is_given:
             raise ConfigError(
@@ -96,7 +96,7 @@ class ClusterOptions:
 
     def _check_servers(self, settings: Mapping[str, str]) -> None:
         """Errors: UsageProblem that names the option or the file."""
-        from kconnect.config.addresses import parse_servers
+        from kconnect.runtime.config.addresses import parse_servers
 
         option = dict(self.settings).get("bootstrap.servers")
         try:
@@ -130,7 +130,7 @@ class ClusterArguments:
             # What clients tell of their attempts is in the error's sentence as well
             logging.getLogger("kconnect").addHandler(logging.NullHandler())
         is_on_line = any(getattr(self, field.name) is not None for field in fields(self))
-        session.cluster = ClusterOptions(worker, self.command_config, self.timeout, settings, is_on_line)
+        session.keep(ClusterOptions(worker, self.command_config, self.timeout, settings, is_on_line))
 
 
 ON_CLUSTER = takes(ClusterArguments)
@@ -139,11 +139,11 @@ ON_CLUSTER = takes(ClusterArguments)
 
 def cluster_of(session: CliSession) -> ClusterOptions:
     """The cluster that the options of the call name, if any."""
-    return session.cluster or ClusterOptions()
+    return session.given(ClusterOptions) or ClusterOptions()
 
 
 def _read(file: str) -> dict[str, str]:
-    from kconnect.config.properties import read_properties
+    from kconnect.java.compat.properties import read_properties
 
     return read_properties(Path(file).expanduser())
 
@@ -152,9 +152,9 @@ def _resolved(settings: dict[str, str]) -> dict[str, str]:
     """Put values in place of `${..}`, as the worker does, and keep them out of everything that is shown."""
     if not settings.get("config.providers"):
         return settings
-    from kconnect import redaction
-    from kconnect.config.variables import secret_values
-    from kconnect.plugins import worker_variables  # here: most commands and tasks need no plugins for it
+    from kconnect.logs import redaction
+    from kconnect.runtime.config.variables import secret_values
+    from kconnect.runtime.plugins import worker_variables  # here: most commands and tasks need no plugins for it
 
     variables = worker_variables(settings)
     try:

@@ -15,7 +15,7 @@ from kconnect_cli.options.topic_points import milliseconds_of
 from kconnect_cli.session import CliSession
 
 if TYPE_CHECKING:
-    from kconnect.dead_letters import OffsetRange, Selection
+    from kconnect.admin.dead_letters import OffsetRange, Selection
 
 _STAGES = (
     *("TRANSFORMATION", "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER", "TASK_PUT"),
@@ -60,11 +60,11 @@ class LetterOptions:
     all_: All = False
 
     def apply(self, session: CliSession) -> None:
-        session.letters = self
+        session.keep(self)
 
     def selection(self, connector: str, *, takes_unknown: bool) -> Selection:
         """Errors: UsageProblem that names the option."""
-        from kconnect.dead_letters import Selection
+        from kconnect.admin.dead_letters import Selection
 
         now_s = time.time()
         return Selection(
@@ -88,7 +88,7 @@ def _stage(text: str) -> str:
 
 
 def _ranges(texts: Sequence[str]) -> tuple[OffsetRange, ...]:
-    from kconnect.dead_letters import OffsetRange
+    from kconnect.admin.dead_letters import OffsetRange
 
     found = []
     for text in texts:

@@ -12,7 +12,7 @@ from kconnect_cli.options.cluster import ClusterArguments, ClusterOptions, clust
 from kconnect_cli.session import CliSession
 
 if TYPE_CHECKING:
-    from kconnect.direct.client import DirectClient
+    from kconnect.admin.direct.client import DirectClient
 
 _DIRECT_HELP = "Work on the cluster's topics, with no worker; --worker or --bootstrap-servers say which cluster."
 Direct = Annotated[bool, typer.Option("--direct", help=_DIRECT_HELP)]
@@ -55,7 +55,7 @@ DIRECT = (DirectOptions, ClusterArguments)
 
 def direct_client(session: CliSession, cluster: ClusterOptions) -> DirectClient:
     """Opens nothing yet. Errors: UsageProblem with --url; ConfigError, FileNotFoundError of the files."""
-    from kconnect.direct.client import DirectClient
+    from kconnect.admin.direct.client import DirectClient
 
     if session.given_url is not None:
         raise UsageProblem("--url names a worker, but --direct does not use one", hint="Give one of them.")

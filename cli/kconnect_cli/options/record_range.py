@@ -12,7 +12,7 @@ from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.topic_points import milliseconds_of
 
 if TYPE_CHECKING:
-    from kconnect.records import AtTime, Edge, Range
+    from kconnect.admin.records import AtTime, Edge, Range
 
 _FROM_HELP = "First time: how long ago (-2h), ISO 8601 in the local zone by default, earliest, or latest."
 From = Annotated[str | None, typer.Option("--from", metavar="TIME", help=_FROM_HELP, show_default=False)]
@@ -38,7 +38,7 @@ def range_of(
     from_: str | None, offset: int | None, last: int | None, partitions: Sequence[int] | None, until: str | None
 ) -> Range:
     """What the options say; the last ten records by default. Errors: UsageProblem that names the option."""
-    from kconnect.records import AtOffset, Last, Range
+    from kconnect.admin.records import AtOffset, Last, Range
 
     given = [name for name, value in (("--from", from_), ("--offset", offset), ("--last", last)) if value is not None]
     if len(given) > 1:
@@ -53,7 +53,7 @@ def range_of(
 
 
 def _start_of(text: str) -> Edge | AtTime:
-    from kconnect.records import AtTime, Edge
+    from kconnect.admin.records import AtTime, Edge
 
     word = text.strip().lower()
     for edge in Edge:

@@ -15,8 +15,8 @@ from kconnect_cli.options.looks import Regexp
 from kconnect_cli.session import CliSession
 
 if TYPE_CHECKING:
-    from kconnect.labels import Labels, LabelSelector
     from kconnect.model import ConnectorStatus
+    from kconnect.runtime.config.labels import Labels, LabelSelector
 
 STATES = ("UNASSIGNED", "RUNNING", "PAUSED", "STOPPED", "FAILED", "RESTARTING", "DESTROYED")
 
@@ -124,7 +124,7 @@ def parsed_selector(labels: Sequence[str] | None) -> LabelSelector | None:
     """What --labels says; None where it is not given. Errors: UsageProblem."""
     if not labels:
         return None
-    from kconnect.labels import LabelSelector
+    from kconnect.runtime.config.labels import LabelSelector
 
     try:
         return LabelSelector.parse(labels)
@@ -144,14 +144,14 @@ def require_positive(selector: LabelSelector) -> None:
 
 def read_labels(session: CliSession) -> dict[str, Labels | None]:
     """The labels of every connector; None where they cannot be read: such a connector is never chosen."""
-    from kconnect.labels import labels_of
+    from kconnect.runtime.config.labels import labels_of
 
     return {name: labels_of(info.config) for name, info in session.reader.connector_infos().items()}
 
 
 def say_unreadable(session: CliSession, labels: Mapping[str, Labels | None]) -> None:
     """Warn of labels that a worker of Java's has accepted, and no selector matches."""
-    from kconnect.labels import LABELS
+    from kconnect.runtime.config.labels import LABELS
 
     if unreadable := sorted(name for name, found in labels.items() if found is None):
         session.say(f"Warning: {LABELS} of {', '.join(unreadable)} is not key=value pairs, so no selector matches.")
@@ -178,12 +178,12 @@ class SelectionOptions:
     state: _State = None
 
     def apply(self, session: CliSession) -> None:
-        session.selection = self
+        session.keep(self)
 
 
 def selected(session: CliSession, files: Sequence[str] | None = None) -> tuple[list[str], Selection]:
     """The connectors that the options of the call choose, also those of connector files, and what was asked for."""
-    given = session.selection or SelectionOptions()
+    given = session.given(SelectionOptions) or SelectionOptions()
     names = [*(given.names or ()), *_names_in(files or ())]
     selection = Selection.of(names, given.regexp, given.all_, given.failed, given.state, given.prefix, given.labels)
     return chosen_names(session, selection), selection

@@ -13,7 +13,7 @@ from kconnect_cli.options.topic_points import milliseconds_of
 from kconnect_cli.session import CliSession
 
 if TYPE_CHECKING:
-    from kconnect.direct.offsets.sink_targets import Chosen, SinkTarget
+    from kconnect.admin.direct.offsets.sink_targets import Chosen, SinkTarget
 
 _TIME_HELP = "To the first records at or after a time: how long ago (2h), or ISO 8601, in the local zone by default."
 ToTime = Annotated[str | None, typer.Option("--to-time", metavar="TIME", help=_TIME_HELP, show_default=False)]
@@ -41,12 +41,12 @@ class TargetOptions:
     partition: Partitions = None
 
     def apply(self, session: CliSession) -> None:
-        session.sink_target = self
+        session.keep(self)
 
 
 def target_of(session: CliSession) -> tuple[SinkTarget, Chosen] | None:
     """Where to, and which partitions; None without such options. Errors: UsageProblem."""
-    options = session.sink_target or TargetOptions()
+    options = session.given(TargetOptions) or TargetOptions()
     given = [
         name
         for name, value in (
@@ -65,7 +65,7 @@ def target_of(session: CliSession) -> tuple[SinkTarget, Chosen] | None:
                 "--topic and --partition need a target", hint="Add --to-time, --to-earliest, --to-latest or --shift-by."
             )
         return None
-    from kconnect.direct.offsets.sink_targets import AtTime, Chosen
+    from kconnect.admin.direct.offsets.sink_targets import AtTime, Chosen
 
     target = _target(options)
     if isinstance(target, AtTime) and target.time_ms > time.time() * 1000:
@@ -74,7 +74,7 @@ def target_of(session: CliSession) -> tuple[SinkTarget, Chosen] | None:
 
 
 def _target(options: TargetOptions) -> SinkTarget:
-    from kconnect.direct.offsets.sink_targets import AtTime, Edge, ShiftBy
+    from kconnect.admin.direct.offsets.sink_targets import AtTime, Edge, ShiftBy
 
     if options.to_time is not None:
         text = options.to_time.strip()

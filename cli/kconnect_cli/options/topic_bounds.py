@@ -12,7 +12,7 @@ from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.topic_points import milliseconds_of, offsets_of
 
 if TYPE_CHECKING:
-    from kconnect.direct.read.reader import Bounds
+    from kconnect.admin.direct.read.reader import Bounds
 
 
 _UNTIL_HELP = "As of a time: ISO 8601, in the local zone unless it names one, or how long ago: -10m."
@@ -36,7 +36,7 @@ def bounds_of(
     at: Sequence[str] | None, until: str | None, follow: bool = False, *, has_one_partition: bool = False
 ) -> Bounds:
     """Errors: UsageProblem that names the option."""
-    from kconnect.direct.read.reader import Bounds
+    from kconnect.admin.direct.read.reader import Bounds
 
     if follow and (at or until):
         raise UsageProblem("--follow starts from now: it cannot be combined with --at or --until")

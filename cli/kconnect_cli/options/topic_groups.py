@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 
 if TYPE_CHECKING:
-    from kconnect.direct.access import InternalTopic
+    from kconnect.admin.direct.access import InternalTopic
 
 
 class TopicGroups(NamedTuple):
@@ -29,6 +29,6 @@ class TopicGroups(NamedTuple):
 
 def internal_topic(word: str) -> InternalTopic:
     """The topic that a group's word stands for."""
-    from kconnect.direct.access import InternalTopic
+    from kconnect.admin.direct.access import InternalTopic
 
     return InternalTopic(word.removesuffix("s") if word == "offsets" else word)

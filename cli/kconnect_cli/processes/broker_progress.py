@@ -10,7 +10,7 @@ import typer
 from kconnect_cli.session import CliSession
 
 if TYPE_CHECKING:
-    from kconnect.devbroker import DevBroker
+    from kconnect.java.devbroker import DevBroker
 
 PREPARING = "Preparing Kafka's class archive once, in the background; the broker starts 1 s faster after it"
 

@@ -12,7 +12,7 @@ from kconnect_cli.screen.output import Format
 from kconnect_cli.session import CliSession, session_of
 
 if TYPE_CHECKING:
-    from kconnect.devbroker.server_folder import ServerFolder
+    from kconnect.java.devbroker.server_folder import ServerFolder
 
 NOT_RUNNING: Final = 3
 """The exit code of `status` when no server runs."""

@@ -60,9 +60,9 @@ class WorkerLog:
 
     def start(self, env: Mapping[str, str] = os.environ) -> None:
         """Errors: ConnectError for a file of levels that cannot be read; UsageProblem for an unknown form."""
-        from kconnect import logs
-        from kconnect.config.java_loggers import our_levels
-        from kconnect.config.log_files import log_config_of
+        from kconnect.logs import log_context as logs
+        from kconnect.runtime.config.java_loggers import our_levels
+        from kconnect.runtime.config.log_files import log_config_of
 
         told = env.get(_VARIABLE, "").strip()  # a container's log is JSON from its first line
         form = self._form or (_checked_form(told, _VARIABLE) if told else "line")
@@ -92,7 +92,7 @@ class WorkerLog:
         return self.handler if shows_live(no_live) and not self.is_json else None
 
     def _use(self, form: str) -> None:
-        from kconnect import logs
+        from kconnect.logs import log_context as logs
 
         self.handler.setFormatter(logs.FORMATS[form]())
         self.is_json = form == "json"

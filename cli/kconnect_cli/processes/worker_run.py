@@ -93,7 +93,7 @@ def live_view(
 
 
 def start_broker(stack: ExitStack, properties: Mapping[str, str], ctx: typer.Context) -> None:
-    from kconnect.devbroker import DevBroker
+    from kconnect.java.devbroker import DevBroker
     from kconnect_cli.processes.broker_progress import PREPARING, FetchTalk
 
     port = broker_port(properties.get("bootstrap.servers", ""))

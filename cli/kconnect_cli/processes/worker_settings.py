@@ -40,8 +40,8 @@ def worker_settings(file: Path | None, from_environment: bool, env: Mapping[str,
 
 def any_worker_settings(file: Path | None, from_environment: bool, env: Mapping[str, str]) -> dict[str, str]:
     """The properties of a worker, which may be a standalone one. Errors: as `worker_settings`."""
-    from kconnect.config import read_properties
-    from kconnect.config.environment import has_settings, has_worker, worker_of
+    from kconnect.runtime.config import read_properties
+    from kconnect.runtime.config.environment import has_settings, has_worker, worker_of
 
     properties = read_properties(file) if file is not None else None
     if properties is None and not from_environment and not has_worker(env):

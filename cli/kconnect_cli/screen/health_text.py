@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kconnect.wording import counted
+from kconnect.logs.wording import counted
 from kconnect_cli.screen.output import Column, painted, table_text
 
 # What failed is listed up to here: a screen, and what matters on it

@@ -21,17 +21,17 @@ from rich.table import Table
 from rich.text import Text
 
 from kconnect.errors import ConnectError
-from kconnect.wording import counted
+from kconnect.logs.wording import counted
 from kconnect_cli.screen.conditions import condition_why
 from kconnect_cli.screen.output import STATE_STYLES, state_counts
 from kconnect_cli.screen.rates import Rates
 from kconnect_cli.screen.status_rows import failed_why
 
 if TYPE_CHECKING:
-    from kconnect.herder.health.reasons import Health
-    from kconnect.metrics import TaskCounters
+    from kconnect.client.outage import Outage
     from kconnect.model import ConnectorStatus, TaskId, TaskState
-    from kconnect.outage import Outage
+    from kconnect.runtime.herder.health.reasons import Health
+    from kconnect.runtime.metrics import TaskCounters
 
 
 log = logging.getLogger(__name__)
@@ -196,7 +196,7 @@ class LiveView:
 
 
 def _waits_for(worker: ShownWorker) -> str:
-    from kconnect.herder.health.reasons import reasons_text
+    from kconnect.runtime.herder.health.reasons import reasons_text
 
     starting = [reason for reason in worker.health.reasons() if reason.is_starting]
     return reasons_text(starting, time.time_ns() // 1_000_000)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from kconnect_cli.screen.output import painted
 
 if TYPE_CHECKING:
-    from kconnect.direct.edit.plan import Edit, EditPlan, GroupEdit
-    from kconnect.direct.read.secret_masks import SecretMasks
+    from kconnect.admin.direct.edit.plan import Edit, EditPlan, GroupEdit
+    from kconnect.admin.direct.read.secret_masks import SecretMasks
 
 
 def plan_text(plan: EditPlan, masks: SecretMasks, *, as_settings: bool = False, colour: bool = False) -> str:
@@ -75,7 +75,7 @@ def _value_lines(edit: Edit, masks: SecretMasks, colour: bool) -> list[str]:
 
 def _settings_lines(edit: Edit, masks: SecretMasks, colour: bool) -> list[str] | None:
     """The settings that differ; None when it is no record with settings."""
-    from kconnect.direct.read.record_json import connector_of
+    from kconnect.admin.direct.read.record_json import connector_of
 
     before, after = _properties(edit.old.value if edit.old else None), _properties(edit.new)
     if before is None and after is None:
@@ -114,7 +114,7 @@ def _or_none(offsets: Mapping[Any, int], at: object) -> str:
 
 
 def shown_value(edit: Edit, value: bytes | None, masks: SecretMasks) -> Any:  # as `shown_bytes`
-    from kconnect.direct.read.record_json import shown_bytes
+    from kconnect.admin.direct.read.record_json import shown_bytes
 
     return shown_bytes(masks.value(edit.which, edit.key, value))
 
@@ -125,7 +125,7 @@ def _line(shown: object) -> str:
 
 def shown_key(key: bytes) -> object:
     """A key as JSON has it, and as the commands take it."""
-    from kconnect.direct.read.record_json import shown_bytes
+    from kconnect.admin.direct.read.record_json import shown_bytes
 
     found = shown_bytes(key)
     return found if isinstance(found, str) or found is None else f"base64:{found['base64']}"

@@ -15,7 +15,7 @@ from kconnect_cli.screen.output import json_cell, painted, write_text
 from kconnect_cli.screen.topic_pages import safe
 
 if TYPE_CHECKING:
-    from kconnect.records import Decoded, DecodedRecord
+    from kconnect.admin.records import Decoded, DecodedRecord
 
 
 class RecordFormat(StrEnum):

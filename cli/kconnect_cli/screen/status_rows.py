@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kconnect.traces import root_cause
+from kconnect.logs.traces import root_cause
 from kconnect_cli.screen.conditions import condition_why
 from kconnect_cli.screen.output import Row
 
 if TYPE_CHECKING:
+    from kconnect.client.outage import Outage
     from kconnect.model import ConnectorState, ConnectorStatus, Restarts, TaskState
-    from kconnect.outage import Outage
 
 
 def status_rows(statuses: Sequence[ConnectorStatus]) -> list[dict[str, Any]]:

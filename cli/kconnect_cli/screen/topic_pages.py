@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kconnect.traces import root_cause
-from kconnect.wording import counted
+from kconnect.logs.traces import root_cause
+from kconnect.logs.wording import counted
 from kconnect_cli.screen.output import Column, Format, Row, table_text, write_object, write_text
 
 _CONFIG = (

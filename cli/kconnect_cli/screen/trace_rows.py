@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from kconnect.wording import counted
+from kconnect.logs.wording import counted
 from kconnect_cli.screen.output import Column
 
 # A line is for the eye: all of it is in JSON

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kconnect.errors import ConfigError
-from kconnect.labels import LABELS, labels_of, parse_labels
+from kconnect.runtime.config.labels import LABELS, labels_of, parse_labels
 from kconnect_cli.settings.secrets_shown import unmasked
 
 if TYPE_CHECKING:
-    from kconnect.config.dropins import ConnectorFile
-    from kconnect.labels import Labels, LabelSelector
+    from kconnect.runtime.config.dropins import ConnectorFile
+    from kconnect.runtime.config.labels import Labels, LabelSelector
 
 
 @dataclass(frozen=True, slots=True)

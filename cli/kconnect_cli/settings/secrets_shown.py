@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 import typer
 
 from kconnect.errors import BadRequestError, ConfigError, NotFoundError
-from kconnect.logs import is_secret
-from kconnect.redaction import HIDDEN
+from kconnect.logs.log_context import is_secret
+from kconnect.logs.redaction import HIDDEN
 
 if TYPE_CHECKING:
-    from kconnect_cli.admin.connector_admin import ConnectorReader
+    from kconnect.client.connector_reader import ConnectorReader
 
 
 ShowSecrets = Annotated[bool, typer.Option("--show-secrets", help="Do not mask secrets.")]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kconnect.errors import ConfigError, ConfigProblem, ConnectError, UnreachableError
-from kconnect.labels import LABELS, parse_labels
+from kconnect.runtime.config.labels import LABELS, parse_labels
 from kconnect_cli.screen.output import Row
 from kconnect_cli.session import CliSession
 
@@ -55,8 +55,8 @@ def misspelt_text(key: str, meant: str) -> str:
 
 def known_settings(answer: Row) -> list[str]:
     """The names that an answer of validate lists, and those of kconnect's own that no table has."""
-    from kconnect.config.connector_keys import DEAD_LETTER_KEYS
-    from kconnect.config.own_worker_keys import OWN_OF_CONNECTORS
+    from kconnect.runtime.config.connector_keys import DEAD_LETTER_KEYS
+    from kconnect.runtime.config.own_worker_keys import OWN_OF_CONNECTORS
 
     return [
         *OWN_OF_CONNECTORS,
@@ -74,7 +74,7 @@ def _labels_problem(config: Mapping[str, str]) -> str:
 
 
 def _misspelt(session: CliSession, config: Mapping[str, str], *, strict: bool) -> Mapping[str, str]:
-    from kconnect.config.misspelt import misspelt_settings
+    from kconnect.runtime.config.misspelt import misspelt_settings
 
     plugin = config.get("connector.class")
     if not plugin:

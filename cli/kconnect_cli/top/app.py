@@ -23,7 +23,8 @@ from kconnect_cli.exits import INTERRUPTED
 from kconnect_cli.top.events import Event, Fetch, Key, LookNow, Make, Prepare, Quit, Request, Resized, Ticked
 from kconnect_cli.top.inbox import Inbox
 from kconnect_cli.top.lines import Line, width_of
-from kconnect_cli.top.state import TopState, step
+from kconnect_cli.top.screen_state import TopState
+from kconnect_cli.top.state import step
 from kconnect_cli.top.styles import STYLES
 from kconnect_cli.top.view import Drawn, draw
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+from kconnect.client.outage import Outage
 from kconnect.model import ConnectorStatus, TargetState, TaskId
-from kconnect.outage import Outage
 from kconnect_cli.admin.figures import Figures, most
 
 # A worker that nobody speaks of any more stays on the screen for as long as somebody may wonder where it went

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kconnect.logs.traces import root_cause
 from kconnect.model import TaskId, TaskState
-from kconnect.traces import root_cause
 from kconnect_cli.admin.figures import NO_FIGURES
 from kconnect_cli.screen.conditions import condition_why
 from kconnect_cli.top.events import Part
 from kconnect_cli.top.lines import Line, line, padded, wrapped
 from kconnect_cli.top.rows import whole
-from kconnect_cli.top.state import Detail, TopState
+from kconnect_cli.top.screen_state import Detail, TopState
 
 STATE_STYLES = {
     "RUNNING": "good",

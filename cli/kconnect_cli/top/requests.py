@@ -17,9 +17,10 @@ from kconnect_cli.settings.secrets_shown import Masker
 from kconnect_cli.top.events import Deed, Event, Fetch, Fetched, Made, Make, Part, Prepare, Prepared, Refused, Verb
 
 if TYPE_CHECKING:
+    from kconnect.admin.direct.client import DirectClient
     from kconnect.client import ClientAccess, ConnectClient
-    from kconnect.direct.client import DirectClient
-    from kconnect_cli.admin.connector_admin import ConnectorAdmin, ConnectorReader, PreparedChange
+    from kconnect.client.connector_reader import ConnectorReader
+    from kconnect_cli.admin.connector_admin import ConnectorAdmin, PreparedChange
 
 Post = Callable[[Event], None]
 

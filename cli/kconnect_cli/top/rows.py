@@ -8,9 +8,9 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
+from kconnect.client.outage import length_text
+from kconnect.logs.traces import root_cause
 from kconnect.model import ConnectorState, ConnectorStatus, TaskState
-from kconnect.outage import length_text
-from kconnect.traces import root_cause
 from kconnect_cli.admin.figures import NO_FIGURES, Figures, summed
 from kconnect_cli.screen.conditions import condition_why
 from kconnect_cli.top.facts import ClusterFacts, WorkerFacts

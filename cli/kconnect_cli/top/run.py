@@ -17,12 +17,13 @@ from kconnect_cli.top.facts import ClusterFacts
 from kconnect_cli.top.first_frame import FirstFrame
 from kconnect_cli.top.inbox import Inbox
 from kconnect_cli.top.requests import Requests
-from kconnect_cli.top.state import TopState, step
+from kconnect_cli.top.screen_state import TopState
+from kconnect_cli.top.state import step
 from kconnect_cli.top.view import draw
 from kconnect_cli.top.watches import ANSWER_S, DirectWatches, Keeps, RestWatches, Watches
 
 if TYPE_CHECKING:
-    from kconnect.direct.client import DirectClient
+    from kconnect.admin.direct.client import DirectClient
     from kconnect_cli.session import CliSession
 
 # What a key asks for: a worker that collects many offsets takes longer than one that tells states

@@ -1,9 +1,9 @@
-"""TopState: what the screen is about; `step` is its only change: an event in, the next state and requests out. Pure."""
+"""The only change of a TopState is `step`: an event in, the next state and requests out. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from kconnect_cli.top.events import (
@@ -27,130 +27,26 @@ from kconnect_cli.top.events import (
     Ticked,
     Verb,
 )
-from kconnect_cli.top.facts import ClusterFacts, StatusLook, WorkerLook, with_look
-from kconnect_cli.top.rows import COLUMNS, Row, View, arranged, rows_of
+from kconnect_cli.top.facts import StatusLook, WorkerLook, with_look
+from kconnect_cli.top.pages import page_lines
+from kconnect_cli.top.rows import COLUMNS, View, arranged, rows_of
+from kconnect_cli.top.screen_state import (
+    PARTS,
+    VIEWS,
+    Confirm,
+    Detail,
+    Dialog,
+    Help,
+    Listing,
+    Menu,
+    Message,
+    Refusal,
+    TopState,
+    detail_lines,
+)
 
 # A message stays until it was read; one of something that failed until it is cleared or replaced
 _MESSAGE_S = 8.0
-# Lines of the screen that are not rows: two of summary, tabs, heads, the last line with keys
-FRAME_LINES = 5
-
-VIEWS = tuple(View)
-PARTS = tuple(Part)
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """How one list is looked at. `cursor` None: the first row, whichever it is."""
-
-    sort: str | None = None
-    """Column that it is sorted by; None: the worst first."""
-    is_reversed: bool = False
-    cursor: str | None = None
-    """Id of the row: the cursor stays with it when rows move."""
-    index: int = 0
-    """Where it was last, for when the row is gone."""
-    top: int = 0
-    """First row on the screen."""
-    filter: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Detail:
-    """One connector, looked at closely."""
-
-    connector: str
-    part: Part = Part.TASKS
-    task: int = 0
-    """Which of its tasks the cursor is on, counted from the top."""
-    scroll: int = 0
-    is_at_end: bool = False
-    """The last lines are shown, also when more come: of a log."""
-    asked: frozenset[Part] = frozenset()
-    """Parts whose answer is on its way."""
-    bodies: Mapping[Part, Fetched] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Menu:
-    """Which restart?"""
-
-    title: str
-    choices: tuple[tuple[str, Deed], ...]
-    """Key and what it asks for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Confirm:
-    """Shall this be done? `is_ready`: what it will write is known."""
-
-    deed: Deed
-    lines: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    is_ready: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why it was not done: it stays until it was read."""
-
-    deed: Deed
-    sentence: str
-    hint: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Help:
-    pass
-
-
-Dialog: TypeAlias = Menu | Confirm | Refusal | Help
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A line at the bottom of the screen."""
-
-    text: str
-    is_bad: bool = False
-    since_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopState:
-    """All of the screen's state. `rows`: those of the view, filtered and sorted."""
-
-    facts: ClusterFacts
-    now_s: float = 0.0
-    columns: int = 80
-    lines: int = 24
-    view: View = View.CONNECTORS
-    listings: Mapping[View, Listing] = field(default_factory=lambda: {view: Listing() for view in View})
-    is_typing: bool = False
-    """Keys go into the filter."""
-    detail: Detail | None = None
-    dialog: Dialog | None = None
-    message: Message | None = None
-    rows: tuple[Row, ...] = ()
-
-    @property
-    def listing(self) -> Listing:
-        return self.listings[self.view]
-
-    @property
-    def cursor(self) -> int:
-        """Index of the row under the cursor; -1 when there are no rows."""
-        listing = self.listing
-        if listing.cursor is not None:
-            for index, row in enumerate(self.rows):
-                if row.id == listing.cursor:
-                    return index
-        return min(listing.index, len(self.rows) - 1)
-
-    @property
-    def room(self) -> int:
-        """Lines for rows."""
-        return max(1, self.lines - FRAME_LINES - len(banners(self)))
 
 
 Stepped: TypeAlias = tuple[TopState, Sequence[Request]]
@@ -185,35 +81,6 @@ def step(state: TopState, event: Event, now_s: float) -> Stepped:
             if not is_free or state.is_typing:  # keys are about something else now
                 return _told(state, f"{deed.words()}: {sentence}", is_bad=True), (LookNow(),)
             return replace(state, dialog=refusal, message=None), (LookNow(),)
-
-
-def banners(state: TopState) -> list[str]:
-    """Lines that must not be missed, above the list: nobody answers, Kafka is away, a worker starts."""
-    from kconnect.outage import length_text
-
-    facts, found = state.facts, []
-    if facts.problem:
-        age = (
-            "" if facts.answered_s is None else f" What is shown is {length_text(state.now_s - facts.answered_s)} old."
-        )
-        found.append(f"{facts.problem}.{age}" if not facts.problem.endswith(".") else f"{facts.problem}{age}")
-        if facts.answered_s is None and facts.hint:
-            found.append(facts.hint)
-    if facts.outage is not None:
-        found.append(facts.outage.banner())
-    for _, worker in sorted(facts.workers.items()):
-        if worker.problem and not facts.problem:
-            last = worker.answered_s
-            since = "it never answered" if last is None else f"last answer {length_text(state.now_s - last)} ago"
-            found.append(f"Worker {worker.id} does not answer ({since}): {worker.problem}")
-    if facts.note:
-        found.append(facts.note)
-    return found[: max(1, state.lines // 4)]
-
-
-def detail_lines(state: TopState) -> int:
-    """Lines for the body of a connector's page."""
-    return max(1, state.lines - FRAME_LINES - len(banners(state)))
 
 
 def _key(state: TopState, key: Key) -> Stepped:
@@ -333,8 +200,6 @@ def _key_in_detail(state: TopState, detail: Detail, key: Key) -> Stepped:
     if detail.part is Part.TASKS:
         task = max(0, min(tasks - 1, detail.task + steps))
         return replace(state, detail=replace(detail, task=task)), ()
-    from kconnect_cli.top.pages import page_lines
-
     most = max(0, len(page_lines(state, detail)) - detail_lines(state))
     scroll = max(0, min(most, (most if detail.is_at_end else detail.scroll) + steps))
     is_at_end = detail.part is Part.LOG and scroll == most

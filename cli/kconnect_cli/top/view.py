@@ -6,14 +6,25 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kconnect.outage import length_text
-from kconnect.wording import counted
+from kconnect.client.outage import length_text
+from kconnect.logs.wording import counted
 from kconnect_cli.admin.figures import summed
 from kconnect_cli.top.events import Part
 from kconnect_cli.top.lines import Line, Piece, fitted, line, padded, width_of, wrapped
 from kconnect_cli.top.pages import STATE_STYLES, TASK_HEAD, page_lines
 from kconnect_cli.top.rows import BAD, COLUMNS, WORRYING, Column, Row, View, state_of
-from kconnect_cli.top.state import PARTS, VIEWS, Confirm, Detail, Help, Menu, Refusal, TopState, banners, detail_lines
+from kconnect_cli.top.screen_state import (
+    PARTS,
+    VIEWS,
+    Confirm,
+    Detail,
+    Help,
+    Menu,
+    Refusal,
+    TopState,
+    banners,
+    detail_lines,
+)
 
 _GAP = 2
 # A name is never cut below this, and never takes more than half of the screen

@@ -17,8 +17,8 @@ from kconnect_cli.screen.rates import Rates
 from kconnect_cli.top.facts import Look, StatusLook, WorkerFacts, WorkerLook, worker_urls
 
 if TYPE_CHECKING:
+    from kconnect.admin.direct.client import DirectClient
     from kconnect.client import ConnectClient
-    from kconnect.direct.client import DirectClient
 
 Post = Callable[[Look], None]
 Keeps = Callable[[str], bool]

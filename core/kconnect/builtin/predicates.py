@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConfigDef, ConnectRecord, Headers, Predicate, RecordBatch
 from kconnect.builtin.version import KAFKA_VERSION
-from kconnect.java_compat.regex import RegexValidator, compile_java
+from kconnect.java.compat.regex import RegexValidator, compile_java
 
 if TYPE_CHECKING:
     import pyarrow as pa

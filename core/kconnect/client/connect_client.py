@@ -11,6 +11,7 @@ from kconnect.client.access import ClientAccess
 from kconnect.client.exchange import Exchange
 from kconnect.client.failover import FailoverTransport
 from kconnect.client.metrics_text import Sample, samples_of
+from kconnect.client.outage import Outage
 from kconnect.client.response_json import (
     as_conditions,
     as_info,
@@ -39,7 +40,6 @@ from kconnect.model import (
     offsets_from_json,
     offsets_to_json,
 )
-from kconnect.outage import Outage
 
 # A worker gives up after 90 s (Java's REST request timeout); a little longer, so that we show its answer
 _REQUEST_TIMEOUT_S = 95.0

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kconnect.client.failures import foreign, is_passing_conflict, refusal, retry_after_s
 from kconnect.client.http_messages import Request, Response
+from kconnect.client.outage import Outage
 from kconnect.client.transport import Transport
 from kconnect.errors import BadRequestError
-from kconnect.outage import Outage
 
 if TYPE_CHECKING:
     from kconnect.client.access import ClientAccess

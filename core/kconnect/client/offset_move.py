@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kconnect.client.connect_client import ConnectClient
+from kconnect.client.offset_history import offset_text
 from kconnect.errors import ConflictError, ConnectError, TimedOutError
 from kconnect.model import ConnectorOffset, RunState
-from kconnect.offset_history import offset_text
 
 STOP_S: Final = 60.0
 """A worker stops a task within task.shutdown.graceful.timeout.ms, 5 s; a rebalance may come first."""

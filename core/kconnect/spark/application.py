@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import kconnect
-from kconnect.class_archive import ClassArchive
 from kconnect.errors import ConnectError, EnvironmentProblemError
-from kconnect.herder.interface import ExecutorInfo, RuntimeInfo
-from kconnect.java import find_java
+from kconnect.java.archives import ClassArchive
+from kconnect.java.installed import find_java
+from kconnect.runtime.herder.interface import ExecutorInfo, RuntimeInfo
 from kconnect.spark import entry
 from kconnect.spark.cluster import ClusterView, slot_group
 from kconnect.spark.jvm import FAST_FLAGS, Jvm, log4j_properties

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from kconnect.errors import ConnectError
-from kconnect.herder.interface import LauncherEvents
+from kconnect.runtime.herder.interface import LauncherEvents
 from kconnect.spark.messages import (
     Message,
     OffsetsAck,

@@ -11,9 +11,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from kconnect.class_archive import ClassArchive, make_in_background
 from kconnect.errors import EnvironmentProblemError
-from kconnect.java import Java
+from kconnect.java.archives import ClassArchive, make_in_background
+from kconnect.java.installed import Java
 from kconnect.spark.jvm import FAST_FLAGS, spark_home
 
 log = logging.getLogger(__name__)

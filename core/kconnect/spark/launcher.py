@@ -10,10 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kconnect.errors import ConnectError
-from kconnect.herder.interface import LauncherEvents, RuntimeInfo, SlotInfo
-from kconnect.logs import given_levels
-from kconnect.metrics import TaskCounters, TaskMeter, TaskMeters
+from kconnect.logs.log_context import given_levels
+from kconnect.logs.wording import counted
 from kconnect.model import RunState, TargetState, TaskCondition, TaskId, TaskSpec
+from kconnect.runtime.herder.interface import LauncherEvents, RuntimeInfo, SlotInfo
+from kconnect.runtime.metrics import TaskCounters, TaskMeter, TaskMeters
 from kconnect.spark.application import SparkApplication
 from kconnect.spark.cluster import slot_group
 from kconnect.spark.event_relay import EventRelay
@@ -42,7 +43,6 @@ from kconnect.spark.slot_pool import SlotPool
 from kconnect.spark.slot_spec import TallyAddress
 from kconnect.spark.slot_target import SlotTarget, UnreachableSlots
 from kconnect.spark.task_table import TaskTable
-from kconnect.wording import counted
 
 log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from kconnect.class_archive import ClassArchive, arguments, run_maker
 from kconnect.errors import ConnectError
-from kconnect.folders import cache_folder
+from kconnect.files.folders import cache_folder
+from kconnect.java.archives import ClassArchive, arguments, run_maker
 from kconnect.spark.application import SparkApplication
 from kconnect.spark.settings import SparkSettings
 

@@ -10,8 +10,8 @@ import orjson
 
 import kconnect
 from kconnect.errors import LinkError, LinkRefusedError
-from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorOffset, RunState, TargetState, TaskCondition, TaskId, TaskSpec
+from kconnect.runtime.metrics import TaskCounters
 
 PROTOCOL_VERSION: Final = 1
 """Incremented with every incompatible change; both sides refuse any other version."""

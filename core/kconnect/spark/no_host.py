@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from kconnect.errors import ConnectError
 from kconnect.model import ConnectorOffset, RunState, TaskId
-from kconnect.pipeline.ports import TaskPorts, Ticket
-from kconnect.plugins import PluginRegistry
+from kconnect.runtime.pipeline.ports import TaskPorts, Ticket
+from kconnect.runtime.plugins import PluginRegistry
 
 
 class _NoOffsets:

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from kconnect.errors import EnvironmentProblemError, TimedOutError
-from kconnect.file_turn import turn
+from kconnect.files.file_turn import turn
 
 log = logging.getLogger(__name__)
 

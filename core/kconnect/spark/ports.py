@@ -12,7 +12,7 @@ from typing import Protocol
 
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import LinkRefusedError
-from kconnect.herder.interface import RuntimeInfo
+from kconnect.runtime.herder.interface import RuntimeInfo
 from kconnect.spark.executors import Executor, RunningSlot
 from kconnect.spark.link import LinkServer
 from kconnect.spark.messages import Hello, Message, TaskMetrics

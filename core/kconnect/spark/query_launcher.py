@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from kconnect.errors import ConflictError
-from kconnect.herder.interface import LauncherEvents, SlotInfo
-from kconnect.herder.task_events import TaskEvents
-from kconnect.metrics import TaskCounters, TaskMeter, TaskMeters
 from kconnect.model import ConnectorType, RunState, TargetState, TaskCondition, TaskId, TaskSpec
+from kconnect.runtime.herder.interface import LauncherEvents, SlotInfo
+from kconnect.runtime.herder.task_events import TaskEvents
+from kconnect.runtime.metrics import TaskCounters, TaskMeter, TaskMeters
 from kconnect.spark.application import SparkApplication
 from kconnect.spark.messages import TaskMetrics
 from kconnect.spark.query.engine import QueryEngine, set_current
@@ -124,8 +124,8 @@ class QueryLauncher:
             self._told.stop(timeout_s)
 
     def _made_host(self) -> Any:  # a TaskHost
-        from kconnect.pipeline import TaskHost
-        from kconnect.plugins import PluginRegistry
+        from kconnect.runtime.pipeline import TaskHost
+        from kconnect.runtime.plugins import PluginRegistry
         from kconnect.spark.query.loop import query_loop
 
         assert self._events is not None, "start() first"

@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kconnect.config.worker_config import KConnectSettings
 from kconnect.errors import ConfigError
-from kconnect.folders import cache_folder
+from kconnect.files.folders import cache_folder
+from kconnect.runtime.config.worker_config import KConnectSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSettings:
     """Settings of the runtime, checked. Build with `parse`; the constructor is for tests.
 
-    The settings `kconnect.*` are defined, with their defaults, in kconnect.config.own_worker_keys.
+    The settings `kconnect.*` are defined, with their defaults, in kconnect.runtime.config.own_worker_keys.
     """
 
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold the secrets of a file system

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kconnect.errors import ConnectError, LinkError, LinkRefusedError, TimedOutError
-from kconnect.logs import LogLevels
-from kconnect.metrics import TaskCounters
+from kconnect.logs.log_context import LogLevels
 from kconnect.model import ConnectorOffset, RunState, TaskCondition, TaskId
-from kconnect.pipeline import TaskHost, TaskThread
+from kconnect.runtime.metrics import TaskCounters
+from kconnect.runtime.pipeline import TaskHost, TaskThread
 from kconnect.spark.link import Link, connect
 from kconnect.spark.messages import (
     ForgetTopics,
@@ -91,8 +91,8 @@ class _Slot:
     """The slot's threads: this one reads the link, one sends heartbeats, one a stop, and the host's own."""
 
     def __init__(self, spec: SlotSpec, link: Link, stdout: StdoutForwarder) -> None:
-        from kconnect.java_plugins import JavaSettings
-        from kconnect.plugins import PluginRegistry
+        from kconnect.java.plugins import JavaSettings
+        from kconnect.runtime.plugins import PluginRegistry
 
         self._spec = spec
         self._link = link

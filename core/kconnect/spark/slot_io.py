@@ -10,8 +10,8 @@ import sys
 import threading
 
 from kconnect.errors import LinkError
-from kconnect.logs import current_context
-from kconnect.redaction import redact
+from kconnect.logs.log_context import current_context
+from kconnect.logs.redaction import redact
 from kconnect.spark.link import Link
 from kconnect.spark.messages import Console, LogLine
 

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 
 import kconnect
 from kconnect.errors import ConnectError, LinkError
+from kconnect.logs.wording import counted
 from kconnect.spark.messages import Console, Heartbeat, Hello, LogLine, Message, Quit, TaskMetrics
 from kconnect.spark.ports import PoolEvents, PoolPorts, SlotLink
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_io import replay_log_line
 from kconnect.spark.slot_spec import SlotSpec, TallyAddress
-from kconnect.wording import counted
 
 log = logging.getLogger(__name__)
 

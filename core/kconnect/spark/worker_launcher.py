@@ -7,9 +7,9 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from kconnect.herder.interface import LauncherEvents, RuntimeInfo, SlotInfo
-from kconnect.metrics import TaskCounters, TaskMeter
 from kconnect.model import ConnectorOffset, RunState, TargetState, TaskCondition, TaskId, TaskSpec
+from kconnect.runtime.herder.interface import LauncherEvents, RuntimeInfo, SlotInfo
+from kconnect.runtime.metrics import TaskCounters, TaskMeter
 from kconnect.spark.application import SparkApplication
 from kconnect.spark.launcher import SparkLauncher
 from kconnect.spark.query.marks import is_query

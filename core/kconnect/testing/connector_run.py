@@ -8,21 +8,21 @@ from typing import Any
 
 from kconnect.api import Connector, PluginMetrics, SinkConnector, SourceConnector
 from kconnect.clock import Clock
-from kconnect.config.connector_config import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
-from kconnect.config.misspelt import misspelt_settings
 from kconnect.errors import ConfigError, ConfigProblem, ConnectError
-from kconnect.herder.decisions.connector_entry import complete_task_configs
-from kconnect.metrics import PluginMetricsRegistry
+from kconnect.logs.wording import counted
 from kconnect.model import TaskId
-from kconnect.pipeline.conversion import Converters
-from kconnect.pipeline.plugin_monitor import PluginMonitor
-from kconnect.pipeline.plugin_parts import make_converters, make_steps
-from kconnect.pipeline.stages import StageError, TransformChain, TransformStep
-from kconnect.pipeline.tolerance import ErrorReporter, Tolerance, ToleranceSettings
-from kconnect.plugins import PluginRegistry
+from kconnect.runtime.config.connector_config import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
+from kconnect.runtime.config.misspelt import misspelt_settings
+from kconnect.runtime.herder.decisions.connector_entry import complete_task_configs
+from kconnect.runtime.metrics import PluginMetricsRegistry
+from kconnect.runtime.pipeline.conversion import Converters
+from kconnect.runtime.pipeline.plugin_monitor import PluginMonitor
+from kconnect.runtime.pipeline.plugin_parts import make_converters, make_steps
+from kconnect.runtime.pipeline.stages import StageError, TransformChain, TransformStep
+from kconnect.runtime.pipeline.tolerance import ErrorReporter, Tolerance, ToleranceSettings
+from kconnect.runtime.plugins import PluginRegistry
 from kconnect.testing.known_settings import known_settings
 from kconnect.testing.plugin_calls import PluginCalls
-from kconnect.wording import counted
 
 # Converters have no default in Connect: these are the ones Connect's own sample files use.
 WORKER_DEFAULTS: Mapping[str, str] = {
@@ -80,7 +80,7 @@ class TaskStages:
 
 
 class LastFailure:
-    """Keeps the last failure. Implements kconnect.pipeline.tolerance.ErrorReporter."""
+    """Keeps the last failure. Implements kconnect.runtime.pipeline.tolerance.ErrorReporter."""
 
     def __init__(self) -> None:
         self.last: StageError | None = None

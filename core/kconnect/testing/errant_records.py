@@ -8,7 +8,7 @@ from typing import Any
 
 from kconnect.api import SinkRecord
 from kconnect.errors import ConnectError
-from kconnect.pipeline.stages import StageError
+from kconnect.runtime.pipeline.stages import StageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class ErrantRecord:
 
 
 class ErrantLog:
-    """Keeps the records that stages gave up on. Implements kconnect.pipeline.tolerance.ErrorReporter."""
+    """Keeps the records that stages gave up on. Implements kconnect.runtime.pipeline.tolerance.ErrorReporter."""
 
     def __init__(self) -> None:
         self.records: list[ErrantRecord] = []

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Collection, Mapping
 
 from kconnect.api import SourceConnector
-from kconnect.config.connector_keys import DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
-from kconnect.config.own_worker_keys import OWN_OF_CONNECTORS
-from kconnect.herder.validation.plugin_keys import enriched, instance_of
-from kconnect.plugins import PluginRegistry
+from kconnect.runtime.config.connector_keys import DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
+from kconnect.runtime.config.own_worker_keys import OWN_OF_CONNECTORS
+from kconnect.runtime.herder.validation.plugin_keys import enriched, instance_of
+from kconnect.runtime.plugins import PluginRegistry
 
 log = logging.getLogger(__name__)
 

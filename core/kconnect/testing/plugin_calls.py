@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from kconnect.errors import ConnectError, TimedOutError
-from kconnect.pipeline.plugin_call import PluginCallError
-from kconnect.plugins.code_location import CodeLocation, PluginCode
+from kconnect.runtime.pipeline.plugin_call import PluginCallError
+from kconnect.runtime.plugins.code_location import CodeLocation, PluginCode
 
 # An error of start() is followed by those of some stop() at most
 _REMEMBERED = 8

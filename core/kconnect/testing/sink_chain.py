@@ -15,7 +15,7 @@ from kconnect.api import ConsumerRecord, SinkRecord
 from kconnect.clock import Clock
 from kconnect.errors import ConnectError
 from kconnect.model import TopicPartition
-from kconnect.pipeline.conversion import FetchedRecord
+from kconnect.runtime.pipeline.conversion import FetchedRecord
 from kconnect.testing.plugin_calls import explained
 from kconnect.testing.sink_harness import SinkHarness
 

@@ -8,15 +8,15 @@ from typing import Any, Self
 from kconnect.api import Schema, SinkConnector, SinkRecord, SinkTask, TimestampType
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError, RetriableError
+from kconnect.logs.wording import counted
 from kconnect.model import TopicPartition
-from kconnect.pipeline.plugin_parts import make_task
+from kconnect.runtime.pipeline.plugin_parts import make_task
 from kconnect.testing.connector_run import ConnectorRun
 from kconnect.testing.errant_records import ErrantLog, ErrantRecord, TaskReporter
 from kconnect.testing.harness import Harness
 from kconnect.testing.injected_failures import InjectedFailures
 from kconnect.testing.memory_log import MemoryLog, MemoryRecord
 from kconnect.testing.sink_task_run import SinkTaskRun
-from kconnect.wording import counted
 
 # The worker's own waits before a put() that raised RetriableError is tried again.
 _RETRY_FIRST_S, _RETRY_MOST_S = 0.3, 60.0

@@ -8,7 +8,7 @@ from typing import Any
 from kconnect.api import ErrantRecordReporter, PluginMetrics, RecordBatch, SinkRecord, SinkTask, TimestampType
 from kconnect.errors import ConnectError
 from kconnect.model import TopicPartition
-from kconnect.pipeline.conversion import FetchedBatch
+from kconnect.runtime.pipeline.conversion import FetchedBatch
 from kconnect.testing.connector_run import TaskStages
 from kconnect.testing.memory_log import MemoryLog, MemoryRecord
 from kconnect.testing.plugin_calls import PluginCalls

@@ -17,20 +17,20 @@ from kconnect.api import (
 )
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
-from kconnect.metrics import PluginMetricsRegistry
+from kconnect.logs.wording import counted
 from kconnect.model import ConnectorOffset
-from kconnect.pipeline.conversion import KafkaRecord
-from kconnect.pipeline.inflight import partition_key
-from kconnect.pipeline.offset_updates import updated_offsets
-from kconnect.pipeline.plugin_parts import make_task
-from kconnect.storage.offset_store import MemoryOffsetStore
-from kconnect.storage.offset_values import commit_source_offsets, list_source_offsets, read_source_offsets
+from kconnect.runtime.metrics import PluginMetricsRegistry
+from kconnect.runtime.pipeline.conversion import KafkaRecord
+from kconnect.runtime.pipeline.inflight import partition_key
+from kconnect.runtime.pipeline.offset_updates import updated_offsets
+from kconnect.runtime.pipeline.plugin_parts import make_task
+from kconnect.runtime.storage.offset_store import MemoryOffsetStore
+from kconnect.runtime.storage.offset_values import commit_source_offsets, list_source_offsets, read_source_offsets
 from kconnect.testing.connector_run import ConnectorRun
 from kconnect.testing.harness import Harness
 from kconnect.testing.injected_failures import InjectedFailures
 from kconnect.testing.memory_log import MemoryLog, MemoryRecord
 from kconnect.testing.source_task_run import SourceTaskRun, batch_to_kafka, checked_records, positions
-from kconnect.wording import counted
 
 # As the worker's loop waits after the first poll() that raised RetriableError, unless that says how long.
 _RETRY_POLL_S = 0.1

@@ -8,13 +8,13 @@ import socket
 import threading
 from collections.abc import Collection, Mapping, Sequence
 
-from kconnect.herder.interface import LauncherEvents, SlotInfo
-from kconnect.herder.task_events import TaskEvents
-from kconnect.logs import LogLevels
-from kconnect.metrics import TaskCounters, TaskMeter, TaskMeters
+from kconnect.logs.log_context import LogLevels
 from kconnect.model import RunState, TargetState, TaskCondition, TaskId, TaskSpec
-from kconnect.pipeline import TaskHost
-from kconnect.plugins import PluginRegistry
+from kconnect.runtime.herder.interface import LauncherEvents, SlotInfo
+from kconnect.runtime.herder.task_events import TaskEvents
+from kconnect.runtime.metrics import TaskCounters, TaskMeter, TaskMeters
+from kconnect.runtime.pipeline import TaskHost
+from kconnect.runtime.plugins import PluginRegistry
 
 log = logging.getLogger(__name__)
 

@@ -16,13 +16,14 @@ from typing import Any
 
 from kconnect.api import ConnectRecord, SourceConnector, SourceRecord
 from kconnect.errors import DataError, RetriableError
+from kconnect.logs.wording import counted
 from kconnect.model import ConnectorOffset
-from kconnect.pipeline.inflight import partition_key
-from kconnect.pipeline.offset_updates import updated_offsets
-from kconnect.pipeline.stages import Stage, StageError, TransformChain
-from kconnect.plugins import PluginRegistry
-from kconnect.plugins.code_location import CodeLocation, PluginCode
-from kconnect.storage.offset_topic import encode_key, encode_value
+from kconnect.runtime.pipeline.inflight import partition_key
+from kconnect.runtime.pipeline.offset_updates import updated_offsets
+from kconnect.runtime.pipeline.stages import Stage, StageError, TransformChain
+from kconnect.runtime.plugins import PluginRegistry
+from kconnect.runtime.plugins.code_location import CodeLocation, PluginCode
+from kconnect.runtime.storage.offset_topic import encode_key, encode_value
 from kconnect.testing.connector_run import TaskStages
 from kconnect.testing.memory_log import MemoryRecord
 from kconnect.testing.plugin_calls import LateCallError, PluginCall, PluginFailure, explained, failure_of
@@ -32,7 +33,6 @@ from kconnect.testing.sink_task_run import SinkTaskRun
 from kconnect.testing.source_harness import SourceHarness
 from kconnect.testing.source_task_run import SourceTaskRun
 from kconnect.testing.watchdog import Watchdog
-from kconnect.wording import counted
 
 # How the settings call these stages
 _CONVERTERS = {

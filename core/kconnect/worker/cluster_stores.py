@@ -8,19 +8,19 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from kconnect.config import DistributedConfig
-from kconnect.config.client_config import InternalClients
-from kconnect.herder.health.reasons import Health
-from kconnect.storage.config_clients import config_topic_clients, leader_transactional_id
-from kconnect.storage.config_store import TopicConfigStore
-from kconnect.storage.internal_topic_specs import internal_topic_specs
-from kconnect.storage.status_store import TopicStatusStore
-from kconnect.storage.topic_clients import offset_topic_clients, status_topic_clients
-from kconnect.storage.topic_offsets import TopicOffsetStore
+from kconnect.runtime.config import DistributedConfig
+from kconnect.runtime.config.client_config import InternalClients
+from kconnect.runtime.herder.health.reasons import Health
+from kconnect.runtime.storage.config_clients import config_topic_clients, leader_transactional_id
+from kconnect.runtime.storage.config_store import TopicConfigStore
+from kconnect.runtime.storage.internal_topic_specs import internal_topic_specs
+from kconnect.runtime.storage.status_store import TopicStatusStore
+from kconnect.runtime.storage.topic_clients import offset_topic_clients, status_topic_clients
+from kconnect.runtime.storage.topic_offsets import TopicOffsetStore
 
 if TYPE_CHECKING:
-    from kconnect.kafka.admin import KafkaAdmin
-    from kconnect.kafka.log import CompactedLog
+    from kconnect.runtime.kafka.admin import KafkaAdmin
+    from kconnect.runtime.kafka.log import CompactedLog
 
 log = logging.getLogger(__name__)
 
@@ -41,8 +41,8 @@ class ClusterStores:
     """
 
     def __init__(self, config: DistributedConfig) -> None:
-        from kconnect.kafka.admin import KafkaAdmin
-        from kconnect.kafka.exclusive_writer import KafkaExclusiveWriter
+        from kconnect.runtime.kafka.admin import KafkaAdmin
+        from kconnect.runtime.kafka.exclusive_writer import KafkaExclusiveWriter
 
         worker, base = config.originals, client_id_base(config)
         self._specs = internal_topic_specs(config)
@@ -83,7 +83,7 @@ class ClusterStores:
 
         Errors: ConfigError for a topic that does not fit; TimedOutError; ConnectError.
         """
-        from kconnect.kafka.internal_topics import ensure_internal_topic
+        from kconnect.runtime.kafka.internal_topics import ensure_internal_topic
 
         self._admin.__enter__()
         self._stack.push(self._admin)
@@ -104,7 +104,7 @@ class ClusterStores:
 
         Errors: as `start`. Differs: its clients have the worker's settings; Java's have the connector's overrides too.
         """
-        from kconnect.kafka.internal_topics import ensure_internal_topic
+        from kconnect.runtime.kafka.internal_topics import ensure_internal_topic
 
         ensure_internal_topic(self._admin, replace(self._specs.offsets, topic=topic))
         return self._offsets_of(topic)
@@ -129,7 +129,7 @@ def _topic_log(
     admin: KafkaAdmin,
     read_setting: str,
 ) -> CompactedLog:
-    from kconnect.kafka.log import CompactedLog, LogSpec
+    from kconnect.runtime.kafka.log import CompactedLog, LogSpec
 
     started: Mapping[str, Any] = config.values
     return CompactedLog(

@@ -11,18 +11,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kconnect.client.peers import Peers
-from kconnect.config import DistributedConfig
-from kconnect.config.client_config import internal_clients
-from kconnect.config.restart_keys import RestartSettings
 from kconnect.errors import ConfigError, ConfigProblem, ConnectError
-from kconnect.herder.assignment.protocol import PROTOCOL_TYPE
-from kconnect.herder.cluster.cluster_parts import ClusterParts, RebalanceCallbacks
-from kconnect.herder.cluster.herder import DistributedHerder
-from kconnect.herder.cluster.leader_client import RestLeader
-from kconnect.herder.cluster.rebalance_rounds import VERSIONS
-from kconnect.herder.decisions.facts import HerderTimes
-from kconnect.herder.decisions.request_signatures import key_form
-from kconnect.herder.membership import Membership
+from kconnect.runtime.config import DistributedConfig
+from kconnect.runtime.config.client_config import internal_clients
+from kconnect.runtime.config.restart_keys import RestartSettings
+from kconnect.runtime.herder.assignment.protocol import PROTOCOL_TYPE
+from kconnect.runtime.herder.cluster.cluster_parts import ClusterParts, RebalanceCallbacks
+from kconnect.runtime.herder.cluster.herder import DistributedHerder
+from kconnect.runtime.herder.cluster.leader_client import RestLeader
+from kconnect.runtime.herder.cluster.rebalance_rounds import VERSIONS
+from kconnect.runtime.herder.decisions.facts import HerderTimes
+from kconnect.runtime.herder.decisions.request_signatures import key_form
+from kconnect.runtime.herder.membership import Membership
 from kconnect.worker.cluster_stores import ClusterStores, client_id_base
 from kconnect.worker.running import LAUNCHER_STOP_S, POLL_S, RunningWorker, herder_parts
 from kconnect.worker.startup_errors import EXIT_HERDER, EXIT_WORKER, exit_code
@@ -50,7 +50,7 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
     @property
     def url(self) -> str:
         """Where other workers reach this one's REST."""
-        from kconnect.rest import advertised_url
+        from kconnect.runtime.rest import advertised_url
 
         if self._rest is None:
             raise ConnectError("The worker is not started")
@@ -143,7 +143,7 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
 
 def _others_live(config: DistributedConfig) -> bool:
     """Whether workers are in the group already; a broker that does not say counts as nobody."""
-    from kconnect.kafka.groups import describe_group
+    from kconnect.runtime.kafka.groups import describe_group
 
     clients = internal_clients(config.originals, client_id=f"{client_id_base(config)}group")
     try:
@@ -171,7 +171,7 @@ def _check_topics(config: DistributedConfig) -> None:
 
 def _peers(config: DistributedConfig) -> Peers:
     def tls() -> ssl.SSLContext:
-        from kconnect.rest.tls import peer_context  # here: as all of REST it loads while Spark's JVM starts
+        from kconnect.runtime.rest.tls import peer_context  # here: as all of REST it loads while Spark's JVM starts
 
         return peer_context(config.originals)
 
@@ -210,8 +210,8 @@ def cluster_parts(config: DistributedConfig, stores: ClusterStores, peers: Peers
 
 def _membership(config: DistributedConfig) -> Callable[[RebalanceCallbacks], Membership]:
     """Errors: ConfigError for security settings that cannot be used."""
-    from kconnect.herder.group.member import GroupCallbacks, GroupMember, GroupSettings
-    from kconnect.herder.group.security import access
+    from kconnect.runtime.herder.group.member import GroupCallbacks, GroupMember, GroupSettings
+    from kconnect.runtime.herder.group.security import access
 
     values = config.values
     settings = GroupSettings(

@@ -10,18 +10,18 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kconnect.config.addresses import parse_servers
-from kconnect.config.client_config import admin_config, admin_settings
-from kconnect.config.worker_config import WorkerConfig
 from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
-from kconnect.herder.health.kafka_contact import KafkaContact
-from kconnect.herder.health.kafka_watch import KafkaWatch, Probe
-from kconnect.herder.health.reasons import Health, Reason
-from kconnect.reach import reach_any
-from kconnect.redaction import redact
+from kconnect.logs.redaction import redact
+from kconnect.runtime.config.addresses import parse_servers
+from kconnect.runtime.config.client_config import admin_config, admin_settings
+from kconnect.runtime.config.worker_config import WorkerConfig
+from kconnect.runtime.herder.health.kafka_contact import KafkaContact
+from kconnect.runtime.herder.health.kafka_watch import KafkaWatch, Probe
+from kconnect.runtime.herder.health.reasons import Health, Reason
+from kconnect.runtime.kafka.reach import reach_any
 
 if TYPE_CHECKING:
-    from kconnect.kafka.admin import KafkaAdmin
+    from kconnect.runtime.kafka.admin import KafkaAdmin
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class KafkaAvailability:
         whatever `raise_if_failed` raises.
         """
         with self._health.starting(f"Waiting for Kafka at {self.contact.servers}"):
-            from kconnect.kafka.admin import KafkaAdmin  # here: it loads while Spark's JVM starts
+            from kconnect.runtime.kafka.admin import KafkaAdmin  # here: it loads while Spark's JVM starts
 
             settings, warnings = admin_config(self._props, client_id="worker-admin")
             for warning in warnings:
@@ -93,8 +93,8 @@ class KafkaAvailability:
         """Monitor from now on whether Kafka answers, and report it in the log and in the worker's health."""
 
         def probe() -> Probe:
-            from kconnect.herder.group.probe import BrokerProbe
-            from kconnect.herder.group.security import access
+            from kconnect.runtime.herder.group.probe import BrokerProbe
+            from kconnect.runtime.herder.group.security import access
 
             return BrokerProbe(access(admin_settings(self._props, {}, client_id="watch"), "worker-watch"))
 

@@ -18,43 +18,43 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
-from kconnect import redaction
-from kconnect.config.restart_keys import RestartSettings
-from kconnect.config.variables import Variables, secret_values
-from kconnect.config.worker_config import WorkerConfig
+from kconnect.client.outage import Outage
 from kconnect.errors import (
     ConfigError,
     ConnectError,
     EnvironmentProblemError,
     NotFoundError,
 )
-from kconnect.herder.connectors.hosted_connector import PluginTimes
-from kconnect.herder.health.kafka_contact import KafkaContact
-from kconnect.herder.health.reasons import Health, Reason
-from kconnect.herder.interface import Herder, Launcher
-from kconnect.herder.offsets.consumer_groups import kafka_group_offsets
-from kconnect.herder.offsets.sink_lags import Lags
-from kconnect.herder.parts import HerderParts
-from kconnect.herder.queries.history_sampler import HistorySampler
-from kconnect.herder.queries.lag_watch import LagWatch
-from kconnect.herder.validation.connector_checks import ConnectorValidator
-from kconnect.herder.validation.override_policies import load_policy
-from kconnect.herder.validation.plugin_config import plugin_config_keys
-from kconnect.java_plugins import JavaSettings, Preparation
-from kconnect.log_tail import LogTail
-from kconnect.metrics import TaskCounters
-from kconnect.metrics.history import History
+from kconnect.java.plugins import JavaSettings, Preparation
+from kconnect.logs import redaction
+from kconnect.logs.log_tail import LogTail
 from kconnect.model import ConnectorStatus, RunState, TaskCondition, TaskId
-from kconnect.outage import Outage
-from kconnect.plugins import PluginRegistry, worker_variables
-from kconnect.storage import OffsetStore
+from kconnect.runtime.config.restart_keys import RestartSettings
+from kconnect.runtime.config.variables import Variables, secret_values
+from kconnect.runtime.config.worker_config import WorkerConfig
+from kconnect.runtime.herder.connectors.hosted_connector import PluginTimes
+from kconnect.runtime.herder.health.kafka_contact import KafkaContact
+from kconnect.runtime.herder.health.reasons import Health, Reason
+from kconnect.runtime.herder.interface import Herder, Launcher
+from kconnect.runtime.herder.offsets.consumer_groups import kafka_group_offsets
+from kconnect.runtime.herder.offsets.sink_lags import Lags
+from kconnect.runtime.herder.parts import HerderParts
+from kconnect.runtime.herder.queries.history_sampler import HistorySampler
+from kconnect.runtime.herder.queries.lag_watch import LagWatch
+from kconnect.runtime.herder.validation.connector_checks import ConnectorValidator
+from kconnect.runtime.herder.validation.override_policies import load_policy
+from kconnect.runtime.herder.validation.plugin_config import plugin_config_keys
+from kconnect.runtime.metrics import TaskCounters
+from kconnect.runtime.metrics.history import History
+from kconnect.runtime.plugins import PluginRegistry, worker_variables
+from kconnect.runtime.storage import OffsetStore
 from kconnect.worker.kafka_availability import KafkaAvailability
 from kconnect.worker.startup_errors import EXIT_WORKER, exit_code
 from kconnect.worker.webhook_parts import WorkerWebhooks
 
 if TYPE_CHECKING:
     from kconnect.api import ConnectorClientConfigOverridePolicy
-    from kconnect.rest import RestServer
+    from kconnect.runtime.rest import RestServer
 
 log = logging.getLogger(__name__)
 
@@ -301,8 +301,8 @@ class RunningWorker(ABC, Generic[H, C]):
     def _serve(self, config: C, herder: H, plugins: PluginRegistry) -> None:
         """Let REST answer; /health says that the worker is starting."""
         # Here: they load while Spark's JVM starts
-        from kconnect.console import worker_console
-        from kconnect.rest import AppSettings, RestOptions, RestServer
+        from kconnect.admin.console import worker_console
+        from kconnect.runtime.rest import AppSettings, RestOptions, RestServer
 
         self._warn_of_keys(config)
         with exit_code(EXIT_WORKER, self._lead(), self._file):
@@ -330,7 +330,7 @@ class RunningWorker(ABC, Generic[H, C]):
 
     def _worker_id(self) -> str:
         """The advertised host:port."""
-        from kconnect.rest import worker_id
+        from kconnect.runtime.rest import worker_id
 
         if self._rest is None:
             raise ConnectError("The worker is not started")
@@ -422,7 +422,7 @@ def herder_parts(
 
 
 def _lag_reader(config: WorkerConfig) -> Lags:
-    from kconnect.herder.offsets.lag_reader import LagReader  # here: a worker without sinks needs none of it
+    from kconnect.runtime.herder.offsets.lag_reader import LagReader  # here: a worker without sinks needs none of it
 
     return LagReader(config.originals, _LAG_TIMEOUT_S, "the deadline for lag")
 

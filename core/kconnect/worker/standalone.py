@@ -9,9 +9,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kconnect.config import ConnectorFile, StandaloneConfig
-from kconnect.herder.standalone.herder import StandaloneHerder
-from kconnect.storage import FileOffsetStore
+from kconnect.runtime.config import ConnectorFile, StandaloneConfig
+from kconnect.runtime.herder.standalone.herder import StandaloneHerder
+from kconnect.runtime.storage import FileOffsetStore
 from kconnect.worker.running import LAUNCHER_STOP_S, MakeLauncher, RunningWorker, herder_parts
 from kconnect.worker.startup_errors import EXIT_CONNECTORS, EXIT_WORKER, exit_code
 

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kconnect.errors import ConfigError, ConfigProblem, ConnectError
-from kconnect.herder.validation.connector_checks import InvalidConnectorError
-from kconnect.java_messages import is_failed_start, is_unknown_class, plain_words
-from kconnect.redaction import redact
+from kconnect.logs.java_messages import is_failed_start, is_unknown_class, plain_words
+from kconnect.logs.redaction import redact
+from kconnect.runtime.herder.validation.connector_checks import InvalidConnectorError
 
 # Exit codes of connect-standalone and connect-distributed.
 EXIT_HERDER = 1

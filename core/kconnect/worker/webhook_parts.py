@@ -6,20 +6,20 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kconnect import redaction
-from kconnect.config.webhook_keys import LAG_ABOVE
-from kconnect.config.worker_config import KConnectSettings
+from kconnect.client.outage import Outage
 from kconnect.errors import NotFoundError
-from kconnect.herder.decisions.mending import Notice
-from kconnect.herder.offsets.sink_lags import SinkLags
-from kconnect.metrics import Reading
-from kconnect.outage import Outage
-from kconnect.webhooks.documents import of_notice
-from kconnect.webhooks.sender import WebhookSender, WebhookSettings
-from kconnect.webhooks.watch import Sights, WebhookWatch
+from kconnect.logs import redaction
+from kconnect.runtime.config.webhook_keys import LAG_ABOVE
+from kconnect.runtime.config.worker_config import KConnectSettings
+from kconnect.runtime.herder.decisions.mending import Notice
+from kconnect.runtime.herder.offsets.sink_lags import SinkLags
+from kconnect.runtime.metrics import Reading
+from kconnect.runtime.webhooks.documents import of_notice
+from kconnect.runtime.webhooks.sender import WebhookSender, WebhookSettings
+from kconnect.runtime.webhooks.watch import Sights, WebhookWatch
 
 if TYPE_CHECKING:
-    from kconnect.herder.decisions.rebalances import Rebalance
+    from kconnect.runtime.herder.decisions.rebalances import Rebalance
 
 log = logging.getLogger(__name__)
 

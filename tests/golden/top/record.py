@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from confluent_kafka import Producer
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kit.distributed_worker import Distributed
 from kit.java_connect import JavaConnect
 from kit.ports import free_port

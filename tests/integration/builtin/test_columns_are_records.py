@@ -54,8 +54,8 @@ from kconnect.builtin.transforms.set_schema_metadata import SetSchemaMetadataKey
 from kconnect.builtin.transforms.timestamp_converter import TimestampConverterKey, TimestampConverterValue
 from kconnect.builtin.transforms.timestamp_router import TimestampRouter
 from kconnect.builtin.transforms.value_to_key import ValueToKey
-from kconnect.pipeline.conversion import Converters
-from kconnect.pipeline.stages import StageError, TransformChain, TransformStep
+from kconnect.runtime.pipeline.conversion import Converters
+from kconnect.runtime.pipeline.stages import StageError, TransformChain, TransformStep
 
 INNER = SchemaBuilder.struct().field("x", Schema.INT32_SCHEMA).field("y.z", Schema.OPTIONAL_STRING_SCHEMA).optional()
 ROW = (

@@ -23,7 +23,7 @@ from kconnect.api import (
     SourceRecord,
     Transformation,
 )
-from kconnect.plugins import PluginRegistry
+from kconnect.runtime.plugins import PluginRegistry
 from kit.java_answers import JavaAnswers, without_order, written_schema, written_value
 from kit.random_data import (
     random_gaps,

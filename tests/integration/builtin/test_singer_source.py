@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from kconnect.errors import ConnectError, DataError
-from kconnect.pipeline.inflight import partition_key
-from kconnect.pipeline.offset_updates import updated_offsets
+from kconnect.runtime.pipeline.inflight import partition_key
+from kconnect.runtime.pipeline.offset_updates import updated_offsets
 from kconnect.testing import SourceHarness
 from kit.pace import ample_s, ended
 from kit.places import KIT

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kconnect.model import RunState
 from kit.pipeline_host import FILE_SINK, PipelineHost
 from kit.topics import produce_lines, topic_for

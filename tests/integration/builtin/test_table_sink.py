@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from kconnect.builtin.connectors.tables.open_table import open_table
 from kconnect.builtin.connectors.tables.table_config import TableConfig
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kconnect.model import RunState, TargetState
 from kconnect.model import TopicPartition as At
 from kit.direct_commands import DirectCommands

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from kconnect.rest import RestServer
+from kconnect.runtime.rest import RestServer
 from kconnect_cli.app import run
 from kconnect_cli.options import cluster as cluster_options
 from kit.memory_herder import MemoryHerder, file_source

@@ -353,7 +353,7 @@ from kconnect_cli.app import run
 code = run(sys.argv[1:])
 loaded = {name.partition(".")[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names)
 print("LOADED", *sorted(loaded))
-heavy = ("asyncio", "unittest", "multiprocessing", "xml.etree", "kconnect.herder")
+heavy = ("asyncio", "unittest", "multiprocessing", "xml.etree", "kconnect.runtime.herder")
 print("HEAVY", *[name for name in heavy if name in sys.modules])
 sys.exit(code)
 """

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from kconnect.model import Condition, TargetState, TaskCondition, TaskId
-from kconnect.rest import RestServer
+from kconnect.runtime.rest import RestServer
 from kit.memory_herder import file_source
 from kit.pace import now
 from kit.ports import free_port

@@ -10,7 +10,7 @@ import pytest
 
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.model import ConnectorOffset, ConnectorState, RunState, TargetState, TaskState
-from kconnect.rest import RestServer
+from kconnect.runtime.rest import RestServer
 from kconnect_cli.admin import connector_move
 from kconnect_cli.app import run
 from kit.memory_herder import MemoryHerder, file_source

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kconnect.worker import StandaloneWorker
 from kit.certificates import Authority
 from kit.cli import CliResult, cli_run

@@ -8,8 +8,7 @@ import pytest
 import yaml
 
 from kconnect.client import ConnectClient
-from kconnect.metrics import Reading
-from kconnect.metrics.catalogue import BY_NAME
+from kconnect.client.outage import Outage
 from kconnect.model import (
     Condition,
     ConnectorOffset,
@@ -19,7 +18,8 @@ from kconnect.model import (
     TaskCondition,
     TaskId,
 )
-from kconnect.outage import Outage
+from kconnect.runtime.metrics import Reading
+from kconnect.runtime.metrics.catalogue import BY_NAME
 
 TRACE = "Task orders-0 failed: x. Root cause: OSError: disk is full\nTraceback ..\n"
 

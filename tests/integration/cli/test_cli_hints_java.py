@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kit.cli import CliResult, cli_run
 from kit.java_connect import JavaConnect
 

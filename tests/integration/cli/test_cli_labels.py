@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from kconnect.labels import LABELS
 from kconnect.model import TargetState
+from kconnect.runtime.config.labels import LABELS
 from kit.memory_herder import file_source
 from kit.waiting import eventually
 

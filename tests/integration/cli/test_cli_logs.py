@@ -11,10 +11,10 @@ import pytest
 
 from kconnect.client import ConnectClient
 from kconnect.errors import BadRequestError, NotFoundError
-from kconnect.logs import log_context
-from kconnect.metrics import TaskMeter
+from kconnect.logs.log_context import log_context
 from kconnect.model import TaskId
-from kconnect.rest import RestServer
+from kconnect.runtime.metrics import TaskMeter
+from kconnect.runtime.rest import RestServer
 from kit.cli import cli_env, connect_command
 from kit.memory_herder import MemoryHerder
 from kit.pace import ample_s

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import pytest
 
+from kconnect.client.offset_history import OffsetEntry, OffsetHistory, moved_offsets
 from kconnect.errors import ConnectError
 from kconnect.model import ConnectorOffset, ConnectorState, RunState, TargetState
-from kconnect.offset_history import OffsetEntry, OffsetHistory, moved_offsets
-from kconnect.rest import RestServer
+from kconnect.runtime.rest import RestServer
 from kconnect_cli.app import run
 from kit.memory_herder import MemoryHerder, file_source
 

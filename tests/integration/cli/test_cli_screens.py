@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import tomli
 
-from kconnect.herder.health.reasons import Reason
 from kconnect.model import Condition, TargetState, TaskCondition, TaskId
+from kconnect.runtime.herder.health.reasons import Reason
 from kit.cli import cli_env, connect_command
 from kit.memory_herder import file_source
 from kit.pace import ample_s, ended

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from kconnect.model import TargetState
-from kconnect.rest import RestServer
+from kconnect.runtime.rest import RestServer
 from kit.cli import cli_env, cli_run, connect_command
 from kit.memory_herder import file_source
 from kit.pace import ample_s

@@ -10,10 +10,10 @@ import sys
 
 import pytest
 
-from kconnect.direct.access import InternalTopic
-from kconnect.direct.read.reader import ClusterReader
+from kconnect.admin.direct.access import InternalTopic
+from kconnect.admin.direct.read.reader import ClusterReader
+from kconnect.logs.redaction import HIDDEN
 from kconnect.model import TargetState
-from kconnect.redaction import HIDDEN
 from kconnect_cli.app import run
 from kit.java_connect import write_properties
 from kit.topics import create_topic, produce_lines

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kconnect.model import ConnectorState, ConnectorStatus, ConnectorType, RunState, TargetState, TaskState
-from kconnect.rest import RestServer
+from kconnect.runtime.rest import RestServer
 from kconnect_cli.commands.connectors.watch import StateChanges
 from kit.cli import cli_env, connect_command
 from kit.memory_herder import MemoryHerder, file_source

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 import pytest
 
+from kconnect.admin.direct.access import ClusterAccess
+from kconnect.admin.direct.client import DirectClient
 from kconnect.client import ConnectClient
-from kconnect.config.properties import read_properties
-from kconnect.direct.access import ClusterAccess
-from kconnect.direct.client import DirectClient
+from kconnect.client.connector_reader import ConnectorReader
 from kconnect.errors import AlreadyExistsError, ConnectError, NotFoundError
+from kconnect.java.compat.properties import read_properties
 from kconnect.model import ConnectorOffset, ConnectorType, TargetState
-from kconnect_cli.admin.connector_admin import ConnectorAdmin, ConnectorReader
+from kconnect_cli.admin.connector_admin import ConnectorAdmin
 from kconnect_cli.admin.rest_admin import RestAdmin
 from kconnect_cli.admin.topic_admin import DirectAdmin
 from kit.java_cluster import JavaCluster

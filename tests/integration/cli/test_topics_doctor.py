@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from kconnect.direct.access import InternalTopic
+from kconnect.admin.direct.access import InternalTopic
+from kconnect.logs.redaction import HIDDEN
 from kconnect.model import RunState, TargetState
-from kconnect.redaction import HIDDEN
 from kconnect_cli.app import run
 from kit.written_cluster import WrittenCluster
 

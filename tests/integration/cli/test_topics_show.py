@@ -8,12 +8,12 @@ import time
 import pytest
 import yaml
 
-from kconnect.direct.access import InternalTopic
-from kconnect.direct.read.reader import ClusterReader
+from kconnect.admin.direct.access import InternalTopic
+from kconnect.admin.direct.read.reader import ClusterReader
 from kconnect.model import RunState, TargetState, TaskId
-from kconnect.storage.config_topic import encode_logger_level, encode_session_key
-from kconnect.storage.session_key import SessionKey
-from kconnect.storage.status_topic import StoredStatus
+from kconnect.runtime.storage.config_topic import encode_logger_level, encode_session_key
+from kconnect.runtime.storage.session_key import SessionKey
+from kconnect.runtime.storage.status_topic import StoredStatus
 from kconnect_cli.app import run
 from kit.cli import cli_env, connect_command
 from kit.screen import Terminal

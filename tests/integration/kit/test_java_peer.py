@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.devbroker import KAFKA_VERSION, DevBroker
+from kconnect.java.devbroker import KAFKA_VERSION, DevBroker
 from kit.java_connect import JavaConnect
 from kit.topics import consume_values, topic_for
 from kit.waiting import eventually

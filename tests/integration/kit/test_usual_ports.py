@@ -18,7 +18,7 @@ HOLDER = """
 import sys
 import threading
 from pathlib import Path
-from kconnect.file_turn import turn
+from kconnect.files.file_turn import turn
 with turn(Path(sys.argv[1]), 0) as is_ours:
     print(is_ours, flush=True)
     sys.stdin.read()

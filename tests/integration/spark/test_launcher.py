@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kconnect.herder.interface import Launcher
 from kconnect.model import RunState, TargetState, TaskId
+from kconnect.runtime.herder.interface import Launcher
 from kconnect.spark import SparkLauncher, SparkSettings
 from kconnect.testing import ThreadLauncher
 from kit.freezing import freeze, wake

@@ -11,8 +11,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorType, RunState, TargetState, TaskId, TaskSpec
+from kconnect.runtime.metrics import TaskCounters
 from kconnect.spark.launcher import SparkLauncher
 from kconnect.spark.messages import (
     Heartbeat,

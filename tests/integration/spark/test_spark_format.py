@@ -21,7 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from kconnect.kafka_jars import JarSet
+from kconnect.java.kafka_jars import JarSet
 from kit.pace import ample_s, ended
 from kit.places import DOCS
 from kit.spark_session import local_session, session_settings

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kit.chaos.service import Service, slots_below
 from kit.spark_cluster import SparkCluster
 

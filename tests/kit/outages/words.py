@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from kconnect.outage import OUTAGE_HEADER
+from kconnect.client.outage import OUTAGE_HEADER
 from kit.chaos.service import Service
 from kit.cli import cli_run
 from kit.outages.flow import Task

@@ -17,7 +17,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kconnect.model import RunState
 from kit.distributed_worker import Distributed
 from kit.pace import ample_s

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kconnect.api import ConfigDef, ConnectRecord, Transformation
-from kconnect.devbroker import DevBroker
 from kconnect.errors import RetriableError
+from kconnect.java.devbroker import DevBroker
 from kconnect.model import RunState, TaskSpec, TopicPartition
 from kit.group_offsets import sink_offsets
 from kit.pace import now

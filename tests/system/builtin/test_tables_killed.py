@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kit.spark_cluster import SparkCluster
 from kit.table_kills import Numbers, TableRun
 from kit.topics import create_topic, topic_for

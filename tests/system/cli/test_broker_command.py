@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kit.cli import cli_env, cli_run, connect_command
 from kit.pace import ended
 from kit.ports import free_port, is_listening

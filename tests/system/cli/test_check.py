@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kit.cli import cli_run
 from kit.ports import free_port
 

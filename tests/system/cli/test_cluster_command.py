@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kconnect.model import TargetState
 from kconnect.worker import DistributedWorker
 from kconnect_cli.app import run

@@ -20,8 +20,8 @@ from kit.waiting import eventually
 # Slow callbacks, so that a signal mostly comes while one runs: its exception is lost to the client then.
 _POLLS = """
 import logging, signal, sys
-from kconnect.kafka.clients import ClientLog
-from kconnect.kafka.log_reader import READ_UNCOMMITTED, LogReader
+from kconnect.runtime.kafka.clients import ClientLog
+from kconnect.runtime.kafka.log_reader import READ_UNCOMMITTED, LogReader
 from kconnect.model import TopicPartition
 from kconnect_cli.processes.signals import interrupts_raise
 
@@ -30,7 +30,7 @@ class Slow(ClientLog):
         for _ in range(3000): pass
     on_error = log
 
-import kconnect.kafka.log_reader as module
+import kconnect.runtime.kafka.log_reader as module
 module.ClientLog = Slow
 reader = LogReader("t", {"bootstrap.servers": sys.argv[1], "reconnect.backoff.ms": 1, "reconnect.backoff.max.ms": 2},
                    READ_UNCOMMITTED, "test")

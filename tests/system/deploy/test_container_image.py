@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.devbroker import KAFKA_VERSION, DevBroker, find_java
+from kconnect.java.devbroker import KAFKA_VERSION, DevBroker, find_java
 from kit.cli import cli_env
 from kit.dockerfiles import Instruction, instructions_of
 from kit.pace import ample_s
@@ -120,7 +120,7 @@ def test_an_installed_wheel_runs_javas_plugins_without_a_compiler(installed: Pat
     tools.mkdir()
     (tools / "java").symlink_to(find_java("tests").executable)
     program = (
-        "from kconnect.plugins import PluginRegistry\n"
+        "from kconnect.runtime.plugins import PluginRegistry\n"
         "made = PluginRegistry.load()\n"
         "print(made.connector_class('java:org.apache.kafka.connect.file.FileStreamSourceConnector')().version())\n"
         "print(*open(f'/proc/{made._java.pid}/cmdline').read().split('\\0'), sep='\\n')\n"
@@ -137,4 +137,4 @@ def test_an_installed_wheel_runs_javas_plugins_without_a_compiler(installed: Pat
     assert done.returncode == 0, done.stderr
     version, *command = done.stdout.splitlines()
     assert version == KAFKA_VERSION
-    assert command[command.index("-cp") + 1].startswith(str(packages / "kconnect" / "java_plugins" / "host.jar"))
+    assert command[command.index("-cp") + 1].startswith(str(packages / "kconnect" / "java" / "plugins" / "host.jar"))

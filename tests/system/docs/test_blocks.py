@@ -15,13 +15,13 @@ import pytest
 import tomli
 import yaml
 
-from kconnect.config import DistributedConfig, StandaloneConfig
-from kconnect.config.client_config import admin_config, consumer_config, producer_config
-from kconnect.config.properties import parse_properties
-from kconnect.config.variables import Variables
-from kconnect.herder.validation.connector_checks import ConnectorValidator
-from kconnect.mirror import MirrorSettings
-from kconnect.plugins import PluginRegistry
+from kconnect.java.compat.properties import parse_properties
+from kconnect.runtime.config import DistributedConfig, StandaloneConfig
+from kconnect.runtime.config.client_config import admin_config, consumer_config, producer_config
+from kconnect.runtime.config.variables import Variables
+from kconnect.runtime.herder.validation.connector_checks import ConnectorValidator
+from kconnect.runtime.plugins import PluginRegistry
+from kconnect.worker.mirror import MirrorSettings
 from kit.certificates import Authority
 from kit.debezium import debezium_plugin_path, jdbc_plugin_path
 from kit.documents import Block, file_name, is_for_make, screen_differs, steps_of
@@ -32,7 +32,7 @@ from kit.places import ROOT
 _MADE = {
     "cli.md": "test_reference: its blocks are the usage lines of the commands",
     "configuration.md": "test_reference",
-    "metrics.md": "tests/unit/metrics/test_catalogue.py",
+    "metrics.md": "tests/unit/runtime/metrics/test_catalogue.py",
 }
 # Blocks of other languages that another test looks at.
 _LOOKED_AT = {

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kconnect.config.properties import parse_properties
-from kconnect.config.worker_config import DistributedConfig
+from kconnect.java.compat.properties import parse_properties
+from kconnect.runtime.config.worker_config import DistributedConfig
 from kconnect.spark.application import spark_conf
 from kconnect.spark.settings import SparkSettings
 from kit.documents import blocks_of

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.main import get_command
 
-from kconnect.config.worker_config import STANDALONE_CONFIG
+from kconnect.runtime.config.worker_config import STANDALONE_CONFIG
 from kconnect_cli.app import app
 from kconnect_cli.options.cluster import ClusterArguments
 from kconnect_cli.reference import cli_reference, configuration_reference, connectors_reference

@@ -13,9 +13,9 @@ from kconnect.api import (
     SinkRecord,
 )
 from kconnect.builtin.connectors.file_sink import FileStreamSinkConnector
-from kconnect.metrics import PluginMetricsRegistry
 from kconnect.model import TargetState
-from kconnect.rest.extensions import ClusterState
+from kconnect.runtime.metrics import PluginMetricsRegistry
+from kconnect.runtime.rest.extensions import ClusterState
 from kit.documents import blocks_of
 from kit.memory_herder import MemoryHerder
 from kit.places import ROOT

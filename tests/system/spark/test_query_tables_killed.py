@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyspark
 import pytest
 
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kconnect.model import RunState
 from kit.distributed_worker import Distributed
 from kit.freezing import freeze, wake

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kconnect.client import ConnectClient
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kconnect.model import ConnectorOffset, RunState
 from kit.cli import cli_run
 from kit.debezium import debezium_plugin_path

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import psutil
 import pytest
 
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kconnect.model import RunState
 from kconnect.spark import SparkLauncher, SparkSettings
 from kconnect.spark.jvm import FAST_FLAGS

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kconnect.model import RunState
 from kconnect.spark.jvm import FAST_FLAGS
 from kit.source_kills import assert_each_once, ids_in, write_rows

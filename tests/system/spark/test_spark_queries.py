@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from kconnect.client import ConnectClient
-from kconnect.devbroker import DevBroker
 from kconnect.errors import ConnectError
+from kconnect.java.devbroker import DevBroker
 from kconnect.model import ConnectorOffset, RunState
 from kit.distributed_worker import Distributed
 from kit.freezing import freeze, wake

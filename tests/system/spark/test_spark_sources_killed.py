@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kit.postgres import postgres
 from kit.source_kills import Feed, SourceRun, assert_each_once
 from kit.topics import topic_for

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kconnect.model import RunState
 from kconnect.spark.jvm import FAST_FLAGS, spark_home
 from kit.spark_cluster import bare_interpreter

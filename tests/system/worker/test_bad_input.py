@@ -20,9 +20,9 @@ from typing import Any
 
 import pytest
 
-from kconnect.config import load_connector_file, read_properties
-from kconnect.devbroker import DevBroker
-from kconnect.java_compat.serialized_map import dump_map
+from kconnect.java.compat.serialized_map import dump_map
+from kconnect.java.devbroker import DevBroker
+from kconnect.runtime.config import load_connector_file, read_properties
 from kconnect.worker import StandaloneWorker, StartupError
 from kit.cli import cli_run
 from kit.differences import hold_alike

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from kconnect.devbroker import DevBroker
+from kconnect.client.outage import OUTAGE_HEADER, Outage
+from kconnect.java.devbroker import DevBroker
 from kconnect.model import RunState
-from kconnect.outage import OUTAGE_HEADER, Outage
 from kit.alerts import Scrapes, alerts_of
 from kit.cli import cli_env, cli_run, connect_command
 from kit.distributed_worker import Distributed

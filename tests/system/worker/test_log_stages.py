@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kconnect.api import SourceRecord
-from kconnect.devbroker import DevBroker
 from kconnect.errors import RetriableError
-from kconnect.logs import current_context
+from kconnect.java.devbroker import DevBroker
+from kconnect.logs.log_context import current_context
 from kconnect.model import RunState
 from kit.pipeline_host import RECORD_SOURCE, SINK, SOURCE, Behaviour, PipelineHost
 from kit.topics import produce_lines, topic_for

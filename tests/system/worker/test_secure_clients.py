@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.config.client_config import admin_config
 from kconnect.errors import BadRequestError, ConnectError, TimedOutError, UnreachableError
-from kconnect.kafka.admin import KafkaAdmin
 from kconnect.model import RunState
+from kconnect.runtime.config.client_config import admin_config
+from kconnect.runtime.kafka.admin import KafkaAdmin
 from kit.cli import cli_env, connect_command
 from kit.pace import ample_s, now
 from kit.secure_broker import OAUTH, PASSWORD, STORE_PASSWORD, Authority, SecureBroker, jks_of, scram, secure_broker

@@ -1,7 +1,7 @@
 """Tasks of a real worker that do not get on: REST, commands, metrics and the log say so, and that it is over.
 
 One that raises fails alone, one that never returns is left behind. Other calls that fail or hang, of sources and of
-sinks: integration/pipeline/test_task_conditions.py; on every launcher: integration/spark/test_launcher.py.
+sinks: integration/runtime/pipeline/test_task_conditions.py; on every launcher: integration/spark/test_launcher.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kconnect.model import Condition, RunState, TaskId
 from kit.cli import CliResult, cli_run
 from kit.pace import ample_s

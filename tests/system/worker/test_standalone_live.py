@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kconnect.client import ConnectClient
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kit.cli import cli_env, connect_command
 from kit.ports import free_port
 from kit.screen import Terminal

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kconnect.client import ConnectClient
-from kconnect.devbroker import DevBroker
+from kconnect.java.devbroker import DevBroker
 from kconnect.model import RunState
 from kit.java_connect import JavaConnect
 from kit.ports import free_port

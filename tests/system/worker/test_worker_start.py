@@ -11,10 +11,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from kconnect.config import load_connector_file
 from kconnect.errors import ConnectError
-from kconnect.java_compat.serialized_map import dump_map, load_map
+from kconnect.java.compat.serialized_map import dump_map, load_map
 from kconnect.model import ConnectorOffset
+from kconnect.runtime.config import load_connector_file
 from kconnect.worker import EXIT_CONNECTORS, EXIT_WORKER, StandaloneWorker, StartupError
 from kit.memory_launcher import MemoryLauncher
 from kit.pace import ample_s, now

@@ -70,8 +70,12 @@ TABLES = {
 # What else was recorded: of Connect itself, and what there is no table of ours for.
 CONNECTS_OWN = {
     *("ConnectorConfig", "SinkConnectorConfig", "SourceConnectorConfig", "TopicCreationConfig"),
-    *("DistributedConfig", "RestServerConfig", "StandaloneConfig"),  # tests/unit/config/test_golden_configdefs.py
-    *("validate", "worker-config-constructor"),  # tests/unit/config/test_golden_validate.py
+    *(
+        "DistributedConfig",
+        "RestServerConfig",
+        "StandaloneConfig",
+    ),  # tests/unit/runtime/config/test_golden_configdefs.py
+    *("validate", "worker-config-constructor"),  # tests/unit/runtime/config/test_golden_validate.py
 }
 WITHOUT_TABLE = {
     **dict.fromkeys(

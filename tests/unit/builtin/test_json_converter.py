@@ -26,7 +26,7 @@ from kconnect.api import (
 )
 from kconnect.builtin.converters.json_columns import escaped
 from kconnect.builtin.converters.json_converter import JsonConverter
-from kconnect.java_compat import jackson
+from kconnect.java.compat import jackson
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 NASTY = st.text(st.sampled_from('"\\,[]\n\t\x00\x1b\x7f€é😀a'), max_size=12)

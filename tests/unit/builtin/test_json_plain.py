@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.builtin.converters.json_plain import plain_json
-from kconnect.builtin.converters.json_writer import JsonWriter
+from kconnect.java.compat.json_writer import JsonWriter
 
 WRITER = JsonWriter(numeric_decimals=False, replace_null_with_default=True, cache_size=10)
 

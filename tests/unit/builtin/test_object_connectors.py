@@ -32,8 +32,8 @@ from kconnect.api import (
 from kconnect.builtin.connectors.objects.object_progress import partition_of
 from kconnect.builtin.connectors.objects.object_sink import ObjectSinkTask
 from kconnect.errors import ConfigError, ConnectError
-from kconnect.pipeline.inflight import partition_key
-from kconnect.pipeline.offset_updates import updated_offsets
+from kconnect.runtime.pipeline.inflight import partition_key
+from kconnect.runtime.pipeline.offset_updates import updated_offsets
 from kconnect.testing import MemoryLog, SinkHarness, SourceHarness
 from kit.waiting import eventually
 

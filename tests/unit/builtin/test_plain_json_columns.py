@@ -15,8 +15,8 @@ from kconnect.builtin.converters.columns_from_plain_json import PlainJsonColumns
 from kconnect.builtin.converters.json_converter import FEWEST_PLAIN_ROWS, JsonConverter
 from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.builtin.python_function import PythonTransform
-from kconnect.pipeline.conversion import Converters, FetchedBatch
-from kconnect.pipeline.stages import StageError, TransformChain, TransformStep
+from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch
+from kconnect.runtime.pipeline.stages import StageError, TransformChain, TransformStep
 
 MANY = FEWEST_PLAIN_ROWS
 

@@ -11,7 +11,7 @@ import pytest
 from kconnect.api import ConfigError, DataError, Predicate, RecordBatch, Schema, SourceRecord, Transformation
 from kconnect.builtin.python_function import PythonPredicate, PythonTransform
 from kconnect.builtin.transforms.filter import Filter
-from kconnect.pipeline.stages import TransformChain, TransformStep
+from kconnect.runtime.pipeline.stages import TransformChain, TransformStep
 
 MODULE = """
 import pyarrow as pa

@@ -29,7 +29,7 @@ from kconnect.builtin.sql.sql_predicate import SqlPredicate
 from kconnect.builtin.sql.sql_transform import SqlTransform
 from kconnect.builtin.transforms.filter import Filter
 from kconnect.builtin.transforms.hoist_field import HoistFieldValue
-from kconnect.pipeline.stages import DROPPED, StageError, TransformChain, TransformStep
+from kconnect.runtime.pipeline.stages import DROPPED, StageError, TransformChain, TransformStep
 
 INNER = SchemaBuilder.struct().field("x", Schema.INT32_SCHEMA).field("y", Schema.OPTIONAL_STRING_SCHEMA).optional()
 ROW = (

@@ -10,11 +10,11 @@ import tomli
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kconnect.config.dropins import ConnectorFile, load_connector_files
 from kconnect.errors import ConfigError, ConnectError, NotFoundError
-from kconnect.folders import is_open_to_others
+from kconnect.files.folders import is_open_to_others
+from kconnect.logs.traces import root_cause
 from kconnect.model import ConnectorState, ConnectorStatus, ConnectorType, RunState, TaskState
-from kconnect.traces import root_cause
+from kconnect.runtime.config.dropins import ConnectorFile, load_connector_files
 from kconnect_cli.contexts.profiles import Profile, Profiles, load_profiles, save_profiles
 from kconnect_cli.contexts.target import DEFAULT_URL, find_target
 from kconnect_cli.durations import seconds_of

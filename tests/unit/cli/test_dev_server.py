@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.devbroker.server_folder import ServerFolder
 from kconnect.errors import EnvironmentProblemError
+from kconnect.java.devbroker.server_folder import ServerFolder
 from kconnect_cli.processes.dev_server import run_in_foreground
 from kconnect_cli.session import CliSession
 

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from kconnect.config.dropins import load_folder
+from kconnect.runtime.config.dropins import load_folder
 from kconnect_cli.files.file_watch import ConnectorFileWatch
 from kit.memory_herder import MemoryHerder
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.config.dropins import ConnectorFile
-from kconnect.config.label_keys import label_problems
 from kconnect.errors import ConfigError, ConnectError
-from kconnect.labels import LABELS, LabelSelector, labels_of, labels_text, parse_labels
 from kconnect.model import ConnectorState, ConnectorStatus, ConnectorType, Mend, Restarts, RunState, TaskState
+from kconnect.runtime.config.dropins import ConnectorFile
+from kconnect.runtime.config.label_keys import label_problems
+from kconnect.runtime.config.labels import LABELS, LabelSelector, labels_of, labels_text, parse_labels
 from kconnect_cli.admin.rollout import SETTLES_S, Rollout
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.selection import Selection, select_names

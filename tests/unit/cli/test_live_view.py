@@ -11,8 +11,6 @@ import pytest
 from rich.console import Console
 
 from kconnect.errors import ConnectError
-from kconnect.herder.health.reasons import Health
-from kconnect.metrics import TaskCounters
 from kconnect.model import (
     Condition,
     ConnectorState,
@@ -23,6 +21,8 @@ from kconnect.model import (
     TaskId,
     TaskState,
 )
+from kconnect.runtime.herder.health.reasons import Health
+from kconnect.runtime.metrics import TaskCounters
 from kconnect_cli.screen.live_view import LiveView, PageContent, page
 from kconnect_cli.screen.rates import Rates
 from kit.ages import Age
@@ -106,7 +106,7 @@ def test_a_long_reason_does_not_push_the_columns_away():
 
 def test_what_failed_is_seen_and_the_log_has_room_though_there_are_many():
     many = [*(status(f"c{number}") for number in range(200)), status("bad", RunState.FAILED, "boom")]
-    entry = "[2026-01-31 12:00:00,123] ERROR [bad|task-0] it broke (kconnect.pipeline:42)"
+    entry = "[2026-01-31 12:00:00,123] ERROR [bad|task-0] it broke (kconnect.runtime.pipeline:42)"
     lines = drawn(PageContent("w", 0, many, log_lines=["older", entry]))
     assert lines[3].split()[:3] == ["bad", "0", "FAILED"]
     assert ".. and 191 more: connect connectors status" in lines

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from kconnect.admin.direct.access import ClusterAccess
 from kconnect.api import ConsumerRecord
-from kconnect.direct.access import ClusterAccess
 from kconnect.errors import ConfigError, NotFoundError
 from kconnect.model import ConnectorInfo, ConnectorType
-from kconnect.plugins import PluginRegistry
+from kconnect.runtime.plugins import PluginRegistry
 from kconnect_cli.admin.record_decoding import record_decoder, registry_settings
 from kconnect_cli.session import CliSession
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.client.metrics_text import samples_of
-from kconnect.metrics import Reading, prometheus_text
-from kconnect.metrics.catalogue import CATALOGUE
+from kconnect.runtime.metrics import Reading, prometheus_text
+from kconnect.runtime.metrics.catalogue import CATALOGUE
 
 _WRITTEN = next(
     metric for metric in CATALOGUE if metric.prometheus == "kafka_connect_source_task_metrics_source_record_write_total"

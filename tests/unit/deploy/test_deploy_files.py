@@ -11,8 +11,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from kconnect.config.environment import worker_of
-from kconnect.config.worker_config import DistributedConfig
+from kconnect.runtime.config.environment import worker_of
+from kconnect.runtime.config.worker_config import DistributedConfig
 from kit.dockerfiles import instructions_of
 from kit.pace import ample_s
 from kit.places import ROOT

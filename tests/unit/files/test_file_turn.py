@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kconnect.file_turn import turn
+from kconnect.files.file_turn import turn
 from kit.pace import ended, now
 from kit.waiting import eventually
 
 _HOLDS = """
 import sys, time
 from pathlib import Path
-from kconnect.file_turn import turn
+from kconnect.files.file_turn import turn
 with turn(Path(sys.argv[1]), 5.0) as is_ours:
     print(is_ours, flush=True)
     time.sleep(600)

@@ -43,10 +43,10 @@ def test_conditions_numbers_results_and_statements_are_changed_and_what_is_only_
 
 
 def test_a_seed_draws_the_same_faults_as_many_from_each_room() -> None:
-    rooms = ("storage", "webhooks")  # small ones: each is parsed as a whole
+    rooms = ("runtime/storage", "runtime/webhooks")  # small ones: each is parsed as a whole
     faults = drawn(5, 4, rooms)
     assert faults == drawn(5, 4, rooms) != drawn(5, 5, rooms)
-    assert [fault.path.split("/")[2] for fault in faults] == ["storage"] * 3 + ["webhooks"] * 2
+    assert [fault.path.split("/")[3] for fault in faults] == ["storage"] * 3 + ["webhooks"] * 2
     for fault in faults:
         ast.parse(fault.put_into((ROOT / fault.path).read_text("utf-8")))
 

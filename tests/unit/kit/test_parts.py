@@ -11,13 +11,19 @@ from kit.parts import CORE, PARTS, TURNS_KEPT, Part, chosen, is_taken, missing, 
 from kit.places import ROOT, TESTS
 
 MIRROR = Part(
-    name="mirror", about="", tests=("system/mirror",), subjects=("kconnect.mirror",), files=("docs/mirror.md",)
+    name="mirror",
+    about="",
+    tests=("system/worker/mirror",),
+    subjects=("kconnect.worker.mirror",),
+    files=("docs/mirror.md",),
 )
-FUZZ = Part(name="fuzz", about="", tests=("integration/rest/test_fuzz.py",), subjects=("kconnect.rest",))
+FUZZ = Part(
+    name="fuzz", about="", tests=("integration/runtime/rest/test_fuzz.py",), subjects=("kconnect.runtime.rest",)
+)
 BOTH = (FUZZ, MIRROR)
 MODULES = {
-    "mirror": {"kconnect.mirror.settings", "kconnect.config.properties", "kit.mirror"},
-    "fuzz": {"kconnect.rest"},
+    "mirror": {"kconnect.worker.mirror.settings", "kconnect.java.compat.properties", "kit.mirror"},
+    "fuzz": {"kconnect.runtime.rest"},
 }
 
 
@@ -26,9 +32,9 @@ def _reached(*paths: str) -> dict[str, str]:
 
 
 def test_a_file_is_in_the_part_that_names_it_or_its_folder_and_else_in_none() -> None:
-    assert part_of("system/mirror/test_flows.py", BOTH) == "mirror"
-    assert part_of("integration/rest/test_fuzz.py", BOTH) == "fuzz"
-    assert part_of("integration/rest/test_fuzzy.py", BOTH) == CORE
+    assert part_of("system/worker/mirror/test_flows.py", BOTH) == "mirror"
+    assert part_of("integration/runtime/rest/test_fuzz.py", BOTH) == "fuzz"
+    assert part_of("integration/runtime/rest/test_fuzzy.py", BOTH) == CORE
     assert part_of("system/mirrors/test_flows.py", BOTH) == CORE
 
 
@@ -43,7 +49,7 @@ def test_a_file_of_core_that_a_part_shares_runs_with_either() -> None:
 
 
 def test_modules_are_told_by_their_files() -> None:
-    assert module_of("core/kconnect/mirror/__init__.py") == "kconnect.mirror"
+    assert module_of("core/kconnect/worker/mirror/__init__.py") == "kconnect.worker.mirror"
     assert module_of("cli/kconnect_cli/app.py") == "kconnect_cli.app"
     assert module_of("tests/kit/waiting.py") == "kit.waiting"
     assert module_of("docs/mirror.md") is None
@@ -52,9 +58,9 @@ def test_modules_are_told_by_their_files() -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "core/kconnect/config/properties.py",
+        "core/kconnect/java/compat/properties.py",
         "tests/kit/mirror.py",
-        "tests/system/mirror/test_flows.py",
+        "tests/system/worker/mirror/test_flows.py",
         "docs/mirror.md",
     ],
 )
@@ -68,7 +74,7 @@ def test_what_every_test_stands_on_reaches_all(path: str) -> None:
 
 
 def test_what_no_part_imports_reaches_none() -> None:
-    assert _reached("core/kconnect/herder/interface.py", "docs/other.md", "tests/unit/kit/test_parts.py") == {}
+    assert _reached("core/kconnect/runtime/herder/interface.py", "docs/other.md", "tests/unit/kit/test_parts.py") == {}
 
 
 def test_one_more_part_runs_whose_turn_it_is_and_a_repeat_takes_the_same() -> None:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kconnect import logs, redaction
+from kconnect.logs import log_context as logs
+from kconnect.logs import redaction
 from kconnect.spark.messages import LogLine
 from kconnect.spark.slot_io import replay_log_line
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kconnect.logs import LogLevels, level_number
+from kconnect.logs.log_context import LogLevels, level_number
 
 
 @pytest.fixture(autouse=True)
@@ -61,9 +61,13 @@ def test_loggers_that_only_slots_use_are_known_before_they_log() -> None:
     levels = LogLevels()
     known = levels.all()
 
-    assert {"kconnect.pipeline.sink", "kconnect.kafka.consumer", "kconnect.spark.slot_pool"} <= known.keys()
+    assert {
+        "kconnect.runtime.pipeline.sink",
+        "kconnect.runtime.kafka.consumer",
+        "kconnect.spark.slot_pool",
+    } <= known.keys()
     assert "kconnect.errors" not in known  # it has none
-    assert "kconnect.pipeline.sink" in levels.set("kconnect.pipeline", logging.DEBUG)
+    assert "kconnect.runtime.pipeline.sink" in levels.set("kconnect.runtime.pipeline", logging.DEBUG)
     assert all(importlib.util.find_spec(name) for name in known.keys() - logged if name.startswith("kconnect."))
 
 
@@ -77,5 +81,5 @@ def test_a_package_is_no_logger_until_it_has_a_level() -> None:
 
 
 def test_the_root_of_javas_loggers_stands_for_ours() -> None:
-    logging.getLogger("kconnect.herder")
-    assert "kconnect.herder" in LogLevels().set("org.apache.kafka.connect", logging.DEBUG)
+    logging.getLogger("kconnect.runtime.herder")
+    assert "kconnect.runtime.herder" in LogLevels().set("org.apache.kafka.connect", logging.DEBUG)

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from kconnect import log_tail, redaction
-from kconnect.log_tail import LogQuery, LogTail, parse_context
-from kconnect.logs import log_context
+from kconnect.logs import log_tail, redaction
+from kconnect.logs.log_context import log_context
+from kconnect.logs.log_tail import LogQuery, LogTail, parse_context
 from kconnect.spark.messages import LogLine as SlotLine
 from kconnect.spark.slot_io import replay_log_line
 

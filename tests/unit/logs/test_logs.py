@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kconnect import logs
+from kconnect.logs import log_context as logs
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 
-from kconnect import redaction
-from kconnect.logs import LineFormatter
-from kconnect.redaction import Redactor
+from kconnect.logs import redaction
+from kconnect.logs.log_context import LineFormatter
+from kconnect.logs.redaction import Redactor
 
 
 def test_the_longest_secret_is_replaced_first() -> None:

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from kconnect.repeats import RepeatCounts, Repeated, RepeatedMessages
+from kconnect.logs.repeats import RepeatCounts, Repeated, RepeatedMessages
 
 
 def test_the_first_is_told_at_once_and_the_rest_at_growing_intervals():

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorType, TargetState, TaskId, TaskSpec
+from kconnect.runtime.metrics import TaskCounters
 from kconnect.spark.executors import Executor
 from kconnect.spark.launcher import SparkLauncher
 from kconnect.spark.messages import Heartbeat, OffsetsRead, TaskMetrics

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.errors import LinkError, LinkRefusedError
-from kconnect.metrics import Spread, TaskCounters
 from kconnect.model import (
     Condition,
     ConnectorOffset,
@@ -21,6 +20,7 @@ from kconnect.model import (
     TaskId,
     TaskSpec,
 )
+from kconnect.runtime.metrics import Spread, TaskCounters
 from kconnect.spark import messages as m
 
 TASK = TaskId("orders", 3)
@@ -55,7 +55,7 @@ EVERY_KIND = [
         )
     ),
     m.ForgetTopics("orders"),
-    m.SetLogLevel("kconnect.pipeline", 10),
+    m.SetLogLevel("kconnect.runtime.pipeline", 10),
 ]
 
 JSON = st.recursive(

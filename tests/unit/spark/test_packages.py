@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kconnect.errors import EnvironmentProblemError, TimedOutError
-from kconnect.file_turn import turn
+from kconnect.files.file_turn import turn
 from kconnect.spark.packages import package_turn
 from kit.waiting import eventually
 

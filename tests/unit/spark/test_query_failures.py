@@ -11,9 +11,9 @@ org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in sta
  Lost task 0.0 in stage 5.0: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
   File "/lib/pyspark/worker.py", line 10, in main
     process()
-  File "/lib/kconnect/pipeline/tolerance.py", line 5, in give_up
+  File "/lib/kconnect/runtime/pipeline/tolerance.py", line 5, in give_up
     raise failure
-kconnect.pipeline.stages.StageError: t-0@7 failed in VALUE_CONVERTER of JsonConverter: not JSON
+kconnect.runtime.pipeline.stages.StageError: t-0@7 failed in VALUE_CONVERTER of JsonConverter: not JSON
 
 \tat org.apache.spark.api.python.BasePythonRunner.handle(PythonRunner.scala:1)
 \tat java.base/java.lang.Thread.run(Thread.java:1)
@@ -70,8 +70,8 @@ def test_spark_s_description_of_the_query_is_no_part_of_the_message() -> None:
     [
         ("ExecutorLostFailure (executor 1 exited caused by one of the running tasks)", True),
         ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)", True),
-        (IN_A_READER.replace("kconnect.pipeline.stages.StageError", "kconnect.errors.RetriableError"), True),
-        (IN_A_READER.replace("kconnect.pipeline.stages.StageError", "kconnect.errors.FencedError"), True),
+        (IN_A_READER.replace("kconnect.runtime.pipeline.stages.StageError", "kconnect.errors.RetriableError"), True),
+        (IN_A_READER.replace("kconnect.runtime.pipeline.stages.StageError", "kconnect.errors.FencedError"), True),
         (IN_A_READER, False),
         (IN_A_DRIVER, True),
         (IN_A_TABLE, False),

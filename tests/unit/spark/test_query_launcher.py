@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from kconnect.metrics import TaskCounters
 from kconnect.model import Condition, ConnectorType, TaskCondition, TaskId, TaskSpec
+from kconnect.runtime.metrics import TaskCounters
 from kconnect.spark.query_launcher import QueryLauncher
 from kconnect.spark.settings import SparkSettings
 from kit.pace import ample_s

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kconnect.kafka import CommittedOffset
 from kconnect.model import TopicPartition
+from kconnect.runtime.kafka import CommittedOffset
 from kconnect.spark.query.positions import TopicPosition
 from kconnect.spark.query.topic_source import from_json, limited, to_json
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from kconnect.model import ConnectorType, TaskId, TaskSpec
-from kconnect.pipeline.ports import TaskControl, TaskPorts
+from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
 from kconnect.spark.query.progress import Progress
 
 

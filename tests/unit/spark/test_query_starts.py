@@ -11,9 +11,9 @@ import pyspark.sql.functions
 import pytest
 
 from kconnect.errors import ConnectError, RetriableError
-from kconnect.kafka import CommittedOffset
 from kconnect.model import ConnectorOffset, ConnectorType, TaskId, TaskSpec, TopicPartition
-from kconnect.pipeline.ports import TaskControl, TaskPorts
+from kconnect.runtime.kafka import CommittedOffset
+from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
 from kconnect.spark.query.cursor import CursorQuery
 from kconnect.spark.query.positions import TopicPosition
 from kconnect.spark.query.row_source import RowSource

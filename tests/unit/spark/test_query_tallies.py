@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kconnect.metrics import TaskCounters
 from kconnect.model import TaskId
+from kconnect.runtime.metrics import TaskCounters
 from kconnect.spark.messages import TaskMetrics
 from kconnect.spark.query.tallies import Tallies, since
 

@@ -27,15 +27,17 @@ def test_kconnect_in_the_zip_is_kconnect_as_it_is_here(tmp_path):
     assert not list((tmp_path / LIBRARY).rglob("*.pyc"))
 
     told = subprocess.run(
-        [sys.executable, "-c", "import kconnect.config.client_tables as found; print(found.__file__)"],
+        [sys.executable, "-c", "import kconnect.runtime.config.client_tables as found; print(found.__file__)"],
         env={**os.environ, "PYTHONPATH": str(tmp_path / LIBRARY)},
         capture_output=True,
         text=True,
         timeout=ample_s(60),
     )
 
-    assert told.stdout.strip() == str(tmp_path / LIBRARY / "kconnect" / "config" / "client_tables.py"), told.stderr
-    assert (tmp_path / LIBRARY / "kconnect" / "config" / "client_settings.json").exists()
+    assert told.stdout.strip() == str(tmp_path / LIBRARY / "kconnect" / "runtime" / "config" / "client_tables.py"), (
+        told.stderr
+    )
+    assert (tmp_path / LIBRARY / "kconnect" / "runtime" / "config" / "client_settings.json").exists()
 
 
 def test_a_zip_is_made_once_for_its_content_and_again_for_other_content(tmp_path):

@@ -20,7 +20,7 @@ from kconnect.api import (
 )
 from kconnect.builtin.connectors.file_sink import FileStreamSinkConnector
 from kconnect.errors import ConfigError, ConnectError
-from kconnect.pipeline.stages import StageError
+from kconnect.runtime.pipeline.stages import StageError
 from kconnect.testing import ManualClock, SinkHarness
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))

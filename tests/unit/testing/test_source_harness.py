@@ -11,7 +11,7 @@ import pytest
 from kconnect.api import ConfigDef, RecordMetadata, RetriableError, SourceConnector, SourceRecord, SourceTask
 from kconnect.builtin.connectors.file_source import FileStreamSourceConnector
 from kconnect.errors import ConfigError, ConnectError, DataError, TimedOutError
-from kconnect.pipeline.stages import StageError
+from kconnect.runtime.pipeline.stages import StageError
 from kconnect.testing import ManualClock, SourceHarness
 
 STRINGS = {"value.converter": "org.apache.kafka.connect.storage.StringConverter"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kconnect.java_messages import log_words, plain_words, setting_problem
+from kconnect.logs.java_messages import log_words, plain_words, setting_problem
 from kit.differences import hold_alike, numbered
 from kit.places import GOLDEN
 

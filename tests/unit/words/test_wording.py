@@ -9,7 +9,7 @@ from pathlib import Path
 
 import kconnect
 import kconnect_cli
-from kconnect.wording import counted
+from kconnect.logs.wording import counted
 
 # What stopped readers -> what is said instead; Java's own messages are as they are
 _INSTEAD = {

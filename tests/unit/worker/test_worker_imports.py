@@ -23,13 +23,13 @@ print(*sorted(name for name in sys.modules if name.startswith("kconnect.")))
         (
             "StandaloneWorker",
             (
-                "kconnect.pipeline",
-                "kconnect.herder.cluster",
-                "kconnect.herder.membership",
+                "kconnect.runtime.pipeline",
+                "kconnect.runtime.herder.cluster",
+                "kconnect.runtime.herder.membership",
                 "kconnect.worker.distributed",
             ),
         ),
-        ("DistributedWorker", ("kconnect.pipeline", "kconnect.worker.standalone")),
+        ("DistributedWorker", ("kconnect.runtime.pipeline", "kconnect.worker.standalone")),
     ],
 )
 def test_a_worker_loads_neither_the_data_path_nor_the_other_kind_of_worker(
@@ -44,7 +44,7 @@ def test_a_worker_loads_neither_the_data_path_nor_the_other_kind_of_worker(
 
 LISTS = """
 import sys
-from kconnect.plugins import PluginRegistry
+from kconnect.runtime.plugins import PluginRegistry
 infos = PluginRegistry.load(None).describe()
 print(len(infos), *sorted({"duckdb", "sqlglot", "fastavro"} & set(sys.modules)))
 """

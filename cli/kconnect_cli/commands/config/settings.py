@@ -89,7 +89,7 @@ def edit(ctx: typer.Context, name: Name, strict: Strict = False) -> None:
     Secrets show as [hidden] and keep their values. If the worker refuses the new settings, your text is kept.
     """
     session = session_of(ctx)
-    from kconnect.config.properties import dump_properties, parse_properties
+    from kconnect.java.compat.properties import dump_properties, parse_properties
 
     editor = _editor()
     config, etag = session.on_connector(name, session.client.tagged_config)

@@ -22,9 +22,9 @@ from kconnect_cli.settings.secrets_shown import ShowSecrets
 from kconnect_cli.settings.spelling import check_settings
 
 if TYPE_CHECKING:
-    from kconnect.direct.access import ClusterAccess
-    from kconnect.direct.history.config_versions import ConfigVersion
-    from kconnect.direct.read.secret_masks import SecretMasks
+    from kconnect.admin.direct.access import ClusterAccess
+    from kconnect.admin.direct.history.config_versions import ConfigVersion
+    from kconnect.admin.direct.read.secret_masks import SecretMasks
 
 _VERSION_HELP = "A version of connect config history: its offset in the config topic."
 _Version = Annotated[int | None, typer.Argument(metavar="[VERSION]", help=_VERSION_HELP, show_default=False)]
@@ -65,7 +65,7 @@ def diff(
 ) -> None:
     """Show what changed from one version to another, or to the current one; by default since the previous."""
     session = session_of(ctx)
-    from kconnect.direct.history.config_versions import the_previous, the_version
+    from kconnect.admin.direct.history.config_versions import the_previous, the_version
 
     access = cluster_of(session).access()
     versions = _versions(access, name)
@@ -89,7 +89,7 @@ def rollback(
     Refused if somebody changed the connector meanwhile. With --direct it is written to the config topic.
     """
     session = session_of(ctx)
-    from kconnect.direct.history.config_versions import restorable, the_previous, the_version
+    from kconnect.admin.direct.history.config_versions import restorable, the_previous, the_version
 
     access = cluster_of(session).access()
     versions = _versions(access, name)
@@ -117,11 +117,11 @@ def rollback(
 
 def _versions(access: ClusterAccess, name: str) -> list[ConfigVersion]:
     """Errors: NotFoundError for a connector without any."""
-    from kconnect.direct.access import InternalTopic
-    from kconnect.direct.history.config_history import config_history
-    from kconnect.direct.history.config_versions import config_versions
-    from kconnect.direct.read.reader import ClusterReader
-    from kconnect.direct.read.record_json import connector_of
+    from kconnect.admin.direct.access import InternalTopic
+    from kconnect.admin.direct.history.config_history import config_history
+    from kconnect.admin.direct.history.config_versions import config_versions
+    from kconnect.admin.direct.read.reader import ClusterReader
+    from kconnect.admin.direct.read.record_json import connector_of
 
     with ClusterReader(access) as reader:
         records = list(reader.records(InternalTopic.CONFIG))
@@ -135,7 +135,7 @@ def _versions(access: ClusterAccess, name: str) -> list[ConfigVersion]:
 
 def _masks(access: ClusterAccess, name: str, versions: Sequence[ConfigVersion], *, reveal: bool) -> SecretMasks:
     """What of the versions may be shown: a secret of one class may outlast the change to another."""
-    from kconnect.direct.read.installed_plugins import secret_masks
+    from kconnect.admin.direct.read.installed_plugins import secret_masks
 
     masks = secret_masks(access, reveal=reveal)
     for version in versions:
@@ -144,8 +144,8 @@ def _masks(access: ClusterAccess, name: str, versions: Sequence[ConfigVersion], 
 
 
 def _row(name: str, version: ConfigVersion, masks: SecretMasks) -> Row:
-    from kconnect.direct.history.config_history import setting_changes
-    from kconnect.direct.read.record_json import moment
+    from kconnect.admin.direct.history.config_history import setting_changes
+    from kconnect.admin.direct.read.record_json import moment
 
     return {
         "version": version.version,
@@ -208,8 +208,8 @@ def _direct(
     yes: bool,
     force: bool,
 ) -> None:
-    from kconnect.direct.edit.connector_plans import config_plan
-    from kconnect.direct.read.reader import ClusterReader
+    from kconnect.admin.direct.edit.connector_plans import config_plan
+    from kconnect.admin.direct.read.reader import ClusterReader
     from kconnect_cli.admin.edit_flow import carry_out
 
     with ClusterReader(access) as reader:

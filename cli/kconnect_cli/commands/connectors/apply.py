@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kconnect.errors import ConnectError, TimedOutError, UnreachableError
-from kconnect.labels import LABELS, LabelSelector
+from kconnect.runtime.config.labels import LABELS, LabelSelector
 from kconnect_cli.admin.failed_starts import cause_of_failed_start
 from kconnect_cli.admin.rest_admin import RestAdmin
 from kconnect_cli.admin.rollout import await_applied
@@ -24,7 +24,7 @@ from kconnect_cli.settings.secrets_shown import Masker
 from kconnect_cli.settings.spelling import Strict, check_settings
 
 if TYPE_CHECKING:
-    from kconnect.config.dropins import ConnectorFile
+    from kconnect.runtime.config.dropins import ConnectorFile
 
 _FILES_HELP = ".properties, .json or .toml, a folder of these, or - for stdin; may be repeated."
 

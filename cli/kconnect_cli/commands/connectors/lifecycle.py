@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kconnect.labels import labels_of, labels_text
+from kconnect.runtime.config.labels import labels_of, labels_text
 from kconnect_cli.admin.connector_admin import (
     ConnectorAdmin,
     PreparedChange,

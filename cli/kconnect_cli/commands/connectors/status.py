@@ -28,8 +28,8 @@ from kconnect_cli.screen.status_rows import as_known, status_rows, why, with_rea
 from kconnect_cli.session import CliSession, session_of
 
 if TYPE_CHECKING:
+    from kconnect.client.outage import Outage
     from kconnect.model import ConnectorStatus
-    from kconnect.outage import Outage
 
 
 _COLUMNS = (

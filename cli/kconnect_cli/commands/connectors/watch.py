@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect.errors import ConnectError
-from kconnect.traces import root_cause
-from kconnect.wording import counted
+from kconnect.logs.traces import root_cause
+from kconnect.logs.wording import counted
 from kconnect_cli.exits import FAILED, ExitError, UsageProblem
 from kconnect_cli.options.looks import Interval, Regexp, interval_s
 from kconnect_cli.options.selection import LabelOption, Selection, find_names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from kconnect.wording import counted
+from kconnect.logs.wording import counted
 from kconnect_cli.admin.dead_letters import LetterDesk
 from kconnect_cli.options.cluster import ClusterArguments
 from kconnect_cli.options.dead_letters import LetterOptions, Limit
@@ -33,7 +33,7 @@ def export(ctx: typer.Context, name: Name, limit: Limit = None) -> None:
     """  # noqa: D301  # \b is the help's mark of lines that stay as they are
     import json
 
-    from kconnect.dead_letters.archive import archived
+    from kconnect.admin.dead_letters.archive import archived
 
     session = session_of(ctx)
     count = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from kconnect.wording import counted
+from kconnect.logs.wording import counted
 from kconnect_cli.admin.dead_letters import LetterDesk
 from kconnect_cli.options.cluster import ClusterArguments
 from kconnect_cli.options.dead_letters import LetterOptions
@@ -31,7 +31,7 @@ def list_(ctx: typer.Context, name: Name) -> None:
     (records of other connectors, and of none), groups with stage, exception, topic, count, replayed, first, last,
     example, message, root_cause. The brokers are those of a worker's file, --bootstrap-servers or the context.
     """  # noqa: D301  # \b is the help's mark of lines that stay as they are
-    from kconnect.dead_letters import summary, summary_view
+    from kconnect.admin.dead_letters import summary, summary_view
 
     session = session_of(ctx)
     with signals_raise(), LetterDesk(session, name) as desk:

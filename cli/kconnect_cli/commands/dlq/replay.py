@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect.errors import ConfigError
-from kconnect.redaction import redact
-from kconnect.wording import counted
+from kconnect.logs.redaction import redact
+from kconnect.logs.wording import counted
 from kconnect_cli.admin.dead_letters import LetterDesk
 from kconnect_cli.exits import FAILED, UsageProblem
 from kconnect_cli.options.cluster import ClusterArguments
@@ -24,9 +24,9 @@ from kconnect_cli.screen.output import Format, write_object, write_text
 from kconnect_cli.session import CliSession, Name, Yes, session_of
 
 if TYPE_CHECKING:
-    from kconnect.dead_letters import DeadLetter, Marks, Preparation, ReplayRules, Tally
-    from kconnect.dead_letters.archive import ArchivedLetter
-    from kconnect.dead_letters.edits import Edit
+    from kconnect.admin.dead_letters import DeadLetter, Marks, Preparation, ReplayRules, Tally
+    from kconnect.admin.dead_letters.archive import ArchivedLetter
+    from kconnect.admin.dead_letters.edits import Edit
 
 _MAX_REPLAYS = 3
 _EDIT_HELP = "Change each record: a file with a JSON patch (RFC 6902), or module:function as PythonTransform takes it."
@@ -78,7 +78,7 @@ def replay(
     JSON: outcomes, targets, why; with --dry-run a list of letter, outcome, before, after. Exit code 1 when letters
     failed, or stay behind for another reason that needs you.
     """  # noqa: D301  # \b is the help's mark of lines that stay as they are
-    from kconnect.dead_letters import ReplayRules, refuse_two_clusters
+    from kconnect.admin.dead_letters import ReplayRules, refuse_two_clusters
 
     session = session_of(ctx)
     is_edited = edit is not None or file is not None
@@ -120,13 +120,13 @@ class _Job:
 
     def plan(self) -> Tally:
         """What comes of each letter by what Kafka says now."""
-        from kconnect.dead_letters import tally
+        from kconnect.admin.dead_letters import tally
 
         letters, prepare = self.parts()
         return tally(prepare(self.desk.topic.marks(), ()).prepared(letters()))
 
     def run(self, planned: Tally) -> Tally:
-        from kconnect.dead_letters import MarkWriter, isolation_level, replay, replay_through
+        from kconnect.admin.dead_letters import MarkWriter, isolation_level, replay, replay_through
 
         desk = self.desk
         letters, prepare = self.parts()
@@ -143,7 +143,7 @@ class _Job:
 
     def parts(self) -> tuple[Callable[[], Iterator[DeadLetter]], Callable[[Marks, Collection[str]], Preparation]]:
         """The letters, as often as they are asked for, and what prepares them."""
-        from kconnect.dead_letters import Preparation, SourceChain
+        from kconnect.admin.dead_letters import Preparation, SourceChain
 
         desk = self.desk
         if self._made is None:
@@ -157,8 +157,8 @@ class _Job:
         return letters, prepare
 
     def _letters_and_edit(self) -> tuple[Callable[[], Iterator[DeadLetter]], Edit | None]:
-        from kconnect.dead_letters import selected
-        from kconnect.dead_letters.edits import Edits, FileEdit
+        from kconnect.admin.dead_letters import selected
+        from kconnect.admin.dead_letters.edits import Edits, FileEdit
 
         desk = self.desk
         edit = None if self.edit_text is None else _edit(desk, self.edit_text)
@@ -180,7 +180,7 @@ def _archive(file: str) -> list[ArchivedLetter]:
     import sys
     from pathlib import Path
 
-    from kconnect.dead_letters.archive import read_archive
+    from kconnect.admin.dead_letters.archive import read_archive
 
     if file == "-":
         return list(read_archive(sys.stdin, "stdin"))
@@ -195,7 +195,7 @@ def _edit(desk: LetterDesk, text: str) -> Edit:
     import sys
     from pathlib import Path
 
-    from kconnect.dead_letters.edits import FunctionEdit, JsonPatchEdit
+    from kconnect.admin.dead_letters.edits import FunctionEdit, JsonPatchEdit
 
     if not Path(text).exists() and re.fullmatch(r"[\w.]+:[\w.]+", text):
         sys.path.insert(0, "")  # as `python -m`: a module in this folder
@@ -209,7 +209,7 @@ def _edit(desk: LetterDesk, text: str) -> Edit:
 
 def _sink(desk: LetterDesk) -> Any:  # SinkChain
     """The sink's own chain, with references resolved, whose values are kept out of everything that is shown."""
-    from kconnect.dead_letters import sink_settings
+    from kconnect.admin.dead_letters import sink_settings
     from kconnect.testing.sink_chain import SinkChain
 
     worker = desk.access.worker
@@ -220,8 +220,8 @@ def _sink(desk: LetterDesk) -> Any:  # SinkChain
 
 
 def _show(session: CliSession, desk: LetterDesk, job: _Job) -> None:
-    from kconnect.dead_letters import prepared_view
-    from kconnect.dead_letters.planning import Tally
+    from kconnect.admin.dead_letters import prepared_view
+    from kconnect.admin.dead_letters.planning import Tally
 
     letters, prepare = job.parts()
     found, views = Tally(), []
@@ -239,7 +239,7 @@ def _show(session: CliSession, desk: LetterDesk, job: _Job) -> None:
 
 
 def _replayed() -> Any:  # Outcome.REPLAY
-    from kconnect.dead_letters import Outcome
+    from kconnect.admin.dead_letters import Outcome
 
     return Outcome.REPLAY
 
@@ -259,7 +259,7 @@ def _warn(session: CliSession, desk: LetterDesk, planned: Tally) -> None:
     """Say what may become of the records in their topics."""
     import time
 
-    from kconnect.dead_letters.warnings import replay_warnings
+    from kconnect.admin.dead_letters.warnings import replay_warnings
 
     now_ms = int(time.time() * 1000)
     settings_of = desk.topic.topic_settings
@@ -284,7 +284,7 @@ def _say_done(session: CliSession, done: Tally, name: str, *, through: bool) -> 
 
 
 def _end(session: CliSession, found: Tally) -> None:
-    from kconnect.dead_letters import tally_view
+    from kconnect.admin.dead_letters import tally_view
 
     if session.output in (Format.JSON, Format.YAML):
         view = tally_view(found)

@@ -37,7 +37,7 @@ def show(ctx: typer.Context, name: Name, limit: _Limit = 10, trace: _Trace = Fal
     root_cause, trace, origin (topic, partition, offset), replays, replayed (state, time, target; null: not), key,
     value, headers, decoded (by what key and value were read), source (of a source's letter), problems if any.
     """  # noqa: D301  # \b is the help's mark of lines that stay as they are
-    from kconnect.dead_letters import letter_view
+    from kconnect.admin.dead_letters import letter_view
 
     session = session_of(ctx)
     with signals_raise(), LetterDesk(session, name) as desk:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kconnect.wording import counted
+from kconnect.logs.wording import counted
 from kconnect_cli.admin.reports import plan_lines, say_dry_run, say_warnings, written_lines
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.files.json_files import write_whole_file
@@ -19,8 +19,8 @@ from kconnect_cli.screen.output import json_text, plain_table
 from kconnect_cli.session import CliSession, Yes, session_of
 
 if TYPE_CHECKING:
-    from kconnect.direct.edit.plan import EditPlan
-    from kconnect.direct.offsets.transfers import Offsets
+    from kconnect.admin.direct.edit.plan import EditPlan
+    from kconnect.admin.direct.offsets.transfers import Offsets
 
 
 _Out = Annotated[str, typer.Argument(metavar="FILE", help="JSON file to write; - is stdout.", show_default=False)]
@@ -115,7 +115,7 @@ COMMANDS: Mapping[str, Callable[..., None]] = {"export": export, "import": impor
 
 def _offsets_file(given: Path | None, cluster: ClusterOptions, option: str) -> Path | None:
     """The standalone file that is meant, None for topics. Errors: UsageProblem if both or neither is given."""
-    from kconnect.direct.offsets.transfers import standalone_file
+    from kconnect.admin.direct.offsets.transfers import standalone_file
 
     if given is not None:
         if cluster.is_on_line:
@@ -130,7 +130,7 @@ def _offsets_file(given: Path | None, cluster: ClusterOptions, option: str) -> P
 
 
 def _of_file(session: CliSession, path: Path, names: list[str]) -> Offsets:
-    from kconnect.direct.offsets.transfers import read_offset_file
+    from kconnect.admin.direct.offsets.transfers import read_offset_file
     from kconnect.errors import NotFoundError
 
     found = read_offset_file(path).offsets(session.say)
@@ -143,14 +143,14 @@ def _of_file(session: CliSession, path: Path, names: list[str]) -> Offsets:
 
 
 def _of_cluster(session: CliSession, cluster: ClusterOptions, names: list[str]) -> Offsets:
-    from kconnect.direct.offsets.transfers import read_cluster
+    from kconnect.admin.direct.offsets.transfers import read_cluster
 
     session.direct = direct_client(session, cluster)
     return read_cluster(session.direct, names, session.say)
 
 
 def _to_file(session: CliSession, path: Path, wanted: Offsets, *, replace: bool, dry_run: bool, yes: bool) -> None:
-    from kconnect.direct.offsets.transfers import OffsetFileNow, refuse_if_used
+    from kconnect.admin.direct.offsets.transfers import OffsetFileNow, refuse_if_used
 
     refuse_if_used(path)
     now = OffsetFileNow(path)
@@ -176,7 +176,7 @@ def _to_cluster(
     yes: bool,
     force: bool,
 ) -> None:
-    from kconnect.direct.offsets.transfers import TopicImport
+    from kconnect.admin.direct.offsets.transfers import TopicImport
 
     client = session.direct = direct_client(session, cluster)
     found = TopicImport.plan(client, wanted, replaced=replace)

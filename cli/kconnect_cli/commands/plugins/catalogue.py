@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from kconnect.errors import NotFoundError, UnreachableError
-from kconnect.java_messages import setting_problem
-from kconnect.logs import mask
-from kconnect.redaction import HIDDEN
+from kconnect.logs.java_messages import setting_problem
+from kconnect.logs.log_context import mask
+from kconnect.logs.redaction import HIDDEN
 from kconnect_cli.exits import FAILED, UsageProblem
 from kconnect_cli.screen.output import Column, Format, Row, table_text, write_object, write_rows, write_text
 from kconnect_cli.session import CliSession, session_of
@@ -83,7 +83,7 @@ def validate(
 ) -> None:
     """Validate connector files on the worker, without creating anything. Exit code 1 if there are errors."""
     session = session_of(ctx)
-    from kconnect.config.misspelt import misspelt_settings
+    from kconnect.runtime.config.misspelt import misspelt_settings
     from kconnect_cli.files.connector_files import read_connector_files
 
     files = [file for path in paths for file in read_connector_files(path)]
@@ -191,7 +191,7 @@ def _alike(plugin: str, found: Sequence[Row]) -> str | None:
 
 def _local_plugins() -> list[dict[str, Any]]:
     """Plugins installed with the command, in the form of `ConnectClient.plugins`."""
-    from kconnect.plugins import PluginRegistry
+    from kconnect.runtime.plugins import PluginRegistry
 
     rows = []
     for info in PluginRegistry.load(tells_skipped=False).describe():
@@ -202,9 +202,9 @@ def _local_plugins() -> list[dict[str, Any]]:
 
 def _local_settings(plugin: str, version: str | None) -> list[dict[str, Any]]:
     """As `ConnectClient.plugin_config`. Errors: NotFoundError, BadRequestError for a version that is not here."""
-    from kconnect.herder.validation.config_infos import key_info
-    from kconnect.herder.validation.plugin_config import plugin_config_keys
-    from kconnect.plugins import PluginRegistry
+    from kconnect.runtime.herder.validation.config_infos import key_info
+    from kconnect.runtime.herder.validation.plugin_config import plugin_config_keys
+    from kconnect.runtime.plugins import PluginRegistry
 
     keys = plugin_config_keys(PluginRegistry.load(tells_skipped=False), plugin, version)
     return [key_info(key) for key in keys]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kconnect.wording import counted
+from kconnect.logs.wording import counted
 from kconnect_cli.screen.output import write_text
 from kconnect_cli.session import Verbose, session_of
 
@@ -27,7 +27,7 @@ def install(
     verbose: Verbose = False,
 ) -> None:
     """Install a Java plugin with its dependencies; from Maven it leaves a lock with the checksum of each jar."""
-    from kconnect.java_plugins.install import install as put
+    from kconnect.java.plugins.install import install as put
 
     session = session_of(ctx)
     session.choose(None, None, verbose)

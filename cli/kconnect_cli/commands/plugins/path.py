@@ -36,8 +36,8 @@ def list_(
     verbose: Verbose = False,
 ) -> None:
     """List the plugins in folders: version, type, whether Java can load them, whether they have a manifest."""
-    from kconnect.java_plugins import JavaSettings
-    from kconnect.java_plugins.plugin_path import COLUMNS, rows_of, summary
+    from kconnect.java.plugins import JavaSettings
+    from kconnect.java.plugins.plugin_path import COLUMNS, rows_of, summary
 
     session_of(ctx).choose(None, None, verbose)
     rows = rows_of(_places(plugin_location, plugin_path, worker_config), JavaSettings())
@@ -58,9 +58,9 @@ def sync_manifests(
     verbose: Verbose = False,
 ) -> None:
     """Write the manifests that plugins lack for plugin.discovery=service_load, and remove those of missing plugins."""
-    from kconnect.java_plugins import JavaSettings
-    from kconnect.java_plugins.manifests import Sync, carry_out, syncs
-    from kconnect.java_plugins.plugin_path import rows_of
+    from kconnect.java.plugins import JavaSettings
+    from kconnect.java.plugins.manifests import Sync, carry_out, syncs
+    from kconnect.java.plugins.plugin_path import rows_of
 
     def tell(change: Sync, lead: str = "") -> None:
         write_text("".join(f"{line}\n" for line in change.lines(lead)))
@@ -85,7 +85,7 @@ def sync_manifests(
 
 def _places(locations: list[Path] | None, paths: list[str] | None, configs: list[Path] | None) -> list[Path]:
     """Errors: UsageProblem when none is given; NotFoundError for one that does not exist."""
-    from kconnect.java_plugins.plugin_path import locations_of
+    from kconnect.java.plugins.plugin_path import locations_of
 
     if not (locations or paths or configs):
         raise UsageProblem(

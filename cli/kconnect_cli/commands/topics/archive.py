@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect.errors import NotFoundError
-from kconnect.wording import counted
+from kconnect.logs.wording import counted
 from kconnect_cli.admin.edit_flow import carry_out
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.files.json_files import read_json, write_whole_file
@@ -61,11 +61,11 @@ def export(
     """
     session = session_of(ctx)
     cluster = cluster_of(session)
-    from kconnect.direct.archive.document import archive_document
-    from kconnect.direct.archive.live_state import read_cluster
-    from kconnect.direct.edit.connector_plans import known
-    from kconnect.direct.read.installed_plugins import secret_masks
-    from kconnect.direct.read.reader import ClusterReader
+    from kconnect.admin.direct.archive.document import archive_document
+    from kconnect.admin.direct.archive.live_state import read_cluster
+    from kconnect.admin.direct.edit.connector_plans import known
+    from kconnect.admin.direct.read.installed_plugins import secret_masks
+    from kconnect.admin.direct.read.reader import ClusterReader
 
     if show_secrets and file == "-":
         raise UsageProblem("Secrets are only written to a file", hint="Name a FILE: only you will be able to read it.")
@@ -105,9 +105,9 @@ def import_(
     """
     session = session_of(ctx)
     cluster = cluster_of(session)
-    from kconnect.direct.archive import live_state
-    from kconnect.direct.archive.document import import_plan, read_archive
-    from kconnect.direct.read.reader import ClusterReader
+    from kconnect.admin.direct.archive import live_state
+    from kconnect.admin.direct.archive.document import import_plan, read_archive
+    from kconnect.admin.direct.read.reader import ClusterReader
 
     archive = read_archive(read_json(file)).chosen(_names(connectors))
     access = cluster.access()

@@ -17,7 +17,7 @@ from kconnect_cli.screen.output import Format, painted, write_object, write_text
 from kconnect_cli.session import session_of
 
 if TYPE_CHECKING:
-    from kconnect.direct.doctor.facts import Evidence, Finding
+    from kconnect.admin.direct.doctor.facts import Evidence, Finding
     from kconnect_cli.options.topic_groups import TopicGroups
 
 
@@ -49,10 +49,10 @@ def doctor(ctx: typer.Context) -> None:
     """
     session = session_of(ctx)
     options = cluster_of(session)
-    from kconnect.direct.doctor.diagnosis import diagnose, finding_to_json, is_sick, severity_counts
-    from kconnect.direct.doctor.gathering import gather_facts
-    from kconnect.direct.read.reader import ClusterReader
-    from kconnect.wording import counted
+    from kconnect.admin.direct.doctor.diagnosis import diagnose, finding_to_json, is_sick, severity_counts
+    from kconnect.admin.direct.doctor.gathering import gather_facts
+    from kconnect.admin.direct.read.reader import ClusterReader
+    from kconnect.logs.wording import counted
 
     access = options.access()
     with ClusterReader(access) as reader:
@@ -89,7 +89,7 @@ def _cluster_words(options: ClusterOptions) -> list[str]:
 
 def _screen(findings: Sequence[Finding], cluster: Sequence[str]) -> Iterator[str]:
     """Lines for people: the findings by severity, each with its locations and remedy."""
-    from kconnect.direct.doctor.diagnosis import command_text
+    from kconnect.admin.direct.doctor.diagnosis import command_text
 
     severity = None
     for finding in findings:

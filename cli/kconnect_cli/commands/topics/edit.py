@@ -20,8 +20,8 @@ from kconnect_cli.session import Name, Yes, session_of
 from kconnect_cli.settings.secrets_shown import ShowSecrets
 
 if TYPE_CHECKING:
-    from kconnect.direct.access import InternalTopic
-    from kconnect.direct.read.reader import ClusterReader, Latest
+    from kconnect.admin.direct.access import InternalTopic
+    from kconnect.admin.direct.read.reader import ClusterReader, Latest
     from kconnect_cli.options.topic_groups import TopicGroups
 
 
@@ -61,8 +61,8 @@ def _put(word: str) -> Callable[..., None]:
         """Write one record. The value is checked for its kind; a masked secret keeps its current value."""
         session = session_of(ctx)
         cluster = cluster_of(session)
-        from kconnect.direct.edit.record_plans import put_plan
-        from kconnect.direct.read.reader import ClusterReader
+        from kconnect.admin.direct.edit.record_plans import put_plan
+        from kconnect.admin.direct.read.reader import ClusterReader
 
         which, content = internal_topic(word), _content(value, file)
         access = cluster.access()
@@ -85,8 +85,8 @@ def _delete(word: str) -> Callable[..., None]:
         """Delete records by writing tombstones, in the order of the keys."""
         session = session_of(ctx)
         cluster = cluster_of(session)
-        from kconnect.direct.edit.record_plans import delete_plan
-        from kconnect.direct.read.reader import ClusterReader
+        from kconnect.admin.direct.edit.record_plans import delete_plan
+        from kconnect.admin.direct.read.reader import ClusterReader
 
         which = internal_topic(word)
         access = cluster.access()
@@ -113,8 +113,8 @@ def restore(
     """
     session = session_of(ctx)
     cluster = cluster_of(session)
-    from kconnect.direct.edit.connector_plans import restore_plan
-    from kconnect.direct.read.reader import Bounds, ClusterReader
+    from kconnect.admin.direct.edit.connector_plans import restore_plan
+    from kconnect.admin.direct.read.reader import Bounds, ClusterReader
     from kconnect_cli.options.topic_points import milliseconds_of
 
     if (at is None) == (until is None):
@@ -133,7 +133,7 @@ def restore(
 
 
 def _latest(reader: ClusterReader, which: InternalTopic, *, any_kind: bool) -> Latest:
-    from kconnect.direct.access import InternalTopic
+    from kconnect.admin.direct.access import InternalTopic
 
     match which:
         case InternalTopic.CONFIG:

@@ -19,8 +19,8 @@ from kconnect_cli.session import CliSession, session_of
 from kconnect_cli.settings.secrets_shown import ShowSecrets
 
 if TYPE_CHECKING:
-    from kconnect.direct.access import InternalTopic
-    from kconnect.direct.read.reader import Bounds
+    from kconnect.admin.direct.access import InternalTopic
+    from kconnect.admin.direct.read.reader import Bounds
     from kconnect_cli.options.topic_groups import TopicGroups
 
 
@@ -58,11 +58,11 @@ def _get_of(word: str) -> Callable[..., None]:
 def _get(
     session: CliSession, cluster: ClusterOptions, which: InternalTopic, asked: tuple[str, Bounds, bool, bool]
 ) -> None:
-    from kconnect.direct.access import InternalTopic
-    from kconnect.direct.read.installed_plugins import secret_masks
-    from kconnect.direct.read.key_lookup import look_up
-    from kconnect.direct.read.reader import ClusterReader
-    from kconnect.direct.read.record_json import bytes_of, moment
+    from kconnect.admin.direct.access import InternalTopic
+    from kconnect.admin.direct.read.installed_plugins import secret_masks
+    from kconnect.admin.direct.read.key_lookup import look_up
+    from kconnect.admin.direct.read.reader import ClusterReader
+    from kconnect.admin.direct.read.record_json import bytes_of, moment
 
     key, bounds, raw, reveal = asked
     try:

@@ -14,7 +14,7 @@ from kconnect_cli.session import CliSession, Name, session_of
 from kconnect_cli.settings.secrets_shown import ShowSecrets
 
 if TYPE_CHECKING:
-    from kconnect.direct.access import InternalTopic
+    from kconnect.admin.direct.access import InternalTopic
     from kconnect.model import LogRecord
     from kconnect_cli.options.topic_groups import TopicGroups
 
@@ -46,9 +46,9 @@ def config_history_of(
     """
     session = session_of(ctx)
     options = cluster_of(session)
-    from kconnect.direct.access import InternalTopic
-    from kconnect.direct.history.config_history import config_history, history_to_json
-    from kconnect.direct.read.installed_plugins import secret_masks
+    from kconnect.admin.direct.access import InternalTopic
+    from kconnect.admin.direct.history.config_history import config_history, history_to_json
+    from kconnect.admin.direct.read.installed_plugins import secret_masks
 
     seen: set[str] = set()
     found = config_history(_records(options, InternalTopic.CONFIG, seen), name)
@@ -70,8 +70,8 @@ def status_history_of(ctx: typer.Context, name: Name) -> None:
     """Show the statuses of a connector and its tasks, and topics it uses, with the worker that wrote each."""
     session = session_of(ctx)
     options = cluster_of(session)
-    from kconnect.direct.access import InternalTopic
-    from kconnect.direct.history.state_history import status_history, step_to_json
+    from kconnect.admin.direct.access import InternalTopic
+    from kconnect.admin.direct.history.state_history import status_history, step_to_json
 
     seen: set[str] = set()
     steps = status_history(_records(options, InternalTopic.STATUS, seen), name)
@@ -82,8 +82,8 @@ def offset_history_of(ctx: typer.Context, name: Name) -> None:
     """Show the offsets a source connector has committed, one after the other, as far as compaction has left them."""
     session = session_of(ctx)
     options = cluster_of(session)
-    from kconnect.direct.access import InternalTopic
-    from kconnect.direct.history.state_history import offset_history, step_to_json
+    from kconnect.admin.direct.access import InternalTopic
+    from kconnect.admin.direct.history.state_history import offset_history, step_to_json
 
     seen: set[str] = set()
     steps = offset_history(_records(options, InternalTopic.OFFSET, seen), name)
@@ -92,8 +92,8 @@ def offset_history_of(ctx: typer.Context, name: Name) -> None:
 
 def _records(options: ClusterOptions, which: InternalTopic, seen: set[str]) -> Iterator[LogRecord]:
     """All records of a topic; `seen` gets the names of the connectors they are about."""
-    from kconnect.direct.read.reader import ClusterReader
-    from kconnect.direct.read.record_json import connector_of
+    from kconnect.admin.direct.read.reader import ClusterReader
+    from kconnect.admin.direct.read.record_json import connector_of
 
     with ClusterReader(options.access()) as reader:
         for record in reader.records(which):

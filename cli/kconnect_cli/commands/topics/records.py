@@ -14,8 +14,8 @@ from kconnect_cli.screen.output import Format, write_text
 from kconnect_cli.session import CliSession
 
 if TYPE_CHECKING:
-    from kconnect.direct.access import ClusterAccess, InternalTopic
-    from kconnect.direct.read.reader import Bounds, ClusterReader, ConfigView, OffsetView, StatusView
+    from kconnect.admin.direct.access import ClusterAccess, InternalTopic
+    from kconnect.admin.direct.read.reader import Bounds, ClusterReader, ConfigView, OffsetView, StatusView
 
     View = ConfigView | StatusView | OffsetView
 
@@ -40,9 +40,9 @@ def show_records(
     session: CliSession, access: ClusterAccess, reader: ClusterReader, which: InternalTopic, query: TopicQuery
 ) -> None:
     """Record by record, as they arrive: nothing is kept."""
-    from kconnect.direct.access import InternalTopic
-    from kconnect.direct.read.installed_plugins import secret_masks
-    from kconnect.direct.read.record_json import connector_of, shown_record
+    from kconnect.admin.direct.access import InternalTopic
+    from kconnect.admin.direct.read.installed_plugins import secret_masks
+    from kconnect.admin.direct.read.record_json import connector_of, shown_record
     from kconnect_cli.screen.topic_pages import RAW_HEAD, raw_line, write_line
 
     masks = secret_masks(access, reveal=query.reveal)
@@ -64,8 +64,8 @@ def follow_changes(
     session: CliSession, reader: ClusterReader, which: InternalTopic, view: View, query: TopicQuery
 ) -> None:
     """Describes each record written from now on, until a signal ends the command."""
-    from kconnect.direct.read.change_descriptions import describer_of
-    from kconnect.direct.read.record_json import connector_of, shown_record
+    from kconnect.admin.direct.read.change_descriptions import describer_of
+    from kconnect.admin.direct.read.record_json import connector_of, shown_record
     from kconnect_cli.screen.topic_pages import safe, write_line
 
     describe = describer_of(which, getattr(view, "fold", None))

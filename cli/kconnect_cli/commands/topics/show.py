@@ -21,8 +21,8 @@ from kconnect_cli.session import CliSession, session_of
 from kconnect_cli.settings.secrets_shown import ShowSecrets
 
 if TYPE_CHECKING:
-    from kconnect.direct.access import ClusterAccess, InternalTopic
-    from kconnect.direct.read.reader import Bounds, ClusterReader, ConfigView, OffsetView, StatusView
+    from kconnect.admin.direct.access import ClusterAccess, InternalTopic
+    from kconnect.admin.direct.read.reader import Bounds, ClusterReader, ConfigView, OffsetView, StatusView
     from kconnect.model import ConnectorOffset
     from kconnect_cli.options.topic_groups import TopicGroups
 
@@ -101,7 +101,7 @@ def offsets_show(
 
 
 def _show(session: CliSession, cluster: ClusterOptions, word: str, query: TopicQuery) -> None:
-    from kconnect.direct.read.reader import ClusterReader
+    from kconnect.admin.direct.read.reader import ClusterReader
 
     which, access = internal_topic(word), cluster.access()
     with signals_raise(), client_problems_shown(session, query.follow), ClusterReader(access) as reader:
@@ -118,7 +118,7 @@ def _show(session: CliSession, cluster: ClusterOptions, word: str, query: TopicQ
 
 def _check(session: CliSession, access: ClusterAccess, which: InternalTopic, view: View, query: TopicQuery) -> None:
     """Errors: NotFoundError for a connector that is not in the topic."""
-    from kconnect.direct.read.documents import known_connectors
+    from kconnect.admin.direct.read.documents import known_connectors
 
     topic = access.topic(which)
     if not view.seen.records:
@@ -134,8 +134,8 @@ def _check(session: CliSession, access: ClusterAccess, which: InternalTopic, vie
 
 
 def _write_configs(session: CliSession, view: ConfigView, query: TopicQuery, access: ClusterAccess) -> None:
-    from kconnect.direct.read.documents import config_document
-    from kconnect.direct.read.installed_plugins import secret_masks
+    from kconnect.admin.direct.read.documents import config_document
+    from kconnect.admin.direct.read.installed_plugins import secret_masks
     from kconnect_cli.screen.topic_pages import config_page, config_table
 
     settings = bool(query.names) or session.output in (Format.JSON, Format.YAML)
@@ -154,7 +154,7 @@ def _write_configs(session: CliSession, view: ConfigView, query: TopicQuery, acc
 
 
 def _write_statuses(session: CliSession, view: StatusView, query: TopicQuery, _: ClusterAccess) -> None:
-    from kconnect.direct.read.documents import status_document
+    from kconnect.admin.direct.read.documents import status_document
     from kconnect_cli.screen.topic_pages import status_table
 
     document = status_document(view, query.only)
@@ -168,7 +168,7 @@ def _write_statuses(session: CliSession, view: StatusView, query: TopicQuery, _:
 
 def _write_offsets(session: CliSession, view: OffsetView, query: TopicQuery, _: ClusterAccess) -> None:
     from kconnect.model import offsets_from_json
-    from kconnect.storage.offset_document import offsets_document as document_of
+    from kconnect.runtime.storage.offset_document import offsets_document as document_of
     from kconnect_cli.files.offset_files import offsets_document
 
     document = document_of(view.entries, connectors=query.only, skip=session.say)

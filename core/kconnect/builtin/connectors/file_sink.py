@@ -12,7 +12,7 @@ from kconnect.api import ConfigDef, ConnectError, RecordBatch, Schema, SinkRecor
 from kconnect.builtin.connectors.atomic_writes import write_whole
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector
 from kconnect.builtin.version import KAFKA_VERSION
-from kconnect.java_compat.to_string import java_text
+from kconnect.java.compat.to_string import java_text
 
 log = logging.getLogger(__name__)
 

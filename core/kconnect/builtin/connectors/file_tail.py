@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from kconnect.api import ConnectError
-from kconnect.java_compat.utf8 import decode_as_java
+from kconnect.java.compat.utf8 import decode_as_java
 
 if TYPE_CHECKING:
     import pyarrow as pa

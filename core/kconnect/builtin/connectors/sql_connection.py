@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from kconnect.api import ConfigError
-from kconnect.builtin.connectors.sql_dialect import DIALECTS, REFUSALS
+from kconnect.builtin.connectors.sql_dialect import DIALECTS, REFUSALS, kind_of
 from kconnect.builtin.connectors.sql_source_config import ISOLATION
 from kconnect.builtin.connectors.sql_url import database_url
 
@@ -79,11 +79,6 @@ def _deadlines(url: sa.URL, connect_s: int) -> dict[str, Any]:
     elif url.drivername.startswith("sqlite"):
         wanted = {"timeout": connect_s}
     return {name: value for name, value in wanted.items() if name not in url.query}
-
-
-def kind_of(dialect: sa.Dialect) -> str:
-    """The database's kind: MariaDB, which SQLAlchemy knows by two names, is a MySQL."""
-    return {"mariadb": "mysql"}.get(dialect.name, dialect.name)
 
 
 def driver_of(config: Mapping[str, Any]) -> tuple[Any, str, Callable[[], Any]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.builtin.connectors.sql_columns import Column
-from kconnect.builtin.connectors.sql_connection import kind_of
+from kconnect.builtin.connectors.sql_dialect import kind_of
 from kconnect.builtin.connectors.sql_tables import TableId
 
 if TYPE_CHECKING:

@@ -7,9 +7,12 @@ import decimal
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConfigError, Schema, Type
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
 
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
 _DATE = "org.apache.kafka.connect.data.Date"
@@ -234,3 +237,8 @@ def kind_of_value(value: Any) -> str | None:
     if value is None:
         return None
     return next((kind for python_type, kind in kinds if isinstance(value, python_type)), "text")
+
+
+def kind_of(dialect: sa.Dialect) -> str:
+    """The database's kind: MariaDB, which SQLAlchemy knows by two names, is a MySQL."""
+    return {"mariadb": "mysql"}.get(dialect.name, dialect.name)

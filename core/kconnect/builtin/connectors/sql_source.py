@@ -25,8 +25,9 @@ from kconnect.api import (
 )
 from kconnect.builtin.connectors.checked_settings import with_problems
 from kconnect.builtin.connectors.sql_columns import TypeSettings
-from kconnect.builtin.connectors.sql_connection import cause_of, engine_of, kind_of, may_pass, told
+from kconnect.builtin.connectors.sql_connection import cause_of, engine_of, may_pass, told
 from kconnect.builtin.connectors.sql_cursor import Place, offset_columns
+from kconnect.builtin.connectors.sql_dialect import kind_of
 from kconnect.builtin.connectors.sql_reader import (
     Chunk,
     ReadSettings,

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kconnect.api import ConfigError, ConnectError
-from kconnect.builtin.connectors.sql_connection import cause_of, engine_of, kind_of, may_pass, told
+from kconnect.builtin.connectors.sql_connection import cause_of, engine_of, may_pass, told
+from kconnect.builtin.connectors.sql_dialect import kind_of
 from kconnect.builtin.connectors.sql_tables import chosen, tables_of
 from kconnect.builtin.connectors.sql_url import URL
 

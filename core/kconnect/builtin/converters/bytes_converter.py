@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kconnect.api import DataError, Headers, Schema, SchemaAndValue, Type
 from kconnect.builtin.converters.builtin_converter import BuiltinConverter, converter_config
-from kconnect.java_compat.to_string import java_class
+from kconnect.java.compat.to_string import java_class
 
 if TYPE_CHECKING:
     import pyarrow as pa

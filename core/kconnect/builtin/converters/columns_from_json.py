@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from kconnect.api import Date, Decimal, Schema, Time, Timestamp, Type
-from kconnect.java_compat.jackson import read_base64
+from kconnect.java.compat.jackson import read_base64
 
 if TYPE_CHECKING:
     import pyarrow as pa

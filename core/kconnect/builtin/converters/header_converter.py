@@ -9,7 +9,7 @@ from typing import Any
 from kconnect.api import ConfigDef, HeaderConverter, Schema, SchemaAndValue
 from kconnect.api import values as connect_values
 from kconnect.builtin.version import KAFKA_VERSION
-from kconnect.java_compat.utf8 import decode_as_java
+from kconnect.java.compat.utf8 import decode_as_java
 
 log = logging.getLogger(__name__)
 

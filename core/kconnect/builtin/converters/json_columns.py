@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from kconnect.api import Date, Decimal, Schema, Time, Timestamp, Type
-from kconnect.builtin.converters.json_writer import JsonWriter
-from kconnect.java_compat.jackson import quote
+from kconnect.java.compat.jackson import quote
+from kconnect.java.compat.json_writer import JsonWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,9 +13,9 @@ from kconnect.builtin.converters.columns_from_json import ByRecordsError, column
 from kconnect.builtin.converters.columns_from_plain_json import PlainJsonColumns
 from kconnect.builtin.converters.json_columns import json_column
 from kconnect.builtin.converters.json_plain import plain_json
-from kconnect.builtin.converters.json_reader import InexactError, JsonReader
-from kconnect.builtin.converters.json_writer import JsonWriter
-from kconnect.java_compat import jackson
+from kconnect.java.compat import jackson
+from kconnect.java.compat.json_reader import InexactError, JsonReader
+from kconnect.java.compat.json_writer import JsonWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa

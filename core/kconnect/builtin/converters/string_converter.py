@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConfigDef, ConfigError, Headers, Schema, SchemaAndValue
 from kconnect.builtin.converters.builtin_converter import BuiltinConverter, converter_config, with_type
-from kconnect.java_compat.to_string import java_text
-from kconnect.java_compat.utf8 import decode_as_java
+from kconnect.java.compat.to_string import java_text
+from kconnect.java.compat.utf8 import decode_as_java
 
 if TYPE_CHECKING:
     import pyarrow as pa

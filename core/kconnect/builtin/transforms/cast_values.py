@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kconnect.api import DataError, Date, Schema, Struct, Time, Timestamp, Type
 from kconnect.api.values_text import single_precision, text_of
-from kconnect.java_compat.to_string import float_text, java_class, java_text
+from kconnect.java.compat.to_string import float_text, java_class, java_text
 
 OUTPUTS: Final = (
     *(Type.INT8, Type.INT16, Type.INT32, Type.INT64),

@@ -6,7 +6,7 @@ import functools
 import re
 from typing import TYPE_CHECKING
 
-from kconnect.java_compat.simple_date_format import DatePattern
+from kconnect.java.compat.simple_date_format import DatePattern
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,7 @@ from typing import Any
 
 from kconnect.api import ConfigError
 from kconnect.api.config_validators import LambdaValidator
-from kconnect.java_compat.simple_date_format import DatePattern
+from kconnect.java.compat.simple_date_format import DatePattern
 
 
 def pattern_validator() -> LambdaValidator:

@@ -18,7 +18,7 @@ from kconnect.builtin.transforms.record_part import (
     with_replace_null,
 )
 from kconnect.builtin.version import KAFKA_VERSION
-from kconnect.java_compat.to_string import java_class
+from kconnect.java.compat.to_string import java_class
 
 if TYPE_CHECKING:
     import pyarrow as pa

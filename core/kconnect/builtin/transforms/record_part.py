@@ -19,7 +19,7 @@ from kconnect.api import (
     SourceRecord,
     Struct,
 )
-from kconnect.java_compat.to_string import java_class
+from kconnect.java.compat.to_string import java_class
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from kconnect.api import ConfigDef, ConnectRecord, RecordBatch, Transformation
 from kconnect.builtin.version import KAFKA_VERSION
-from kconnect.java_compat.regex import RegexValidator, compile_java, replace_first
+from kconnect.java.compat.regex import RegexValidator, compile_java, replace_first
 
 log = logging.getLogger(__name__)
 

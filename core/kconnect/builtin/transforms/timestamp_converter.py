@@ -28,7 +28,7 @@ from kconnect.builtin.transforms.timestamp_kinds import (
     target_schema,
 )
 from kconnect.builtin.version import KAFKA_VERSION
-from kconnect.java_compat.simple_date_format import DatePattern
+from kconnect.java.compat.simple_date_format import DatePattern
 
 if TYPE_CHECKING:
     import pyarrow as pa

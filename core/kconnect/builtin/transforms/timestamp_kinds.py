@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kconnect.api import ConnectError, DataError, Date, Schema, SchemaBuilder, Time, Timestamp, Type
-from kconnect.java_compat.simple_date_format import DatePattern, format_instant, parse_instant
-from kconnect.java_compat.to_string import java_class
+from kconnect.java.compat.simple_date_format import DatePattern, format_instant, parse_instant
+from kconnect.java.compat.to_string import java_class
 
 STRING, UNIX, DATE, TIME, TIMESTAMP = "string", "unix", "Date", "Time", "Timestamp"
 TARGETS: Final = (STRING, UNIX, DATE, TIME, TIMESTAMP)

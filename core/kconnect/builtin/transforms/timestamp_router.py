@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kconnect.api import ConfigDef, ConnectRecord, DataError, RecordBatch, Transformation
 from kconnect.builtin.transforms.date_pattern import pattern_validator
 from kconnect.builtin.version import KAFKA_VERSION
-from kconnect.java_compat.simple_date_format import DatePattern, format_instant
+from kconnect.java.compat.simple_date_format import DatePattern, format_instant
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,6 +1,6 @@
 """What a source's poll gives, through its transformations and converters, as parallel columns.
 
-Like the worker's path to Kafka (pipeline/source.py), except that a part without a converter keeps its type.
+Like the worker's path to Kafka (runtime/pipeline/source.py), except that a part without a converter keeps its type.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConfigDef, ConnectRecord, Converter, RecordBatch, Schema, SchemaAndValue
-from kconnect.config.connector_config import SourceConnectorConfig
-from kconnect.kafka.byte_column import ByteColumn
-from kconnect.pipeline.build import source_stages
-from kconnect.pipeline.conversion import KafkaHeaders, KafkaRecord
-from kconnect.pipeline.polled_lists import PolledLists
-from kconnect.pipeline.ports import TaskControl
-from kconnect.plugins import PluginRegistry
+from kconnect.runtime.config.connector_config import SourceConnectorConfig
+from kconnect.runtime.kafka.byte_column import ByteColumn
+from kconnect.runtime.pipeline.build import source_stages
+from kconnect.runtime.pipeline.conversion import KafkaHeaders, KafkaRecord
+from kconnect.runtime.pipeline.polled_lists import PolledLists
+from kconnect.runtime.pipeline.ports import TaskControl
+from kconnect.runtime.plugins import PluginRegistry
 from kconnect.spark.datasource.letters import LetterSender
 from kconnect.spark.no_host import ports_without_host
 

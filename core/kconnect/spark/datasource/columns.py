@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import Type
 from kconnect.api.columns import arrow_type, column_of, values_of
+from kconnect.api.plain_values import plain
 from kconnect.errors import DataError
-from kconnect.records.plain import plain
 from kconnect.spark.datasource.chain import Part, Rows
 from kconnect.spark.datasource.fitting import NotFittingError, build, fit
 

@@ -9,25 +9,25 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from kconnect import redaction
 from kconnect.api import Connector, SinkConnector, SourceConnector
-from kconnect.config.connector_config import SinkConnectorConfig, SourceConnectorConfig
-from kconnect.config.connector_keys import DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
-from kconnect.config.misspelt import misspelt_settings
-from kconnect.config.own_worker_keys import OWN_OF_CONNECTORS
-from kconnect.config.variables import Variables, secret_values
 from kconnect.errors import ConfigError
-from kconnect.herder.decisions.connector_entry import complete_task_configs
-from kconnect.herder.validation.config_infos import ConfigInfos
-from kconnect.herder.validation.connector_checks import ConnectorValidator
-from kconnect.herder.validation.plugin_keys import enriched, instance_of
-from kconnect.metrics import PluginMetricsRegistry
+from kconnect.logs import redaction
+from kconnect.logs.wording import counted
 from kconnect.model import ConnectorType, TaskId, TaskSpec
-from kconnect.pipeline.plugin_call import plugin_call
-from kconnect.plugins import PluginRegistry
+from kconnect.runtime.config.connector_config import SinkConnectorConfig, SourceConnectorConfig
+from kconnect.runtime.config.connector_keys import DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
+from kconnect.runtime.config.misspelt import misspelt_settings
+from kconnect.runtime.config.own_worker_keys import OWN_OF_CONNECTORS
+from kconnect.runtime.config.variables import Variables, secret_values
+from kconnect.runtime.herder.decisions.connector_entry import complete_task_configs
+from kconnect.runtime.herder.validation.config_infos import ConfigInfos
+from kconnect.runtime.herder.validation.connector_checks import ConnectorValidator
+from kconnect.runtime.herder.validation.plugin_keys import enriched, instance_of
+from kconnect.runtime.metrics import PluginMetricsRegistry
+from kconnect.runtime.pipeline.plugin_call import plugin_call
+from kconnect.runtime.plugins import PluginRegistry
 from kconnect.spark.datasource.options import FormatOptions, connector_settings, provider_settings, with_aliases
 from kconnect.spark.datasource.process_plugins import process_plugins
-from kconnect.wording import counted
 
 log = logging.getLogger(__name__)
 

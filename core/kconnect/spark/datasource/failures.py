@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kconnect.errors import ConfigError, ConnectError
-from kconnect.pipeline.stages import StageError
-from kconnect.redaction import redact
+from kconnect.logs.redaction import redact
+from kconnect.runtime.pipeline.stages import StageError
 
 # pyspark gives the message alone while it is set. The process ends with the error, so nobody else meets it.
 _HIDE_TRACE = "SPARK_HIDE_TRACEBACK"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from kconnect.config.client_config import producer_config
 from kconnect.errors import ConnectError, TimedOutError
-from kconnect.kafka import DeliveryFailure, RecordProducer
-from kconnect.pipeline.ports import TaskControl
-from kconnect.pipeline.source_dead_letters import SourceDeadLetters
+from kconnect.runtime.config.client_config import producer_config
+from kconnect.runtime.kafka import DeliveryFailure, RecordProducer
+from kconnect.runtime.pipeline.ports import TaskControl
+from kconnect.runtime.pipeline.source_dead_letters import SourceDeadLetters
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kconnect.api import ConfigDef
-from kconnect.java_plugins import JavaSettings
+from kconnect.java.plugins import JavaSettings
 
 _INT, _LONG, _STRING = ConfigDef.Type.INT, ConfigDef.Type.LONG, ConfigDef.Type.STRING
 _LOW, _MEDIUM = ConfigDef.Importance.LOW, ConfigDef.Importance.MEDIUM

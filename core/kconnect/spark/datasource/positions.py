@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from kconnect.api import RecordBatch, SourceRecord
 from kconnect.model import ConnectorOffset
-from kconnect.pipeline.polled_lists import positions_of
-from kconnect.storage.offset_topic import check_format
+from kconnect.runtime.pipeline.polled_lists import positions_of
+from kconnect.runtime.storage.offset_topic import check_format
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,8 +6,8 @@ import os
 import threading
 from typing import Final
 
-from kconnect.java_plugins import JavaSettings
-from kconnect.plugins import PluginRegistry
+from kconnect.java.plugins import JavaSettings
+from kconnect.runtime.plugins import PluginRegistry
 
 _lock: Final = threading.Lock()  # guards _held
 _held: Final[dict[tuple[str | None, JavaSettings], tuple[object, PluginRegistry]]] = {}

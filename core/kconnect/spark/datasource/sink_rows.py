@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import Date, Decimal, RecordBatch, Schema, SchemaBuilder, SinkRecord, Time, Timestamp, TimestampType
 from kconnect.api.columns import arrow_type, values_of
+from kconnect.api.plain_values import plain
 from kconnect.errors import ConfigError, DataError
 from kconnect.model import TopicPartition
-from kconnect.pipeline.conversion import Converters, FetchedBatch, FetchedRecord, KafkaHeaders
-from kconnect.records.plain import plain
+from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch, FetchedRecord, KafkaHeaders
 from kconnect.spark.datasource.columns import is_record_schema
 from kconnect.spark.datasource.fitting import NotFittingError, fit
 

@@ -10,11 +10,11 @@ from typing import Any
 from kconnect.api import ErrantRecordReporter, PluginMetrics, RecordBatch, SinkRecord, SinkTask
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.model import ConnectorType, TopicPartition
-from kconnect.pipeline.build import sink_stages
-from kconnect.pipeline.conversion import Converters, FetchedBatch
-from kconnect.pipeline.plugin_call import plugin_call
-from kconnect.pipeline.plugin_parts import make_task
-from kconnect.pipeline.ports import TaskControl
+from kconnect.runtime.pipeline.build import sink_stages
+from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch
+from kconnect.runtime.pipeline.plugin_call import plugin_call
+from kconnect.runtime.pipeline.plugin_parts import make_task
+from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.spark.datasource.connector import ConnectorOfFormat
 from kconnect.spark.no_host import ports_without_host
 

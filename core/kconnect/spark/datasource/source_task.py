@@ -10,14 +10,14 @@ from typing import Any
 from kconnect.api import RecordBatch, SourceRecord, SourceTask
 from kconnect.errors import RetriableError, TimedOutError
 from kconnect.model import ConnectorOffset, ConnectorType
-from kconnect.pipeline.inflight import partition_key
-from kconnect.pipeline.offset_updates import updated_offsets, updates_offsets
-from kconnect.pipeline.plugin_call import call_error, plugin_call
-from kconnect.pipeline.plugin_parts import make_task
-from kconnect.pipeline.polled_lists import no_records_error
-from kconnect.pipeline.ports import TaskControl
-from kconnect.pipeline.stages import Stage, StageError
-from kconnect.pipeline.task_hooks import wants_each_record
+from kconnect.runtime.pipeline.inflight import partition_key
+from kconnect.runtime.pipeline.offset_updates import updated_offsets, updates_offsets
+from kconnect.runtime.pipeline.plugin_call import call_error, plugin_call
+from kconnect.runtime.pipeline.plugin_parts import make_task
+from kconnect.runtime.pipeline.polled_lists import no_records_error
+from kconnect.runtime.pipeline.ports import TaskControl
+from kconnect.runtime.pipeline.stages import Stage, StageError
+from kconnect.runtime.pipeline.task_hooks import wants_each_record
 from kconnect.spark.datasource.chain import Rows, SourceChain
 from kconnect.spark.datasource.connector import ConnectorOfFormat
 from kconnect.spark.datasource.positions import Positions

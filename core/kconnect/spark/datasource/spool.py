@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.errors import ConnectError
-from kconnect.folders import state_folder
+from kconnect.files.folders import state_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,9 +12,9 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from kconnect.errors import ConfigError, ConflictError
-from kconnect.metrics import PluginMetricsRegistry
 from kconnect.model import TopicPartition
-from kconnect.pipeline.stages import StageError
+from kconnect.runtime.metrics import PluginMetricsRegistry
+from kconnect.runtime.pipeline.stages import StageError
 from kconnect.spark.datasource.connector import ConnectorOfFormat
 from kconnect.spark.datasource.failures import told_to_spark
 from kconnect.spark.datasource.sink_rows import RowsAsRead, SinkLayout

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from kconnect.errors import ConfigError
-from kconnect.logs import set_log_context
+from kconnect.logs.log_context import set_log_context
 from kconnect.spark.query.source_positions import RowPosition
 from kconnect.spark.query.source_settings import SourceQuerySettings
 

@@ -90,3 +90,7 @@ def full_text(error: BaseException) -> str:
 
 def _cut(text: str) -> str:
     return text.strip().split("\n\tat ")[0].split("=== Streaming Query ===")[0].strip()
+
+
+class RestartQueryError(ConnectError):
+    """The query must be started again, at once, and goes on then: it has found out more about its records."""

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kconnect.errors import ConnectError, FencedError, RetriableError, TimedOutError, UnreachableError
-from kconnect.kafka import TransactionExpiredError
 from kconnect.model import ConnectorType
-from kconnect.pipeline.error_texts import one_line
-from kconnect.pipeline.ports import TaskControl, TaskPorts
-from kconnect.spark.query.failures import QueryError, root_cause
+from kconnect.runtime.kafka import TransactionExpiredError
+from kconnect.runtime.pipeline.error_texts import one_line
+from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
+from kconnect.spark.query.failures import QueryError, RestartQueryError, root_cause
 from kconnect.spark.query.progress import Progress
 
 if TYPE_CHECKING:
@@ -35,10 +35,6 @@ _PASSING: Final = (
 _PYTHONS: Final = "org.apache.spark.sql.execution.python"
 # A query that has run for so long begins with the first pause again
 _WELL_S: Final = 60.0
-
-
-class RestartQueryError(ConnectError):
-    """The query must be started again, at once, and goes on then: it has found out more about its records."""
 
 
 class Query(Protocol):

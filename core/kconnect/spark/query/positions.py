@@ -12,8 +12,8 @@ import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from kconnect.kafka.fenced_offsets import CommittedOffset
 from kconnect.model import TopicPartition
+from kconnect.runtime.kafka.fenced_offsets import CommittedOffset
 
 Offsets = Mapping[TopicPartition, int]
 

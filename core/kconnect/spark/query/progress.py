@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from kconnect.model import ConnectorType
-from kconnect.pipeline.ports import TaskControl
+from kconnect.runtime.pipeline.ports import TaskControl
 
 _METRICS: Final = {
     "query-batch-id": "The number of the query's last batch.",

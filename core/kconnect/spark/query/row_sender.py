@@ -13,15 +13,22 @@ from typing import Any, ClassVar, Final
 import pyarrow as pa
 
 from kconnect.api import RecordBatch, Schema
-from kconnect.config.client_config import consumer_config, producer_config
-from kconnect.config.exactly_once_settings import exactly_once_producer
 from kconnect.errors import ConnectError, FencedError, TimedOutError
-from kconnect.kafka import BulkProducer, CommittedOffset, Delivery, DeliveryFailure, MarkedProducer, RecordProducer
 from kconnect.model import TaskSpec, TopicPartition
-from kconnect.pipeline.build import source_stages, source_topics
-from kconnect.pipeline.conversion import KafkaBatch, KafkaRecord
-from kconnect.pipeline.lifecycle import resolved_spec
-from kconnect.pipeline.ports import TaskControl
+from kconnect.runtime.config.client_config import consumer_config, producer_config
+from kconnect.runtime.config.exactly_once_settings import exactly_once_producer
+from kconnect.runtime.kafka import (
+    BulkProducer,
+    CommittedOffset,
+    Delivery,
+    DeliveryFailure,
+    MarkedProducer,
+    RecordProducer,
+)
+from kconnect.runtime.pipeline.build import source_stages, source_topics
+from kconnect.runtime.pipeline.conversion import KafkaBatch, KafkaRecord
+from kconnect.runtime.pipeline.lifecycle import resolved_spec
+from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.spark.no_host import ports_without_host
 from kconnect.spark.query.row_schema import fitted, schema_of
 from kconnect.spark.query.tallies import TallySender

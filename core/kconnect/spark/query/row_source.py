@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kconnect.config.exactly_once_settings import is_exactly_once
 from kconnect.errors import ConfigError, ConnectError, FencedError
-from kconnect.logs import set_log_context
-from kconnect.pipeline.ports import TaskControl, TaskPorts
+from kconnect.logs.log_context import set_log_context
+from kconnect.runtime.config.exactly_once_settings import is_exactly_once
+from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
 from kconnect.spark.query.checkpoint import kept_conf, new_files, offset_of, seed, seed_files
 from kconnect.spark.query.cursor import CursorQuery
 from kconnect.spark.query.row_sender import SendOrder, last_batch, sender

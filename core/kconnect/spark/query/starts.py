@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from kconnect.errors import ConnectError, RetriableError
-from kconnect.pipeline.ports import TaskControl
+from kconnect.runtime.pipeline.ports import TaskControl
 
 # The batch under way may end within this part of the time that a task has to stop
 _STOP_SHARE: Final = 0.5

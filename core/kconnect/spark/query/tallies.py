@@ -12,9 +12,9 @@ from collections.abc import Collection
 from typing import Final
 
 from kconnect.errors import LinkError
-from kconnect.metrics import TaskCounters
 from kconnect.model import TaskId
-from kconnect.pipeline.ports import TaskControl
+from kconnect.runtime.metrics import TaskCounters
+from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.spark.link import connect
 from kconnect.spark.messages import TaskMetrics
 from kconnect.spark.slot_spec import TallyAddress

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from kconnect.config.client_config import admin_config, consumer_config
-from kconnect.config.connector_config import SinkConnectorConfig
-from kconnect.herder.offsets.sink_lag import matching_topics
-from kconnect.kafka import KafkaAdmin
 from kconnect.model import TaskSpec, TopicPartition
+from kconnect.runtime.config.client_config import admin_config, consumer_config
+from kconnect.runtime.config.connector_config import SinkConnectorConfig
+from kconnect.runtime.herder.offsets.sink_lag import matching_topics
+from kconnect.runtime.kafka import KafkaAdmin
 
 if TYPE_CHECKING:
-    from kconnect.spark.query.topic_source import TopicOrder
+    from kconnect.spark.query.topic_order import TopicOrder
 
 # As often as clients look for new partitions while they are idle would be minutes; a request takes a millisecond
 _TOPICS_EVERY_S: Final = 5.0
@@ -42,7 +42,7 @@ class TopicEnds:
     @classmethod
     def of_order(cls, order: TopicOrder) -> TopicEnds:
         """For the planning process. Errors: ConfigError for a reference that cannot be resolved."""
-        from kconnect.pipeline.lifecycle import resolved_spec
+        from kconnect.runtime.pipeline.lifecycle import resolved_spec
         from kconnect.spark.query.topic_reader import plugins_of
 
         return cls(resolved_spec(TaskSpec.from_json(order.spec), plugins_of(order)))

@@ -8,15 +8,15 @@ from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kconnect.api import RecordBatch, SinkRecord, SinkTask
-from kconnect.config.client_config import consumer_config
-from kconnect.kafka import RangeConsumer
 from kconnect.model import TaskSpec, TopicPartition
-from kconnect.pipeline.build import SinkStages, sink_stages
-from kconnect.pipeline.java_chain import TakenByJava
-from kconnect.pipeline.lifecycle import resolved_spec
-from kconnect.pipeline.ports import TaskControl
-from kconnect.pipeline.sink_conversion import SinkConversion
-from kconnect.plugins import PluginRegistry
+from kconnect.runtime.config.client_config import consumer_config
+from kconnect.runtime.kafka import RangeConsumer
+from kconnect.runtime.pipeline.build import SinkStages, sink_stages
+from kconnect.runtime.pipeline.java_chain import TakenByJava
+from kconnect.runtime.pipeline.lifecycle import resolved_spec
+from kconnect.runtime.pipeline.ports import TaskControl
+from kconnect.runtime.pipeline.sink_conversion import SinkConversion
+from kconnect.runtime.plugins import PluginRegistry
 from kconnect.spark.arrow_types import arrow_schema
 from kconnect.spark.no_host import ports_without_host
 from kconnect.spark.query.spark_sink import SparkSinkTask
@@ -27,7 +27,7 @@ from kconnect.spark.slot_spec import TallyAddress
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kconnect.spark.query.topic_source import TopicOrder
+    from kconnect.spark.query.topic_order import TopicOrder
 
 _FETCH: Final = 5_000
 _SILENT_S: Final = 60.0

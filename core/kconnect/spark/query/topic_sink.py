@@ -18,27 +18,27 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kconnect.config.client_config import consumer_config, producer_config
 from kconnect.errors import ConfigError, ConnectError, FencedError
-from kconnect.kafka import CommittedOffset, FencedOffsets
-from kconnect.logs import set_log_context
+from kconnect.logs.log_context import set_log_context
 from kconnect.model import TopicPartition
-from kconnect.pipeline.build_transactions import warn
-from kconnect.pipeline.ports import TaskControl, TaskPorts, Ticket
+from kconnect.runtime.config.client_config import consumer_config, producer_config
+from kconnect.runtime.kafka import CommittedOffset, FencedOffsets
+from kconnect.runtime.pipeline.build_transactions import warn
+from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts, Ticket
 from kconnect.spark.query.batch_writer import BatchWriter
 from kconnect.spark.query.checkpoint import Checkpoint, kept_conf, offset_of, seed
-from kconnect.spark.query.failures import root_cause
+from kconnect.spark.query.failures import RestartQueryError, root_cause
 from kconnect.spark.query.formats import guarantee_of
-from kconnect.spark.query.loop import RestartQueryError
 from kconnect.spark.query.plans import has_state
 from kconnect.spark.query.positions import Offsets, TopicPosition
 from kconnect.spark.query.sink_settings import MERGE, SinkQuerySettings
 from kconnect.spark.query.starts import Starts
 from kconnect.spark.query.topic_ends import TopicEnds
+from kconnect.spark.query.topic_order import TopicOrder
 from kconnect.spark.query.topic_reader import TopicPath
 from kconnect.spark.query.topic_rows import ABOUT, SchemaGrownError
 from kconnect.spark.query.topic_schema import found_fields, spark_schema
-from kconnect.spark.query.topic_source import TopicOrder, from_json, to_json, topic_source
+from kconnect.spark.query.topic_source import from_json, to_json, topic_source
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,7 @@ from kconnect_cli.top.app import Canvas, TopApp
 from kconnect_cli.top.events import Deed, Event, Fetch, Fetched, LookNow, Make, Part, Prepare, Prepared, Verb
 from kconnect_cli.top.facts import ClusterFacts
 from kconnect_cli.top.inbox import Inbox
-from kconnect_cli.top.state import TopState
+from kconnect_cli.top.screen_state import TopState
 from kit.top_world import connector, look, worker
 
 Scene = Callable[["Stage"], Coroutine[Any, Any, None]]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kconnect.client.outage import Outage
 from kconnect.model import Condition, TaskCondition, TaskId
-from kconnect.outage import Outage
 from kconnect_cli.top.events import (
     Deed,
     Fetch,
@@ -24,7 +24,7 @@ from kconnect_cli.top.events import (
 )
 from kconnect_cli.top.facts import StatusLook
 from kconnect_cli.top.rows import View
-from kconnect_cli.top.state import Confirm
+from kconnect_cli.top.screen_state import Confirm
 from kit.top_world import Driven, connector, look, worker
 
 BOOM = "Task b-0 failed: x. Root cause: ConnectionRefusedError: db:5432\nTraceback\n  ..\nConnectionRefusedError: db"

@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from kconnect import redaction
 from kconnect.api import SinkConnector, SourceConnector
 from kconnect.errors import ConfigError
-from kconnect.java_plugins import JavaSettings
+from kconnect.java.plugins import JavaSettings
+from kconnect.logs import redaction
 from kconnect.spark.datasource.connector import ConnectorOfFormat
 from kconnect.spark.datasource.failures import text_of
 from kconnect.spark.datasource.options import OPTIONS

@@ -8,10 +8,10 @@ import pytest
 from kconnect.api import RecordBatch, SinkConnector, Type
 from kconnect.errors import ConfigError, DataError
 from kconnect.model import TaskId, TopicPartition
-from kconnect.pipeline.conversion import Converters
-from kconnect.pipeline.plugin_monitor import PluginMonitor
-from kconnect.pipeline.plugin_parts import make_converters
-from kconnect.pipeline.stages import RaiseAlways
+from kconnect.runtime.pipeline.conversion import Converters
+from kconnect.runtime.pipeline.plugin_monitor import PluginMonitor
+from kconnect.runtime.pipeline.plugin_parts import make_converters
+from kconnect.runtime.pipeline.stages import RaiseAlways
 from kconnect.spark.datasource.connector import ConnectorOfFormat
 from kconnect.spark.datasource.sink_rows import RowsAsRead, SinkLayout, schema_of
 

@@ -72,7 +72,9 @@ class ScriptedConnector(SourceConnector):
 def connector(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ConnectorOfFormat:
     monkeypatch.setattr(Scripted, "polls", [])
     monkeypatch.setattr(Scripted, "hooks", [])
-    monkeypatch.setattr("kconnect.plugins.PluginRegistry.connector_class", lambda self, name, _=None: ScriptedConnector)
+    monkeypatch.setattr(
+        "kconnect.runtime.plugins.PluginRegistry.connector_class", lambda self, name, _=None: ScriptedConnector
+    )
     options = {"connector.class": "Scripted", "kconnect.idle.ms": "50", "kconnect.spool.path": str(tmp_path)}
     return ConnectorOfFormat(options, SourceConnector)
 

@@ -73,7 +73,7 @@ def connector(monkeypatch: pytest.MonkeyPatch) -> ConnectorOfFormat:
     for name, value in (("known", 0), ("failures", 0), ("late", 0)):
         monkeypatch.setattr(KeepsOffsets, name, value)
     monkeypatch.setattr(
-        "kconnect.plugins.PluginRegistry.connector_class", lambda self, name, _=None: KeepsOffsetsConnector
+        "kconnect.runtime.plugins.PluginRegistry.connector_class", lambda self, name, _=None: KeepsOffsetsConnector
     )
     options = {"connector.class": "KeepsOffsets", "topics": "t", "name": "n", "kconnect.flush.timeout.ms": "200"}
     return ConnectorOfFormat(options, SinkConnector)

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import DataError
-from kconnect.java_compat import jackson
+from kconnect.java.compat import jackson
 
 if TYPE_CHECKING:
     import pyarrow as pa

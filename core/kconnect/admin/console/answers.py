@@ -1,0 +1,142 @@
+"""Replies of pages as HTTP answers, and errors as replies."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from kconnect.admin.console.html import render
+from kconnect.admin.console.shared_view import ClusterView
+from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Tab, Unchanged, Visit
+from kconnect.client.outage import Outage
+from kconnect.errors import (
+    AlreadyExistsError,
+    BadRequestError,
+    ConfigError,
+    ConflictError,
+    ConnectError,
+    ForbiddenError,
+    NotFoundError,
+    PreconditionFailedError,
+    TimedOutError,
+    UnreachableError,
+)
+from kconnect.logs.redaction import redact
+
+log = logging.getLogger(__name__)
+
+# First match wins; what is not listed is 500
+_STATUS_OF: Final[tuple[tuple[type[Exception], int, str], ...]] = (
+    (NotFoundError, 404, "Not found"),
+    (AlreadyExistsError, 409, "It exists already"),
+    (ConflictError, 409, "Not now"),
+    (PreconditionFailedError, 412, "It was changed meanwhile"),
+    (BadRequestError, 400, "That cannot be done"),
+    (ForbiddenError, 403, "You may not do that"),
+    (ConfigError, 400, "Settings are wrong"),
+    (TimedOutError, 504, "No answer in time"),
+    (UnreachableError, 503, "The cluster does not answer"),
+)
+_THEMES: Final = frozenset({"light", "dark"})
+# Smaller ones gain nothing
+_ZIPPED_FROM_BYTES: Final = 2_000
+
+
+def html_response(reply: Reply, visit: Visit, tabs: Sequence[Tab], place: str) -> Response:
+    """The answer to a browser; pages get the navigation and the banners around them."""
+    match reply:
+        case Unchanged():
+            return Response(status_code=204)
+        case Redirect():
+            return _redirect(reply, visit)
+        case Fragment():
+            html = reply.html or render(reply.template, reply.values)
+            return _html(html, reply.status, reply.headers, visit)
+        case Page():
+            values = {**_around(visit, tabs, place), "title": reply.title, "tab": reply.tab, **reply.values}
+            return _html(render(reply.template, values), reply.status, {}, visit)
+
+
+def error_reply(error: Exception, method: str, path: str, *, fragment: bool) -> Reply:
+    """A failure as a page, or a message on the page that is open: what failed, and what to do.
+
+    What nobody expected is logged with its trace.
+    """
+    status, title = 500, "Something went wrong"
+    for kind, its_status, its_title in _STATUS_OF:
+        if isinstance(error, kind):
+            status, title = its_status, its_title
+            break
+    else:
+        if not isinstance(error, ConnectError):
+            log.error("%s %s failed", method, path, exc_info=error)
+    expected = isinstance(error, ConnectError)
+    message = redact(str(error)) if expected else f"{type(error).__name__}: the worker's log has the trace."
+    hint = redact(getattr(error, "hint", None) or "") if expected else ""
+    values = {"title": title, "message": message, "hint": hint}
+    return (
+        Fragment("message.html", values, status=status)
+        if fragment
+        else Page("error.html", title, values, status=status)
+    )
+
+
+def is_fragment(request: Request) -> bool:
+    """Whether htmx asks for a part of a page; not when it goes back in history, which needs a whole one."""
+    return "hx-request" in request.headers and "hx-history-restore-request" not in request.headers
+
+
+def _around(visit: Visit, tabs: Sequence[Tab], place: str) -> dict[str, Any]:
+    told = banners(visit)
+    return {
+        **told,
+        "tabs": [shown for shown in tabs if shown.is_shown(told["view"])],
+        "place": place,
+        "theme": visit.theme if visit.theme in _THEMES else "",
+        "note": visit.query.get("note", ""),
+    }
+
+
+def banners(visit: Visit) -> dict[str, Any]:
+    """What every page says at its top: that Kafka, the cluster or a worker is away. `told`: the same while that is."""
+    try:
+        view = visit.view()
+        problem = None
+    except ConnectError as err:
+        view, problem = ClusterView(), redact(str(err))
+    outage = outage_of(view, visit)
+    facts = (problem, view.problem, view.since_ms, view.starting, view.capabilities, view.place)
+    away = None if outage is None else (outage.since_ms, outage.problem)
+    told = hashlib.sha256(repr((facts, away)).encode("utf-8", "replace")).hexdigest()[:12]
+    return {"view": view, "problem": problem, "outage": outage, "told": told}
+
+
+def outage_of(view: ClusterView, visit: Visit) -> Outage | None:
+    """Kafka is away, by the newest answer there is."""
+    return visit.cluster.outage or view.outage
+
+
+def _redirect(reply: Redirect, visit: Visit) -> Response:
+    url = reply.url
+    if reply.note:
+        url += f"{'&' if '?' in url else '?'}note={quote(reply.note, safe='')}"
+    if visit.is_fragment:
+        return Response(status_code=204, headers={"hx-redirect": url})
+    return Response(status_code=303, headers={"location": url})
+
+
+def _html(html: str, status: int, headers: Mapping[str, str], visit: Visit) -> Response:
+    body, more = html.encode("utf-8", "replace"), dict(headers)
+    accepted = next((value for name, value in visit.caller.scope["headers"] if name == b"accept-encoding"), b"")
+    if len(body) > _ZIPPED_FROM_BYTES and b"gzip" in accepted:
+        # The fastest level: a page of 1,000 connectors takes 3 ms and a sixteenth of its size
+        body, more["content-encoding"] = gzip.compress(body, 1, mtime=0), "gzip"
+    more["vary"] = "accept-encoding, hx-request, cookie"
+    return Response(body, status, more, media_type="text/html; charset=utf-8")

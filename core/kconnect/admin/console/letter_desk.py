@@ -1,0 +1,161 @@
+"""LetterDesk: a connector's dead letters for one visit: who may see them, which are meant, and what reads them.
+
+The same parts as `connect dlq` uses; a worker's console reads them with the worker's login, so that it asks first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Final, Self
+
+from kconnect.admin.console.cluster import Announced
+from kconnect.admin.console.visit import Visit
+from kconnect.admin.dead_letters import (
+    DeadLetter,
+    DeadLetterTopic,
+    Documents,
+    KafkaAccess,
+    OffsetRange,
+    Selection,
+    dead_letter_settings,
+    is_source,
+    letter_documents,
+    letters_worker,
+)
+from kconnect.admin.direct.access import ClusterAccess
+from kconnect.errors import BadRequestError, NotFoundError
+from kconnect.runtime.plugins import PluginRegistry
+
+MOST_SEEN: Final = 100_000
+"""Records of the topic that a page looks at, the last ones: that many take two seconds."""
+_PLACE: Final = re.compile(r"([0-9]{1,9})@([0-9]{1,18})")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which letters a page is about: `at` is one of them, as PARTITION@OFFSET; else those that all filters match."""
+
+    at: str = ""
+    stage: str = ""
+    exception: str = ""
+    topic: str = ""
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> Wanted:
+        return cls(*(given.get(name, "").strip() for name in ("at", "stage", "exception", "topic")))
+
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """Partition and offset. Errors: BadRequestError."""
+        if not self.at:
+            return None
+        found = _PLACE.fullmatch(self.at)
+        if found is None:
+            raise BadRequestError(f"{self.at} is not the place of a letter, such as 0@17")
+        return int(found[1]), int(found[2])
+
+    @property
+    def given(self) -> dict[str, str]:
+        """As fields of a form or a query."""
+        found = {"at": self.at, "stage": self.stage, "exception": self.exception, "topic": self.topic}
+        return {name: text for name, text in found.items() if text}
+
+
+class LetterDesk:
+    """A context manager. Threads: one. Errors: ForbiddenError, NotFoundError, BadRequestError; those of Kafka."""
+
+    def __init__(self, visit: Visit) -> None:
+        self.name = visit.path["name"]
+        self.open_sink = visit.cluster.open_sink
+        self._cluster = visit.cluster
+        # Asked first: who may not see the connector over REST does not see its letters either
+        self.info = visit.cluster.connector(self.name)
+        self.config = dict(self.info.config)
+        self.settings = dead_letter_settings(self.name, self.config)
+        self.access = _brokers(visit)
+        self.notes: list[str] = []
+        """Sentences on what was not shown, or not as it should be."""
+        self._topic: DeadLetterTopic | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._topic is not None:
+            self._topic.close()
+
+    def allow(self, replay: Announced | None = None) -> None:
+        """`replay`: to be carried out. Errors: ForbiddenError for who may see the connector, and not its records."""
+        self._cluster.allow_letters(self.name, replay)
+
+    @property
+    def topic(self) -> DeadLetterTopic:
+        if self._topic is None:
+            brokers = replace(self.access, worker=letters_worker(self.config, self.access.worker))
+            brokers.raise_if_refused()
+            clients = brokers.clients()
+            access = KafkaAccess(
+                producer=clients.producer,
+                consumer=clients.consumer,
+                admin=clients.admin,
+                timeout_s=self.access.timeout_s,
+            )
+            self._topic = DeadLetterTopic(self.settings.topic, access, self.notes.append)
+        return self._topic
+
+    def selection(self, wanted: Wanted | None = None) -> Selection:
+        """Of a shared topic this connector's letters only."""
+        wanted = wanted or Wanted()
+        place = wanted.place
+        return Selection(
+            connector=self.name,
+            takes_unknown=not self.settings.context_headers,
+            stages=frozenset({wanted.stage.upper()} if wanted.stage else ()),
+            exceptions=(wanted.exception,) if wanted.exception else (),
+            topics=frozenset({wanted.topic} if wanted.topic else ()),
+            offsets=() if place is None else (OffsetRange(place[0], place[1], place[1]),),
+        )
+
+    def letter(self, wanted: Wanted) -> DeadLetter:
+        """The one at `wanted.at`. Errors: NotFoundError, also for another connector's."""
+        place = wanted.place
+        if place is None:
+            raise BadRequestError("Which letter? Its place is missing")
+        found = self.topic.letter(*place)
+        if found is None or not self.selection().owns(found):
+            raise NotFoundError(f"{self.settings.topic} has no dead letter of {self.name} at {wanted.at}")
+        return found
+
+    @cached_property
+    def documents(self) -> Documents:
+        """What reads its letters; a note tells of converters that are not installed here."""
+        return letter_documents(
+            self.config, self.access.worker, self.plugins, is_source=self.is_source, note=self.notes.append
+        )
+
+    @cached_property
+    def plugins(self) -> PluginRegistry:
+        return _registry(self.access.worker.get("plugin.path"))
+
+    @cached_property
+    def is_source(self) -> bool:
+        return is_source(self.info.type, self.config, self.plugins)
+
+
+@lru_cache(maxsize=4)
+def _registry(plugin_path: str | None) -> PluginRegistry:
+    """Reading the folders takes a while, and a registry is for any thread."""
+    return PluginRegistry.load(plugin_path, tells_skipped=False)
+
+
+def _brokers(visit: Visit) -> ClusterAccess:
+    access = visit.cluster.brokers
+    if access is None:
+        raise BadRequestError(
+            "This console does not know the brokers",
+            hint="Start it with `connect ui --worker FILE`, with the worker's file: its brokers and login are used.",
+        )
+    return access

@@ -1,0 +1,267 @@
+"""LetterReplay: a replay of a connector's dead letters as a form asks for it: its plan, to be shown, and then its run.
+
+What is run is what was shown: the same letters to the same places with the same patch, or nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kconnect.admin.console.letter_desk import LetterDesk, Wanted
+from kconnect.admin.dead_letters import (
+    DeadLetter,
+    Marks,
+    MarkWriter,
+    Outcome,
+    Preparation,
+    Prepared,
+    ReplayRules,
+    SourceChain,
+    Tally,
+    isolation_level,
+    prepared_view,
+    refuse_two_clusters,
+    replay,
+    replay_through,
+    selected,
+    sink_settings,
+)
+from kconnect.admin.dead_letters.edits import JsonPatchEdit
+from kconnect.admin.dead_letters.warnings import replay_warnings
+from kconnect.errors import BadRequestError, ConfigError, ConnectError, DataError, TimedOutError
+
+MOST_REPLAYED: Final = 500
+"""Letters of one replay: one transaction, which takes well under a second."""
+# Letters of one replay are in memory, twice
+_MOST_BYTES: Final = 32 * 1024 * 1024
+_MOST_VIEWS: Final = 20
+# A page ends within 120 s, and a replay still has to send what it found
+_MOST_PLANNING_S: Final = 60.0
+_MOST_PUTTING_S: Final = 50.0
+# What is typed into a form: a record of Kafka is a megabyte at most, unless somebody raised that
+_MOST_TYPED: Final = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How letters are replayed. `patch`: a JSON patch of each record, as it was typed; empty for none."""
+
+    patch: str = field(default="", repr=False)
+    through: bool = False
+    """Straight into the sink's chain in this process, not to the topic."""
+    again: bool = False
+    """Also letters that an earlier one of these may have put."""
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> How:
+        """Of the fields of a form."""
+        return cls(typed(given.get("patch", "")), bool(given.get("through")), bool(given.get("again")))
+
+    @property
+    def given(self) -> dict[str, str]:
+        """As fields of a form."""
+        found = {"patch": self.patch, "through": "1" if self.through else "", "again": "1" if self.again else ""}
+        return {name: text for name, text in found.items() if text}
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a replay would send: `letters`, the oldest first; `views` of the first of them, before and after."""
+
+    ends: Mapping[int, int]
+    tally: Tally = field(default_factory=Tally)
+    letters: list[DeadLetter] = field(default_factory=list)
+    views: list[dict[str, Any]] = field(default_factory=list)
+    is_cut: bool = False
+    """There are more."""
+    fingerprint: str = ""
+    """The same while the same letters would go to the same places, with the same patch."""
+
+
+class LetterReplay:
+    """Threads: one. Errors of the constructor: ConfigError for what is no patch; BadRequestError."""
+
+    def __init__(self, desk: LetterDesk, wanted: Wanted, how: How) -> None:
+        self._desk = desk
+        self._wanted = wanted
+        self._how = how
+        if how.through and (why := why_not_through(desk)) is not None:
+            raise BadRequestError(f"These letters cannot go straight into the sink: {why}")
+        if not (how.through or desk.is_source):
+            refuse_two_clusters(desk.config, desk.access.worker)
+        self._edit = _edit(desk, how.patch) if how.patch else None
+
+    def record(self) -> str:
+        """The one letter that is meant as JSON, with the patch where that fits; empty for several letters."""
+        if not self._wanted.at:
+            return ""
+        body: Any = dict(self._desk.documents.document(self._desk.letter(self._wanted).as_read()).body)
+        if self._edit is not None:
+            with suppress(DataError):  # the plan says so
+                body = self._edit.body(body)
+        return json.dumps(body, ensure_ascii=False, indent=2)
+
+    def plan(self, ends: Mapping[int, int] | None = None) -> Plan:
+        """A dry run. `ends`: those of an earlier plan; what came after it is left out."""
+        desk, how = self._desk, self._how
+        plan = Plan(desk.topic.ends() if ends is None else ends)
+        letters: Iterable[DeadLetter]
+        if self._wanted.at:
+            letters = [desk.letter(self._wanted)]
+        else:
+            letters = selected(_in_time(desk.topic.letters(plan.ends)), desk.selection(self._wanted))
+        seen, size = hashlib.sha256(repr((how.patch, how.through)).encode()), 0
+        for prepared in self._preparation(desk.topic.marks(), ()).prepared(letters):
+            letter = prepared.letter
+            plan.tally.add(prepared.outcome, prepared.why)
+            if len(plan.views) < _MOST_VIEWS and prepared.outcome is not Outcome.ALREADY:
+                plan.views.append(prepared_view(prepared, desk.documents))
+            if prepared.outcome is not Outcome.REPLAY:
+                continue
+            plan.letters.append(letter)
+            seen.update(repr((letter.place, letter.fingerprint, _target(prepared, plan.tally))).encode())
+            size += len(letter.raw.key or b"") + len(letter.raw.value or b"")
+            if len(plan.letters) == MOST_REPLAYED or size > _MOST_BYTES:
+                plan.is_cut = True
+                break
+        plan.fingerprint = seen.hexdigest()[:32]
+        return plan
+
+    def run(self, plan: Plan) -> Tally:
+        """Send the letters of the plan, with their marks: those, and no others.
+
+        Errors: those of MarkWriter; of a sink also what its start and flush() raise, and TimedOutError.
+        """
+        desk = self._desk
+        if self._how.through:
+            return _within(_MOST_PUTTING_S, lambda: self._put(plan), desk.name)
+        with MarkWriter(desk.topic, desk.name) as writer:
+            level = isolation_level(desk.config, desk.access.worker, is_source=desk.is_source)
+            targets = list(plan.tally.topics)
+            return replay(writer, desk.name, lambda: plan.letters, self._preparation, isolation=level, targets=targets)
+
+    def warnings(self, plan: Plan) -> list[str]:
+        desk = self._desk
+        found = replay_warnings(
+            desk.name,
+            desk.config,
+            plan.tally,
+            desk.topic.topic_settings,
+            is_source=desk.is_source,
+            now_ms=time.time_ns() // 1_000_000,
+        )
+        return list(found)
+
+    def _put(self, plan: Plan) -> Tally:
+        desk = self._desk
+        assert desk.open_sink is not None, "the constructor has asked"
+        settings = sink_settings(desk.name, desk.config, desk.access.worker, desk.plugins)
+        with MarkWriter(desk.topic, desk.name) as writer, desk.open_sink(settings, desk.access.worker) as sink:
+            level = isolation_level(desk.config, desk.access.worker, is_source=False)
+            return replay_through(writer, desk.name, lambda: plan.letters, self._preparation, sink, isolation=level)
+
+    def _preparation(self, marks: Marks, arrived: Collection[str]) -> Preparation:
+        desk, how = self._desk, self._how
+        chain = SourceChain(desk.config, desk.access.worker, desk.plugins) if desk.is_source else None
+        rules = ReplayRules(again=how.again, is_edited=self._edit is not None)
+        return Preparation(rules, marks, desk.topic.partitions, self._edit, chain, arrived, is_through=how.through)
+
+
+def why_not_through(desk: LetterDesk) -> str | None:
+    """Why letters can go to their topics only; None where they can go straight into the sink."""
+    if desk.is_source:
+        return f"{desk.name} is a source, whose letters pass its transformations and converters anyway"
+    if desk.open_sink is None:
+        return "a worker runs no sink's code beside its tasks. connect ui and connect dlq replay --through do"
+    try:
+        desk.plugins.connector_class(desk.config.get("connector.class", ""))
+    except ConnectError as err:
+        return f"its class is not installed here: {err}"
+    return None
+
+
+def typed(text: str) -> str:
+    """What was typed into a field, however a browser ends its lines."""
+    return text.replace("\r\n", "\n").strip()
+
+
+def parsed_json(text: str, what: str) -> Any:  # any JSON value
+    """Errors: ConfigError for what is no JSON, with line and column."""
+    if len(text) > _MOST_TYPED:
+        raise ConfigError(f"{what} is longer than {_MOST_TYPED:,} characters")
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as err:
+        raise ConfigError(f"{what} is not JSON: line {err.lineno}, column {err.colno}: {err.msg}") from None
+    except (ValueError, RecursionError) as err:
+        raise ConfigError(f"{what} is not JSON: {err}") from None
+
+
+def ends_text(ends: Mapping[int, int]) -> str:
+    """For a field of a form."""
+    return json.dumps({str(number): end for number, end in sorted(ends.items())})
+
+
+def parsed_ends(text: str) -> dict[int, int]:
+    """Errors: BadRequestError."""
+    try:
+        return {int(number): int(end) for number, end in json.loads(text).items()}
+    except (ValueError, TypeError, AttributeError):
+        raise BadRequestError("The form does not say up to where the letters were looked at") from None
+
+
+def _edit(desk: LetterDesk, patch: str) -> JsonPatchEdit:
+    return JsonPatchEdit(parsed_json(patch, "The patch"), desk.documents, "This")
+
+
+def _target(prepared: Prepared, tally: Tally) -> tuple[str, int | None] | None:
+    """Topic and partition, counted; None for what goes into the sink."""
+    if prepared.outgoing is None:
+        return None
+    tally.add_target(prepared.outgoing)
+    return prepared.outgoing.topic, prepared.outgoing.partition
+
+
+def _within(limit_s: float, run: Callable[[], Tally], name: str) -> Tally:
+    """What `run` gives, in a thread that nobody waits for longer: put() may never return. Errors: TimedOutError."""
+    found: list[Tally] = []
+    failed: list[Exception] = []
+
+    def work() -> None:
+        try:
+            found.append(run())
+        except Exception as err:  # raised again below, where it is waited for
+            failed.append(err)
+
+    # A daemon: one that hangs in a plugin must not keep `connect ui` from ending
+    thread = threading.Thread(target=work, name=f"put-letters-{name}", daemon=True)
+    thread.start()
+    thread.join(limit_s)
+    if thread.is_alive():
+        raise TimedOutError(
+            f"The sink of {name} has not taken the letters within {limit_s:g} s",
+            hint="It goes on in `connect ui`. Letters that it has now are in doubt until put() returns: look at the "
+            "list again before you replay any.",
+        )
+    if failed:
+        raise failed[0]
+    return found[0]
+
+
+def _in_time(letters: Iterable[DeadLetter]) -> Iterator[DeadLetter]:
+    """Errors: TimedOutError when there are too many to be looked through for a page."""
+    began = time.monotonic()
+    for letter in letters:
+        if time.monotonic() - began > _MOST_PLANNING_S:
+            raise TimedOutError(
+                f"The letters were not all read within {_MOST_PLANNING_S:g} s",
+                hint="`connect dlq replay NAME` takes its time.",
+            )
+        yield letter

@@ -1,0 +1,141 @@
+"""Pause, resume, stop, restart, delete: what will change, and the question; then the change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kconnect.admin.console.changes import Change
+from kconnect.admin.console.html import segment
+from kconnect.admin.console.masking import Masks
+from kconnect.admin.console.seen import SeenConfig
+from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Route, Visit
+from kconnect.errors import BadRequestError, NotFoundError, PreconditionFailedError
+from kconnect.logs.wording import counted
+from kconnect.model import ConnectorStatus, RunState, TaskId
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """`after`: the state that the connector will be in. `told`: what that means, in a sentence."""
+
+    title: str
+    after: str
+    told: str
+    is_dangerous: bool = False
+
+
+_ACTIONS: Final = {
+    "pause": Action("Pause", "PAUSED", "Its tasks keep their slots and process no records until it is resumed."),
+    "resume": Action("Resume", "RUNNING", "Its tasks continue from their committed offsets."),
+    "stop": Action(
+        "Stop", "STOPPED", "Its tasks end and give up their slots. The config and the offsets are kept.", True
+    ),
+    "restart": Action("Restart", "RUNNING", "The connector and all of its tasks stop and start again."),
+    "restart-failed": Action(
+        "Restart what failed of", "RUNNING", "What is FAILED starts again; the rest keeps running."
+    ),
+    "delete": Action(
+        "Delete", "gone", "Its tasks end and its config is forgotten. Its offsets stay, for one of the same name.", True
+    ),
+}
+
+
+def ask(visit: Visit) -> Reply:
+    """The question, with the state before and after."""
+    return _question(visit, "", None)
+
+
+def carry_out(visit: Visit) -> Reply:
+    """The change; or the question again, if the connector is no longer as that said."""
+    verb, name = visit.path["verb"], visit.path["name"]
+    _action(verb)
+    now = str(visit.cluster.connector_status(name).connector.state)
+    if visit.field("seen") and visit.field("seen") != now:
+        return _question(visit, f"{name} is {now} now, and was {visit.field('seen')} when you were asked", None)
+    seen = SeenConfig.of_form(visit.field) if verb == "delete" else None
+    try:
+        if seen is not None and visit.cluster.tagged_connector(name)[1] != seen.tag:
+            raise PreconditionFailedError(f"The config of {name} was changed")
+        done = _change(visit, verb, name, seen).make()
+    except PreconditionFailedError:
+        return _question(visit, "", seen)
+    return Redirect("/ui" if verb == "delete" else f"/ui/connectors/{segment(name)}", done)
+
+
+def _question(visit: Visit, problem: str, then: SeenConfig | None) -> Reply:
+    """`then`: the config that an earlier question was about, and that is another one now."""
+    verb, name = visit.path["verb"], visit.path["name"]
+    action = _action(verb)
+    status = visit.cluster.connector_status(name)
+    seen = _seen(visit, name) if verb == "delete" else None
+    values = {
+        "heading": f"{action.title} {name}?",
+        "told": action.told,
+        "rows": _before_and_after(status, action, verb),
+        "records": _change(visit, verb, name, None).records,
+        "url": f"/ui/connectors/{segment(name)}/do/{verb}",
+        "back": f"/ui/connectors/{segment(name)}",
+        "fields": {"seen": str(status.connector.state), **({} if seen is None else seen.fields)},
+        "button": f"{action.title.removesuffix(' of')}",
+        "is_dangerous": action.is_dangerous,
+        "problem_text": problem,
+        "is_stale": then is not None,
+        "meanwhile": then.changed_to(seen) if then is not None and seen is not None else [],
+        "both": (),
+    }
+    if visit.is_fragment:
+        return Fragment("confirm_body.html", values)
+    status_code = 412 if then is not None else 409 if problem else 200
+    return Page("confirm.html", f"{action.title} {name}", values, tab="connectors", status=status_code)
+
+
+def _seen(visit: Visit, name: str) -> SeenConfig:
+    info, tag = visit.cluster.tagged_connector(name)
+    return SeenConfig.of(info.config, tag, Masks(visit.cluster).password_keys(info.config))
+
+
+def restart_task(visit: Visit) -> Reply:
+    """One task, at once: nothing is lost by it."""
+    name, number = visit.path["name"], visit.path["task"]
+    if not (number.isascii() and number.isdecimal() and len(number) < 10):
+        raise NotFoundError("There is no such task")
+    done = visit.cluster.changes.restart_task(TaskId(name, int(number))).make()
+    return Redirect(f"/ui/connectors/{segment(name)}", done)
+
+
+def _action(verb: str) -> Action:
+    if verb not in _ACTIONS:
+        raise NotFoundError("There is no such page")
+    return _ACTIONS[verb]
+
+
+def _change(visit: Visit, verb: str, name: str, seen: SeenConfig | None) -> Change:
+    changes = visit.cluster.changes
+    if verb in ("restart", "restart-failed"):
+        return changes.restart(name, only_failed=verb == "restart-failed")
+    return changes.state(verb, name, None if seen is None else seen.tag)
+
+
+def _before_and_after(status: ConnectorStatus, action: Action, verb: str) -> Sequence[tuple[str, str, str]]:
+    """What, before, after."""
+    if verb == "delete" and status.connector.state is RunState.DESTROYED:
+        raise BadRequestError(f"{status.name} is being deleted already")
+    states = [str(task.state) for task in status.tasks]
+    before = ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states))) or "none"
+    after = {
+        "pause": f"{len(states)} PAUSED",
+        "stop": "none",
+        "delete": "none",
+        "resume": f"{len(states)} RUNNING" if states else "as the connector asks for",
+        "restart": f"{len(states)} RUNNING",
+        "restart-failed": f"{counted(states.count('FAILED'), 'task')} started again",
+    }[verb]
+    return [("Connector", str(status.connector.state), action.after), ("Tasks", before, after)]
+
+
+ROUTES: Final = (
+    Route("/connectors/{name}/do/{verb}", {"GET": ask, "POST": carry_out}),
+    Route("/connectors/{name}/tasks/{task}/restart", {"POST": restart_task}),
+)

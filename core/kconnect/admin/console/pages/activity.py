@@ -1,0 +1,43 @@
+"""`/ui/connectors/{name}/activity`: an hour of a connector, plotted; a part of its page that keeps itself current."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import orjson
+
+from kconnect.admin.console.plots import plots_of
+from kconnect.admin.console.visit import Fragment, Reply, Route, Visit
+from kconnect.errors import NotFoundError
+
+
+def show(visit: Visit) -> Reply:
+    """The plots' place, their values and figures."""
+    return Fragment("activity.html", _values(visit))
+
+
+def refresh(visit: Visit) -> Reply:
+    """The values and figures alone."""
+    return Fragment("activity_data.html", _values(visit))
+
+
+def _values(visit: Visit) -> dict[str, Any]:
+    name, rest = visit.path["name"], visit.cluster.rest
+    empty: dict[str, Any] = {"name": name, "plots": [], "data": "", "why": ""}
+    if rest is None or not visit.cluster.capabilities().is_ours:
+        return {**empty, "why": "Rates of the last hour are kept by kconnect's own workers."}
+    try:
+        history = rest.history(name, cluster=True)
+    except NotFoundError:
+        return {**empty, "why": "This worker is an older kconnect, which keeps no history."}
+    if not history["tasks"]:
+        return {**empty, "why": "No task has run within the last hour, or the first ten seconds are not over."}
+    plots = plots_of(history)
+    data = {"times": [time // 1000 for time in history["times"]], "plots": [plot.to_json() for plot in plots]}
+    return {**empty, "plots": plots, "data": orjson.dumps(data).decode()}
+
+
+ROUTES: Final = (
+    Route("/connectors/{name}/activity", {"GET": show}),
+    Route("/connectors/{name}/activity/now", {"GET": refresh}),
+)

@@ -1,0 +1,233 @@
+"""Editing a connector's config, and creating a connector: a form, checked while it is filled in, and the diff."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kconnect.admin.console.config_form import (
+    OTHERS,
+    ConfigForm,
+    bare_form,
+    config_form,
+    config_of,
+    setting_changes,
+)
+from kconnect.admin.console.html import segment
+from kconnect.admin.console.masking import Masks, masked_value, unmasked
+from kconnect.admin.console.pages.connector import header
+from kconnect.admin.console.seen import SeenConfig, merged
+from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Route, Visit
+from kconnect.errors import BadRequestError, ConnectError, NotFoundError, PreconditionFailedError
+from kconnect.java.compat.properties import parse_properties
+from kconnect.logs.redaction import HIDDEN
+
+# A rebalance of a quiet cluster takes 3 to 5 s
+_FIRST_STATUS_S: Final = 5.0
+_NONE: Final = SeenConfig("new", {})
+_STATES: Final = ("RUNNING", "PAUSED", "STOPPED")
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A config that is being edited; `live` is the one in force, empty for a connector to be."""
+
+    name: str
+    config: Mapping[str, str] = field(repr=False)
+    live: Mapping[str, str] = field(repr=False)
+    form: ConfigForm
+    base: SeenConfig
+    """What the form began as."""
+    now: SeenConfig
+    both: Sequence[str] = ()
+    """Settings that the reader and somebody else have changed, each in another way."""
+
+
+def edit(visit: Visit) -> Reply:
+    """The form of a connector's config."""
+    name = visit.path["name"]
+    (info, tag), status = visit.cluster.tagged_connector(name), visit.cluster.connector_status(name)
+    now = SeenConfig.of(info.config, tag, Masks(visit.cluster).password_keys(info.config))
+    draft = _drafted(visit, name, info.config, info.config, now, now)
+    values = {
+        **header(visit, status, info.config, "config"),
+        **_values(draft, f"/ui/connectors/{segment(name)}/config"),
+    }
+    return Page("config_edit.html", f"Config of {name}", values, tab="connectors")
+
+
+def create(visit: Visit) -> Reply:
+    """Which plugin; then its form."""
+    plugin = visit.query.get("plugin", "")
+    if not plugin:
+        found = [row for row in visit.cluster.plugins() if row.get("type") in ("source", "sink")]
+        plugins = sorted(found, key=lambda row: (str(row["type"]), str(row["class"])))
+        return Page("create.html", "New connector", {"plugins": plugins}, tab="connectors")
+    config = {"connector.class": plugin, "tasks.max": "1"}
+    draft = _drafted(visit, "", config, {}, _NONE, _NONE)
+    values = {**_values(draft, "/ui/create"), "plugin": plugin, "states": _STATES}
+    return Page("create_form.html", "New connector", values, tab="connectors")
+
+
+def check(visit: Visit) -> Reply:
+    """What is wrong as it stands; the fields again, where others are declared now."""
+    draft = _sent(visit)
+    values = _values(draft, "")
+    # While a class is being typed nobody knows it: other fields would come without the secrets that were typed
+    if visit.field("shape") == draft.form.shape or not draft.form.groups:
+        return Fragment("config_problems.html", values)
+    values["keeps_others"] = _has_typed_secret(visit, draft)
+    return Fragment("config_fields.html", values, headers={"hx-retarget": "#fields", "hx-reswap": "outerHTML"})
+
+
+def _has_typed_secret(visit: Visit, draft: _Draft) -> bool:
+    """Whether the other settings have a new secret: no answer brings it back, so the browser has to keep them."""
+    passwords = {found.key for found in draft.form.fields if found.is_secret}
+    return any(
+        value != HIDDEN and value != draft.live.get(key) and masked_value(key, value, key in passwords) == HIDDEN
+        for key, value in parse_properties(visit.field(OTHERS), "Other settings").items()
+    )
+
+
+def review(visit: Visit) -> Reply:
+    """What will change, and the question; above it what somebody else has changed since the form was opened."""
+    return _review(visit, _sent(visit))
+
+
+def save(visit: Visit) -> Reply:
+    """Put the config. Once it is another one than was reviewed, the review is shown again, with what has changed.
+
+    Errors: PreconditionFailedError, where no dialog is open to show that.
+    """
+    draft = _sent(visit)
+    if visit.field("step") != "save":
+        raise BadRequestError("Look at the changes first: the button Review shows them")
+    agreed = visit.field("agreed") or draft.base.tag
+    try:
+        if agreed != draft.now.tag:
+            raise PreconditionFailedError(
+                f"The config of {draft.name} was changed by somebody else while you edited it",
+                hint="Open the page again: it shows the config of now.",
+            )
+        done = visit.cluster.changes.put_config(draft.name, draft.config, agreed).make()
+    except PreconditionFailedError:
+        if not visit.is_fragment:
+            raise
+        return _review(visit, _sent(visit))
+    return Redirect(f"/ui/connectors/{segment(draft.name)}", done)
+
+
+def _review(visit: Visit, draft: _Draft) -> Fragment:
+    masks = Masks(visit.cluster)
+    passwords = masks.password_keys(draft.config) | masks.password_keys(draft.live)
+    own = f"/ui/connectors/{segment(draft.name)}/config" if draft.live else "/ui/create"
+    values = {
+        **_values(draft, own),
+        "changes": setting_changes(draft.live, draft.config, passwords),
+        "problems": [(found.key, error) for found in draft.form.fields for error in found.errors],
+        "is_new": not draft.live,
+        "is_stale": draft.base.tag != draft.now.tag,
+        "meanwhile": draft.base.changed_to(draft.now),
+        "both": draft.both,
+        "agreed": draft.now.tag,
+    }
+    return Fragment("config_review.html", values)
+
+
+def save_new(visit: Visit) -> Reply:
+    """Create the connector. Errors: AlreadyExistsError."""
+    draft, state = _sent(visit), visit.field("state", "RUNNING")
+    if visit.field("step") != "save":
+        raise BadRequestError("Look at the settings first: the button Review shows them")
+    if state not in _STATES:
+        raise BadRequestError(f"{state} is not a state to begin with: {', '.join(_STATES)}")
+    done = visit.cluster.changes.create(draft.name, draft.config, None if state == "RUNNING" else state).make()
+    _await_status(visit, draft.name)
+    return Redirect(f"/ui/connectors/{segment(draft.name)}", done)
+
+
+def _await_status(visit: Visit, name: str) -> None:
+    """A worker writes the first status of a connector a moment after it has created it: its page would not be found."""
+    pause, deadline = threading.Event(), time.monotonic() + _FIRST_STATUS_S
+    while visit.cluster.rest is not None and time.monotonic() < deadline:
+        try:
+            visit.cluster.connector_status(name)
+            return
+        except NotFoundError:
+            pause.wait(0.1)
+
+
+def _sent(visit: Visit) -> _Draft:
+    """The config in the form that was sent, with the secrets that masks stand for, on top of the config of now."""
+    if "name" not in visit.path:
+        name = visit.field("name").strip()
+        if not name:
+            raise BadRequestError("The connector needs a name")
+        return _drafted(visit, name, {**unmasked(config_of(visit.form, {}), {}), "name": name}, {}, _NONE, _NONE)
+    name = visit.path["name"]
+    info, tag = visit.cluster.tagged_connector(name)
+    live, base = info.config, SeenConfig.of_form(visit.field)
+    now = SeenConfig.of(live, tag, Masks(visit.cluster).password_keys(live))
+    found = merged(base, {**config_of(visit.form, base.shown), "name": name}, live, now)
+    return _drafted(visit, name, found.config, live, base, now, found.both)
+
+
+def _drafted(
+    visit: Visit,
+    name: str,
+    config: Mapping[str, str],
+    live: Mapping[str, str],
+    base: SeenConfig,
+    now: SeenConfig,
+    both: Sequence[str] = (),
+) -> _Draft:
+    validation = _validation(visit, name, config)
+    if validation is None:
+        form = bare_form(_without(config, "name"), live)
+    else:
+        form = config_form(_without_name(validation), _without(config, "name"), live)
+    return _Draft(name, config, live, form, base, now, both)
+
+
+def _validation(visit: Visit, name: str, config: Mapping[str, str]) -> Mapping[str, Any] | None:
+    """None where the plugin is not known. Errors: ConnectError."""
+    plugin = config.get("connector.class", "")
+    if not plugin:
+        return None
+    try:
+        # A worker refuses to validate without a name; the form of a new connector asks for it apart
+        return visit.cluster.validate(plugin, {"name": name or "new", **config})
+    except ConnectError:
+        # Workers answer 400, and Java's 500, for a class that they do not have: only this question is answered by 404
+        try:
+            visit.cluster.plugin_config(plugin)
+        except NotFoundError:
+            return None
+        raise
+
+
+def _without_name(validation: Mapping[str, Any]) -> Mapping[str, Any]:
+    rows = [row for row in validation["configs"] if row["definition"]["name"] != "name"]
+    return {**validation, "configs": rows, "error_count": sum(bool(row["value"]["errors"]) for row in rows)}
+
+
+def _without(config: Mapping[str, str], key: str) -> dict[str, str]:
+    return {name: value for name, value in config.items() if name != key}
+
+
+def _values(draft: _Draft, own: str) -> dict[str, Any]:
+    seen = draft.base.fields
+    return {"form": draft.form, "form_url": own, "seen": seen, "name": draft.name, "keeps_others": False}
+
+
+ROUTES: Final = (
+    Route("/connectors/{name}/config", {"GET": edit, "POST": save}),
+    Route("/connectors/{name}/config/check", {"POST": check}),
+    Route("/connectors/{name}/config/review", {"POST": review}),
+    Route("/create", {"GET": create, "POST": save_new}),
+    Route("/create/check", {"POST": check}),
+    Route("/create/review", {"POST": review}),
+)

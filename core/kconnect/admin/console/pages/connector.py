@@ -1,0 +1,146 @@
+"""`/ui/connectors/{name}`: one connector: its state, tasks with what failed, settings, topics, offsets."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kconnect.admin.console.connector_rows import Standing, standing_of
+from kconnect.admin.console.html import render, segment
+from kconnect.admin.console.masking import Masks
+from kconnect.admin.console.visit import Fragment, Page, Reply, Route, Unchanged, Visit
+from kconnect.errors import ConnectError
+from kconnect.logs.redaction import redact
+from kconnect.logs.traces import root_cause
+from kconnect.model import ConnectorState, ConnectorStatus, RunState, TaskState
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A connector or task that failed: the root cause first, the trace for who wants it."""
+
+    who: str
+    task: int | None
+    cause: str
+    trace: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sub:
+    """A page about the connector, in the row below its name."""
+
+    title: str
+    url: str
+    is_here: bool
+
+
+def show(visit: Visit) -> Reply:
+    """The page."""
+    name = visit.path["name"]
+    status, info = visit.cluster.connector_status(name), visit.cluster.connector(name)
+    config = Masks(visit.cluster).masked(info.config)
+    topics, topics_problem = _if_told(lambda: visit.cluster.topics(name))
+    offsets, offsets_problem = _if_told(lambda: visit.cluster.connector_offsets(name))
+    values = {
+        **header(visit, status, config, "status"),
+        **_state(status),
+        "config": sorted(config.items()),
+        "topics": topics,
+        "topics_problem": topics_problem,
+        "offsets": [(cell(item.partition), cell(item.offset)) for item in offsets or ()],
+        "offsets_problem": offsets_problem,
+    }
+    return Page("connector.html", name, values, tab="connectors")
+
+
+def state(visit: Visit) -> Reply:
+    """What polling keeps current: state and tasks."""
+    status = visit.cluster.connector_status(visit.path["name"])
+    values = _state(status)
+    if visit.query.get("v") == values["version"]:
+        return Unchanged()
+    values = {**header(visit, status, {}, "status"), **values}
+    # What can be done about it has changed as well
+    actions = render("connector_actions.html", {**values, "out_of_band": True})
+    return Fragment(html=render("connector_state.html", values) + actions)
+
+
+def header(visit: Visit, status: ConnectorStatus, config: Mapping[str, str], here: str) -> dict[str, Any]:
+    """Values that the head of every page about a connector needs."""
+    name = status.name
+    own = f"/ui/connectors/{segment(name)}"
+    subs = [("status", "Status", own)]
+    if visit.cluster.rest is not None:
+        subs.append(("config", "Edit config", f"{own}/config"))
+    subs.append(("offsets", "Offsets", f"{own}/offsets"))
+    if (brokers := visit.cluster.brokers) is not None:
+        if brokers.worker.get("config.storage.topic"):
+            subs.append(("history", "History", f"{own}/history"))
+        subs.append(("dead-letters", "Dead letters", f"{own}/dead-letters"))
+    return {
+        "name": name,
+        "own": own,
+        "status": status,
+        "standing": str(standing_of(status)),
+        "class_name": config.get("connector.class", ""),
+        "subs": [Sub(title, url, key == here) for key, title, url in subs],
+        "verbs": _verbs(status, has_workers=visit.cluster.rest is not None),
+    }
+
+
+def _verbs(status: ConnectorStatus, *, has_workers: bool) -> list[tuple[str, str]]:
+    """What can be done now, as the path's end and the words of the button."""
+    found = []
+    if status.connector.state in (RunState.PAUSED, RunState.STOPPED):
+        found.append(("resume", "Resume"))
+    else:
+        found.append(("pause", "Pause"))
+    if status.connector.state is not RunState.STOPPED:
+        found.append(("stop", "Stop"))
+    if has_workers and status.connector.state is not RunState.STOPPED:
+        if standing_of(status) is Standing.FAILED:
+            found.insert(0, ("restart-failed", "Restart what failed"))
+        found.append(("restart", "Restart"))
+    return [*found, ("delete", "Delete")]
+
+
+def _state(status: ConnectorStatus) -> dict[str, Any]:
+    version = hashlib.sha256(json.dumps(status.to_json(), sort_keys=True).encode()).hexdigest()[:12]
+    return {"version": version, "failures": _failures(status), "status": status}
+
+
+def _failures(status: ConnectorStatus) -> list[Failure]:
+    seen: list[tuple[int | None, ConnectorState | TaskState]] = [(None, status.connector)]
+    seen += [(task.id, task) for task in status.tasks]
+    return [
+        Failure(
+            "The connector" if task is None else f"Task {task}",
+            task,
+            root_cause(state.trace) or "The worker does not say why.",
+            state.trace or "",
+        )
+        for task, state in seen
+        if state.state is RunState.FAILED
+    ]
+
+
+def _if_told(ask: Any) -> tuple[Sequence[Any] | None, str]:  # any of the cluster's readings
+    """What the cluster tells, or why it does not: the rest of the page is there all the same."""
+    try:
+        return ask(), ""
+    except ConnectError as err:
+        return None, redact(str(err))
+
+
+def cell(value: object) -> str:
+    """JSON for a cell of a table, with sorted keys, so that equal values read the same."""
+    return "none" if value is None else json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+ROUTES: Final = (
+    Route("/connectors/{name}", {"GET": show}),
+    Route("/connectors/{name}/state", {"GET": state}),
+)

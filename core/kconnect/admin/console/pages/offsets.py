@@ -1,0 +1,240 @@
+"""A connector's offsets: shown, changed by partition, reset, moved, and the last change taken back.
+
+Those of a stopped connector are changed as they are. One that runs is stopped for it, and runs on: see `OffsetMove`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kconnect.admin.console.html import segment
+from kconnect.admin.console.offset_form import row_of, target_of, typed_offsets
+from kconnect.admin.console.pages.connector import header
+from kconnect.admin.console.seen import SeenOffsets
+from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Route, Visit
+from kconnect.admin.direct.offsets.changes import check_readable
+from kconnect.admin.direct.offsets.sink_targets import AtTime, Chosen, sink_offsets_at
+from kconnect.admin.direct.offsets.source_targets import source_offsets_at
+from kconnect.client.offset_history import MovedOffset, OffsetEntry, OffsetHistory, moved_offsets, offset_text
+from kconnect.client.offset_move import OffsetMove
+from kconnect.errors import BadRequestError, ConflictError, ConnectError, NotFoundError, PreconditionFailedError
+from kconnect.model import ConnectorOffset, ConnectorType, RunState, offsets_from_json, offsets_to_json
+
+# A page ends within 120 s, and the change itself takes its time too
+_MOST_STOPPING_S: Final = 45.0
+
+
+def show(visit: Visit) -> Reply:
+    """The offsets, with the form wherever they can be changed."""
+    name = visit.path["name"]
+    status, info = visit.cluster.connector_status(name), visit.cluster.connector(name)
+    offsets, tag = visit.cluster.tagged_offsets(name)
+    state = status.connector.state
+    values = {
+        **header(visit, status, info.config, "offsets"),
+        "rows": [row_of(item) for item in offsets],
+        "seen": SeenOffsets(tag, offsets).fields,
+        "is_sink": info.type is ConnectorType.SINK,
+        "state": str(state),
+        "is_stopped": state is RunState.STOPPED,
+        "can_change": state is RunState.STOPPED or visit.cluster.rest is not None,
+        "can_move": visit.cluster.brokers is not None,
+        "entries": [_told(entry) for entry in reversed(_history(visit).entries(name))],
+    }
+    return Page("offsets.html", f"Offsets of {name}", values, tab="connectors")
+
+
+def review(visit: Visit) -> Reply:
+    """What will change, partition by partition, and the question."""
+    return _review(visit, "")
+
+
+def save(visit: Visit) -> Reply:
+    """Change them; or ask again, with what has changed, once they or the state are not as they were asked about.
+
+    What they were is kept for the undo. Errors: PreconditionFailedError, where no dialog is open to show that.
+    """
+    name = visit.path["name"]
+    state = visit.cluster.connector_status(name).connector.state
+    asked = visit.field("state", str(RunState.STOPPED))
+    problem = ""
+    if str(state) != asked:
+        problem = f"{name} is {state} now, and was {asked} when you were asked."
+    elif state is not RunState.STOPPED:
+        return Redirect(f"/ui/connectors/{segment(name)}/offsets", _move(visit, state))
+    else:
+        change = _Change(visit)
+        try:
+            wanted = change.wanted()
+            if change.tag != visit.field("based"):
+                raise PreconditionFailedError(
+                    f"The offsets of {name} have changed since you looked at them", hint="Look again."
+                )
+            return Redirect(f"/ui/connectors/{segment(name)}/offsets", change.make(wanted))
+        except PreconditionFailedError as err:
+            problem = str(err)
+    if not visit.is_fragment:
+        raise PreconditionFailedError(problem, hint="Look again.")
+    return _review(visit, problem)
+
+
+def _review(visit: Visit, problem: str) -> Fragment:
+    name, action = visit.path["name"], visit.field("action", "alter")
+    state = visit.cluster.connector_status(name).connector.state
+    change = _Change(visit)
+    wanted = change.wanted()
+    now = SeenOffsets(change.tag, change.now)
+    moved = moved_offsets(change.now, wanted)
+    is_stopped = state is RunState.STOPPED
+    if not is_stopped and visit.cluster.rest is None:
+        raise BadRequestError(f"{name} is {state}: stop it first", hint="Only a worker can stop it and see it stopped.")
+    seen = SeenOffsets.of_form(visit.field)
+    values = {
+        "name": name,
+        "url": f"/ui/connectors/{segment(name)}/offsets",
+        "action": action,
+        "moved": [(offset_text(m.partition), offset_text(m.old), offset_text(m.new)) for m in moved],
+        "records": change.records(wanted) if moved and is_stopped else (),
+        "fields": {
+            "action": action,
+            "state": str(state),
+            "wanted": json.dumps(offsets_to_json(_changed(moved))) if action == "alter" else "",
+            "to": visit.field("to"),
+            "amount": visit.field("amount"),
+            **now.fields,
+        },
+        "state": str(state),
+        "is_stopped": is_stopped,
+        "problem_text": problem,
+        # Those of a connector that runs change all the time
+        "meanwhile": seen.changed_to(now) if is_stopped and seen.tag != now.tag else [],
+    }
+    return Fragment("offsets_review.html", values)
+
+
+def _move(visit: Visit, state: RunState) -> str:
+    """Stop, change, verify, run on. Errors: ConnectError with what was done about it."""
+    client, name = visit.cluster.rest, visit.path["name"]
+    if client is None:
+        raise BadRequestError(f"{name} is {state}: stop it first")
+    change, said = _Change(visit), list[str]()
+    move = OffsetMove(client, name, change.wanted, lambda wanted: said.append(change.make(wanted)), said.append)
+    try:
+        move.make(stop_s=_MOST_STOPPING_S)
+    except ConnectError as err:
+        steps = "".join(f" {text.rstrip('.')}." for text in said)
+        err.hint = f"{err.hint or ''}{steps}".strip()
+        raise
+    undo = next((text for text in said if "cannot be taken back" in text), "")
+    return f"{name} was stopped, its offsets were changed and read back, and it is {state} again. {undo}".rstrip()
+
+
+class _Change:
+    """The change of offsets that a form asks for. `now`, `tag`: as they were when `wanted` was last asked."""
+
+    def __init__(self, visit: Visit) -> None:
+        self._visit = visit
+        self._name = visit.path["name"]
+        self._action = visit.field("action", "alter")
+        self.now: Sequence[ConnectorOffset] = ()
+        self.tag = ""
+
+    def wanted(self) -> list[ConnectorOffset]:
+        """Errors: BadRequestError; ConflictError for an undo after somebody else's change."""
+        visit = self._visit
+        self.now, self.tag = visit.cluster.tagged_offsets(self._name)
+        match self._action:
+            case "alter" if text := visit.field("wanted"):
+                return offsets_from_json(_json(text))
+            case "alter":
+                return typed_offsets(visit.form, SeenOffsets.of_form(visit.field).offsets)
+            case "reset":
+                return [ConnectorOffset(item.partition, None) for item in self.now]
+            case "undo":
+                return _undone(_history(visit).entries(self._name), self.now, self._name)
+            case "move":
+                return _moved_to(visit, self._name, self.now)
+            case _:
+                raise BadRequestError(f"Unknown action: {self._action}")
+
+    def make(self, wanted: Sequence[ConnectorOffset]) -> str:
+        """Gives a sentence. Errors: PreconditionFailedError if they are no longer as `wanted` found them."""
+        visit, changes, moved = self._visit, self._visit.cluster.changes, moved_offsets(self.now, wanted)
+        if not moved:
+            return f"{self._name}: the offsets were there already."
+        if self._action == "reset":
+            done = changes.reset_offsets(self._name, self.tag).make()
+        else:
+            done = changes.alter_offsets(self._name, _changed(moved), self.tag).make()
+        entry = OffsetEntry(time.time_ns() // 1_000_000, f"console {self._action}", visit.cluster.place, moved)
+        try:
+            _history(visit).add(self._name, entry)
+        except ConnectError as err:  # the offsets are changed: only taking them back is not possible
+            done += f" It cannot be taken back here: {err}."
+        return done
+
+    def records(self, wanted: Sequence[ConnectorOffset]) -> Sequence[str]:
+        """What is written on the topics, a line each; none of a worker."""
+        changes = self._visit.cluster.changes
+        if self._action == "reset":
+            return changes.reset_offsets(self._name).records
+        return changes.alter_offsets(self._name, _changed(moved_offsets(self.now, wanted))).records
+
+
+def _undone(entries: Sequence[OffsetEntry], now: Sequence[ConnectorOffset], name: str) -> list[ConnectorOffset]:
+    if not entries:
+        raise NotFoundError(f"No change of {name}'s offsets was made from here")
+    if differences := entries[-1].differences(now):
+        raise ConflictError(
+            f"The offsets of {name} have changed since: {'; '.join(differences)}",
+            hint="Its tasks ran, or somebody else changed them. Set the offsets yourself if you want the old ones.",
+        )
+    return entries[-1].undone
+
+
+def _moved_to(visit: Visit, name: str, now: Sequence[ConnectorOffset]) -> list[ConnectorOffset]:
+    """Errors: BadRequestError, also for brokers of another cluster than the worker's."""
+    brokers, target = visit.cluster.brokers, target_of(visit.field("to"), visit.field("amount"))
+    if brokers is None:
+        raise BadRequestError(
+            "This console does not know the brokers, which are asked where that is",
+            hint="Start it with `connect ui --worker FILE`, with the worker's file.",
+        )
+    info = visit.cluster.connector(name)
+    if info.type is ConnectorType.SOURCE and isinstance(target, AtTime):
+        return source_offsets_at(brokers.worker, info, now, target.time_ms)
+    wanted = sink_offsets_at(brokers, info, target, Chosen())
+    cluster_id = visit.cluster.server_info().get("kafka_cluster_id")
+    if (why := check_readable(brokers, info, wanted, cluster_id)) is not None:
+        raise BadRequestError(why, hint="Start the console with the brokers of the worker.")
+    return wanted
+
+
+def _told(entry: OffsetEntry) -> dict[str, Any]:
+    moved = [(offset_text(m.partition), offset_text(m.old), offset_text(m.new)) for m in entry.moved]
+    return {"time_ms": entry.time_ms, "action": entry.action, "place": entry.place, "moved": moved}
+
+
+def _changed(moved: Sequence[MovedOffset]) -> list[ConnectorOffset]:
+    return [ConnectorOffset(m.partition, m.new) for m in moved]
+
+
+def _history(visit: Visit) -> OffsetHistory:
+    """Of the machine that serves the console; `connect offsets undo` there knows it too."""
+    return OffsetHistory(str(visit.cluster.server_info().get("kafka_cluster_id") or ""))
+
+
+def _json(text: str) -> Any:  # any JSON value
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as err:
+        raise BadRequestError(f"The form's offsets are not JSON: {err}") from None
+
+
+ROUTES: Final = (
+    Route("/connectors/{name}/offsets", {"GET": show, "POST": save}),
+    Route("/connectors/{name}/offsets/review", {"POST": review}),
+)

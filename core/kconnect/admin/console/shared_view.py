@@ -1,0 +1,187 @@
+"""SharedView: one reading of the cluster for all browsers of a caller.
+
+It is read again when somebody looks and it is older than two seconds, by whoever asks first; the others get the one
+before. Nobody looking costs nothing.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from kconnect.admin.console.cluster import Activity, Caller, Capabilities, Cluster, Clusters
+from kconnect.admin.console.connector_rows import ConnectorRow, connector_rows
+from kconnect.client.outage import Outage
+from kconnect.errors import ConnectError
+
+REFRESH_S: Final = 2.0
+# How often workers take samples of rates: there is nothing new in between
+SAMPLES_S: Final = 10.0
+# A reading may take this part of one core at most: of a large cluster it is repeated less often
+_MOST_LOAD: Final = 0.04
+# But no less often than once a minute: what took so long may have waited for something that is over
+_MOST_PAUSE_S: Final = 60.0
+# Who takes what there is while another reads is told, once that takes so long, that it is from before
+_SILENT_S: Final = 5.0
+# Callers whose readings are kept; one is a megabyte for 1,000 connectors
+_MOST_CALLERS: Final = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterView:
+    """The cluster at one time; compared by identity. `version` grows with each change of a row or a banner."""
+
+    version: int = 0
+    series: str = ""
+    """What `version` is a number of: each process begins again, and other workers have their own."""
+    rows: tuple[ConnectorRow, ...] = ()
+    changed: Mapping[str, int] = field(default_factory=dict, repr=False)
+    """The version at which each row became what it is."""
+    has_read: bool = False
+    """False: there is nothing yet to show."""
+    place: str = ""
+    """Where it was read."""
+    capabilities: Capabilities = field(default_factory=Capabilities)
+    outage: Outage | None = None
+    starting: str | None = None
+    problem: str | None = None
+    """Why it could not be read this time; the rows are from before."""
+    since_ms: int = 0
+    """Since when it cannot be read."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    view: ClusterView = field(default_factory=lambda: ClusterView(series=secrets.token_hex(4)))
+    due_at: float = 0.0
+    activities: Mapping[str, Activity] = field(default_factory=dict)
+    activities_due_at: float = 0.0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    """Held by who reads."""
+    began_at: float | None = None
+    """When the reading in progress began."""
+    began_ms: int = 0
+
+
+class SharedView:
+    """Threads: any."""
+
+    def __init__(self, clusters: Clusters, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._clusters = clusters
+        self._monotonic = monotonic
+        self._lock = threading.Lock()  # guards _kept, _forgotten, and the views that are kept
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._forgotten = 0
+
+    def get(self, caller: Caller, *, fresh: bool = False) -> ClusterView:
+        """The last reading, or a new one. `fresh`: of now, because the caller has changed something.
+
+        Errors: ConnectError while nothing was ever read.
+        """
+        kept = self._of(caller.identity)
+        if not fresh and self._monotonic() < kept.due_at:
+            return kept.view
+        # Who comes while another reads takes what there is; the first ever waits
+        if not kept.lock.acquire(blocking=fresh or not kept.view.has_read):
+            return self._meanwhile(kept)
+        try:
+            if fresh or self._monotonic() >= kept.due_at:
+                self._renew(caller, kept)
+            return kept.view
+        finally:
+            kept.lock.release()
+
+    def forget(self) -> None:
+        """Read again when somebody next looks: something was changed."""
+        with self._lock:
+            self._forgotten += 1
+            for kept in self._kept.values():
+                kept.due_at = 0.0
+
+    def _of(self, identity: str) -> _Kept:
+        with self._lock:
+            kept = self._kept.setdefault(identity, _Kept())
+            self._kept.move_to_end(identity)
+            while len(self._kept) > _MOST_CALLERS:
+                self._kept.popitem(last=False)
+            return kept
+
+    def _meanwhile(self, kept: _Kept) -> ClusterView:
+        """What there is while another reads; once that takes long it says so."""
+        with self._lock:
+            if kept.began_at is not None and self._monotonic() - kept.began_at > _SILENT_S:
+                kept.view = _unread(kept.view, kept.view.problem or "It is still being asked.", kept.began_ms)
+            return kept.view
+
+    def _renew(self, caller: Caller, kept: _Kept) -> None:
+        """Errors: ConnectError while nothing was ever read."""
+        began_s, began_ms, forgotten = self._monotonic(), time.time_ns() // 1_000_000, self._forgotten
+        with self._lock:
+            kept.began_at, kept.began_ms = began_s, began_ms
+        found, problem, pause_s = None, "", REFRESH_S
+        try:
+            found = self._read(caller, kept)
+            pause_s = min(max(REFRESH_S, (self._monotonic() - began_s) / _MOST_LOAD), _MOST_PAUSE_S)
+        except ConnectError as err:
+            if not kept.view.has_read:
+                raise
+            problem = str(err)
+        finally:
+            kept.began_at = None
+        with self._lock:
+            kept.view = _unread(kept.view, problem, began_ms) if found is None else _following(kept.view, found)
+            # Something was changed behind its back: it is read again
+            kept.due_at = self._monotonic() + pause_s if forgotten == self._forgotten else 0.0
+
+    def _read(self, caller: Caller, kept: _Kept) -> ClusterView:
+        old = kept.view
+        with self._clusters.open(caller) as cluster:
+            if not old.has_read and (starting := cluster.starting()) is not None:
+                return replace(old, starting=starting)
+            rows = connector_rows(cluster.connector_statuses(), self._activities(cluster, kept))
+            return ClusterView(
+                rows=rows,
+                has_read=True,
+                place=cluster.place,
+                capabilities=cluster.capabilities(),
+                outage=cluster.outage,
+            )
+
+    def _activities(self, cluster: Cluster, kept: _Kept) -> Mapping[str, Activity]:
+        if self._monotonic() >= kept.activities_due_at:
+            kept.activities = cluster.activities()
+            kept.activities_due_at = self._monotonic() + SAMPLES_S
+        return kept.activities
+
+
+def _unread(old: ClusterView, problem: str, since_ms: int) -> ClusterView:
+    """`since_ms`: when it was asked that did not answer."""
+    if old.problem == problem:
+        return old
+    since_ms = old.since_ms if old.problem is not None else since_ms
+    return replace(old, problem=problem, since_ms=since_ms, version=old.version + 1)
+
+
+def _following(old: ClusterView, found: ClusterView) -> ClusterView:
+    """The new reading with the versions of its rows; the old one where nothing has changed."""
+    before = {row.name: row for row in old.rows}
+    version = old.version + 1
+    changed = {row.name: old.changed[row.name] if before.get(row.name) == row else version for row in found.rows}
+    is_same = (
+        old.has_read
+        and old.rows == found.rows
+        and old.problem is None
+        and old.starting is None
+        and _since(old.outage) == _since(found.outage)
+        and old.capabilities == found.capabilities
+    )
+    return old if is_same else replace(found, version=version, series=old.series, changed=changed)
+
+
+def _since(outage: Outage | None) -> int | None:
+    return None if outage is None else outage.since_ms

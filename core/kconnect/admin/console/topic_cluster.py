@@ -1,0 +1,119 @@
+"""TopicCluster: a cluster read from its internal topics, for `connect ui --direct` when no worker is up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from kconnect.admin.console.changes import TopicChanges
+from kconnect.admin.console.cluster import Activity, Announced, Caller, Capabilities, Cluster, OpenSink
+from kconnect.admin.console.seen import content_tag
+from kconnect.admin.direct.access import ClusterAccess
+from kconnect.admin.direct.client import DirectClient
+from kconnect.errors import NotFoundError
+from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, offsets_to_json
+
+
+class TopicCluster:
+    """Implements Cluster over a DirectClient."""
+
+    rest = None
+    outage = None
+
+    def __init__(self, client: DirectClient, open_sink: OpenSink | None = None) -> None:
+        self._client = client
+        self._open_sink = open_sink
+
+    @property
+    def place(self) -> str:
+        return self._client.place
+
+    @property
+    def direct(self) -> DirectClient:
+        return self._client
+
+    @property
+    def open_sink(self) -> OpenSink | None:
+        return self._open_sink
+
+    @property
+    def changes(self) -> TopicChanges:
+        return TopicChanges(self._client)
+
+    @property
+    def brokers(self) -> ClusterAccess:
+        return self._client.access
+
+    def allow_letters(self, name: str, replay: Announced | None = None) -> None:
+        """The login is the caller's own."""
+
+    def starting(self) -> str | None:
+        return None
+
+    def server_info(self) -> Mapping[str, Any]:
+        return {"kafka_cluster_id": self._client.reader.admin.cluster_id(self._client.access.timeout_s)}
+
+    def capabilities(self) -> Capabilities:
+        return Capabilities(has_workers=False, is_ours=False)
+
+    def connector_statuses(self) -> Mapping[str, ConnectorStatus]:
+        return self._client.connector_statuses()
+
+    def activities(self) -> Mapping[str, Activity]:
+        return {}
+
+    def connector(self, name: str) -> ConnectorInfo:
+        return self._client.connector(name)
+
+    def tagged_connector(self, name: str) -> tuple[ConnectorInfo, str]:
+        info = self._client.connector(name)
+        return info, content_tag(dict(info.config))
+
+    def connector_status(self, name: str) -> ConnectorStatus:
+        return self._client.connector_status(name)
+
+    def connector_offsets(self, name: str) -> Sequence[ConnectorOffset]:
+        return self._client.connector_offsets(name)
+
+    def tagged_offsets(self, name: str) -> tuple[Sequence[ConnectorOffset], str]:
+        offsets = self._client.connector_offsets(name)
+        return offsets, content_tag(offsets_to_json(offsets))
+
+    def topics(self, name: str) -> Sequence[str] | None:
+        return None
+
+    def plugins(self) -> Sequence[Mapping[str, Any]]:
+        return []
+
+    def plugin_config(self, plugin: str) -> Sequence[Mapping[str, Any]]:
+        found = self._client.connector_class(plugin)
+        if found is None:
+            raise NotFoundError(f"{plugin} is not installed here")
+        return [{"name": key.name, "type": key.type.name} for key in found().config().sorted_keys()]
+
+    def validate(self, plugin: str, config: Mapping[str, str | None]) -> Mapping[str, Any]:
+        return self._client.validate(plugin, config)
+
+
+class TopicClusters:
+    """Reads the topics again for each page. Implements Clusters. Threads: any."""
+
+    def __init__(self, access: ClusterAccess, open_sink: OpenSink | None = None) -> None:
+        self._access = access
+        self._open_sink = open_sink
+
+    @property
+    def place(self) -> str:
+        return DirectClient(self._access).place
+
+    @contextmanager
+    def open(self, caller: Caller) -> Iterator[Cluster]:
+        client = DirectClient(self._access)
+        try:
+            yield TopicCluster(client, self._open_sink)
+        finally:
+            client.close()
+
+    def close(self) -> None:
+        """Nothing is kept."""

@@ -1,0 +1,103 @@
+"""ClusterAccess: where a Connect cluster keeps its memory, and the clients that get there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from kconnect.errors import ConfigError, UnreachableError
+from kconnect.runtime.config.addresses import parse_servers
+from kconnect.runtime.kafka.reach import reach_any
+
+if TYPE_CHECKING:
+    from kconnect.runtime.config.client_config import InternalClients
+
+
+class InternalTopic(StrEnum):
+    """The three topics, by the first word of the setting that names them (`config.storage.topic`)."""
+
+    CONFIG = "config"
+    STATUS = "status"
+    OFFSET = "offset"
+
+    @property
+    def setting(self) -> str:
+        """The worker's setting that names the topic."""
+        return f"{self}.storage.topic"
+
+
+# What Java's workers append to their client ids.
+_CLIENT_SUFFIX = {InternalTopic.CONFIG: "configs", InternalTopic.STATUS: "statuses", InternalTopic.OFFSET: "offsets"}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAccess:
+    """A cluster by the settings of its workers; only those that a command needs must be given.
+
+    `worker` is a worker's properties with references (`${file:..}`) resolved; secrets live in it.
+    `timeout_s` is the deadline of each request to the brokers.
+    """
+
+    worker: Mapping[str, str] = field(repr=False)
+    timeout_s: float = 10.0
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Errors: ConfigError when it is not given."""
+        return self._required("bootstrap.servers", "--bootstrap-servers")
+
+    @property
+    def group_id(self) -> str:
+        """The group of the workers. Errors: ConfigError when it is not given."""
+        return self._required("group.id", "--group-id")
+
+    @property
+    def has_group(self) -> bool:
+        """Whether the workers' group is known: without it, live workers cannot be detected."""
+        return bool(self.worker.get("group.id"))
+
+    @property
+    def is_exactly_once(self) -> bool:
+        """Whether the leader writes configs in transactions; as Java, `preparing` counts."""
+        return self.worker.get("exactly.once.source.support", "disabled").strip().lower() in ("preparing", "enabled")
+
+    def topic(self, which: InternalTopic) -> str:
+        """The name of one of the topics. Errors: ConfigError when it is not given."""
+        return self._required(which.setting, f"--{which}-topic")
+
+    def clients(self, which: InternalTopic | None = None) -> InternalClients:
+        """Settings of librdkafka for the clients of one topic, or for none in particular.
+
+        Errors: ConfigError without `bootstrap.servers`, or when a setting is wrong.
+        """
+        from kconnect.runtime.config.client_config import (
+            internal_clients,  # here: a look that is refused needs none of it
+        )
+
+        _ = self.bootstrap_servers
+        base = f"{self.worker.get('client.id') or self.worker.get('group.id') or 'connect'}-"
+        suffix = "admin" if which is None else _CLIENT_SUFFIX[which]
+        return internal_clients(self.worker, client_id=f"{base}{suffix}-direct")
+
+    def raise_if_refused(self) -> None:
+        """Fail at once if no broker accepts connections; the clients would only say so at their deadline.
+
+        Errors: UnreachableError; ConfigError without `bootstrap.servers`.
+        """
+        found = reach_any(parse_servers(self.bootstrap_servers), self.timeout_s)
+        if found.address is None and not found.is_open:
+            raise UnreachableError(
+                f"No Kafka broker answers at {self.bootstrap_servers}: {found.sentence()}",
+                hint="Is Kafka running there? --bootstrap-servers, or bootstrap.servers of the worker's file, sets it.",
+            )
+
+    def _required(self, setting: str, flag: str) -> str:
+        value = self.worker.get(setting, "").strip()
+        if not value:
+            raise ConfigError(
+                f"{setting} of the cluster is not known",
+                hint=f"Give the worker's file, --worker WORKER.properties, or {flag}.",
+            )
+        return value

@@ -1,0 +1,271 @@
+"""The history of a connector in the config topic: its versions, and what each changed. Pure.
+
+The topic tells what was changed and when; it does not record who did it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from kconnect.admin.direct.access import InternalTopic
+from kconnect.admin.direct.read.record_json import connector_of, moment
+from kconnect.admin.direct.read.secret_masks import SecretMasks
+from kconnect.logs.wording import counted
+from kconnect.model import LogRecord, TargetState
+from kconnect.runtime.storage.config_topic import (
+    ConnectorConfigured,
+    Malformed,
+    RestartRequested,
+    StringMap,
+    TargetStateSet,
+    TaskConfigured,
+    TaskCountRecorded,
+    TasksCommitted,
+    Tombstone,
+    decode,
+)
+
+
+class ChangeKind(StrEnum):
+    """What a version did."""
+
+    CREATED = "created"
+    RECONFIGURED = "reconfigured"
+    REWRITTEN = "rewritten"
+    PAUSED = "paused"
+    RESUMED = "resumed"
+    STOPPED = "stopped"
+    STATE_REMOVED = "state-removed"
+    TASKS = "tasks"
+    RESTART = "restart-requested"
+    FENCED = "fenced"
+    DELETED = "deleted"
+    MALFORMED = "malformed"
+
+
+class Earlier(StrEnum):
+    """Whether there were versions before the first remaining one."""
+
+    NONE = "none"
+    MAYBE = "maybe"
+    """Offsets before it have no record (any more): compaction, or the marks of transactions."""
+    LOST = "lost"
+    """What is left of its tasks is older than what is left of its config."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One change: where it stands, what it did, the settings before and after where it is about settings.
+
+    `sentence` says it in words. For tasks `old` and `new` are None: their configs are in `task_changes`, by number.
+    """
+
+    partition: int
+    offset: int
+    timestamp_ms: int | None
+    kind: ChangeKind
+    sentence: str
+    old: StringMap | None = field(default=None, repr=False)
+    new: StringMap | None = field(default=None, repr=False)
+    task_changes: Mapping[int, tuple[StringMap | None, StringMap | None]] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """All remaining versions of a connector, oldest first."""
+
+    connector: str
+    versions: tuple[Version, ...]
+    earlier: Earlier = Earlier.NONE
+
+
+def config_history(records: Iterable[LogRecord], connector: str) -> History:
+    """The versions of a connector, and whether there were earlier ones; `records` is the whole config topic.
+
+    Never raises, whatever the records hold. Memory: the versions.
+
+    Records that mean nothing (tombstones of tasks, tasks that no commit follows) are no versions.
+    """
+    teller = _Teller(connector)
+    for record in records:
+        teller.apply(record)
+    return History(connector, tuple(teller.versions), teller.earlier)
+
+
+class _Teller:
+    """Folds records into versions of one connector."""
+
+    def __init__(self, connector: str) -> None:
+        self.versions: list[Version] = []
+        self.earlier = Earlier.NONE
+        self._connector = connector
+        self._next_offset = 0
+        self._has_gap = False
+        self._has_remains = False  # tasks of it were read before any config
+        self._config: StringMap | None = None
+        self._is_known = False  # a record of its config was read, be it a deletion
+        self._count: int | None = 0  # None: earlier commits may be gone
+        self._is_counted = False  # a commit of it was read since it was created
+        self._tasks: dict[int, StringMap] = {}
+        self._waiting: dict[int, StringMap] = {}
+
+    def apply(self, record: LogRecord) -> None:
+        if record.offset != self._next_offset:
+            self._has_gap = True
+            # One offset is the mark of a transaction: a commit that is gone has taken configs of its tasks along
+            if record.offset > self._next_offset + 1 and not self._is_counted:
+                self._count = None
+        self._next_offset = record.offset + 1
+        match decode(record):
+            case ConnectorConfigured(name, config) if name == self._connector:
+                self._on_config(record, config)
+            case TaskConfigured(task, settings) if task.connector == self._connector:
+                self._has_remains = True
+                self._waiting[task.task] = settings
+            case TasksCommitted(name, count) if name == self._connector:
+                self._on_commit(record, count)
+            case TargetStateSet(name, state) if name == self._connector:
+                kind, sentence = _STATES[state]
+                self._add(record, kind, sentence)
+            case RestartRequested(name, only_failed, include_tasks) if name == self._connector:
+                whom = "the connector and its tasks" if include_tasks else "the connector"
+                self._add(
+                    record,
+                    ChangeKind.RESTART,
+                    f"restart of {whom}{', as far as FAILED,' if only_failed else ''} requested",
+                )
+            case TaskCountRecorded(name, count) if name == self._connector:
+                self._add(record, ChangeKind.FENCED, f"producers of earlier tasks fenced off, {_tasks(count)} counted")
+            case Malformed(key, _, why) if connector_of(InternalTopic.CONFIG, record.key) == self._connector:
+                self._add(record, ChangeKind.MALFORMED, f"the record {key} cannot be understood: {why}")
+            case Tombstone():
+                pass
+
+    def _on_config(self, record: LogRecord, config: StringMap | None) -> None:
+        before, is_first = self._config, not self._is_known
+        if is_first:
+            self.earlier = self._what_was_before()
+        self._config, self._is_known = config, True
+        if config is None:
+            self._count, self._is_counted, self._tasks, self._waiting = 0, False, {}, {}
+            self._add(record, ChangeKind.DELETED, "deleted", old=before)
+        elif before is None and is_first and self.earlier is not Earlier.NONE:
+            self._add(record, ChangeKind.CREATED, "created, or what compaction has left of its changes", new=config)
+        elif before is None:
+            self._add(record, ChangeKind.CREATED, "created", new=config)
+        elif dict(before) == dict(config):
+            self._add(record, ChangeKind.REWRITTEN, "written again, with the same settings", old=before, new=config)
+        else:
+            changed = len(setting_changes(before, config))
+            self._add(
+                record,
+                ChangeKind.RECONFIGURED,
+                f"{counted(changed, 'setting')} changed",
+                old=before,
+                new=config,
+            )
+
+    def _what_was_before(self) -> Earlier:
+        if self._has_remains:
+            return Earlier.LOST
+        return Earlier.MAYBE if self._has_gap else Earlier.NONE
+
+    def _on_commit(self, record: LogRecord, count: int) -> None:
+        self._has_remains = self._has_remains or not self._is_known
+        waiting, self._waiting = self._waiting, {}
+        if self._is_known and self._config is None:
+            return  # it is deleted: no worker counts them
+        if not self._is_counted and any(number >= count for number in waiting):
+            self._count = None  # of a larger set, whose commit is gone
+        before, self._count, self._is_counted = self._count, count, True
+        old = self._tasks
+        steps = f"tasks {'?' if before is None else before} -> {count}"
+        if not count:  # a stop takes all of them: one line says it
+            self._tasks = {}
+            self._add(record, ChangeKind.TASKS, steps)
+            return
+        is_whole = all(number in waiting for number in range(count))
+        self._tasks = {number: waiting[number] for number in range(count)} if is_whole else {}
+        changes = {
+            number: (old.get(number), waiting.get(number))
+            for number in range(count)
+            if is_whole and dict(old.get(number) or {}) != dict(waiting[number])
+        }
+        sentence = steps if before != count else f"{_tasks(count)} rewritten"
+        if not is_whole:
+            sentence += ", of which configs are missing: inconsistent"
+            sentence += ", or compaction has removed them" if self._has_gap else ""
+        self._add(record, ChangeKind.TASKS, sentence, task_changes=changes)
+
+    def _add(
+        self,
+        record: LogRecord,
+        kind: ChangeKind,
+        sentence: str,
+        *,
+        old: StringMap | None = None,
+        new: StringMap | None = None,
+        task_changes: Mapping[int, tuple[StringMap | None, StringMap | None]] | None = None,
+    ) -> None:
+        place = (record.partition, record.offset, record.timestamp_ms)
+        self.versions.append(Version(*place, kind, sentence, old, new, task_changes or {}))
+
+
+_STATES = {
+    TargetState.STARTED: (ChangeKind.RESUMED, "to run"),
+    TargetState.PAUSED: (ChangeKind.PAUSED, "paused"),
+    TargetState.STOPPED: (ChangeKind.STOPPED, "stopped"),
+    None: (ChangeKind.STATE_REMOVED, "target state removed"),
+}
+
+
+def _tasks(count: int) -> str:
+    return counted(count, "task")
+
+
+def setting_changes(old: StringMap | None, new: StringMap | None) -> list[tuple[str, str | None, str | None]]:
+    """Key, value before and after, of each setting that differs; sorted by key."""
+    before, after = old or {}, new or {}
+    return [
+        (key, before.get(key), after.get(key))
+        for key in sorted({*before, *after})
+        if before.get(key) != after.get(key) or (key in before) != (key in after)
+    ]
+
+
+def history_to_json(history: History, masks: SecretMasks | None = None) -> dict[str, Any]:
+    """Shape: connector, earlier, versions: [{partition, offset, timestamp, kind, sentence, who, settings, tasks}].
+
+    `settings` has {key, old, new} of each setting that differs, `tasks` the same by task number; `who` is always null.
+    """
+    masks = masks or SecretMasks()
+    for version in history.versions:
+        masks.learn({history.connector: version.new or {}})
+    return {
+        "connector": history.connector,
+        "earlier": str(history.earlier),
+        "versions": [_version_to_json(version, history.connector, masks) for version in history.versions],
+    }
+
+
+def _version_to_json(version: Version, connector: str, masks: SecretMasks) -> dict[str, Any]:
+    def settings(old: StringMap | None, new: StringMap | None) -> list[dict[str, str | None]]:
+        shown_old, shown_new = (masks.settings(connector, config or {}) for config in (old, new))
+        return [
+            {"key": key, "old": shown_old.get(key), "new": shown_new.get(key)}
+            for key, _, _ in setting_changes(old, new)
+        ]
+
+    return {
+        "partition": version.partition,
+        "offset": version.offset,
+        "timestamp": moment(version.timestamp_ms),
+        "kind": str(version.kind),
+        "sentence": version.sentence,
+        "who": None,
+        "settings": settings(version.old, version.new),
+        "tasks": {str(number): settings(old, new) for number, (old, new) in version.task_changes.items()},
+    }

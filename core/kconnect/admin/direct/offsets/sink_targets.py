@@ -1,0 +1,140 @@
+"""Where a sink is moved to without naming offsets: a time, the first or the next record, some records on or back.
+
+Source: kafka-consumer-groups.sh --reset-offsets (Kafka 4.3), which does the same for any consumer group.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from kconnect.admin.direct.access import ClusterAccess
+from kconnect.admin.direct.read.connector_offsets import resolved_config
+from kconnect.errors import BadRequestError, NotFoundError
+from kconnect.java.compat.regex import compile_java
+from kconnect.logs.wording import counted
+from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType, TopicPartition
+from kconnect.runtime.herder.offsets.consumer_groups import kafka_group_offsets
+from kconnect.runtime.herder.offsets.offsets_admin import OFFSET, PARTITION, TOPIC, consumer_group_of
+
+
+class Edge(Enum):
+    """An end of a partition: its first record, or the one that will be written next."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """The first record at or after a time, in ms since 1970; the end where there is none."""
+
+    time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftBy:
+    """So many records on from the committed offset, or back if negative; at most to an end of the partition."""
+
+    records: int
+
+
+SinkTarget = Edge | AtTime | ShiftBy
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which of a sink's partitions are moved: all, or those of these topics and with these numbers."""
+
+    topics: frozenset[str] = frozenset()
+    partitions: frozenset[int] = frozenset()
+
+    def of(self, name: str, there: Mapping[str, int], config: Mapping[str, str]) -> list[TopicPartition]:
+        """`there`: the cluster's topics, each with its number of partitions.
+
+        Errors: NotFoundError, BadRequestError for what the sink does not read.
+        """
+        read = {topic: count for topic, count in there.items() if topic in _topics_of(config, there)}
+        for topic in sorted(self.topics - read.keys()):
+            hint = f"It reads {', '.join(sorted(read)) or 'no topic that exists'}."
+            raise NotFoundError(f"Connector {name} reads no topic {topic}", hint=hint)
+        topics = {topic: count for topic, count in sorted(read.items()) if not self.topics or topic in self.topics}
+        found = [
+            TopicPartition(topic, number)
+            for topic, count in topics.items()
+            for number in range(count)
+            if not self.partitions or number in self.partitions
+        ]
+        if missing := sorted(self.partitions - {at.partition for at in found}):
+            most = max(topics.values(), default=0)
+            raise NotFoundError(
+                f"Connector {name} reads no partition {missing[0]}",
+                hint=f"Its topics have at most {counted(most, 'partition')}, numbered from 0.",
+            )
+        return found
+
+
+def offsets_at(
+    target: SinkTarget,
+    ranges: Mapping[TopicPartition, tuple[int, int]],
+    committed: Mapping[TopicPartition, int],
+    first_at_time: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, int]:
+    """The offset of each partition in `ranges` (its first offset, and that of the next record).
+
+    `first_at_time`: the first record at or after the time, -1 where there is none.
+    Errors: BadRequestError for a shift from no offset.
+    """
+    match target:
+        case Edge.EARLIEST:
+            return {at: begin for at, (begin, _) in ranges.items()}
+        case Edge.LATEST:
+            return {at: end for at, (_, end) in ranges.items()}
+        case AtTime():
+            return {at: first if (first := first_at_time[at]) >= 0 else end for at, (_, end) in ranges.items()}
+        case ShiftBy(records):
+            if missing := sorted(ranges.keys() - committed.keys()):
+                raise BadRequestError(
+                    f"{missing[0]} has no committed offset to shift from",
+                    hint="Choose others with --topic and --partition, or use --to-time, --to-earliest, --to-latest.",
+                )
+            return {at: min(max(committed[at] + records, begin), end) for at, (begin, end) in ranges.items()}
+
+
+def sink_offsets_at(
+    access: ClusterAccess, info: ConnectorInfo, target: SinkTarget, chosen: Chosen
+) -> list[ConnectorOffset]:
+    """The offsets of a sink's partitions at the target, as `GET /connectors/X/offsets` shows offsets.
+
+    Errors: BadRequestError for a source; NotFoundError; ConnectError of the brokers.
+    """
+    if info.type is not ConnectorType.SINK:
+        raise BadRequestError(
+            f"{info.name} is a source: only the connector knows what its offsets mean",
+            hint="Set them by connect offsets alter, or forget them by connect offsets reset without a target.",
+        )
+    config = resolved_config(access, info)
+    read_topics = {key: info.config.get(key) or "" for key in ("topics", "topics.regex")}
+    with kafka_group_offsets(access.worker, access.timeout_s, timeout_setting="--timeout")(config) as groups:
+        partitions = chosen.of(info.name, groups.topics(), read_topics)
+        ranges = groups.log_ranges(partitions).ranges
+        committed = groups.list_offsets(consumer_group_of(info.name, config)) if isinstance(target, ShiftBy) else {}
+        first = groups.offsets_at_time(partitions, target.time_ms) if isinstance(target, AtTime) else {}
+    offsets = offsets_at(target, ranges, committed, first)
+    return [
+        ConnectorOffset({PARTITION: at.partition, TOPIC: at.topic}, {OFFSET: offset})
+        for at, offset in sorted(offsets.items())
+    ]
+
+
+def _topics_of(config: Mapping[str, str], there: Collection[str]) -> set[str]:
+    listed = {name for part in config["topics"].split(",") if (name := part.strip())}
+    if not config["topics.regex"]:
+        return listed
+    try:
+        pattern = compile_java(config["topics.regex"])
+    except re.error as err:
+        raise BadRequestError(f"topics.regex {config['topics.regex']} cannot be read: {err}") from err
+    return listed | {topic for topic in there if pattern.fullmatch(topic)}

@@ -1,0 +1,121 @@
+"""What the broker knows of a cluster as a whole: its group, its leader, how far workers have read the configs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kconnect.admin.direct.access import ClusterAccess, InternalTopic
+from kconnect.admin.direct.group.live_group import LiveGroup, LiveWorker, live_group
+from kconnect.errors import ConflictError, NotFoundError
+from kconnect.model import TopicPartition
+
+if TYPE_CHECKING:
+    from kconnect.clock import Clock
+
+# The group protocol's own names of Connect's sub-protocols, as connect.protocol spells them
+_PROTOCOLS = {"default": "eager"}
+# A rebalance takes some hundred milliseconds to some seconds; a look at the group takes a few milliseconds
+_LOOK_EVERY_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """A snapshot of a cluster; nothing in it comes from a worker's REST server."""
+
+    group: LiveGroup
+    config_end: int | None = None
+    """The offset that the config topic's next record will have; None when the topic is not named, or not there."""
+
+    @property
+    def protocol(self) -> str:
+        """As connect.protocol spells it; empty while there is none."""
+        return _PROTOCOLS.get(self.group.protocol, self.group.protocol)
+
+    @property
+    def leader(self) -> LiveWorker | None:
+        """None without workers, and during a rebalance, which decides who leads."""
+        if not self.group.is_settled:
+            return None
+        return next((worker for worker in self.group.workers if worker.is_leader), None)
+
+    def found_leader(self) -> LiveWorker:
+        """The leader. Errors: NotFoundError without workers, ConflictError while a rebalance runs."""
+        if not self.group.is_live:
+            raise NotFoundError(
+                f"No worker of group {self.group.name} is running (the broker says {self.group.state})",
+                hint="--group-id, or group.id of --worker, must be that of the workers.",
+            )
+        if not self.group.is_settled:
+            raise ConflictError(f"Group {self.group.name} is rebalancing: who leads it is not decided yet")
+        if self.leader is None:
+            raise ConflictError(f"Group {self.group.name} has workers, and none of them was told that it leads")
+        return self.leader
+
+    def to_json(self) -> dict[str, Any]:
+        leader, workers = self.leader, self.group.workers
+        return {
+            "group": self.group.name,
+            "state": self.group.state,
+            "protocol": self.protocol,
+            "leader": None if leader is None else shown_url(leader),
+            "config_offset": None if leader is None else leader.placed_offset,
+            "config_end": self.config_end,
+            "delay_ms": max((worker.delay_ms for worker in workers), default=0),
+            "connectors": sum(len(worker.work.connectors) for worker in workers),
+            "tasks": sum(len(worker.work.tasks) for worker in workers),
+            "members": [member_json(worker) for worker in workers],
+        }
+
+
+def await_leader(look: Callable[[], ClusterState], patience_s: float, clock: Clock) -> LiveWorker:
+    """The leader, also once a rebalance has ended: while it is not known who leads, look again for `patience_s`.
+
+    Errors: NotFoundError without workers, at once; ConflictError that says how long it waited; those of `look`.
+    """
+    deadline = clock.monotonic() + patience_s
+    while True:
+        state = look()
+        try:
+            return state.found_leader()
+        except ConflictError as err:
+            if clock.monotonic() + _LOOK_EVERY_S > deadline:
+                waited = f"; waited {patience_s:g} s" if patience_s else ""
+                raise ConflictError(f"{err}{waited}", hint="--retry TIME waits longer.") from err
+        clock.wait(threading.Event(), _LOOK_EVERY_S)
+
+
+def member_json(worker: LiveWorker) -> dict[str, Any]:
+    """One member, with all that it runs."""
+    return {
+        "url": shown_url(worker),
+        "host": worker.host.removeprefix("/"),
+        "client_id": worker.client_id,
+        "member_id": worker.member_id,
+        "leader": worker.is_leader,
+        "config_offset": worker.config_offset,
+        "connectors": sorted(worker.work.connectors),
+        "tasks": [str(task) for task in sorted(worker.work.tasks)],
+    }
+
+
+def shown_url(worker: LiveWorker) -> str:
+    """Its URL as people write it: workers announce it with a trailing slash."""
+    return worker.url.rstrip("/")
+
+
+def cluster_state(access: ClusterAccess) -> ClusterState:
+    """Ask the broker. Errors: as `live_group`."""
+    group = live_group(access)
+    if not access.worker.get(InternalTopic.CONFIG.setting):
+        return ClusterState(group)
+    from kconnect.admin.direct.read.reader import ClusterReader
+
+    with ClusterReader(access) as reader:
+        topic = access.topic(InternalTopic.CONFIG)
+        if topic not in reader.admin.describe_topics([topic], access.timeout_s):
+            return ClusterState(group)
+        only = TopicPartition(topic, 0)
+        return ClusterState(group, reader.admin.end_offsets([only], access.timeout_s)[only])

@@ -1,0 +1,208 @@
+"""What brokers say of the worker's group, its transactional id, and their clock: over connections of our own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Final, TypeVar
+
+from kconnect.admin.preflight.clients import ClientIdentity
+from kconnect.admin.preflight.probe import Probe
+from kconnect.admin.preflight.requests import (
+    DescribeGroup,
+    DescribeQuorum,
+    FindTransactionCoordinator,
+    GroupFacts,
+    QuorumTime,
+)
+from kconnect.admin.preflight.results import Result, Verdict
+from kconnect.errors import ConnectError, DataError
+from kconnect.logs.wording import counted
+from kconnect.model import TopicPartition
+from kconnect.runtime.config.client_config import internal_clients
+from kconnect.runtime.config.worker_config import DistributedConfig
+from kconnect.runtime.herder.assignment.protocol import PROTOCOL_TYPE, decode_metadata
+from kconnect.runtime.herder.group.connection import BrokerConnection
+from kconnect.runtime.herder.group.coordinator import Coordinator
+from kconnect.runtime.herder.group.errors import COORDINATOR_ELSEWHERE, GroupRefusal, Unanswered, error_name
+from kconnect.runtime.herder.group.frames import KafkaRequest
+from kconnect.runtime.herder.group.security import Access, access
+from kconnect.runtime.kafka.admin import KafkaAdmin
+from kconnect.runtime.storage.config_clients import leader_transactional_id
+
+A = TypeVar("A")
+_DENIED_GROUP: Final = 30
+_DENIED_CLUSTER: Final = 31
+_DENIED_TRANSACTION: Final = 53
+# The coordinator is loading, or is made: a new broker first makes its own topic for it
+_NOT_YET: Final = frozenset({14, *COORDINATOR_ELSEWHERE})
+_PAUSE_S: Final = 0.1
+# Sessions, scheduled rebalances and retention go by the broker's clock, statuses and keys by the worker's
+_SKEW_WARNING_MS, _SKEW_FAILED_MS = 2_000, 60_000
+
+
+def clock_probe(identity: ClientIdentity) -> Probe:
+    """The worker's clock beside the brokers'."""
+    return Probe("clock", "the brokers' controller", partial(_clock, identity), identity.title)
+
+
+def cluster_probes(config: DistributedConfig, identity: ClientIdentity) -> list[Probe]:
+    """The group, and with exactly once the transactional id of the leader."""
+    probes = [Probe("group", config.group_id, partial(_group, config, identity), identity.title)]
+    if config.values["exactly.once.source.support"].lower() != "disabled":
+        name = leader_transactional_id(config.originals)
+        probes.append(Probe("transactional id", name, partial(_transaction, name, identity), identity.title))
+    return probes
+
+
+def _clock(identity: ClientIdentity, within_s: float) -> Iterator[Result]:
+    began_ms = time.time() * 1000
+    told = _asked(access(identity.java, "connect-check"), DescribeQuorum(), within_s)
+    yield clock_result(told, began_ms, time.time() * 1000, identity.title)
+
+
+def clock_result(told: QuorumTime, began_ms: float, ended_ms: float, clients: str) -> Result:
+    """How far apart the clocks are, as far as the time of the answer lets it be known."""
+
+    def result(verdict: Verdict, message: str, hint: str | None = None) -> Result:
+        where = "the brokers' controller"
+        return Result(check="clock", verdict=verdict, where=where, message=message, hint=hint, clients=clients)
+
+    if told.time_ms is None:
+        why = "this principal may not DESCRIBE the cluster" if told.error == _DENIED_CLUSTER else "it does not say"
+        return result(Verdict.UNKNOWN, f"its time is not known: {why}")
+    # The answer was given at some time between the two
+    skew_ms = max(told.time_ms - ended_ms, began_ms - told.time_ms, 0)
+    if skew_ms < _SKEW_WARNING_MS:
+        return result(Verdict.OK, f"differs by less than {max(skew_ms, ended_ms - began_ms) / 1000:.1f} s")
+    side = "behind" if told.time_ms > ended_ms else "ahead of"
+    verdict = Verdict.FAILED if skew_ms > _SKEW_FAILED_MS else Verdict.WARNING
+    message = f"this machine is {skew_ms / 1000:.1f} s {side} the brokers"
+    return result(verdict, message, "Synchronize the clocks (chrony, systemd-timesyncd).")
+
+
+def _group(config: DistributedConfig, identity: ClientIdentity, within_s: float) -> Iterator[Result]:
+    deadline = time.monotonic() + within_s * 0.6
+    way = access(identity.java, "connect-check")
+    while (facts := _group_facts(way, config.group_id, deadline)) is None:
+        time.sleep(_PAUSE_S)
+    yield group_result(config.group_id, facts, _end_of_configs(config, facts, within_s * 0.3), identity.title)
+
+
+def _group_facts(way: Access, group: str, deadline: float) -> GroupFacts | None:
+    """None while a new broker makes the topic in which it keeps groups. Errors: ConnectError."""
+    left_s = max(deadline - time.monotonic(), 0.1)
+    try:
+        connection = Coordinator(way, group, left_s).connect(left_s)
+        try:
+            facts = connection.ask(DescribeGroup(group), left_s)
+        finally:
+            connection.close()
+    except GroupRefusal as err:
+        if err.code == _DENIED_GROUP:
+            return GroupFacts(err.code, "", "", (), None)
+        if err.code in COORDINATOR_ELSEWHERE and time.monotonic() < deadline:
+            return None
+        raise ConnectError(str(err)) from err
+    except Unanswered as err:
+        raise ConnectError(str(err)) from err
+    return None if facts.error in _NOT_YET and time.monotonic() < deadline else facts
+
+
+def group_result(group: str, facts: GroupFacts, end: int | None, clients: str) -> Result:
+    """Whether the worker may join, and whom it meets. `end`: the end of its config topic, if it could be read."""
+
+    def result(verdict: Verdict, message: str, hint: str | None = None) -> Result:
+        return Result(check="group", verdict=verdict, where=group, message=message, hint=hint, clients=clients)
+
+    if facts.error == _DENIED_GROUP or (facts.operations is not None and "READ" not in facts.operations):
+        command = f"kafka-acls --add --group {group} --allow-principal User:.. --operation Read"
+        return result(Verdict.FAILED, "this principal may not join it (READ)", f"Grant it: {command}")
+    if facts.error:
+        return result(Verdict.FAILED, f"the broker does not describe it: error {facts.error}", "Is group.id right?")
+    if not facts.members:
+        empty = facts.protocol_type not in ("", PROTOCOL_TYPE)
+        is_taken = f"was a group of type {facts.protocol_type}, and keeps its offsets" if empty else "has no worker yet"
+        return result(Verdict.WARNING if empty else Verdict.OK, is_taken)
+    if facts.protocol_type != PROTOCOL_TYPE:
+        message = f"is in use by {counted(len(facts.members), 'member')} of a group of type {facts.protocol_type}"
+        return result(Verdict.FAILED, message, "Choose another group.id for this Connect cluster.")
+    urls, offset = _workers(facts)
+    if end is not None and offset > end:
+        message = f"its workers ({', '.join(urls)}) have read another config topic, up to offset {offset}"
+        return result(
+            Verdict.FAILED, f"{message}; this one ends at {end}", "Give each Connect cluster a group.id of its own."
+        )
+    return result(Verdict.OK, f"the worker will join {counted(len(urls), 'worker')}: {', '.join(urls)}")
+
+
+def _workers(facts: GroupFacts) -> tuple[list[str], int]:
+    """URLs of the members, and the newest offset of the config topic that one of them has read."""
+    urls, offset = [], -1
+    for data in facts.members:
+        try:
+            state = decode_metadata(data)
+        except DataError:
+            continue  # a member that has not joined yet has told nothing
+        urls.append(state.url)
+        offset = max(offset, state.offset)
+    return urls, offset
+
+
+def _end_of_configs(config: DistributedConfig, facts: GroupFacts, timeout_s: float) -> int | None:
+    """The end of the config topic; None if it is of no interest, or cannot be read: the topics' check says why."""
+    if not facts.members or facts.protocol_type != PROTOCOL_TYPE:
+        return None
+
+    partition = TopicPartition(config.config_storage_topic, 0)
+    try:
+        with KafkaAdmin(internal_clients(config.originals, client_id="connect-check").admin, "the check") as admin:
+            if not admin.describe_topics([partition.topic], timeout_s):
+                return 0
+            ends: Mapping[TopicPartition, int] = admin.log_offsets([partition], "end", timeout_s)
+    except ConnectError:
+        return None
+    return ends[partition]
+
+
+def _transaction(name: str, identity: ClientIdentity, within_s: float) -> Iterator[Result]:
+    way, deadline = access(identity.java, "connect-check"), time.monotonic() + within_s * 0.6
+    while (error := _asked(way, FindTransactionCoordinator(name), within_s)) in _NOT_YET:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(_PAUSE_S)
+
+    def result(verdict: Verdict, message: str, hint: str | None = None) -> Result:
+        where, clients = name, identity.title
+        return Result(
+            check="transactional id", verdict=verdict, where=where, message=message, hint=hint, clients=clients
+        )
+
+    if error == _DENIED_TRANSACTION:
+        command = f"kafka-acls --add --transactional-id {name} --allow-principal User:.. --operation Write"
+        yield result(Verdict.FAILED, "this principal has no right on it", f"Grant it: {command} --operation Describe")
+        return
+    # To ask for WRITE would fence the leader that is at work
+    if error:
+        yield result(Verdict.FAILED, f"no broker coordinates it: {error_name(error)}", "Are enough brokers up?")
+        return
+    yield result(Verdict.OK, "this principal may DESCRIBE it; WRITE shows only when a leader starts")
+
+
+def _asked(way: Access, request: KafkaRequest[A], within_s: float) -> A:
+    """The answer of the first broker that gives one. Errors: ConnectError with why none does."""
+    problems = []
+    for address in way.bootstrap:
+        try:
+            connection = BrokerConnection(address, way, within_s / len(way.bootstrap) * 0.6)
+        except (Unanswered, ConnectError) as err:
+            problems.append(str(err).rstrip("."))
+            continue
+        try:
+            return connection.ask(request, within_s / len(way.bootstrap) * 0.3)
+        except Unanswered as err:
+            problems.append(str(err))
+        finally:
+            connection.close()
+    raise ConnectError("; ".join(problems))

@@ -1,0 +1,145 @@
+"""The worker's three topics: there or creatable, of the right kind, replicated, and open to the worker's principal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from kconnect.admin.preflight.clients import ClientIdentity
+from kconnect.admin.preflight.probe import Probe
+from kconnect.admin.preflight.results import Result, Verdict
+from kconnect.logs.wording import counted
+from kconnect.runtime.config.client_config import internal_clients
+from kconnect.runtime.config.worker_config import DistributedConfig
+from kconnect.runtime.kafka.topic_facts import TopicLook
+from kconnect.runtime.storage.internal_topic_specs import internal_topic_specs
+
+if TYPE_CHECKING:
+    from kconnect.runtime.kafka.internal_topics import InternalTopicSpec
+    from kconnect.runtime.kafka.topic_facts import TopicFacts
+
+_NEEDED: Final = ("READ", "WRITE", "DESCRIBE")
+
+
+def topic_probes(config: DistributedConfig, identity: ClientIdentity) -> list[Probe]:
+    """One for all three, with the identity of the worker's own clients."""
+
+    def look(within_s: float) -> Iterator[Result]:
+
+        specs = internal_topic_specs(config)
+        client = TopicLook(internal_clients(config.originals, client_id="connect-check").admin, within_s * 0.9)
+        brokers = client.broker_count()
+        facts = client.facts({spec.topic for spec in specs})
+        for spec in specs:
+            found = facts[spec.topic]
+            if found.exists:
+                yield from existing(spec, found)
+            else:
+                error = client.creation_error(spec)
+                yield missing(spec, brokers, None if error is None else (error.name(), error.str()))
+
+    return [Probe("topic", "the three internal topics", look, identity.title)]
+
+
+def missing(spec: InternalTopicSpec, brokers: int, refusal: tuple[str, str] | None) -> Result:
+    """Of a topic that the worker would create; `refusal`: the name of the broker's error, and its words."""
+    shape = f"{_count(spec.partitions, 'partition')}, {_count(spec.replication_factor, 'replica')}"
+    if refusal is None:
+        return _result(spec.topic, Verdict.OK, f"does not exist yet; the worker may create it ({shape})")
+    name, words = refusal
+    prefix = spec.setting.removesuffix("topic")
+    if "AUTHORIZATION" in name:
+        return _result(
+            spec.topic,
+            Verdict.FAILED,
+            f"does not exist, and this principal may not create it ({spec.setting})",
+            f"Create it with cleanup.policy=compact and {shape}, or grant CREATE on it.",
+        )
+    if name == "INVALID_REPLICATION_FACTOR":
+        return _result(
+            spec.topic,
+            Verdict.FAILED,
+            f"does not exist, and cannot be created with {shape}: {brokers} of the brokers are up",
+            f"Start more brokers, or lower {prefix}replication.factor (-1 leaves it to the broker).",
+        )
+    return _result(spec.topic, Verdict.FAILED, f"does not exist, and cannot be created: {words}", f"Correct {prefix}*.")
+
+
+def existing(spec: InternalTopicSpec, found: TopicFacts) -> Iterator[Result]:
+    """Of a topic that exists."""
+    problems = list(_problems(spec, found))
+    yield from problems
+    if not any(problem.verdict is Verdict.FAILED for problem in problems):
+        told = f"{_count(found.partitions, 'partition')}, {_count(found.replicas, 'replica')}"
+        yield _result(spec.topic, Verdict.OK, f"exists ({spec.setting}): {told}")
+
+
+def _problems(spec: InternalTopicSpec, found: TopicFacts) -> Iterator[Result]:
+    def failed(message: str, hint: str) -> Result:
+        return _result(spec.topic, Verdict.FAILED, f"{message} ({spec.setting})", hint)
+
+    grant = f"Grant it: kafka-acls --add --topic {spec.topic} --allow-principal User:.. --operation"
+    if found.is_denied:
+        yield failed("this principal may not see it", f"{grant} Read --operation Write --operation DescribeConfigs")
+        return
+    denied = [name for name in _NEEDED if found.operations is not None and name not in found.operations]
+    if denied:
+        flags = " --operation ".join(name.capitalize() for name in denied)
+        yield failed(f"this principal may not {' and not '.join(denied)} it", f"{grant} {flags}")
+    if spec.must_have_one_partition and found.partitions > 1:
+        yield failed(f"has {found.partitions} partitions, and must have one", f"Name another topic in {spec.setting}.")
+    if found.leaderless:
+        which = ", ".join(map(str, found.leaderless))
+        yield failed(f"partitions without a leader: {which}", "Start the brokers that have their replicas.")
+    yield from _of_settings(spec, found)
+    if spec.replication_factor > found.replicas > 0:
+        yield _result(
+            spec.topic,
+            Verdict.WARNING,
+            f"has {_count(found.replicas, 'replica')}, where the worker would have made {spec.replication_factor}",
+            "Add replicas: kafka-reassign-partitions.",
+        )
+
+
+def _of_settings(spec: InternalTopicSpec, found: TopicFacts) -> Iterator[Result]:
+    settings = found.settings
+    if settings is None:
+        message = "its settings cannot be read with the rights of this principal: cleanup.policy must be compact"
+        hint = f"Grant it: kafka-acls --add --topic {spec.topic} --allow-principal User:.. --operation DescribeConfigs"
+        yield _result(spec.topic, Verdict.WARNING, message, hint)
+        return
+    policy = settings.get("cleanup.policy", "compact")
+    if policy.strip() != "compact":
+        command = f"kafka-configs --alter --entity-type topics --entity-name {spec.topic}"
+        message = f"has cleanup.policy={policy}, and must have compact: the broker would delete {spec.purpose}"
+        hint = f"Correct it: {command} --add-config cleanup.policy=compact"
+        yield _result(spec.topic, Verdict.FAILED, f"{message} ({spec.setting})", hint)
+    least = settings.get("min.insync.replicas", "1")
+    if least.isdecimal() and 0 < found.in_sync < int(least):
+        message = f"has {_count(found.in_sync, 'replica')} in sync, and min.insync.replicas={least}: writes fail"
+        yield _result(spec.topic, Verdict.FAILED, message, "Start the brokers that have its other replicas.")
+
+
+def connector_topic_results(needs: Iterable[tuple[str, str, str]], facts: Mapping[str, TopicFacts]) -> Iterator[Result]:
+    """Of the topics that connectors name. Shape of a need: connector, topic, READ or WRITE."""
+    for connector, topic, operation in needs:
+        found = facts.get(topic)
+        what = {"READ": "reads", "WRITE": "writes to"}[operation]
+        if found is None or not found.exists:
+            message = f"connector {connector} {what} it, and it does not exist"
+            yield _result(topic, Verdict.WARNING, message, "The broker or topic.creation.* must create it.")
+        elif found.is_denied or (found.operations is not None and operation not in found.operations):
+            message = f"connector {connector} {what} it, and its principal may not {operation} it"
+            command = f"kafka-acls --add --topic {topic} --allow-principal User:.. --operation {operation.capitalize()}"
+            yield _result(topic, Verdict.FAILED, message, f"Grant it: {command}")
+        else:
+            yield _result(topic, Verdict.OK, f"connector {connector} may {operation} it")
+
+
+def _result(topic: str, verdict: Verdict, message: str, hint: str | None = None, **more: Any) -> Result:
+    return Result(check="topic", verdict=verdict, where=topic, message=message, hint=hint, **more)
+
+
+def _count(number: int, word: str) -> str:
+
+    return f"the broker's default of {word}s" if number == -1 else counted(number, word)

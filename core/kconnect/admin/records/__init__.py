@@ -1,0 +1,33 @@
+"""Records of ordinary topics, read and decoded for people: what `connect records` and `connect dlq` show.
+
+Imported by `direct`, `rest` and the CLI; imports `pipeline`, `plugins`, `kafka`, `config`, `api`. A decoder never
+raises for what is in a record: bytes that it cannot read are given as bytes, with the reason.
+"""
+
+from kconnect.admin.records.bounds import AtOffset, AtTime, Edge, Last, Range
+from kconnect.admin.records.converters import converter_decoder
+from kconnect.admin.records.decoding import Decoded, DecodedRecord, FieldDecoder, RecordDecoder
+from kconnect.admin.records.filters import RecordFilter
+from kconnect.admin.records.guess import GuessDecoder, guess
+from kconnect.admin.records.reading import TopicRecords
+from kconnect.admin.records.registry import RegistryDecoder
+from kconnect.api.plain_values import plain
+
+__all__ = [
+    "AtOffset",
+    "AtTime",
+    "Decoded",
+    "DecodedRecord",
+    "Edge",
+    "FieldDecoder",
+    "GuessDecoder",
+    "Last",
+    "Range",
+    "RecordDecoder",
+    "RecordFilter",
+    "RegistryDecoder",
+    "TopicRecords",
+    "converter_decoder",
+    "guess",
+    "plain",
+]

@@ -1,0 +1,138 @@
+"""Which offsets of a topic are meant: from a time, an offset, an end, the last so many. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from kconnect.errors import BadRequestError, NotFoundError
+from kconnect.logs.wording import counted
+
+
+class Edge(Enum):
+    """An end of each partition."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """The first record of each partition at or after a time, in ms since 1970."""
+
+    time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class AtOffset:
+    """An offset of each partition."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """The last so many records of the chosen partitions together, by their times."""
+
+    count: int
+
+
+Start: TypeAlias = Edge | AtTime | AtOffset | Last
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What to read. `partitions`: empty for all. `until_ms`: no record at or after the first one younger than this."""
+
+    start: Start = field(default_factory=lambda: Last(10))
+    partitions: frozenset[int] = frozenset()
+    until_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Watermarks:
+    """Of each partition: first offset, end, and the end that read_committed readers see."""
+
+    begin: Mapping[int, int]
+    end: Mapping[int, int]
+    stable: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Offsets of one partition: the first to read, and the first not to read."""
+
+    begin: int
+    end: int
+
+
+def chosen_partitions(topic: str, wanted: Collection[int], there: Sequence[int]) -> list[int]:
+    """Errors: NotFoundError for a partition that the topic does not have."""
+    missing = sorted(set(wanted) - set(there))
+    if missing:
+        numbers = "only partition 0" if len(there) == 1 else f"partitions 0 to {max(there)}"
+        raise NotFoundError(f"Topic {topic} has no partition {missing[0]}", hint=f"It has {numbers}.")
+    return sorted(wanted) if wanted else list(there)
+
+
+def spans_of(
+    topic: str, start: Start, marks: Watermarks, at_start: Mapping[int, int], at_until: Mapping[int, int]
+) -> dict[int, Span]:
+    """Partition -> what to read of it now; empty spans are kept, as following goes on from their ends.
+
+    `at_start`, `at_until`: offsets of the first records at or after the start's time, and after the last time; -1 for
+    none. Errors: BadRequestError for an offset beyond the end of every partition.
+    """
+    spans = {}
+    for number, stable in marks.stable.items():
+        end = stable
+        if at_until.get(number, -1) >= 0:
+            end = min(end, at_until[number])
+        begin = _begin_of(start, number, marks, at_start)
+        spans[number] = Span(begin, max(begin, end))
+    if isinstance(start, AtOffset) and all(start.offset > end for end in marks.end.values()):
+        ends = ", ".join(f"{topic}-{number} ends at {end}" for number, end in sorted(marks.end.items())[:5])
+        raise BadRequestError(f"Offset {start.offset} is beyond the end: {ends}", hint="--last N shows the last ones.")
+    return spans
+
+
+def _begin_of(start: Start, number: int, marks: Watermarks, at_start: Mapping[int, int]) -> int:
+    first, end = marks.begin[number], marks.stable[number]
+    match start:
+        case Edge.LATEST:
+            return end
+        case AtTime():
+            found = at_start.get(number, -1)
+            return end if found < 0 else max(found, first)
+        case AtOffset(offset):
+            return max(offset, first)
+        case _:
+            return first
+
+
+def last_of(spans: Mapping[int, Span], most: int) -> dict[int, Span]:
+    """The last `most` offsets of all spans together; short ones are kept whole, and long ones share what is left."""
+    found, left = dict(spans), most
+    for count, number in enumerate(sorted(spans, key=lambda number: spans[number].end - spans[number].begin)):
+        span = spans[number]
+        begin = max(span.begin, span.end - left // (len(spans) - count))
+        found[number] = Span(begin, span.end)
+        left -= span.end - begin
+    return found
+
+
+def remarks(topic: str, start: Start, marks: Watermarks) -> list[str]:
+    """Sentences on what a reader may miss: records behind open transactions, and deleted ones."""
+    told = []
+    for number, stable in sorted(marks.stable.items()):
+        hidden = marks.end[number] - stable
+        if hidden > 0:
+            told.append(
+                f"{topic}-{number}: a transaction is open from offset {stable}; {counted(hidden, 'offset')} behind it "
+                "will be shown once it ends. --uncommitted shows them now."
+            )
+        if isinstance(start, AtOffset) and start.offset < marks.begin[number]:
+            told.append(f"{topic}-{number} begins at offset {marks.begin[number]}: earlier records were deleted.")
+    return told

@@ -1,0 +1,118 @@
+"""What changed the offsets of connectors, kept on this machine, so that a change can be taken back.
+
+One file per Kafka cluster and connector in the user's state folder, a JSON object per line, the newest last. Only the
+owner may read it. Kafka's own topics keep no earlier offset of a consumer group, and compaction removes a source's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kconnect.errors import ConnectError, DataError
+from kconnect.files.folders import state_folder
+from kconnect.files.whole_files import write_whole
+from kconnect.model import ConnectorOffset
+
+_MOST_KEPT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class MovedOffset:
+    """One partition's offset before and after; None is no offset."""
+
+    partition: Mapping[str, Any]
+    old: Mapping[str, Any] | None
+    new: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetEntry:
+    """One change to a connector's offsets. `action`: the command's verb; `place`: the worker, or the topics."""
+
+    time_ms: int
+    action: str
+    place: str
+    moved: tuple[MovedOffset, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "time_ms": self.time_ms,
+            "action": self.action,
+            "place": self.place,
+            "offsets": [{"partition": dict(m.partition), "old": m.old, "new": m.new} for m in self.moved],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> OffsetEntry:
+        """Errors: KeyError, TypeError for what is no entry."""
+        moved = tuple(MovedOffset(dict(m["partition"]), m["old"], m["new"]) for m in data["offsets"])
+        return cls(int(data["time_ms"]), str(data["action"]), str(data["place"]), moved)
+
+    @property
+    def undone(self) -> list[ConnectorOffset]:
+        """The offsets from before it."""
+        return [ConnectorOffset(m.partition, m.old) for m in self.moved]
+
+    def differences(self, now: Sequence[ConnectorOffset]) -> list[str]:
+        """What is no longer as this change left it, a sentence for each partition."""
+        current = {offset_text(item.partition): item.offset for item in now}
+        return [
+            f"{offset_text(m.partition)} is at {offset_text(found)}, not at {offset_text(m.new)}"
+            for m in self.moved
+            if (found := current.get(offset_text(m.partition))) != m.new
+        ]
+
+
+def moved_offsets(old: Sequence[ConnectorOffset], new: Sequence[ConnectorOffset]) -> tuple[MovedOffset, ...]:
+    """The partitions in `new` whose offset differs."""
+    before = {offset_text(item.partition): item.offset for item in old}
+    return tuple(
+        MovedOffset(item.partition, was, item.offset)
+        for item in new
+        if (was := before.get(offset_text(item.partition))) != item.offset
+    )
+
+
+class OffsetHistory:
+    """The changes of one Kafka cluster's connectors that were made from this machine, the last hundred of each."""
+
+    def __init__(self, cluster_id: str, folder: Path | None = None) -> None:
+        self._folder = (folder or state_folder() / "offset-history") / re.sub(r"[^\w-]", "_", cluster_id or "unknown")
+
+    def entries(self, name: str) -> list[OffsetEntry]:
+        """The oldest first. Errors: DataError that names the file and the line."""
+        path = self._path(name)
+        if not path.exists():
+            return []
+        found = []
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+            try:
+                found.append(OffsetEntry.from_json(json.loads(line)))
+            except (ValueError, KeyError, TypeError) as err:
+                raise DataError(f"{path}, line {number}, is not a change of offsets: {err!r}") from err
+        return found
+
+    def add(self, name: str, entry: OffsetEntry) -> None:
+        """Errors: ConnectError if it cannot be written."""
+        path = self._path(name)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as err:
+            raise ConnectError(f"{path.parent} cannot be created: {err.strerror}") from err
+        kept = [*self.entries(name), entry][-_MOST_KEPT:]
+        write_whole(path, "".join(json.dumps(one.to_json()) + "\n" for one in kept), is_secret=True)
+
+    def _path(self, name: str) -> Path:
+        digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+        return self._folder / f"{re.sub(r'[^A-Za-z0-9._-]', '_', name)[:100]}-{digest}.jsonl"
+
+
+def offset_text(value: object) -> str:
+    """A partition or an offset as JSON with sorted keys, so that equal ones read the same; a dash for none."""
+    return "-" if value is None else json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

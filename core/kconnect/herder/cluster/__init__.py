@@ -1,3 +1,0 @@
-"""The herder of a cluster's worker. `herder` answers REST requests; `herder_thread` turns events into instructions
-through `kconnect.herder.decisions`; `performer` carries them out; `local_work` runs this worker's share.
-"""

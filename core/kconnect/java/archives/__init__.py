@@ -1,0 +1,10 @@
+"""Class archives of the JVMs we start: cached_archive.py finds, checks and keeps them, maker.py makes one.
+
+Imported by kconnect.spark, `devbroker` and `plugins`, which know how their JVM is started; imports
+kconnect.errors alone.
+"""
+
+from kconnect.java.archives.cached_archive import ClassArchive
+from kconnect.java.archives.maker import Making, arguments, has_started_makers, make_in_background, run_maker
+
+__all__ = ["ClassArchive", "Making", "arguments", "has_started_makers", "make_in_background", "run_maker"]

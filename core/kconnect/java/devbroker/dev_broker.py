@@ -1,0 +1,345 @@
+"""A real single-node Kafka broker (KRaft, broker and controller in one JVM) for development, quickstart and tests."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+import random
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from kconnect.errors import EnvironmentProblemError, TimedOutError
+from kconnect.files.folders import cache_folder, data_folder
+from kconnect.java.archives import ClassArchive, make_in_background
+from kconnect.java.devbroker.broker_archive import QUIET, broker_archive
+from kconnect.java.devbroker.folder import NODE_ID, BrokerFolder
+from kconnect.java.devbroker.readiness import ask_broker
+from kconnect.java.devbroker.server_folder import telling_lines
+from kconnect.java.devbroker.server_process import STOP_TIMEOUT_S, ServerProcess
+from kconnect.java.installed import Java, find_java
+from kconnect.java.kafka_jars import JarSet
+from kconnect.java.maven import Progress
+
+log = logging.getLogger(__name__)
+
+DEFAULT_PORT = 9092
+_HOST = "127.0.0.1"
+# A cold start measured 2 s alone on 2 cores; ten times that for a machine under load, and more for a long recovery.
+_READY_TIMEOUT_S = 60.0
+_FORMAT_TIMEOUT_S = 60.0
+# Outgoing connections are given ports from 32,768 on (Linux) or 49,152 on (others), unless the system is set otherwise
+_PORTS = range(10_000, 15_000)
+_PORT_TRIES = 1000
+_ANSWER_S = 2.0
+# Kafka keeps records in the page cache, not in the heap: with Java Connect at 0.35 M records/s (100 B, 2 cores) this
+# does as well as 1 GB with G1, and takes 360 MB instead of 990.
+_HEAP = ("-Xms128m", "-Xmx512m")
+_JVM_OPTIONS = (*_HEAP, "-XX:+UseSerialGC", "-Djava.awt.headless=true", "-Dfile.encoding=UTF-8")
+_LOG_SETTINGS = """\
+status = error
+appender.out.type = Console
+appender.out.name = OUT
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = [%d] %p %m (%c{1})%n
+rootLogger.level = info
+rootLogger.appenderRef.out.ref = OUT
+logger.configs.name = org.apache.kafka.common.config
+logger.configs.level = warn
+logger.broker.name = kafka.server.KafkaConfig
+logger.broker.level = warn
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStatus:
+    """What `connect broker status` shows."""
+
+    state: str  # RUNNING, STARTING or STOPPED
+    data_dir: Path
+    bootstrap: str | None = None
+    pid: int | None = None
+    cluster_id: str | None = None
+
+
+def default_data_folder() -> Path:
+    """The broker's default folder: in the user's data folder."""
+    return data_folder() / "broker"
+
+
+class DevBroker:
+    """One broker on one data folder. States: stopped -> start() -> ready -> stop() -> stopped; restartable.
+
+    The JVM runs in its own session, so a Ctrl-C at the terminal reaches only the owner, who stops the broker last. A
+    broker that is left running (`detach()`) is found by any DevBroker on the same folder: `status()` and
+    `stop()` work.
+    `listeners` are added to the plain one, security protocol -> port (`SASL_SSL`); `settings` are what they need, such
+    as `listener.name.sasl_ssl.ssl.keystore.location`.
+    Threads: one at a time.
+    """
+
+    def __init__(
+        self,
+        port: int = DEFAULT_PORT,
+        data_dir: Path | str | None = None,
+        *,
+        settings: Mapping[str, str] | None = None,
+        listeners: Mapping[str, int] | None = None,
+        jvm_options: Sequence[str] = (),
+        progress: Progress | None = None,
+    ) -> None:
+        self.port = port
+        self.folder = BrokerFolder(Path(data_dir) if data_dir is not None else default_data_folder())
+        self._settings = dict(settings or {})
+        self._listeners = dict(listeners or {})
+        self._jvm_options = tuple(jvm_options)
+        self._progress = progress
+        self.prepares_archive = False
+        """Whether this start began to make the class archive, in the background."""
+        self._server = ServerProcess(self.folder)
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients use as bootstrap.servers."""
+        return f"{_HOST}:{self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the running broker, None if it is stopped."""
+        return self._server.pid
+
+    def start(self, timeout_s: float = _READY_TIMEOUT_S) -> None:
+        """Start and wait until the broker answers admin requests.
+
+        Errors: EnvironmentProblemError (no Java, port taken, folder broken, broker died), ConflictError (a broker
+        runs on this folder), UnreachableError (jars not cached and no network), TimedOutError. An error leaves
+        nothing running.
+        """
+        deadline = time.monotonic() + timeout_s
+        java = find_java("the Kafka broker")
+        jars = JarSet().fetch(self._progress)
+        self.folder.prepare()
+        self._check_port()
+        with self.folder.hold() as lock:
+            try:
+                archive = self._archive(cache_folder(), java, jars)
+                command = self._prepare(java, jars, archive.flags() if archive else [])
+                self._server.start(command, lock, self.port, self.bootstrap)
+            except OSError as err:
+                raise self.folder.not_writable(err) from err
+        try:
+            late = f"The broker on port {self.port} was not ready after {timeout_s:.0f} s."
+            self._server.await_ready(self._is_ready, deadline, late)
+        except BaseException:
+            self.kill()
+            raise
+        if archive is not None:
+            self._have_archive_made(archive)
+
+    def find_archive(self, cache: Path) -> ClassArchive | None:
+        """The class archive that this broker's JVM uses; fetches the jars. Errors: as those of start."""
+        return self._archive(cache, find_java("the Kafka broker"), JarSet().fetch(self._progress))
+
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> bool:
+        """Stop the broker that runs on the folder, whoever started it; returns whether there was one.
+
+        SIGTERM, and SIGKILL after the deadline.
+        """
+        return self._server.stop(timeout_s)
+
+    def kill(self, timeout_s: float = 10.0) -> None:
+        """Kill the broker at once (SIGKILL); its data is as after a power failure."""
+        self._server.kill(timeout_s)
+
+    def restart(self) -> None:
+        """Stop, then start on the same port and data."""
+        self.stop()
+        self.start()
+
+    def detach(self) -> None:
+        """Keep the broker running when this process ends; another DevBroker on the folder finds it."""
+        self._server.detach()
+
+    def wait(self, timeout_s: float) -> int | None:
+        """Wait until the broker started by this object ends; returns its exit code, None while it runs."""
+        return self._server.wait(timeout_s)
+
+    def status(self) -> BrokerStatus:
+        """The state of the folder's broker. RUNNING: it answers; STARTING: a process has the folder, no answer yet."""
+        running = self.folder.running()
+        if running is None:
+            state = "STARTING" if self.folder.is_held() else "STOPPED"
+            return BrokerStatus(state, self.folder.path)
+        answer = ask_broker(_HOST, running.port, timeout_s=_ANSWER_S)
+        state = "RUNNING" if answer is not None and answer.is_ready else "STARTING"
+        return BrokerStatus(
+            state, self.folder.path, running.bootstrap, running.pid, answer.cluster_id if answer else None
+        )
+
+    def __enter__(self) -> DevBroker:
+        self.start()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _archive(self, cache: Path, java: Java, jars: Sequence[Path]) -> ClassArchive | None:
+        return broker_archive(cache, java, jars, (*_JVM_OPTIONS, *self._jvm_options))
+
+    def _have_archive_made(self, archive: ClassArchive) -> None:
+        """In the background, once; only for a broker with default options, which is what the archive is made with."""
+        if self._jvm_options or not archive.should_be_made():
+            return
+        try:
+            make_in_background("kconnect.java.devbroker.make_archive", cache_folder())
+            self.prepares_archive = True
+        except (OSError, subprocess.TimeoutExpired) as error:
+            log.debug("The class archive of the broker cannot be made: %s", error)
+
+    def _check_port(self) -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((_HOST, self.port))
+                return
+            except OverflowError as err:
+                raise EnvironmentProblemError(f"{self.port} is not a port: use 1 to 65535.") from err
+            except PermissionError as err:
+                raise EnvironmentProblemError(
+                    f"Port {self.port} may not be used by this user.", hint="Choose a port above 1023 with --port."
+                ) from err
+            except OSError as err:
+                cause = err
+        running = self.folder.running()
+        if running is not None and running.port == self.port:
+            return  # our own broker: hold() reports it, with the better message
+        answer = ask_broker(_HOST, self.port, timeout_s=_ANSWER_S)
+        silent = f"what listens there did not answer as a Kafka broker within {_ANSWER_S:g} s"
+        who = "a Kafka broker answers there" if answer is not None else silent
+        raise EnvironmentProblemError(
+            f"Port {self.port} on {_HOST} is taken: {who}.",
+            hint="Stop it, use it instead of a broker of your own, or choose another port with --port.",
+        ) from cause
+
+    def _prepare(self, java: Java, jars: Sequence[Path], archive_flags: Sequence[str]) -> list[str]:
+        """Write the settings, format the storage the first time; the command line of the broker."""
+        self.folder.log_settings.write_text(_LOG_SETTINGS, "utf-8")
+        self.folder.clear_scratch()
+        lines = [f"{key}={value}".replace("\\", "\\\\") for key, value in self.broker_settings().items()]
+        self.folder.settings.write_text("\n".join(lines) + "\n", "utf-8")
+        command = [
+            str(java.executable),
+            *archive_flags,
+            *QUIET,
+            *_JVM_OPTIONS,
+            *self._jvm_options,
+            f"-Dlog4j2.configurationFile={self.folder.log_settings}",
+            f"-Djava.io.tmpdir={self.folder.scratch}",
+            "-cp",
+            os.pathsep.join(str(jar) for jar in jars),
+        ]
+        if not self.folder.is_formatted:
+            self._format(command)
+        return [*command, "kafka.Kafka", str(self.folder.settings)]
+
+    def broker_settings(self) -> dict[str, str]:
+        """Kafka's settings for this start; the controller gets a free port of its own each time."""
+        served = {"PLAINTEXT": self.port, **self._listeners}
+        controller_port = free_port(served.values())
+        shown = ",".join(f"{name}://{_HOST}:{port}" for name, port in served.items())
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": str(NODE_ID),
+            "controller.quorum.voters": f"{NODE_ID}@{_HOST}:{controller_port}",
+            "listeners": f"{shown},CONTROLLER://{_HOST}:{controller_port}",
+            "advertised.listeners": shown,
+            "controller.listener.names": "CONTROLLER",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "listener.security.protocol.map": ",".join(f"{name}:{name}" for name in served) + ",CONTROLLER:PLAINTEXT",
+            "log.dirs": str(self.folder.kafka),
+            "num.partitions": "1",
+            "default.replication.factor": "1",
+            "min.insync.replicas": "1",
+            "auto.create.topics.enable": "true",
+            "group.initial.rebalance.delay.ms": "0",
+            # After a kill -9 the controller accepts the node again only when its former session is over:
+            # Kafka's default of 9 s is long.
+            "broker.session.timeout.ms": "4000",
+            "broker.heartbeat.interval.ms": "500",
+            # Followers learn from a record every 500 ms how far the log is: a node alone has none, and would write and
+            # flush for nobody, a quarter of what it takes of the processor while nothing happens.
+            "metadata.max.idle.interval.ms": "0",
+            # Transactions past their timeout block readers until the next check: Kafka's default is every 10 s.
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+            # Kafka's 128 MB lie in the heap from the start. 8 MB are 300,000 keys in one pass over a compacted topic,
+            # and an idle broker takes 155 MB instead of 295.
+            "log.cleaner.dedupe.buffer.size": str(8 * 1024 * 1024),
+        }
+        for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic"):
+            # One partition each: fifty folders and logs less at first use, and a faster recovery.
+            settings[f"{topic}.num.partitions"] = "1"
+            settings[f"{topic}.replication.factor"] = "1"
+        settings["transaction.state.log.min.isr"] = "1"
+        settings["share.coordinator.state.topic.min.isr"] = "1"
+        return settings | self._settings
+
+    def _format(self, command: Sequence[str]) -> None:
+        """Give the folder its cluster id, by Kafka's own tool.
+
+        A cluster id is 16 bytes in URL-safe base64. The first byte is fixed: the tool refuses a leading dash.
+        """
+        cluster_id = base64.urlsafe_b64encode(b"\x40" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
+        tool = [command[0], "-XX:TieredStopAtLevel=1", *command[1:], "kafka.tools.StorageTool", "format"]
+        try:
+            result = subprocess.run(
+                [*tool, "--cluster-id", cluster_id, "--config", str(self.folder.settings)],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_FORMAT_TIMEOUT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as err:
+            raise TimedOutError(
+                f"Formatting {self.folder.path} for Kafka took more than {_FORMAT_TIMEOUT_S:.0f} s."
+            ) from err
+        if result.returncode != 0:
+            tail = "\n".join(f"  {line}" for line in telling_lines(result.stderr + result.stdout))
+            raise EnvironmentProblemError(
+                f"The data folder {self.folder.path} cannot be formatted for Kafka:\n{tail}",
+                hint="If the folder is at fault, delete it to start empty, or name another one with --data.",
+            )
+
+    def _is_ready(self) -> bool:
+        answer = ask_broker(_HOST, self.port, timeout_s=1.0)
+        return answer is not None and answer.is_ready
+
+
+def free_port(others: Collection[int] = ()) -> int:
+    """A port of this host that is free at the moment, and none of `others`, for a server that listens there some
+    seconds later.
+
+    It is none of those that the system gives to outgoing connections: one might have it before the server does.
+    Errors: EnvironmentProblemError.
+    """
+    for _ in range(_PORT_TRIES):
+        port = random.choice(_PORTS)
+        if port in others:
+            continue
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with suppress(OSError):  # taken
+                probe.bind((_HOST, port))
+                return port
+    raise EnvironmentProblemError(
+        f"No port from {_PORTS.start} to {_PORTS.stop - 1} on {_HOST} is free: {_PORT_TRIES} were tried."
+    )

@@ -1,0 +1,308 @@
+"""Artifacts of Maven repositories: fetched once into a folder, checked each time, then offline.
+
+A lock file names each artifact with its size and SHA-256, so nothing is resolved on a user's machine: an artifact that
+is absent, short or altered is fetched again, and one with another checksum is refused. Each download goes to a staging
+folder and is moved into place after the check. The repositories are those of jgo's settings, which resolves what is not
+locked; it does not fetch here, as it asks for each artifact and for its SHA-1 with a connection of its own: 46 jars
+took 6.5 s of CPU that way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from functools import cmp_to_key, partial
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kconnect.errors import EnvironmentProblemError, TimedOutError, UnreachableError
+from kconnect.files.file_turn import turn
+
+if TYPE_CHECKING:
+    import requests
+
+_PARALLEL = 4
+_CHUNK = 1 << 14
+_READ_TIMEOUT_S = 30
+_ATTEMPTS = 3
+# Another process that fetches the same artifacts: 45 MB at 100 kB/s is 450 s.
+_TURN_TIMEOUT_S = 600.0
+
+Progress = Callable[[int, int], None]
+"""Called now and then with (bytes that are there, bytes in all), from several threads, one call at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """One locked artifact: where it comes from, and what it must look like."""
+
+    coordinate: str  # group:artifact:version, or group:artifact:version:classifier:packaging
+    sha256: str
+    size_bytes: int
+    sets: frozenset[str]
+
+    @property
+    def file_name(self) -> str:
+        _, artifact, version, *more = self.coordinate.split(":")
+        classifier, packaging = more or ("", "jar")
+        return f"{artifact}-{version}{'-' if classifier else ''}{classifier}.{packaging}"
+
+    @property
+    def path(self) -> str:
+        """Where it is in a repository."""
+        group, artifact, version = self.coordinate.split(":")[:3]
+        return f"{group.replace('.', '/')}/{artifact}/{version}/{self.file_name}"
+
+
+def read_lock(text: str) -> list[Jar]:
+    """The artifacts of a lock file, in its order: lines of sets, SHA-256, bytes and coordinate."""
+    jars = []
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            sets, sha256, size, coordinate = line.split()
+            jars.append(Jar(coordinate, sha256, int(size), frozenset(sets.split(","))))
+    return jars
+
+
+class ArtifactSet:
+    """Artifacts in one folder; `fetch()` makes them complete and gives their paths. `title` is for messages.
+
+    Threads: any; processes: any number, one fetches while the others wait.
+    """
+
+    def __init__(self, title: str, folder: Path, jars: Sequence[Jar]) -> None:
+        self.title = title
+        self.folder = folder
+        self.jars = list(jars)
+
+    def missing(self) -> list[Jar]:
+        """Artifacts that are absent, short or altered. Every byte is hashed: 44 MB take 25 ms."""
+        return [jar for jar in self.jars if not _is_good(self.folder / jar.file_name, jar)]
+
+    def fetch(self, progress: Progress | None = None) -> list[Path]:
+        """Their paths, complete and checked; no network when nothing is missing.
+
+        Errors: UnreachableError when the registry does not answer; EnvironmentProblemError when the cache folder cannot
+         be written or what came has another checksum than the lock.
+        """
+        paths = [self.folder / jar.file_name for jar in self.jars]
+        if not self.missing():
+            return paths
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = self.folder / ".lock"
+            with turn(lock, _TURN_TIMEOUT_S) as is_ours:
+                if not is_ours:
+                    raise TimedOutError(
+                        f"Another process has been fetching {self.title} for {_TURN_TIMEOUT_S:.0f} s (lock {lock}).",
+                        hint="End that process and try again.",
+                    )
+                missing = self.missing()  # again: another process may have fetched them meanwhile
+                if missing:
+                    self._download(missing, progress)
+        except OSError as err:
+            raise EnvironmentProblemError(
+                f"{self.title} cannot be written to the cache folder {self.folder}: {err.strerror or err}",
+                hint="Free some space there, or name another folder in KCONNECT_CACHE.",
+            ) from err
+        return paths
+
+    def _download(self, missing: Sequence[Jar], progress: Progress | None) -> None:
+        total = sum(jar.size_bytes for jar in self.jars)
+        counter = _Counter(total - sum(jar.size_bytes for jar in missing), total, progress)
+        with tempfile.TemporaryDirectory(dir=self.folder, prefix=".fetch-") as staging:
+            fetcher = _Fetcher(self.title, Path(staging), counter)
+            with (
+                closing(fetcher),
+                ThreadPoolExecutor(_PARALLEL, thread_name_prefix="fetch-jars") as pool,
+            ):
+                work = [pool.submit(fetcher.fetch, jar, self.folder / jar.file_name) for jar in missing]
+                try:
+                    for item in work:
+                        item.result()
+                except BaseException:
+                    fetcher.stop.set()
+                    pool.shutdown(wait=True, cancel_futures=True)
+                    raise
+
+
+class _Counter:
+    """Bytes so far, told to the caller's progress function."""
+
+    def __init__(self, done: int, total: int, progress: Progress | None) -> None:
+        self._lock = threading.Lock()  # guards _done, and makes progress calls one at a time
+        self._done = done
+        self._total = total
+        self._progress = progress
+
+    def add(self, count: int) -> None:
+        with self._lock:
+            self._done += count
+            if self._progress is not None:
+                self._progress(min(self._done, self._total), self._total)
+
+
+class _Stopped(Exception):
+    """Another download failed: this one ends too."""
+
+
+class _Fetcher:
+    """Fetches single jars into a staging folder, checks them, moves them into place. Threads: any number."""
+
+    def __init__(self, title: str, staging: Path, counter: _Counter) -> None:
+        self._title = title
+        self._staging = staging
+        self._counter = counter
+        self._repositories = list(_repositories().values())
+        self._sessions = ExitStack()
+        self._of_thread = threading.local()
+        self.stop = threading.Event()
+
+    def close(self) -> None:
+        """Close its connections, once no thread fetches any more."""
+        self._sessions.close()
+
+    def fetch(self, jar: Jar, target: Path) -> None:
+        """Raises UnreachableError or EnvironmentProblemError; the target is whole or untouched."""
+        import requests
+
+        why: str | None = None  # and not the exception: its frames would keep connections open
+        for attempt in range(_ATTEMPTS):
+            if self.stop.wait(0.5 * attempt):
+                return
+            try:
+                found = self._download(jar, self._staging / jar.file_name)
+            except _Stopped:
+                return
+            except requests.RequestException as err:
+                why = _reason(err)
+                continue
+            if _is_good(found, jar):
+                os.replace(found, target)
+                return
+            why = None
+        if why is None:
+            raise EnvironmentProblemError(
+                f"{jar.file_name} came with another checksum than expected ({jar.sha256[:12]}..), {_ATTEMPTS} times.",
+                hint="Something between this machine and the Maven repository alters downloads: is it a proxy?",
+            )
+        raise UnreachableError(
+            f"{jar.file_name} cannot be fetched from the Maven repository: {why}",
+            hint=f"{self._title} are fetched once and kept: check the network and HTTPS_PROXY, and try again.",
+        )
+
+    def _download(self, jar: Jar, target: Path) -> Path:
+        """From the first repository that has it. Errors: _Stopped; those of requests, HTTPError when none has it."""
+        *others, last = self._repositories
+        for repository in others:
+            with self._asked(repository, jar) as answer:
+                if answer.ok:  # one that lacks it may also say that it is forbidden
+                    return self._written(answer, target)
+        with self._asked(last, jar) as answer:
+            answer.raise_for_status()
+            return self._written(answer, target)
+
+    def _asked(self, repository: str, jar: Jar) -> requests.Response:
+        return self._session().get(f"{repository.rstrip('/')}/{jar.path}", stream=True, timeout=_READ_TIMEOUT_S)
+
+    def _written(self, answer: requests.Response, target: Path) -> Path:
+        with target.open("wb") as file:
+            for chunk in answer.iter_content(_CHUNK):
+                if self.stop.is_set():
+                    raise _Stopped
+                file.write(chunk)
+                self._counter.add(len(chunk))
+        return target
+
+    def _session(self) -> requests.Session:
+        """The calling thread's, which keeps its connection: a session is not for several threads at once."""
+        from requests import Session
+        from requests.adapters import HTTPAdapter
+        from urllib3.util import Retry
+
+        session: Session | None = getattr(self._of_thread, "session", None)
+        if session is None:
+            session = self._of_thread.session = self._sessions.enter_context(Session())
+            # A repository that is asked too much says when to ask again
+            patience = Retry(total=_ATTEMPTS, connect=0, read=0, status_forcelist=[429], raise_on_status=False)
+            for scheme in ("http://", "https://"):
+                session.mount(scheme, HTTPAdapter(max_retries=patience))
+        return session
+
+
+def _repositories() -> dict[str, str]:
+    """Names and URLs of the repositories that the user configured for jgo (default: Maven Central)."""
+    from jgo.config import GlobalSettings
+    from jgo.constants import MAVEN_CENTRAL_URL
+
+    return dict(GlobalSettings.load().repositories) or {"central": MAVEN_CENTRAL_URL}
+
+
+def maven_context(folder: Path) -> Any:  # jgo has no type information we may rely on
+    """A jgo context over a folder, with the same repositories."""
+    from jgo.maven import MavenContext, PythonResolver
+
+    resolver, remotes = PythonResolver(), _repositories()
+    context = MavenContext(resolver=resolver, repo_cache=folder, remote_repos=remotes, timeout=_READ_TIMEOUT_S)
+    context.project = partial(_project, context)  # type: ignore[method-assign]  # what jgo makes begins with a project
+    return context
+
+
+def _project(context: Any, group: str, artifact: str) -> Any:
+    """A project of which a range such as `[4.7,4.7.99]` means the newest version in it; jgo's own take it literally.
+
+    As Maven does, it asks the repository which versions there are.
+    """
+    from jgo.maven import Component, Project
+    from jgo.maven._version import compare_versions, version_in_range
+
+    class Ranged(Component):
+        _exact: str
+
+        @property
+        def version(self) -> str:
+            return self._exact
+
+        @version.setter
+        def version(self, wanted: str) -> None:  # jgo sets it again when it has put in a property of the POM
+            self._exact = wanted
+            if wanted[:1] in ("[", "("):
+                if not self.project.metadata.versions:
+                    self.project.update()
+                fitting = [found for found in self.project.metadata.versions if version_in_range(found, wanted)]
+                self._exact = max(fitting, key=cmp_to_key(compare_versions)) if fitting else wanted
+
+    project = Project(context, group, artifact)
+    project.at_version = lambda version: Ranged(project, version)  # type: ignore[method-assign]
+    return project
+
+
+def _reason(err: Exception) -> str:
+    name, answer = type(err).__name__, getattr(err, "response", None)
+    if answer is not None and answer.status_code == HTTPStatus.NOT_FOUND:
+        return "it does not exist"
+    return {
+        "ConnectionError": "no connection",
+        "ConnectTimeout": "it does not answer",
+        "ReadTimeout": f"it stopped answering for {_READ_TIMEOUT_S} s",
+        "ProxyError": "the proxy refuses",
+        "SSLError": "its certificate is not trusted here",
+        "ChunkedEncodingError": "the download broke off",
+    }.get(name, f"{name}: {err}")
+
+
+def _is_good(path: Path, jar: Jar) -> bool:
+    try:
+        if path.stat().st_size != jar.size_bytes:
+            return False
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == jar.sha256
+    except (FileNotFoundError, NotADirectoryError):
+        return False

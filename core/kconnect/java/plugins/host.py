@@ -1,0 +1,246 @@
+"""HostProcess: the JVMs that run Java's plugins for this process, started when the first one is needed."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shlex
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from kconnect.errors import ConnectError
+from kconnect.java.installed import find_java
+from kconnect.java.plugins.connection import Answer, JavaConnection
+from kconnect.java.plugins.index import JavaIndex
+from kconnect.java.plugins.jvm import END_TIMEOUT_S, Event, HostJvm
+from kconnect.java.plugins.program import HostProgram
+from kconnect.logs.log_context import current_place, follow_levels, log_context, set_levels
+
+log = logging.getLogger(__name__)
+
+# A JVM that nobody has used for so long ends: validations of a minute share one.
+_IDLE_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class JavaSettings:
+    """How host JVMs are started: the settings kconnect.java.* of a worker."""
+
+    home: str | None = None
+    options: tuple[str, ...] = ()
+    heap: str = "512m"
+    discovery: str | None = None
+    """`plugin.discovery` of the worker."""
+    one_for_each: bool = False
+    """A JVM for each connector, instead of one for all."""
+    silent_after_s: float = 30.0
+    """A JVM that has not answered for so long is killed; one that starts has twice as long."""
+
+    @classmethod
+    def of(cls, config: Mapping[str, str]) -> JavaSettings:
+        """Of a worker's config."""
+        return cls(
+            config.get("kconnect.java.home") or None,
+            tuple(shlex.split(config.get("kconnect.java.opts") or "")),
+            config.get("kconnect.java.heap") or "512m",
+            config.get("plugin.discovery") or None,
+            config.get("kconnect.java.host") == "connector",
+            int(config.get("kconnect.java.timeout.ms") or 30_000) / 1000,
+        )
+
+
+def _nothing(what: str, arguments: Any) -> Any:
+    raise ConnectError(f"Nobody answers {what}")
+
+
+def _ignore(what: str, arguments: Any) -> None:
+    log.debug("Nobody wants %s", what)
+
+
+@dataclass(slots=True)
+class _Seat:
+    """Where one JVM runs, or will."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)  # guards the two below, and that one thread starts it
+    jvm: HostJvm | None = None
+    used_s: float = 0.0
+    is_closed: bool = False
+    """No JVM starts in it any more, and one that does just now ends at once. Set before stop() asks for the lock."""
+
+
+class HostProcess:
+    """The JVMs of this process: one for all connectors, or one for each. A JVM starts with its first connection; one
+    that died is started again by the next; one that nobody uses ends after a minute.
+
+    The death of a JVM is told to each task of its own by JavaHostDiedError; nothing else is hurt.
+    Threads: any.
+    """
+
+    def __init__(self, index: JavaIndex, settings: JavaSettings, *, recorded: Path | None = None) -> None:
+        """`recorded`: a file to which the JVM writes the archive of its classes as it ends."""
+        self._index = index
+        self._settings = settings
+        self._recorded = recorded
+        self._lock = threading.Lock()  # guards the two below
+        self._seats: dict[str | None, _Seat] = {}
+        self._unfollow: Callable[[], None] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of a JVM; None while there is none."""
+        return next((jvm.pid for jvm in self._running()), None)
+
+    def connect(
+        self,
+        *,
+        thread: str = "kconnect",
+        location: str | None = None,
+        answer: Answer = _nothing,
+        event: Event = _ignore,
+    ) -> JavaConnection:
+        """A new connection, for one plugin object; `thread` is the name of the Java thread that will serve it.
+
+        Its log lines have the context that this thread has now, which also says to which connector it belongs.
+        Errors: EnvironmentProblemError (no Java, it does not start), UnreachableError (Kafka's jars), TimedOutError;
+        ConnectError when stop() comes meanwhile.
+        """
+        place = current_place()
+        key = place[0] if self._settings.one_for_each else None
+        with self._lock:
+            seat = self._seats.setdefault(key, _Seat())
+            if self._unfollow is None:
+                self._unfollow = follow_levels(self._follow_levels)
+        try:
+            with seat.lock:
+                made = self._jvm_of(seat, key).open(thread, location, answer, event, place)
+        finally:
+            if seat.is_closed:  # stop() may not have waited for the start
+                _end(seat, 0.0)
+        if seat.is_closed:
+            made.close()
+            raise _ended()
+        return made
+
+    def _jvm_of(self, seat: _Seat, connector: str | None) -> HostJvm:
+        """Under the seat's lock."""
+        if seat.is_closed:
+            raise _ended()
+        jvm = seat.jvm
+        if jvm is not None and not jvm.is_alive:
+            jvm.end(0.0)
+            jvm = None
+        if jvm is None:
+            jvm = seat.jvm = self._start(connector)
+            jvm.watch(partial(self._is_over, seat, jvm))
+        seat.used_s = time.monotonic()
+        return jvm
+
+    def abandon(self, connector: str, task: int | None) -> None:
+        """Let go of a task that did not stop in time, or of a connector. A plugin that hangs keeps its Java thread.
+
+        Once nobody else is in its JVM, or too many hang in it, the JVM is killed.
+        """
+        for jvm in self._running():
+            jvm.abandon((connector, task))
+
+    def stack(self, connector: str, task: int) -> list[str] | None:
+        """As HostJvm.stack."""
+        stacks = (jvm.stack((connector, task)) for jvm in self._running())
+        return next((stack for stack in stacks if stack is not None), None)
+
+    def stop(self, timeout_s: float = END_TIMEOUT_S) -> None:
+        """End the JVMs; kills them at the deadline. One that starts then ends once it is up. Idempotent."""
+        deadline = time.monotonic() + timeout_s
+        with self._lock:
+            seats, self._seats = list(self._seats.values()), {}
+            if self._unfollow is not None:
+                self._unfollow()
+                self._unfollow = None
+        for seat in seats:
+            seat.is_closed = True
+        for seat in seats:
+            _end(seat, max(deadline - time.monotonic(), 0.0))
+
+    def _running(self) -> list[HostJvm]:
+        with self._lock:
+            jvms = [seat.jvm for seat in self._seats.values()]
+        return [jvm for jvm in jvms if jvm is not None and jvm.is_alive]
+
+    def _is_over(self, seat: _Seat, jvm: HostJvm) -> bool:
+        """Whether the JVM is not a seat's any more. One that nobody uses ends after a while, or if plugins hang in it.
+
+        Under the seat's lock: whoever comes now gets another one.
+        """
+        if not seat.lock.acquire(blocking=False):
+            return False  # somebody connects
+        try:
+            if seat.jvm is not jvm:
+                return True
+            now_s = time.monotonic()
+            if jvm.is_used:
+                seat.used_s = now_s
+            hanging = None if jvm.is_used else jvm.hanging()
+            if hanging is None and now_s - seat.used_s < _IDLE_S:
+                return False
+            seat.jvm = None
+        finally:
+            seat.lock.release()
+        if hanging is not None:
+            jvm.kill(hanging)
+        jvm.end()
+        return True
+
+    def _follow_levels(self) -> None:
+        """Give Java's loggers the levels of ours."""
+        for jvm in self._running():
+            try:
+                made = jvm.open("kconnect-levels", None, _nothing, _ignore, (None, None))
+                with contextlib.closing(made) as connection:
+                    connection.call("levels", levels=set_levels())
+            except ConnectError as err:
+                log.warning("Java's loggers keep their levels: %s", err)
+
+    # --- start ---
+
+    def _start(self, connector: str | None) -> HostJvm:
+        began_s = time.monotonic()
+        program = HostProgram.find(find_java("Java's plugins", home=self._settings.home))
+        options = list(self._settings.options)
+        if self._recorded is None:
+            program.have_archive_made()
+        else:
+            options.append(f"-XX:ArchiveClassesAtExit={self._recorded}")
+        jvm = HostJvm(program.command(options, self._settings.heap), silent_after_s=self._settings.silent_after_s)
+        jvm.start({"index": self._folders_by_class(), "records": self._recorded is not None})
+        with log_context(connector):
+            took_s = time.monotonic() - began_s
+            log.info("Java %s runs plugins (pid %d, up in %.1f s)", program.java.version, jvm.pid, took_s)
+        return jvm
+
+    def _folders_by_class(self) -> dict[str, list[str]]:
+        return {
+            name: sorted({str(location) for locations in kinds.values() for location in locations})
+            for name, kinds in self._index.plugins(reads=False).items()
+        }
+
+
+def _ended() -> ConnectError:
+    return ConnectError("Java's plugins were stopped in the meantime")
+
+
+def _end(seat: _Seat, timeout_s: float) -> None:
+    """End the JVM of a seat, if it has one; nothing when a JVM still starts in it after `timeout_s`."""
+    deadline = time.monotonic() + timeout_s
+    if not seat.lock.acquire(timeout=timeout_s):
+        return
+    try:
+        jvm, seat.jvm = seat.jvm, None
+    finally:
+        seat.lock.release()
+    if jvm is not None:
+        jvm.end(max(deadline - time.monotonic(), 0.0))

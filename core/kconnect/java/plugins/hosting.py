@@ -1,0 +1,58 @@
+"""Hosted: what all classes of ours share that stand for a Java class."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, TypeVar
+
+from kconnect.java.plugins.connection import Answer, JavaConnection
+from kconnect.java.plugins.host import HostProcess
+from kconnect.java.plugins.jvm import Event
+
+T = TypeVar("T")
+
+
+class Hosted:
+    """A class of ours that stands for a Java class; `java_class` makes them."""
+
+    java_class: ClassVar[str] = ""
+    folder: ClassVar[str | None] = None
+    """The plugin's folder or jar; None for a class of Kafka's own jars."""
+    host: ClassVar[HostProcess]
+
+    @classmethod
+    def connect(
+        cls, role: str, *, answer: Answer | None = None, event: Event | None = None, thread: str | None = None
+    ) -> JavaConnection:
+        """A connection on which Java has made an object of the class, in a role: connector, source, sink, stage."""
+        more: dict[str, Any] = {}
+        if answer is not None:
+            more["answer"] = answer
+        if event is not None:
+            more["event"] = event
+        name = thread or f"{role}-{cls.java_class.rpartition('.')[2]}"
+        made = cls.host.connect(thread=name, location=cls.folder, **more)
+        try:
+            made.call(role, **{"class": cls.java_class, "folder": cls.folder})
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+
+class Deferrable:
+    """A plugin that Java need not make before it is used."""
+
+    is_deferred = False
+
+    def defer(self) -> None:
+        """Have configure() only keep what it is given."""
+        self.is_deferred = True
+
+
+def java_class(name: str, folder: str | None, base: type[T], host: HostProcess | None = None) -> type[T]:
+    """A class of ours that stands for a Java class. Shape: its module and name are Java's package and name."""
+    package, _, simple = name.rpartition(".")
+    more = {} if host is None else {"host": host}
+    return type(
+        simple, (base,), {"__module__": package, "__qualname__": simple, "java_class": name, "folder": folder, **more}
+    )

@@ -1,0 +1,96 @@
+"""What Java threw, as errors of ours: the cause first, then Java's stack."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from kconnect.errors import ConfigError, ConnectError, DataError, RetriableError
+from kconnect.java.plugins.missing_classes import needed_by
+
+
+class JavaHostDiedError(ConnectError):
+    """The JVM that ran a plugin is gone. Its tasks fail; those of Python run on."""
+
+
+class JavaTraced:
+    """What the errors below have in common: what Java says of itself, as dead letters have it in their headers."""
+
+    java_class = ""
+    java_message: str | None = None
+    java_trace = ""
+
+
+class JavaPluginError(JavaTraced, ConnectError):
+    """A Java plugin threw something that no retry mends."""
+
+
+class JavaRetriableError(JavaTraced, RetriableError):
+    """A Java plugin threw a RetriableException."""
+
+
+class JavaDataError(JavaTraced, DataError):
+    """A Java plugin threw a DataException."""
+
+
+class JavaConfigError(JavaTraced, ConfigError):
+    """A Java plugin threw a ConfigException."""
+
+
+_CLASSES: Mapping[str, type[Any]] = {
+    "retriable": JavaRetriableError,
+    "data": JavaDataError,
+    "config": JavaConfigError,
+}
+# Class files of Java 17 have version 61, and so on
+_FIRST_CLASS_FILE = 44
+_LINKAGE = "NoClassDefFoundError", "ClassNotFoundException"
+_NOT_INITIALIZED = "Could not initialize class "
+
+
+def java_error(told: Mapping[str, Any], location: str | None = None) -> ConnectError:
+    """The error of what `Errors.describe` (Java) told. `location`: the plugin's folder, for what it lacks."""
+    java_class, message = str(told["class"]), told.get("message")
+    text = message or java_class.rpartition(".")[2]
+    root = str(told.get("root") or "")
+    hint = None
+    kind = told.get("kind")
+    if kind in ("linkage", "missing"):
+        text, hint = _missing(java_class, text, root, location, str(told.get("trace") or ""))
+    elif kind == "fatal":
+        simple = java_class.rpartition(".")[2]
+        text = f"{simple}: {message}" if message else simple
+        if simple == "OutOfMemoryError":
+            hint = "Raise the limit that it names in kconnect.java.opts, such as -XX:MaxDirectMemorySize."
+    elif root and message and root.partition(": ")[2] not in message:
+        text = f"{text}: {root}"
+    error: Any = _CLASSES.get(str(kind), JavaPluginError)(text, hint=hint)
+    error.java_class = java_class
+    error.java_message = message
+    error.java_trace = str(told.get("trace") or "")
+    # The trace of a status shows it below ours, with the cause first as in all our traces
+    error.add_note(error.java_trace.rstrip())
+    return error  # type: ignore[no-any-return]
+
+
+def _missing(java_class: str, text: str, root: str, location: str | None, trace: str) -> tuple[str, str | None]:
+    simple = java_class.rpartition(".")[2]
+    where = location or "the plugin's folder"
+    if simple == "UnsupportedClassVersionError":
+        wanted = re.search(r"class file version (\d+)", text)
+        java = "a newer Java" if wanted is None else f"Java {int(wanted[1]) - _FIRST_CLASS_FILE} or newer"
+        return f"{simple}: {text}", f"The plugin in {where} needs {java}: set kconnect.java.home to one."
+    if text.startswith(_NOT_INITIALIZED):  # Java's NoClassDefFoundError of a class that is there
+        return f"{simple}: {text}{f': {root}' if root else ''}", f"What {where} needs may be missing, or broken."
+    if any(name in f"{java_class} {root}" for name in _LINKAGE):
+        named = (root.partition(": ")[2] or text).replace("/", ".")
+        jar = needed_by(named, trace, location)
+        needs = f", which {jar.name} needs," if jar else ""
+        return (
+            f"{simple}: the class {named}{needs} is missing in {where}",
+            f"Put the jar that has {named} into {where}, or install the plugin with all its dependencies.",
+        )
+    if text == simple and root:  # such as an ExceptionInInitializerError, which says nothing itself
+        text = root
+    return f"{simple}: {text}", f"Jars in {where} do not fit each other, or not Kafka's."

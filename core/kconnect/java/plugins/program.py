@@ -1,0 +1,107 @@
+"""The Java program that hosts plugins, and the command to start it.
+
+A wheel brings the program compiled; in a checkout it is compiled at first need.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kconnect.errors import EnvironmentProblemError
+from kconnect.files.folders import cache_folder
+from kconnect.java.archives import ClassArchive, make_in_background
+from kconnect.java.compiler import compile_once
+from kconnect.java.installed import Java
+from kconnect.java.kafka_jars import JarSet
+from kconnect.java.maven import Progress
+
+log = logging.getLogger(__name__)
+
+MAIN: Final = "kconnect.host.Main"
+_SOURCES = Path(__file__).parents[4] / "java" / "src"
+# Beside this module in a wheel: hatch_build.py puts it there.
+_IN_WHEEL = Path(__file__).with_name("host.jar")
+# Its own binding of slf4j takes the place of log4j's.
+_NOT_NEEDED: Final = ("log4j-slf4j-impl",)
+# The JVM's own lines, as those about a class archive it cannot use, would go to standard output, which is ours.
+_QUIET: Final = ("-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr")
+# A heap that begins small and grows: the JVM's own choice, a 64th of the memory, fills while a plugin does next to
+# nothing. 20 idle sources: PSS 54 MB, not 75; a source of 1.5 million lines takes as much CPU as with 384 MB. What
+# one batch of a sink makes must fit into the young part, or collections take a fifth of its CPU.
+_FLAGS: Final = ("-XX:+UseSerialGC", "-Xms24m", "-Xmn16m", "-XX:+ExitOnOutOfMemoryError", "-XX:-UsePerfData")
+
+
+@dataclass(frozen=True, slots=True)
+class HostProgram:
+    """Everything for the command line of a host JVM. Errors: EnvironmentProblemError, UnreachableError."""
+
+    java: Java
+    class_path: tuple[Path, ...]
+    archive: ClassArchive
+
+    @classmethod
+    def find(cls, java: Java, cache: Path | None = None) -> HostProgram:
+        """The program with Kafka's jars, fetched and compiled if need be. `cache`: the folder of class archives."""
+        jars = class_path_jars()
+        class_path = (_host_jar(java, jars), *jars)
+        return cls(java, class_path, _archive(cache or cache_folder(), java, class_path))
+
+    def command(self, options: Sequence[str], heap: str) -> list[str]:
+        """The command line. Its standard input wants one line of JSON, and stays open while the host shall live."""
+        return [
+            str(self.java.executable),
+            *self.archive.flags(),
+            *_QUIET,
+            *_FLAGS,
+            f"-Xmx{heap}",
+            *options,
+            "-cp",
+            os.pathsep.join(map(str, self.class_path)),
+            MAIN,
+        ]
+
+    def have_archive_made(self) -> None:
+        """Have the class archive made in the background, once, where there is none. Never blocks."""
+        if not self.archive.should_be_made():
+            return
+        try:
+            make_in_background("kconnect.java.plugins.make_archive", cache_folder())
+        except (OSError, subprocess.TimeoutExpired) as error:
+            log.debug("The class archive of the JVM for Java's plugins cannot be made: %s", error)
+
+
+def class_path_jars(progress: Progress | None = None) -> list[Path]:
+    """Kafka's jars that the program is compiled and runs with, fetched if need be. Errors: as JarSet.fetch."""
+    return [jar for jar in JarSet("connect").fetch(progress) if not jar.name.startswith(_NOT_NEEDED)]
+
+
+def _archive(cache: Path, java: Java, class_path: Sequence[Path]) -> ClassArchive:
+    """The JVM refuses one of another build, class path or time of a jar."""
+    facts = [java.version, str(java.executable.resolve())]
+    facts += [f"{jar}:{stat.st_size}:{stat.st_mtime_ns}" for jar in class_path if (stat := jar.stat())]
+    return ClassArchive(cache / "jvm", "host", facts)
+
+
+def _host_jar(java: Java, jars: Sequence[Path]) -> Path:
+    """The jar of the program: that of the wheel, or one made from the sources of this checkout."""
+    if _IN_WHEEL.is_file():
+        return _IN_WHEEL
+    sources = sorted(_SOURCES.rglob("*.java"))
+    if not sources:
+        raise EnvironmentProblemError(
+            f"The Java program that hosts plugins is missing: there is neither {_IN_WHEEL} nor a source in {_SOURCES}.",
+            hint="Install a wheel that was built where there is Java 17, or run kconnect from a checkout.",
+        )
+    digest = hashlib.sha256()
+    for source in sources:
+        digest.update(source.read_bytes())
+    target = cache_folder() / "java" / f"host-{digest.hexdigest()[:16]}.jar"
+    compile_once(java, sources, jars, target)
+    return target

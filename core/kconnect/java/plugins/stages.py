@@ -1,0 +1,255 @@
+"""Java's transformations, predicates and converters in chains of ours: columns out, columns in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from kconnect.api import (
+    ConfigDef,
+    ConnectRecord,
+    Converter,
+    HeaderConverter,
+    Headers,
+    Monitorable,
+    PluginMetrics,
+    Predicate,
+    RecordBatch,
+    Schema,
+    SchemaAndValue,
+    SinkRecord,
+    SourceRecord,
+    Transformation,
+)
+from kconnect.java.plugins.blocks import BlockReader, BlockWriter
+from kconnect.java.plugins.connection import JavaConnection
+from kconnect.java.plugins.descriptions import settings_of, version_of
+from kconnect.java.plugins.hosting import Deferrable, Hosted
+from kconnect.java.plugins.java_error import java_error
+from kconnect.java.plugins.plugin_metrics import JavaMetrics
+from kconnect.java.plugins.runs import Column, Run, batch_of_one, run_head, write_run
+
+
+class _JavaStage(Hosted, Deferrable, Monitorable):
+    """One object in Java for the life of a task."""
+
+    def __init__(self) -> None:
+        self._java: JavaConnection | None = None
+        self._metrics: JavaMetrics | None = None
+        self._given: tuple[str, Mapping[str, Any], bool] | None = None
+
+    def with_plugin_metrics(self, metrics: PluginMetrics) -> None:
+        """Has no effect on a class that is not Monitorable in Java."""
+        if not self.is_deferred:
+            self._metrics = JavaMetrics(metrics)
+            self._opened().call("monitor", tags=dict(self._metrics.tags))
+
+    def config(self) -> ConfigDef:
+        return settings_of(type(self))
+
+    def version(self) -> str:
+        return version_of(type(self))
+
+    def close(self) -> None:
+        made, self._java = self._java, None
+        if made is not None:
+            try:
+                made.call("close")
+            finally:
+                made.close()
+                if self._metrics is not None:
+                    self._metrics.close()
+
+    def _configure(self, kind: str, configs: Mapping[str, Any], is_key: bool = False) -> None:
+        self._given = kind, configs, is_key
+        if not self.is_deferred:
+            self._opened()
+
+    def _opened(self) -> JavaConnection:
+        if self._java is None:
+            assert self._given is not None, f"{self.java_class} is not configured"
+            self._java = self._made(*self._given)
+        return self._java
+
+    def _made(self, kind: str, configs: Mapping[str, Any], is_key: bool) -> JavaConnection:
+        made = self.connect("stage", event=self._event)
+        texts = {name: _text(value) for name, value in configs.items()}
+        try:
+            made.call("configure", kind=kind, config=texts, key=is_key)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    def _event(self, what: str, arguments: Any) -> None:
+        if what == "metrics" and self._metrics is not None:
+            self._metrics.told(arguments)
+
+    def _exchange(self, head: Mapping[str, Any], write: Any) -> Any:
+        block = BlockWriter(head)
+        write(block)
+        return self._opened().block(block.done())
+
+    def _raise(self, head: Mapping[str, Any]) -> None:
+        failure = head.get("failure")
+        if failure is not None:
+            raise java_error(failure["error"], self.folder)
+
+
+class JavaTransformation(_JavaStage, Transformation):
+    """Runs o.a.k.connect.transforms.Transformation in the host JVM."""
+
+    supports_batches = True
+
+    def configure(self, configs: Mapping[str, Any]) -> None:
+        self._configure("transformation", configs)
+
+    def apply(self, record: Any) -> Any:
+        batch, key, value = batch_of_one(record)
+        block, head = self._apply(batch, key, value)
+        self._raise(head)
+        if not head["runs"]:
+            return None
+        run = Run(block, head["runs"][0], by_rows=True)
+        ((made_key, made_value, time, headers),) = run.records()
+        return _like(record, run, made_key, made_value, time, headers)
+
+    def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any | None:
+        key, value = Column.of_batch(batch.key_schema, batch.key), Column.of_batch(batch.value_schema, batch.value)
+        block, head = self._apply(batch, key, value)
+        self._raise(head)
+        if not head["rows"]:
+            return None
+        if len(head["runs"]) != 1:
+            return NotImplemented  # schemas or topics differ now
+        run = Run(block, head["runs"][0])
+        if not run.is_columnar:
+            return NotImplemented
+        kept = batch if len(head["rows"]) == len(batch) else batch.filter(_mask(head["rows"], len(batch)))
+        return kept.with_(
+            topic=run.topic,
+            kafka_partition=run.partition,
+            key_schema=run.key.schema,
+            key=run.key.column,
+            value_schema=run.value.schema,
+            value=run.value.column,
+            timestamp=run.timestamps(),
+            headers=run.headers(),
+        )
+
+    def _apply(self, batch: RecordBatch, key: Column, value: Column) -> tuple[BlockReader, dict[str, Any]]:
+        body = self._exchange(
+            {"m": "apply", "run": run_head(batch, key, value)}, lambda block: write_run(block, batch, key, value)
+        )
+        block = BlockReader(body)
+        return block, block.head()
+
+
+class JavaPredicate(_JavaStage, Predicate):
+    """Runs o.a.k.connect.transforms.predicates.Predicate in the host JVM."""
+
+    def configure(self, configs: Mapping[str, Any]) -> None:
+        self._configure("predicate", configs)
+
+    def test(self, record: Any) -> bool:
+        return bool(self._test(*batch_of_one(record))[0])
+
+    def test_batch(self, batch: RecordBatch) -> Any:
+        key, value = Column.of_batch(batch.key_schema, batch.key), Column.of_batch(batch.value_schema, batch.value)
+        return pa.array(self._test(batch, key, value), pa.bool_())
+
+    def _test(self, batch: RecordBatch, key: Column, value: Column) -> list[bool]:
+        found: list[bool] = self._exchange(
+            {"m": "test", "run": run_head(batch, key, value)}, lambda block: write_run(block, batch, key, value)
+        )
+        return found
+
+
+class _BytesStage(_JavaStage):
+    """What converters of values and of headers share."""
+
+    def _to_bytes(self, topic: str, header: str | None, column: Column, count: int) -> pa.Array:
+        head = {"m": "to_bytes", "topic": topic, "header": header, "rows": count, "column": column.head}
+        block = BlockReader(self._exchange(head, column.write))
+        told = block.head()
+        self._raise(told)
+        return block.binary(count)
+
+    def _from_bytes(self, topic: str, header: str | None, column: pa.Array, *, by_rows: bool = False) -> list[Run]:
+        head = {"m": "from_bytes", "topic": topic, "header": header, "rows": len(column)}
+        block = BlockReader(self._exchange(head, lambda writer: writer.binary(column)))
+        told = block.head()
+        self._raise(told)
+        return [Run(block, run, by_rows=by_rows) for run in told["runs"]]
+
+    def _one_from_bytes(self, topic: str, header: str | None, value: bytes | None) -> SchemaAndValue:
+        (run,) = self._from_bytes(topic, header, pa.array([value], pa.binary()), by_rows=True)
+        return SchemaAndValue(run.value.schema, run.value.values()[0])
+
+
+class JavaConverter(_BytesStage, Converter):
+    """Runs o.a.k.connect.storage.Converter in the host JVM."""
+
+    ignores_headers = True
+
+    def configure(self, configs: Mapping[str, Any], is_key: bool = False) -> None:
+        self._configure("converter", configs, is_key)
+
+    def from_connect_data(
+        self, topic: str, schema: Schema | None, value: Any, headers: Headers | None = None
+    ) -> bytes | None:
+        found: bytes | None = self._to_bytes(topic, None, Column.of_values(schema, [value]), 1)[0].as_py()
+        return found
+
+    def to_connect_data(self, topic: str, value: bytes | None, headers: Headers | None = None) -> SchemaAndValue:
+        return self._one_from_bytes(topic, None, value)
+
+    def from_connect_batch(self, topic: str, schema: Schema | None, column: Any) -> Any:
+        return self._to_bytes(topic, None, Column.of_batch(schema, column), len(column))
+
+    def to_connect_batch(self, topic: str, column: Any) -> Any:
+        runs = self._from_bytes(topic, None, column)
+        if len(runs) != 1 or not runs[0].value.is_columnar:
+            return NotImplemented
+        return runs[0].value.schema, runs[0].value.column
+
+
+class JavaHeaderConverter(_BytesStage, HeaderConverter):
+    """Runs o.a.k.connect.storage.HeaderConverter in the host JVM."""
+
+    def configure(self, configs: Mapping[str, Any]) -> None:
+        self._configure("header_converter", configs)
+
+    def from_connect_header(self, topic: str, header_key: str, schema: Schema | None, value: Any) -> bytes | None:
+        found: bytes | None = self._to_bytes(topic, header_key, Column.of_values(schema, [value]), 1)[0].as_py()
+        return found
+
+    def to_connect_header(self, topic: str, header_key: str, value: bytes | None) -> SchemaAndValue:
+        return self._one_from_bytes(topic, header_key, value)
+
+
+def _like(record: ConnectRecord, run: Run, key: Any, value: Any, time: int | None, headers: Headers | None) -> Any:
+    """The record as it came back, with what Java does not see of it."""
+    more: dict[str, Any] = {
+        "topic": run.topic,
+        "kafka_partition": run.partition,
+        "key_schema": run.key.schema,
+        "key": key,
+        "value_schema": run.value.schema,
+        "value": value,
+        "timestamp": time,
+        "headers": headers,
+    }
+    assert isinstance(record, SourceRecord | SinkRecord)
+    return record.new_record(**more)
+
+
+def _mask(rows: Sequence[int], count: int) -> pa.Array:
+    kept = set(rows)
+    return pa.array([row in kept for row in range(count)], pa.bool_())
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,340 @@
+"""Kafka client settings of workers and connectors: Java's names in, librdkafka's out.
+
+A source task's producer combines Connect's defaults, the worker's `producer.*` and the connector's
+`producer.override.*`; later ones win. Likewise for consumers and admin clients. A key that cannot be translated gives
+a warning that names it. `librdkafka.X` under any of these prefixes passes X unchanged, for what Java does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from kconnect.api.config_parse import parse_type
+from kconnect.api.configdef import ConfigDef
+from kconnect.errors import ConfigError
+from kconnect.runtime.config.addresses import canonical_servers
+from kconnect.runtime.config.client_keys import ADMIN, CONSUMER, HANDLED_ELSEWHERE, PRODUCER, Rule
+from kconnect.runtime.config.client_security import SECURITY_KEYS, security_settings
+
+ClientSettings = tuple[dict[str, Any], list[str]]
+"""librdkafka's settings, and warnings to be logged once each."""
+
+
+@dataclass(frozen=True, slots=True)
+class InternalClients:
+    """librdkafka's settings for the clients of one internal topic; may contain secrets."""
+
+    producer: Mapping[str, Any] = field(repr=False)
+    consumer: Mapping[str, Any] = field(repr=False)
+    admin: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class InterceptorSettings:
+    """The classes that `interceptor.classes` names for one client, in order; `configs` may contain secrets."""
+
+    names: Sequence[str]
+    key: str
+    """The setting with its prefix, as it was given."""
+    configs: Mapping[str, str] = field(repr=False)
+    """All settings of the client, in Java's names."""
+
+
+_PASSTHROUGH: Final = "librdkafka."
+INTERCEPTORS: Final = "interceptor.classes"
+_FIXED: Final = frozenset({"enable.auto.commit", "key.deserializer", "value.deserializer"})
+_SERIALIZERS: Final = frozenset({"key.serializer", "value.serializer"})
+_PARTITIONERS: Final = {
+    "org.apache.kafka.clients.producer.internals.DefaultPartitioner": "murmur2_random",
+    "org.apache.kafka.clients.producer.RoundRobinPartitioner": "random",
+    "org.apache.kafka.clients.producer.UniformStickyPartitioner": "random",
+}
+_ASSIGNORS: Final = {
+    "CooperativeStickyAssignor": "cooperative-sticky",
+    "RangeAssignor": "range",
+    "RoundRobinAssignor": "roundrobin",
+    "StickyAssignor": "roundrobin",  # librdkafka has no eager sticky assignor; both spread partitions evenly
+}
+# Settings of a distributed worker for its own group, not its clients.
+_OF_THE_GROUP: Final = frozenset({"group.id", "session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms"})
+_PRINCIPAL_KEYS: Final = frozenset({"sasl.jaas.config", "sasl.mechanism", "security.protocol"})
+
+
+def producer_config(
+    worker: Mapping[str, str], connector: Mapping[str, str] | None = None, *, client_id: str
+) -> ClientSettings:
+    """Settings of a source task's producer; `client_id` is `connector-producer-NAME-TASK` in Java.
+
+    Throughput settings (linger.ms, batch.size, buffer.memory) are included only if the user gave them.
+    Errors: ConfigError with Java's message for an invalid number.
+    Source: Worker.baseProducerConfigs (Kafka 4.3).
+    """
+    given = _layers(worker, "producer.", connector, "producer.override.")
+    settings, warnings = _translate(_producer_defaults(worker, client_id), given, PRODUCER, ignored=_SERIALIZERS)
+    effective = {key: value for key, (value, _) in given.items()}
+    settings["partitioner"] = _partitioner(effective, warnings)
+    level = effective.get(f"compression.{effective.get('compression.type', 'none').strip().lower()}.level")
+    if level is not None:
+        settings["compression.level"] = parse_type("compression.level", level, ConfigDef.Type.INT)
+    return settings, warnings + _forgotten_security(worker, "producer.", given)
+
+
+def consumer_config(
+    worker: Mapping[str, str], connector: Mapping[str, str], *, client_id: str, group_id: str
+) -> ClientSettings:
+    """Settings of a sink task's consumer; the ids are Java's `connector-consumer-NAME-TASK` and `connect-NAME`.
+
+    Errors: ConfigError with Java's message for an invalid number.
+    Source: Worker.baseConsumerConfigs (Kafka 4.3).
+    """
+    given = _layers(worker, "consumer.", connector, "consumer.override.")
+    defaults = _consumer_defaults(worker, client_id, group_id)
+    settings, warnings = _translate(defaults, given, CONSUMER, ignored=_FIXED)
+    settings["enable.auto.commit"] = "false"
+    if str(settings["auto.offset.reset"]).lower() == "none":
+        settings["auto.offset.reset"] = "error"
+    if "partition.assignment.strategy" in given:
+        settings |= _assignment(*given["partition.assignment.strategy"], warnings)
+    if "fetch.max.bytes" in settings:  # librdkafka requires the two others to fit around it
+        settings["receive.message.max.bytes"] = max(1000, settings["fetch.max.bytes"] + 512)
+        settings["message.max.bytes"] = min(1_000_000, settings["fetch.max.bytes"])
+    max_poll_records(worker, connector)  # an invalid one is reported here, with the other settings
+    return settings, warnings + _forgotten_security(worker, "consumer.", given)
+
+
+def producer_interceptors(
+    worker: Mapping[str, str], connector: Mapping[str, str], *, client_id: str
+) -> InterceptorSettings:
+    """The interceptors of a producer that `producer_config` describes."""
+    given = _layers(worker, "producer.", connector, "producer.override.")
+    return _interceptors(_producer_defaults(worker, client_id), given)
+
+
+def consumer_interceptors(
+    worker: Mapping[str, str], connector: Mapping[str, str], *, client_id: str, group_id: str
+) -> InterceptorSettings:
+    """The interceptors of a consumer that `consumer_config` describes."""
+    given = _layers(worker, "consumer.", connector, "consumer.override.")
+    return _interceptors(_consumer_defaults(worker, client_id, group_id), given)
+
+
+def brokers_of(
+    client: Literal["producer", "consumer"], worker: Mapping[str, str], connector: Mapping[str, str]
+) -> dict[str, str]:
+    """In Java's names, the brokers of a connector's producer or consumer and the login there: for other clients."""
+    given = _layers(worker, f"{client}.", connector, f"{client}.override.")
+    own = {key: value for key, (value, _) in given.items() if key in SECURITY_KEYS or key == "security.protocol"}
+    servers = given["bootstrap.servers"][0] if "bootstrap.servers" in given else worker.get("bootstrap.servers", "")
+    return {**own, "bootstrap.servers": servers}
+
+
+def admin_config(
+    worker: Mapping[str, str], connector: Mapping[str, str] | None = None, *, client_id: str
+) -> ClientSettings:
+    """Settings of an admin client: the worker's without prefix, its `admin.*`, then `admin.override.*`.
+
+    Source: Worker.adminConfigs (Kafka 4.3).
+    """
+    own, given = _of_admin(worker, connector)
+    return _translate({**own, "client.id": client_id}, given, ADMIN, ignored=frozenset())
+
+
+def admin_settings(worker: Mapping[str, str], connector: Mapping[str, str], *, client_id: str) -> dict[str, str]:
+    """What `admin_config` translates, in Java's names: for requests over our own connections."""
+    own, given = _of_admin(worker, connector)
+    return {**own, "client.id": client_id} | {key: value for key, (value, _) in given.items()}
+
+
+def _of_admin(
+    worker: Mapping[str, str], connector: Mapping[str, str] | None
+) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
+    """With and without the prefix; admin.listeners belongs to REST."""
+    own = {key: worker[key] for key in worker if key in ADMIN or key in SECURITY_KEYS}
+    given = _layers(worker, "admin.", connector, "admin.override.")
+    return own, {key: value for key, value in given.items() if not key.startswith("listeners")}
+
+
+def internal_clients(worker: Mapping[str, str], *, client_id: str) -> InternalClients:
+    """Clients of the config, status and offsets topics: they use the worker's settings without prefix.
+
+    `client_id` is per topic: `GROUP-configs`, `GROUP-statuses`, `GROUP-offsets` in Java. Settings meant for the worker
+    itself (group.id, session.timeout.ms ..) are excluded.
+    Errors: ConfigError with Java's message for an invalid number.
+    Source: KafkaConfigBackingStore#setupAndCreateKafkaBasedLog, ConnectUtils#clientIdBase (Kafka 4.3).
+    """
+
+    def own(rules: Mapping[str, Rule], defaults: Mapping[str, str]) -> dict[str, Any]:
+        given = {
+            key: value
+            for key, value in worker.items()
+            if (key in rules and key not in _OF_THE_GROUP) or key in SECURITY_KEYS or key == "security.protocol"
+        }
+        return _translate({**given, **defaults, "client.id": client_id}, {}, rules, ignored=frozenset())[0]
+
+    reliable = {"acks": "all", "max.in.flight.requests.per.connection": "1", "delivery.timeout.ms": "2147483647"}
+    return InternalClients(
+        producer=own(PRODUCER, reliable),
+        consumer=own(CONSUMER, {"auto.offset.reset": "earliest"}) | {"enable.auto.commit": "false"},
+        admin=own(ADMIN, {}),
+    )
+
+
+def max_poll_records(worker: Mapping[str, str], connector: Mapping[str, str]) -> int:
+    """The most records a sink task gets at once; enforced by the loop, as librdkafka has no such setting."""
+    given = _layers(worker, "consumer.", connector, "consumer.override.").get("max.poll.records")
+    if given is None:
+        return 500  # Java's default
+    number: int = parse_type("max.poll.records", given[0], ConfigDef.Type.INT)
+    ConfigDef.Range.at_least(1).ensure_valid("max.poll.records", number)
+    return number
+
+
+def override_error(policy: str, key: str, allowlist: Sequence[str] = ()) -> str | None:
+    """Why a worker's `connector.client.config.override.policy` forbids a connector to override `key`; None if not.
+
+    `allowlist` is `connector.client.config.override.allowlist`, for the policy Allowlist (KIP-1188).
+    Source: o.a.k.connect.connector.policy.*ConnectorClientConfigOverridePolicy (Kafka 4.3).
+    Errors: ConfigError for another name; a Python class of the worker's is `herder.validation.override_policies`.
+    """
+    match policy.strip().rsplit(".", 1)[-1].removesuffix("ConnectorClientConfigOverridePolicy"):
+        case "All":
+            return None
+        case "Principal" if key in _PRINCIPAL_KEYS:
+            return None
+        case "Allowlist" if key in allowlist:
+            return None
+        case "None" | "Principal" | "Allowlist" as name:
+            return f"The '{name}' policy does not allow '{key}' to be overridden in the connector configuration."
+        case _:
+            raise ConfigError.invalid(
+                "connector.client.config.override.policy",
+                policy,
+                "String must be one of: All, Allowlist, None, Principal, or name a Python class",
+            )
+
+
+def _producer_defaults(worker: Mapping[str, str], client_id: str) -> dict[str, str]:
+    return {
+        "bootstrap.servers": worker.get("bootstrap.servers", ""),
+        "client.id": client_id,
+        "acks": "all",
+        "enable.idempotence": "false",
+        "max.in.flight.requests.per.connection": "1",
+        "delivery.timeout.ms": "2147483647",
+    }
+
+
+def _consumer_defaults(worker: Mapping[str, str], client_id: str, group_id: str) -> dict[str, str]:
+    return {
+        "bootstrap.servers": worker.get("bootstrap.servers", ""),
+        "client.id": client_id,
+        "group.id": group_id,
+        "auto.offset.reset": "earliest",
+    }
+
+
+def _interceptors(defaults: Mapping[str, str], given: Mapping[str, tuple[str, str]]) -> InterceptorSettings:
+    names, key = given.get(INTERCEPTORS, ("", INTERCEPTORS))
+    configs = {**defaults, **{name: value for name, (value, _) in given.items()}}
+    return InterceptorSettings(parse_type(key, names, ConfigDef.Type.LIST), key, configs)
+
+
+def _layers(
+    worker: Mapping[str, str], prefix: str, connector: Mapping[str, str] | None, override: str
+) -> dict[str, tuple[str, str]]:
+    """Settings by Java's name, with the full key they were given under; the connector's win."""
+    found = {key[len(prefix) :]: (value, key) for key, value in worker.items() if key.startswith(prefix)}
+    for key, value in (connector or {}).items():
+        if key.startswith(override):
+            found[key[len(override) :]] = (value, key)
+    return found
+
+
+def _translate(
+    defaults: Mapping[str, str],
+    given: Mapping[str, tuple[str, str]],
+    rules: Mapping[str, Rule],
+    ignored: frozenset[str],
+) -> ClientSettings:
+    settings: dict[str, Any] = {}
+    warnings: list[str] = []
+    passed: dict[str, str] = {}
+    merged = {key: (value, key) for key, value in defaults.items()} | dict(given)
+    for key, (value, full_key) in merged.items():
+        if key == "bootstrap.servers" and value:
+            settings[key] = canonical_servers(value, full_key)
+        elif key in rules:
+            settings[rules[key].target] = _value(rules[key], key, value, full_key, warnings)
+        elif key.startswith(_PASSTHROUGH):
+            passed[key.removeprefix(_PASSTHROUGH)] = value
+        elif key in ignored:
+            warnings.append(f"{full_key} has no effect: Connect sets {key} itself")
+        elif key not in SECURITY_KEYS and key not in HANDLED_ELSEWHERE:
+            warnings.append(f"{full_key} has no effect: librdkafka has no equivalent of {key}")
+    settings |= _reconnects(settings)
+    if "metadata.max.age.ms" in settings:  # One setting in Java: metadata age, and how soon new topics are noticed
+        settings["topic.metadata.refresh.interval.ms"] = min(settings["metadata.max.age.ms"], 3_600_000)
+    secured = {key: value for key, (value, _) in merged.items() if key in {*SECURITY_KEYS, "security.protocol"}}
+    security, problems = security_settings(secured)
+    warnings += [f"{merged[key][1]} has no effect: {why}" for key, why in problems]
+    return {**settings, **security, **passed}, warnings
+
+
+def _reconnects(settings: Mapping[str, Any]) -> dict[str, int]:
+    """Both bounds of the reconnect back-off, with Java's defaults; librdkafka requires them in order."""
+    low, high = settings.get("reconnect.backoff.ms"), settings.get("reconnect.backoff.max.ms")
+    if low is None and high is None:
+        return {}
+    low = 50 if low is None else low
+    return {"reconnect.backoff.ms": low, "reconnect.backoff.max.ms": max(low, 1000 if high is None else high)}
+
+
+def _value(rule: Rule, key: str, value: str, full_key: str, warnings: list[str]) -> Any:
+    if not rule.is_number:
+        return value.strip()
+    number: int = parse_type(key, value, ConfigDef.Type.LONG)
+    if rule.zero_if is not None and number == rule.zero_if:
+        return 0
+    scaled = number // rule.divisor
+    low, high = rule.low or 0, rule.high or 0
+    clamped = min(max(scaled, low), high)
+    if clamped != scaled:
+        warnings.append(f"{full_key}={value} is beyond what librdkafka accepts: {clamped * rule.divisor} is used")
+    return clamped
+
+
+def _partitioner(given: Mapping[str, str], warnings: list[str]) -> str:
+    """Java's default partitions keys by murmur2; records without a key go to any partition."""
+    if given.get("partitioner.ignore.keys", "false").strip().lower() == "true":
+        return "random"
+    name = given.get("partitioner.class")
+    if name is None or not name.strip():
+        return "murmur2_random"
+    known = _PARTITIONERS.get(name.strip())
+    if known is None:
+        warnings.append(f"partitioner.class={name} is not known here: records are spread as by Java's default")
+    return known or "murmur2_random"
+
+
+def _assignment(value: str, full_key: str, warnings: list[str]) -> dict[str, str]:
+    """Assignors by librdkafka's names; it cannot mix eager and cooperative ones, so it keeps the eager ones."""
+    names = [name.rsplit(".", 1)[-1] for name in parse_type(full_key, value, ConfigDef.Type.LIST)]
+    unknown = [name for name in names if name not in _ASSIGNORS]
+    warnings += [f"{full_key}: {name} is not known here and left out" for name in unknown]
+    known = list(dict.fromkeys(_ASSIGNORS[name] for name in names if name in _ASSIGNORS))
+    if not known:
+        return {}
+    eager = [name for name in known if name != "cooperative-sticky"]
+    return {"partition.assignment.strategy": ",".join(eager or known)}
+
+
+def _forgotten_security(worker: Mapping[str, str], prefix: str, given: Mapping[str, tuple[str, str]]) -> list[str]:
+    """Java applies the worker's own security settings to its admin clients only, which is easily overlooked."""
+    if "security.protocol" not in worker or "security.protocol" in given:
+        return []
+    return [
+        f"security.protocol is set for the worker, but not {prefix}security.protocol: as in Java, {prefix}* "
+        "must be given for the clients of tasks"
+    ]

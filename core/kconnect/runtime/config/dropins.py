@@ -1,0 +1,201 @@
+"""Connector files: .properties, .json and .toml, named on the command line or dropped into connectors.d."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from kconnect.errors import ConfigError, NotFoundError
+from kconnect.java.compat.properties import parse_properties, read_text_bytes
+from kconnect.model import TargetState
+
+SUFFIXES: Final = (".json", ".properties", ".toml")
+"""The suffixes of connector files in a folder."""
+
+_STATES: Final = {
+    "RUNNING": TargetState.STARTED,
+    "PAUSED": TargetState.PAUSED,
+    "STOPPED": TargetState.STOPPED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorFile:
+    """One connector read from a file. `config` includes `name`; `initial_state` is None if not given."""
+
+    path: Path
+    name: str
+    config: Mapping[str, str] = field(repr=False)  # may hold secrets
+    initial_state: TargetState | None = None
+
+
+def load_folder(folder: str | Path) -> list[ConnectorFile]:
+    """All connectors in a folder, by file name; other and hidden files are ignored.
+
+    Errors: NotFoundError if the folder does not exist; ConfigError as `load_connector_file`, or if two files define the
+    same connector.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise NotFoundError(f"{folder} is not a folder.", hint="create it, or name the one with your connector files")
+    paths = [
+        path
+        for path in sorted(folder.iterdir())
+        if path.suffix.lower() in SUFFIXES and not path.name.startswith(".") and path.is_file()
+    ]
+    found: dict[str, ConnectorFile] = {}
+    for path in paths:
+        loaded = load_connector_file(path)
+        earlier = found.setdefault(loaded.name, loaded)
+        if earlier is not loaded:
+            raise ConfigError(
+                f"{path} and {earlier.path} both define the connector '{loaded.name}'.",
+                hint="give one of them another `name`",
+            )
+    return list(found.values())
+
+
+def load_connector_file(path: str | Path) -> ConnectorFile:
+    """The connector in a file.
+
+    JSON is tried first whatever the suffix, as Java does: `{"name", "config"[, "initial_state"]}` or one flat object;
+    then .properties. TOML is ours: the same two forms, nested tables become dotted keys.
+    Errors: NotFoundError if the file does not exist, ConfigError for everything else; both name the file.
+    Differs: malformed JSON in a .json file is reported as such; Java reads it as .properties and misses the name.
+    Source: ConnectStandalone.parseConnectorConfigurationFile (Kafka 4.3).
+    """
+    path = Path(path)
+    return _parsed(path, read_text_bytes(path))
+
+
+def load_connector_files(path: str | Path) -> list[ConnectorFile]:
+    """The connectors in a file: as `load_connector_file`, or a JSON array of such objects."""
+    path = Path(path)
+    raw = read_text_bytes(path)
+    trees = _array(raw)
+    if trees is None:
+        return [_parsed(path, raw)]
+    if not all(isinstance(tree, dict) for tree in trees):
+        raise ConfigError(f"{path} must hold JSON objects.", hint='write [{"name": .., "config": {..}}, ..]')
+    return [_from_tree(path, tree) for tree in trees]
+
+
+def _parsed(path: Path, raw: bytes) -> ConnectorFile:
+    if not raw.strip():
+        raise ConfigError(f"{path} is empty.", hint="write the connector's settings into it, `name` among them")
+    suffix = path.suffix.lower()
+    if suffix in (".yaml", ".yml"):
+        raise ConfigError(f"{path} is YAML, which is not read.", hint="use .properties, .json or .toml")
+    if suffix == ".toml":
+        return _from_tree(path, _toml(path, raw))
+    tree = _json(path, raw, strict=suffix == ".json")
+    if tree is not None:
+        return _from_tree(path, tree)
+    config = parse_properties(raw, str(path))
+    return _connector(path, config.get("name"), config, None)
+
+
+def _array(raw: bytes) -> list[Any] | None:
+    """The elements of a JSON array, or None if it is not one."""
+    if not raw.lstrip().startswith(b"["):
+        return None
+    try:
+        tree = json.loads(raw, parse_int=str, parse_float=str, parse_constant=str)
+    except ValueError:  # reported when it is read as one connector
+        return None
+    return tree if isinstance(tree, list) else None
+
+
+def _json(path: Path, raw: bytes, *, strict: bool) -> dict[str, Any] | None:
+    """The object in a file, or None if it is not JSON and need not be."""
+    try:
+        tree = json.loads(raw, parse_int=str, parse_float=str, parse_constant=str)
+    except ValueError as err:  # malformed JSON, or bytes that are not UTF-8
+        if strict:
+            raise ConfigError(f"{path} is not valid JSON: {err}.", hint="correct the place that is named") from err
+        return None
+    if not isinstance(tree, dict):
+        if strict:
+            raise ConfigError(f"{path} must hold a JSON object.", hint='write {"name": .., "config": {..}}')
+        return None
+    return tree
+
+
+def _toml(path: Path, raw: bytes) -> dict[str, Any]:
+    import tomli  # imported here: slots import this module but read no files
+
+    try:
+        return tomli.loads(raw.decode("utf-8"), parse_float=str)
+    except ValueError as err:  # malformed TOML, or bytes that are not UTF-8
+        raise ConfigError(f"{path} is not valid TOML: {err}.", hint="correct the place that is named") from err
+
+
+def _from_tree(path: Path, tree: Mapping[str, Any]) -> ConnectorFile:
+    """A connector from either form; a `config` object tells them apart."""
+    inner = tree.get("config")
+    if not isinstance(inner, Mapping):
+        flat = _flatten(path, tree)
+        if set(flat) == {"name"}:
+            raise ConfigError(
+                f"{path} has no `config`.", hint='write {"name": .., "config": {..}} or all in one object'
+            )
+        return _connector(path, flat.get("name"), flat, None)
+    config = _flatten(path, inner)
+    name = tree.get("name")
+    name = None if name is None else _text(path, "name", name)
+    own = config.get("name")
+    if name is not None and own is not None and own != name:
+        raise ConfigError(
+            f"Connector name configuration in 'config' doesn't match the one specified in 'name' at '{path}'",
+            hint=f"'{own}' or '{name}': keep one of them",
+        )
+    return _connector(path, name if name is not None else own, config, _state(path, tree.get("initial_state")))
+
+
+def _connector(path: Path, name: str | None, config: Mapping[str, str], state: TargetState | None) -> ConnectorFile:
+    if name is None or not name.strip():
+        raise ConfigError(
+            f"Connector configuration at '{path}' is missing the mandatory 'name' configuration",
+            hint="add the connector's `name`",
+        )
+    return ConnectorFile(path, name.strip(), {**config, "name": name.strip()}, state)
+
+
+def _state(path: Path, value: Any) -> TargetState | None:
+    if value is None:
+        return None
+    state = _STATES.get(str(value).upper())
+    if state is None:
+        raise ConfigError(f"{path}: initial_state '{value}' is unknown.", hint=f"use one of {', '.join(_STATES)}")
+    return state
+
+
+def _flatten(path: Path, tree: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Nested objects as dotted keys: `{"transforms": {"a": {"type": ..}}}` gives `transforms.a.type`."""
+    flat: dict[str, str] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            if path.suffix.lower() != ".toml":
+                raise ConfigError(
+                    f"{path}: '{prefix}{key}' is an object.", hint="write its keys with dots, each a string"
+                )
+            flat |= _flatten(path, value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = _text(path, prefix + key, value)
+    return flat
+
+
+def _text(path: Path, key: str, value: Any) -> str:
+    """A scalar as Java's text; a list of scalars with commas."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        raise ConfigError(f"{path}: '{key}' is null.", hint="give it a value, or leave it out")
+    if isinstance(value, list):
+        if path.suffix.lower() != ".toml":
+            raise ConfigError(f"{path}: '{key}' is an array.", hint="write one string, with commas")
+        return ",".join(_text(path, key, item) for item in value)
+    return str(value)

@@ -1,0 +1,26 @@
+"""Names that rooms had before they stood on floors: loggers and classes in people's files keep working. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+_FLOORS: Final = {
+    "admin": ("console", "dead_letters", "direct", "preflight", "records"),
+    "builtin": ("schema_registry",),
+    "runtime": ("config", "herder", "kafka", "metrics", "pipeline", "plugins", "rest", "storage", "webhooks"),
+    "worker": ("mirror",),
+}
+FORMER_ROOMS: Final[Mapping[str, str]] = {
+    **{f"kconnect.{room}": f"kconnect.{floor}.{room}" for floor, rooms in _FLOORS.items() for room in rooms},
+    "kconnect.devbroker": "kconnect.java.devbroker",
+    "kconnect.java_plugins": "kconnect.java.plugins",
+}
+"""Former name -> the name since."""
+
+
+def present_name(module: str) -> str:
+    """The name that a module has now: `kconnect.schema_registry.avro` is `kconnect.builtin.schema_registry.avro`."""
+    first, second, *rest = [*module.split("."), ""]
+    room = FORMER_ROOMS.get(f"{first}.{second}")
+    return module if room is None else ".".join([room, *rest[:-1]])

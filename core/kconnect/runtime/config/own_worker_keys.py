@@ -1,0 +1,315 @@
+"""Settings of a worker that only we have, as rows: `kconnect.*`, automatic restarts, webhooks."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kconnect.runtime.config.java_keys import OF_WORKER as JAVA
+from kconnect.runtime.config.key_table import Rows
+from kconnect.runtime.config.labels import LABELS
+from kconnect.runtime.config.restart_keys import OF_WORKER, RESTART_KEYS
+from kconnect.runtime.config.webhook_keys import LAG_ABOVE
+from kconnect.runtime.config.webhook_keys import OF_WORKER as WEBHOOKS
+from kconnect.runtime.config.worker_keys import (
+    BOOLEAN,
+    INT,
+    LONG,
+    LOW,
+    MEDIUM,
+    OPTIONAL_NOT_NEGATIVE,
+    OPTIONAL_POSITIVE,
+    STRING,
+    CaseInsensitiveValidString,
+    Range,
+)
+
+OWN_OF_CONNECTORS: Final = (
+    "kconnect.task.stuck.after.ms",
+    "kconnect.task.lagging.after.ms",
+    *RESTART_KEYS,
+    LAG_ABOVE,
+    LABELS,
+)
+"""Settings of ours that a connector may have; those with kconnect. override the worker's of the same name."""
+
+KCONNECT: Final[Rows] = (
+    (
+        "kconnect.slots",
+        INT,
+        None,
+        OPTIONAL_POSITIVE,
+        MEDIUM,
+        "Slots (Spark tasks that run Connect tasks) to start; by default one per core of Spark.",
+    ),
+    (
+        "kconnect.query.cores",
+        INT,
+        None,
+        OPTIONAL_NOT_NEGATIVE,
+        MEDIUM,
+        "Cores of Spark that slots leave to SparkSink and SparkSource; by default 1 on this machine, beside the slots, "
+        "and 0 with spark.master=local[N] or a cluster, where they are cores less for slots.",
+    ),
+    (
+        "kconnect.slot.heartbeat.interval.ms",
+        LONG,
+        1000,
+        Range.at_least(50),
+        LOW,
+        "How often a slot sends a heartbeat to the worker.",
+    ),
+    (
+        "kconnect.slot.heartbeat.timeout.ms",
+        LONG,
+        10000,
+        Range.at_least(100),
+        LOW,
+        "How long a slot may be silent before it is considered lost and its tasks start elsewhere.",
+    ),
+    (
+        "kconnect.slot.start.timeout.ms",
+        LONG,
+        60000,
+        Range.at_least(1),
+        LOW,
+        "How long Spark's master and its JVM may take to answer, and a slot to reach the worker.",
+    ),
+    (
+        "kconnect.link.bind.host",
+        STRING,
+        None,
+        None,
+        LOW,
+        "Address on which the worker listens for its slots; loopback if Spark runs locally, else all.",
+    ),
+    (
+        "kconnect.link.advertised.host",
+        STRING,
+        None,
+        None,
+        LOW,
+        "Address that slots use to reach the worker, if it differs from the one it listens on.",
+    ),
+    (
+        "kconnect.link.port",
+        INT,
+        0,
+        Range.between(0, 65535),
+        LOW,
+        "Port on which the worker listens for its slots; any free one if 0.",
+    ),
+    (
+        "kconnect.request.timeout.ms",
+        LONG,
+        90000,
+        Range.at_least(1),
+        LOW,
+        "How long a REST request may take before it is answered with an error.",
+    ),
+    (
+        "kconnect.offsets.request.timeout.ms",
+        LONG,
+        # Longer than what a killed task left open: transaction.timeout.ms, 60 s, and the 10 s within which brokers look
+        90000,
+        Range.at_least(1),
+        LOW,
+        "How long a task waits for the worker to read or store source offsets. With exactly-once support a read waits "
+        "for all open transactions, so raise it with transaction.timeout.ms.",
+    ),
+    (
+        "kconnect.bootstrap.timeout.ms",
+        LONG,
+        60000,
+        Range.at_least(1),
+        LOW,
+        "How long the worker waits for the brokers when it starts.",
+    ),
+    (
+        "kconnect.kafka.heartbeat.interval.ms",
+        LONG,
+        3000,
+        Range.at_least(100),
+        LOW,
+        "How often a standalone worker checks that Kafka answers; a cluster's worker uses heartbeat.interval.ms.",
+    ),
+    (
+        "kconnect.sink.lag.interval.ms",
+        LONG,
+        30_000,
+        Range.at_least(0),
+        LOW,
+        "How often the worker looks up the lag of its sinks for /metrics, and the leader that of all for webhooks; 0: "
+        "never.",
+    ),
+    (
+        "kconnect.connector.start.timeout.ms",
+        LONG,
+        60000,
+        Range.at_least(1),
+        LOW,
+        "How long a connector may take to start or stop before it is reported as failed.",
+    ),
+    (
+        "kconnect.task.stuck.after.ms",
+        LONG,
+        60000,
+        Range.at_least(0),
+        LOW,
+        "After how long a call of a task's plugin that has not returned (poll, put, start, stop ..) is reported "
+        "with its stack, and the task's condition becomes stuck; 0: never. A connector may override it. Raise it for "
+        "sources whose poll may wait longer than this for data.",
+    ),
+    (
+        "kconnect.task.lagging.after.ms",
+        LONG,
+        60000,
+        Range.at_least(0),
+        LOW,
+        "How long a sink must fall further behind the ends of its partitions, or a source must wait for room in its "
+        "producer's queue most of the time, until the task's condition becomes lagging; 0: never. A connector may have "
+        "its own.",
+    ),
+    (
+        "kconnect.log.format",
+        STRING,
+        "line",
+        CaseInsensitiveValidString.in_("line", "json"),
+        LOW,
+        "How lines of the worker's log look, its slots' too: line, as Connect's log4j writes them, or json, one object "
+        "a line. --log-format takes precedence.",
+    ),
+    (
+        "kconnect.jaas.file",
+        STRING,
+        None,
+        None,
+        LOW,
+        "JAAS file with the entry KafkaConnect for basic auth of REST; else -Djava.security.auth.login.config of "
+        "KAFKA_OPTS names it.",
+    ),
+    (
+        "kconnect.rest.roles.file",
+        STRING,
+        None,
+        None,
+        LOW,
+        "TOML file of who may do what over REST, by role and name of connector; read again when it changes. Without "
+        "it, whoever is let in may do everything.",
+    ),
+    (
+        "kconnect.rest.max.body.bytes",
+        INT,
+        8 * 1024 * 1024,
+        Range.at_least(1024),
+        LOW,
+        "The largest body of a REST request.",
+    ),
+    (
+        "kconnect.rest.max.header.bytes",
+        INT,
+        65_536,
+        Range.at_least(1024),
+        LOW,
+        "The largest URL and headers of a REST request together.",
+    ),
+    (
+        "kconnect.rest.max.connections",
+        INT,
+        1000,
+        Range.at_least(1),
+        LOW,
+        "How many connections REST has at a time, for http and https each; more are refused with 503.",
+    ),
+    (
+        "kconnect.rest.request.read.timeout.ms",
+        LONG,
+        30_000,
+        Range.at_least(100),
+        LOW,
+        "How long a REST request may take to arrive, from the connection or its first byte to its last.",
+    ),
+    (
+        "kconnect.rest.idle.timeout.ms",
+        LONG,
+        5000,
+        Range.at_least(1000),
+        LOW,
+        "How long a connection to REST stays open between two requests.",
+    ),
+    (
+        "kconnect.rest.requests.per.second",
+        INT,
+        None,
+        OPTIONAL_POSITIVE,
+        LOW,
+        "How often a user, or an address without one, may ask REST in the long run; more is 429. No limit by default.",
+    ),
+    (
+        "kconnect.rest.requests.burst",
+        INT,
+        100,
+        Range.at_least(1),
+        LOW,
+        "How many requests at once kconnect.rest.requests.per.second allows who was quiet before.",
+    ),
+    (
+        "kconnect.rest.namespace",
+        STRING,
+        None,
+        None,
+        LOW,
+        "For a flow of `connect mirror`, which sets it: the path below which other workers of the flow ask this one, "
+        "such as /east/west. Whoever asks anything else must do so from this machine.",
+    ),
+    (
+        "kconnect.audit.log.file",
+        STRING,
+        None,
+        None,
+        LOW,
+        "File that gets a line of JSON for each change over REST and each refused attempt; only its owner may read it.",
+    ),
+    (
+        "kconnect.audit.log.max.bytes",
+        LONG,
+        10 * 1024 * 1024,
+        Range.at_least(1024),
+        LOW,
+        "How large kconnect.audit.log.file becomes before it is renamed to .1 and begun again.",
+    ),
+    (
+        "kconnect.audit.log.max.files",
+        INT,
+        5,
+        Range.at_least(0),
+        LOW,
+        "How many older files of the audit log are kept.",
+    ),
+    (
+        "kconnect.audit.log.topic",
+        STRING,
+        None,
+        None,
+        LOW,
+        "Topic that gets the same lines as records, with the connector as key; instead of a file, or beside it.",
+    ),
+    (
+        "kconnect.audit.log.required",
+        BOOLEAN,
+        False,
+        None,
+        LOW,
+        "Whether changes over REST are refused while the audit log cannot be written; else they are carried out.",
+    ),
+    *OF_WORKER,
+    *WEBHOOKS,
+    *JAVA,
+    (
+        "kconnect.ui.enable",
+        BOOLEAN,
+        True,
+        None,
+        LOW,
+        "Whether the worker serves the web console at /ui of its REST listeners.",
+    ),
+)

@@ -1,0 +1,120 @@
+"""The worker's place in its group: who leads, with which key workers sign, what the group has told it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Sequence
+
+from kconnect.errors import ForbiddenError
+from kconnect.runtime.herder.cluster.cluster_parts import ClusterParts
+from kconnect.runtime.herder.cluster.rebalance_rounds import RebalanceRounds
+from kconnect.runtime.herder.decisions.finding_messages import ClusterNames, sentence, utc_time
+from kconnect.runtime.herder.decisions.machine import HerderState
+from kconnect.runtime.herder.decisions.rebalances import Rebalance
+from kconnect.runtime.herder.decisions.request_signatures import RequestSignature, check_signature, seal
+from kconnect.runtime.herder.health.reasons import Reason
+from kconnect.runtime.herder.membership import Membership
+from kconnect.runtime.metrics import GroupView, Reading, SettleMeter, group_readings
+from kconnect.runtime.storage.session_key import SessionKey
+
+log = logging.getLogger(__name__)
+
+
+class GroupStanding:
+    """Threads: any; it only looks."""
+
+    def __init__(
+        self, state: HerderState, cluster: ClusterParts, membership: Membership, rounds: RebalanceRounds
+    ) -> None:
+        self._state = state
+        self._cluster = cluster
+        self._membership = membership
+        self._rounds = rounds
+        self._refused_with: SessionKey | None = None  # reported once per key
+        self.names = ClusterNames(cluster.group_id, cluster.config_topic, cluster.exactly_once)
+
+    @property
+    def is_leader(self) -> bool:
+        return self._state.facts.is_leader
+
+    @property
+    def leader_url(self) -> str | None:
+        """The leader's REST URL; None while it is unknown."""
+        return self._state.facts.leader_url or None
+
+    @property
+    def session_key(self) -> SessionKey | None:
+        """The key with which workers sign their requests to each other; None while there is none."""
+        return self._cluster.configs.snapshot().session_key
+
+    @property
+    def requires_signatures(self) -> bool:
+        """Whether requests of other workers must be signed: with the sub-protocol `sessioned` (KIP-507).
+
+        Until the group has chosen one it is the setting's.
+        """
+        signs = self._state.facts.signs_requests
+        return self._cluster.protocol_version >= 2 if signs is None else signs
+
+    def check_peer(self, signature: RequestSignature | None, *, always: bool = False) -> None:
+        """As Java, requests need a signature only with the sub-protocol `sessioned`, unless `always`."""
+        if not (always or self.requires_signatures):
+            return
+        key = self.session_key
+        try:
+            check_signature(signature, key, self._cluster.verification_algorithms)
+        except ForbiddenError:
+            if key is not None and self._refused_with != key:
+                self._refused_with = key
+                log.warning(
+                    "A request was refused: it is not signed with the session key made at %s; here it is %s. Who "
+                    "signed it has not read the newest key of config.storage.topic=%s, or is no worker of group.id=%s",
+                    utc_time(key.created_ms),
+                    utc_time(self._cluster.clock.time_ms()),
+                    self._cluster.config_topic,
+                    self._cluster.group_id,
+                )
+            raise
+
+    def peer_seal(self, message: bytes) -> bytes | None:
+        """With a key derived from the session key."""
+        key = self.session_key
+        return None if key is None else seal(key, message)
+
+    def is_in_touch(self) -> bool:
+        """Whether its work is certainly its own still."""
+        until = self._membership.runs_until
+        return until is None or time.monotonic() < until
+
+    def heard_at_s(self) -> float | None:
+        """When (monotonic) the group last answered a heartbeat; None before the first answer."""
+        return self._membership.meter.heartbeats.last_s
+
+    def rebalances(self) -> list[Rebalance]:
+        """The last rebalances of this worker, in order."""
+        rounds = self._rounds
+        return [one.with_members(rounds.members_of(one.generation)) for one in self._state.rebalances.kept()]
+
+    def out_of_group(self) -> Iterable[Reason]:
+        """Why this running worker is not part of its group. Differs: Java's /health does not answer then."""
+        facts = self._state.facts
+        if facts.away is not None:
+            yield Reason(sentence(facts.away, self.names, self.leader_url or ""), facts.away_since_ms)
+
+    def readings(self, settling: SettleMeter) -> Sequence[Reading]:
+        facts = self._state.facts
+        assignment = facts.assignment
+        return list(
+            group_readings(
+                GroupView(
+                    protocol_version=self._cluster.protocol_version if assignment is None else assignment.version,
+                    leader_url=self.leader_url or "",
+                    generation=facts.generation,
+                    connectors=len(facts.connectors),
+                    tasks=len(facts.tasks),
+                    meter=self._membership.meter,
+                    settling=settling,
+                )
+            )
+        )

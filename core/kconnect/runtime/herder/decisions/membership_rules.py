@@ -1,0 +1,276 @@
+"""Rules of membership: what an assignment starts and stops, catching up before it, leaving, coming back.
+
+Source: DistributedHerder.RebalanceListener, #handleRebalanceCompleted, WorkerCoordinator (Kafka 4.3; KIP-415).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kconnect.runtime.herder.assignment.protocol import Assignment, Work
+from kconnect.runtime.herder.decisions.config_rules import ConfigRules
+from kconnect.runtime.herder.decisions.events import CaughtUp, Claimed, CutOff, Placed, Started, StopAsked
+from kconnect.runtime.herder.decisions.facts import HerderFacts, Phase
+from kconnect.runtime.herder.decisions.findings import ConfigTopicEnds, ConfigTopicUnread
+from kconnect.runtime.herder.decisions.instructions import (
+    CatchUp,
+    Claim,
+    CleanUp,
+    Instruction,
+    LeaveGroup,
+    RequestRejoin,
+    StartWork,
+    StopWork,
+    TakeGeneration,
+    Tell,
+    WithholdStops,
+)
+from kconnect.runtime.herder.membership import Joining, Lost
+from kconnect.runtime.storage.snapshot import ClusterSnapshot
+
+# As Java's BACKOFF_RETRIES
+_BACK_OFFS = 5
+
+
+class MembershipRules:
+    """Part of a HerderState. Times are None if nothing is due."""
+
+    def __init__(self, facts: HerderFacts, configs: ConfigRules) -> None:
+        self._facts = facts
+        self._configs = configs
+        self._read_again_at_ms: int | None = None  # while UNREAD
+        self._scheduled_at_ms: int | None = None  # work of lost workers is delayed until then
+        self._claim_at_ms: int | None = None
+        self._was_eager = False  # the last sub-protocol of the group
+        self._failed_reads = 0  # since the configs were read to their end last
+        self._has_settled = False  # the work of the present assignment was started
+
+    @property
+    def owned_assignment(self) -> Assignment | None:
+        """The work that the member reports to the group, None if it has none."""
+        facts = self._facts
+        return facts.assignment and replace(facts.assignment, work=facts.owned, revoked=Work())
+
+    def begin(self, event: Started) -> list[Instruction]:
+        self._facts.snapshot = event.snapshot
+        self._facts.phase = Phase.JOINING
+        return []
+
+    def stop(self, _event: StopAsked) -> list[Instruction]:
+        instructions = self._stop_all("the worker stops")
+        self._facts.phase = Phase.STOPPED
+        return instructions
+
+    def join(self, _event: Joining) -> list[Instruction]:
+        """Give up what must not keep running: everything with the eager protocol, else only tasks with other
+        configs.
+        """
+        facts = self._facts
+        if facts.phase is Phase.STABLE:
+            facts.phase = Phase.JOINING
+        if facts.is_eager:
+            return self._stop(facts.all_running(), "an eager rebalance begins")
+        return self._configs.stop_reconfigured()
+
+    def lose(self, event: Lost) -> list[Instruction]:
+        """Stop everything: other workers will soon start it. Nothing is owned when the worker joins again."""
+        facts = self._facts
+        instructions: list[Instruction] = [WithholdStops(), *self._stop_all(event.why)]
+        if facts.phase in (Phase.STABLE, Phase.SETTLING):
+            facts.phase = Phase.JOINING
+        return instructions
+
+    def cut_off(self, _event: CutOff) -> list[Instruction]:
+        """As `lose`; the membership may not have noticed, so it must join again."""
+        instructions: list[Instruction] = [WithholdStops(), *self._stop_all("the group was out of reach")]
+        if self._facts.phase in (Phase.STABLE, Phase.SETTLING, Phase.JOINING):
+            instructions += self._rejoin("the group was out of reach")
+        return instructions
+
+    def place(self, event: Placed) -> list[Instruction]:
+        """Take an assignment: stop what is revoked; start the rest once the configs it was made with are read."""
+        facts, assignment = self._facts, event.assignment
+        facts.assignment, facts.generation, facts.member_id = assignment, event.generation, event.member_id
+        facts.workers, facts.javas = event.workers, event.javas
+        facts.phase = Phase.SETTLING
+        self._was_eager, self._has_settled = assignment.version == 0, False
+        self._scheduled_at_ms = facts.now_ms + assignment.delay_ms if assignment.delay_ms > 0 else None
+        instructions: list[Instruction] = []
+        if assignment.version == 0:
+            facts.connectors.clear()
+            facts.tasks.clear()
+        else:
+            instructions += self._stop(
+                facts.running(assignment.revoked.connectors, assignment.revoked.tasks), "revoked by the leader"
+            )
+        for name in assignment.revoked.connectors:
+            facts.connectors.pop(name, None)
+        for task in assignment.revoked.tasks:
+            facts.tasks.pop(task, None)
+        facts.connectors.update(dict.fromkeys(assignment.work.connectors))
+        facts.tasks.update(dict.fromkeys(assignment.work.tasks))
+        instructions.append(TakeGeneration(event.generation, facts.is_leader))
+        facts.needs_claim = facts.is_leader
+        self._claim_at_ms = facts.now_ms if facts.is_leader else None
+        lags = event.snapshot.offset < assignment.offset
+        if lags or (assignment.error and facts.is_leader):
+            return [*instructions, CatchUp(facts.times.sync_timeout_ms, assignment.offset)]
+        return [*instructions, *self._settle(event.snapshot)]
+
+    def catch_up(self, event: CaughtUp) -> list[Instruction]:
+        """Continue with the assignment, or stay away for a while: the others must not wait for this worker repeatedly.
+
+        Differs: all work stops when the worker leaves; Java's keeps running for a while, though others may be assigned
+        to it. Java's worker joins again and again when its config topic ends before that of the others.
+        """
+        facts, assignment = self._facts, self._facts.assignment
+        if event.problem is not None:
+            away = ConfigTopicUnread(event.problem)
+            return self._stay_away(away, "taking too long to read the config topic", self._next_back_off_ms())
+        self._read_again_at_ms, self._failed_reads = None, 0
+        if facts.phase is Phase.UNREAD or (facts.phase is Phase.SETTLING and self._has_settled):
+            facts.phase = Phase.JOINING if facts.phase is Phase.UNREAD else Phase.STABLE
+            facts.snapshot = event.snapshot
+            return []
+        if facts.phase is not Phase.SETTLING:
+            return []
+        if assignment is not None and event.snapshot.offset < assignment.offset:
+            ends = ConfigTopicEnds(event.snapshot.offset, assignment.offset)
+            why = "its config topic is not the group's"
+            return [Tell(ends), *self._stay_away(ends, why, facts.times.unsync_backoff_ms)]
+        return self._settle(event.snapshot)
+
+    def _next_back_off_ms(self) -> int:
+        """While the group delays a lost worker's work: often enough to be back before the delay ends.
+
+        Source: DistributedHerder#backoff.
+        """
+        times = self._facts.times
+        if self._was_eager:
+            return times.unsync_backoff_ms
+        tries_left = _BACK_OFFS - self._failed_reads % (_BACK_OFFS + 1)
+        self._failed_reads += 1
+        # A moment at least: a stop has to get in between
+        return max(1, times.max_delay_ms // 10 // tries_left) if tries_left else 1
+
+    def _stay_away(self, away: ConfigTopicEnds | ConfigTopicUnread, why: str, back_off_ms: int) -> list[Instruction]:
+        facts = self._facts
+        instructions = self._stop_all(why) if facts.assignment else []
+        facts.away_since_ms = facts.now_ms if facts.away is None else facts.away_since_ms
+        facts.phase, facts.away = Phase.UNREAD, away
+        self._read_again_at_ms = facts.now_ms + back_off_ms
+        return [*instructions, LeaveGroup(why)]
+
+    def claimed(self, event: Claimed) -> list[Instruction]:
+        facts = self._facts
+        facts.needs_claim = event.problem is not None and facts.is_leader
+        self._claim_at_ms = facts.now_ms + facts.times.claim_backoff_ms if facts.needs_claim else None
+        return []
+
+    def fenced(self) -> None:
+        """Another worker wrote as leader: claim write privileges again, if this one still leads."""
+        self._facts.needs_claim = self._facts.is_leader
+        self._claim_at_ms = self._facts.now_ms if self._facts.is_leader else None
+
+    def read_again(self) -> list[Instruction]:
+        """The configs must be read to their end before anything else: their contents are uncertain.
+
+        The work continues as it was assigned.
+        """
+        self._facts.phase = Phase.SETTLING
+        return [CatchUp(self._facts.times.sync_timeout_ms)]
+
+    def due(self) -> list[Instruction]:
+        """Act on what is due by now."""
+        facts, now_ms = self._facts, self._facts.now_ms
+        if facts.phase is Phase.UNREAD and self._read_again_at_ms is not None and self._read_again_at_ms <= now_ms:
+            self._read_again_at_ms = None  # until it is known how that went
+            return [CatchUp(facts.times.sync_timeout_ms)]
+        if facts.phase is not Phase.STABLE:
+            return []
+        instructions: list[Instruction] = []
+        if facts.needs_claim and self._claim_at_ms is not None and self._claim_at_ms <= now_ms:
+            self._claim_at_ms = None
+            instructions.append(Claim())
+        if self._scheduled_at_ms is not None and self._scheduled_at_ms <= now_ms:
+            self._scheduled_at_ms = None
+            instructions += self._rejoin("the delay for lost workers is over")
+        elif self._configs.is_rebalance_due():
+            instructions += [*self._configs.stop_reconfigured(), *self._rejoin("connectors or tasks have changed")]
+        return instructions
+
+    def overtaken(self) -> list[Instruction]:
+        """Act on changes that arrive after the assignment that already includes them, as if they had arrived before
+        it.
+        """
+        return self._run_assigned() if self._configs.has_overtaken else []
+
+    def next_due_ms(self) -> int | None:
+        """When `due` has something to say, as far as time alone decides."""
+        if self._facts.phase is Phase.UNREAD:
+            return self._read_again_at_ms
+        if self._facts.phase is not Phase.STABLE:
+            return None
+        times = [self._scheduled_at_ms, self._claim_at_ms, self._configs.rebalance_due_ms()]
+        return min((when for when in times if when is not None), default=None)
+
+    def _settle(self, snapshot: ClusterSnapshot) -> list[Instruction]:
+        """Start the work, if there is an assignment and it was made with just the configs that were read."""
+        facts, assignment = self._facts, self._facts.assignment
+        if assignment is None:
+            return self._rejoin("the worker was out of the group")
+        if snapshot.offset > facts.snapshot.offset:
+            facts.snapshot = snapshot
+        if assignment.error:
+            return self._rejoin("the leader had not read the configs that others have")
+        if snapshot.offset != assignment.offset:
+            return self._rejoin(f"configs are read up to {snapshot.offset}, work was assigned at {assignment.offset}")
+        facts.placed, facts.away = snapshot, None
+        facts.settled_rebalances += 1
+        self._has_settled = True
+        instructions = self._run_assigned()
+        if facts.is_leader:
+            instructions.append(CleanUp(snapshot))
+        facts.phase = Phase.STABLE
+        if assignment.revoked:
+            instructions += self._rejoin("revoked work has to be handed out")
+        return instructions
+
+    def _run_assigned(self) -> list[Instruction]:
+        """Stop work that is not this worker's or has other configs, start its work that does not run."""
+        facts = self._facts
+        instructions = [*self._configs.settle(), *self._stop(self._unowned(), "not assigned to this worker")]
+        fresh = Work(
+            tuple(name for name in facts.connectors if name not in facts.running_connectors),
+            tuple(task for task in facts.tasks if task not in facts.running_tasks),
+        )
+        if fresh:
+            facts.started(fresh, facts.placed)
+            instructions.append(StartWork(fresh, facts.placed))
+        return instructions
+
+    def _unowned(self) -> Work:
+        facts = self._facts
+        return Work(
+            tuple(sorted(facts.running_connectors.keys() - facts.connectors.keys())),
+            tuple(sorted(facts.running_tasks.keys() - facts.tasks.keys())),
+        )
+
+    def _rejoin(self, why: str) -> list[Instruction]:
+        self._facts.phase = Phase.JOINING
+        return [RequestRejoin(why)]
+
+    def _stop(self, work: Work, why: str) -> list[Instruction]:
+        if not work:
+            return []
+        self._facts.stopped(work)
+        return [StopWork(work, why)]
+
+    def _stop_all(self, why: str) -> list[Instruction]:
+        facts = self._facts
+        instructions = self._stop(facts.all_running(), why)
+        facts.assignment, facts.member_id, facts.needs_claim = None, "", False
+        facts.connectors.clear()
+        facts.tasks.clear()
+        self._scheduled_at_ms = self._claim_at_ms = None
+        return instructions

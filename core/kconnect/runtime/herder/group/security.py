@@ -1,0 +1,249 @@
+"""The brokers' addresses and the login: a worker's Java settings, for our own connections.
+
+Stores and JAAS entries are read by `config.client_security`, as for every other client; here they become a TLS
+context and a login.
+Differs: Kerberos (GSSAPI) is not built in, nor are JWT assertions for OAUTHBEARER; both are refused by name.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import secrets
+import ssl
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from kconnect.api.config_parse import parse_type
+from kconnect.api.configdef import ConfigDef
+from kconnect.errors import ConfigError, ConnectError
+from kconnect.runtime.config.addresses import Address, parse_servers
+from kconnect.runtime.config.client_security import security_settings
+from kconnect.runtime.config.tls_ciphers import openssl_ciphers
+from kconnect.runtime.herder.group.errors import Unanswered
+from kconnect.runtime.herder.group.sasl import OAuthBearerLogin, PlainLogin, SaslLogin, ScramLogin
+
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_VERSIONS: Final = {
+    "TLSv1": ssl.TLSVersion.TLSv1,
+    "TLSv1.1": ssl.TLSVersion.TLSv1_1,
+    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
+    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
+}
+# As Java's login.refresh.window.factor: the next login uses a new token when this share of its life is over.
+_TOKEN_SHARE: Final = 0.8
+_TOKEN_TIMEOUT: Final = "sasl.login.read.timeout.ms"
+# Where it is not set; Java's clients wait for ever then
+_TOKEN_TIMEOUT_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """The brokers' addresses, and what connections to them need."""
+
+    bootstrap: tuple[Address, ...]
+    client_id: str
+    tls: ssl.SSLContext | None = field(default=None, repr=False)
+    login: Callable[[], SaslLogin] | None = field(default=None, repr=False)
+
+
+def access(java: Mapping[str, str], client_id: str) -> Access:
+    """Of a worker's settings: `bootstrap.servers`, `security.protocol`, `ssl.*`, `sasl.*`.
+
+    Errors: ConfigError that names the setting, never a secret.
+    """
+    protocol = java.get("security.protocol", "PLAINTEXT").strip().upper()
+    if protocol not in _PROTOCOLS:
+        raise ConfigError.invalid("security.protocol", protocol, f"expected one of {', '.join(_PROTOCOLS)}")
+    settings, _ = security_settings(java)
+    return Access(
+        bootstrap=parse_servers(java.get("bootstrap.servers", "localhost:9092")),
+        client_id=client_id,
+        tls=_context(java, settings) if protocol.endswith("SSL") else None,
+        login=_login(settings, _token_timeout_s(java)) if protocol.startswith("SASL") else None,
+    )
+
+
+def _context(java: Mapping[str, str], settings: Mapping[str, Any]) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cadata=settings.get("ssl.ca.pem"))
+    except ssl.SSLError as err:
+        raise ConfigError(f"ssl.truststore.* cannot be used: {err.reason or err}.") from err
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # an anchor need not be a root, as in Java
+    context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)  # nor as exact as RFC 5280, as in Java
+    if settings.get("ssl.endpoint.identification.algorithm", "https") != "https":
+        context.check_hostname = False
+    _limit_versions(context, java.get("ssl.enabled.protocols", ""))
+    ciphers = openssl_ciphers([name for name in settings.get("ssl.cipher.suites", "").split(":") if name])
+    if ciphers:
+        try:
+            context.set_ciphers(":".join(ciphers))
+        except ssl.SSLError as err:
+            raise ConfigError.invalid("ssl.cipher.suites", ciphers, "none of them is known here") from err
+    if "ssl.key.pem" in settings:
+        _load_key(context, settings["ssl.key.pem"].encode(), settings["ssl.certificate.pem"].encode())
+    return context
+
+
+def _limit_versions(context: ssl.SSLContext, text: str) -> None:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if unknown := [name for name in names if name not in _VERSIONS]:
+        raise ConfigError.invalid("ssl.enabled.protocols", unknown[0], f"expected some of {', '.join(_VERSIONS)}")
+    if names:
+        versions = sorted(_VERSIONS[name] for name in names)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # TLS 1.0 and 1.1, if requested by name
+            context.minimum_version, context.maximum_version = versions[0], versions[-1]
+
+
+def _load_key(context: ssl.SSLContext, key: bytes, chain: bytes) -> None:
+    """Pass both in a file, the only way possible: under a passphrase that is not stored."""
+    from cryptography.hazmat.primitives import serialization
+
+    passphrase = secrets.token_hex(32).encode()
+    locked = serialization.load_pem_private_key(key, None).private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(passphrase),
+    )
+    with tempfile.TemporaryDirectory(prefix="kconnect-") as folder:  # 0700
+        file = Path(folder) / "client.pem"
+        file.write_bytes(locked + chain)
+        try:
+            context.load_cert_chain(file, password=passphrase)
+        except ssl.SSLError as err:
+            raise ConfigError(f"ssl.keystore.* cannot be used: {err.reason or err}.") from err
+
+
+def _login(settings: Mapping[str, Any], token_timeout_s: float) -> Callable[[], SaslLogin]:
+    mechanism = str(settings.get("sasl.mechanism", "GSSAPI")).strip().upper()
+    if mechanism == "OAUTHBEARER":
+        return _oauth(settings, token_timeout_s)
+    if mechanism not in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"):
+        why = ": there is no Kerberos library" if mechanism == "GSSAPI" else ""
+        raise ConfigError(
+            f"sasl.mechanism={mechanism} does not work here{why}.",
+            hint="Use PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER.",
+        )
+    if "sasl.username" not in settings or "sasl.password" not in settings:
+        raise ConfigError(
+            f"sasl.jaas.config names no user and password, which sasl.mechanism={mechanism} needs.",
+            hint='Write it as `...LoginModule required username="u" password="p";`.',
+        )
+    username, password = settings["sasl.username"], settings["sasl.password"]
+    if mechanism == "PLAIN":
+        return lambda: PlainLogin(username, password)
+    return lambda: ScramLogin(mechanism, username, password)
+
+
+def _token_timeout_s(java: Mapping[str, str]) -> float:
+    given = java.get(_TOKEN_TIMEOUT)
+    if given is None:
+        return _TOKEN_TIMEOUT_S
+    timeout_ms: int = parse_type(_TOKEN_TIMEOUT, given, ConfigDef.Type.INT)
+    return max(timeout_ms, 1) / 1000
+
+
+def _oauth(settings: Mapping[str, Any], token_timeout_s: float) -> Callable[[], SaslLogin]:
+    if settings.get("sasl.oauthbearer.grant.type") or any("oauthbearer.assertion" in key for key in settings):
+        raise ConfigError(
+            "sasl.oauthbearer.assertion.* and the JwtBearerJwtRetriever are not built in for the worker's group.",
+            hint="Use client credentials: clientId and clientSecret in sasl.jaas.config.",
+        )
+    source: Callable[[], tuple[str, float]]
+    if url := settings.get("sasl.oauthbearer.token.endpoint.url"):
+        source = _Endpoint(
+            url,
+            settings.get("sasl.oauthbearer.client.id", ""),
+            settings.get("sasl.oauthbearer.client.secret", ""),
+            settings.get("sasl.oauthbearer.scope"),
+            token_timeout_s,
+        ).fetch
+    elif subject := settings.get("sasl.oauthbearer.config", "").removeprefix("principal="):
+        source = lambda: _unsecured_token(subject)  # noqa: E731 - one expression
+    else:
+        raise ConfigError(
+            "sasl.mechanism=OAUTHBEARER needs a token: sasl.oauthbearer.token.endpoint.url is not set.",
+            hint="Set it, and clientId and clientSecret in sasl.jaas.config.",
+        )
+    extensions = dict(
+        pair.split("=", 1) for pair in settings.get("sasl.oauthbearer.extensions", "").split(",") if "=" in pair
+    )
+    tokens = _Tokens(source)
+    return lambda: OAuthBearerLogin(tokens.get, extensions)
+
+
+class _Tokens:
+    """Keeps a token for most of its life. Threads: any; two at once may both fetch one."""
+
+    def __init__(self, source: Callable[[], tuple[str, float]]) -> None:
+        self._source = source
+        self._kept: tuple[str, float] | None = None
+
+    def get(self) -> str:
+        kept, now = self._kept, time.monotonic()
+        if kept is None or now >= kept[1]:
+            token, life_s = self._source()
+            self._kept = kept = (token, now + life_s * _TOKEN_SHARE)
+        return kept[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    """A token endpoint that takes client credentials. Source: HttpJwtRetriever (Kafka 4.3), RFC 6749 4.4."""
+
+    url: str
+    client_id: str
+    secret: str = field(repr=False)
+    scope: str | None
+    timeout_s: float
+    """For connecting, and for each answer after it."""
+
+    def fetch(self) -> tuple[str, float]:
+        """Token and seconds it lives. Errors: Unanswered; ConnectError when the credentials are refused."""
+        form = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
+        pair = base64.b64encode(f"{self.client_id}:{self.secret}".encode()).decode()
+        request = urllib.request.Request(
+            self.url,
+            data=urllib.parse.urlencode(form).encode(),
+            headers={"Authorization": f"Basic {pair}", "Accept": "application/json"},
+        )
+        if urllib.parse.urlsplit(self.url).scheme not in ("http", "https"):
+            raise ConfigError.invalid("sasl.oauthbearer.token.endpoint.url", self.url, "expected http:// or https://")
+        try:
+            with urllib.request.urlopen(request, timeout=self.timeout_s) as answer:
+                document = json.load(answer)
+            token = document["access_token"]
+            if not isinstance(token, str) or not token:
+                raise TypeError("its access_token is not a string")  # shown nowhere: it may be a secret all the same
+            return token, float(document.get("expires_in", 0))
+        except urllib.error.HTTPError as err:
+            with err:
+                if err.code in (400, 401, 403):
+                    raise ConnectError(
+                        f"sasl.oauthbearer.token.endpoint.url={self.url} gives no token: status {err.code}.",
+                        hint="Correct clientId, clientSecret and scope in sasl.jaas.config.",
+                    ) from err
+                raise Unanswered(f"{self.url} answers {err.code}") from err
+        except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as err:
+            # TypeError: JSON of another form, such as a list; what answers may be a proxy
+            late = isinstance(err, TimeoutError) or isinstance(getattr(err, "reason", None), TimeoutError)
+            why = f"no answer within {self.timeout_s:g} s ({_TOKEN_TIMEOUT})" if late else repr(err)
+            raise Unanswered(f"{self.url} gives no token: {why}") from err
+
+
+def _unsecured_token(subject: str) -> tuple[str, float]:
+    """For test clusters. Source: OAuthBearerUnsecuredLoginCallbackHandler."""
+    life_s, now = 3600, int(time.time())
+    parts = ({"alg": "none"}, {"sub": subject, "iat": now, "exp": now + life_s})
+    encoded = (base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in parts)
+    return ".".join(encoded) + ".", life_s

@@ -1,0 +1,79 @@
+"""Sends requests to a consumer group's coordinator over our own connection, until it is ready to answer.
+
+For what librdkafka (2.16) cannot do, with the security settings of every other client.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar
+
+from kconnect.errors import ConflictError, ConnectError, UnreachableError
+from kconnect.runtime.herder.group.coordinator import Coordinator
+from kconnect.runtime.herder.group.errors import COORDINATOR_ELSEWHERE, GroupRefusal, Unanswered, error_name
+from kconnect.runtime.herder.group.frames import KafkaRequest
+from kconnect.runtime.herder.group.security import access
+
+A = TypeVar("A")
+
+_LEAST_S: Final = 0.1
+_PAUSE_S: Final = 0.1
+# The group moves to another broker (and COORDINATOR_LOAD_IN_PROGRESS)
+_PASSING: Final = COORDINATOR_ELSEWHERE | {14}
+_NOT_ALLOWED: Final = {29: "topic", 30: "consumer group"}
+# NON_EMPTY_GROUP, GROUP_SUBSCRIBED_TO_TOPIC
+_HAS_MEMBERS: Final = frozenset({68, 86})
+
+
+def ask_coordinator(
+    settings: Mapping[str, str],
+    group: str,
+    request: KafkaRequest[A],
+    error_of: Callable[[A], int],
+    timeout_s: float,
+    *,
+    doing: str,
+    timeout_setting: str,
+) -> A:
+    """Returns the answer; retries while the group moves to another broker, or its coordinator is loading.
+
+    `settings` are those of a Java admin client; `error_of` returns the error code of an answer; the request must be
+    idempotent. `doing` and `timeout_setting` are for messages. Errors: ConnectError, UnreachableError.
+    """
+    coordinator = Coordinator(access(settings, settings.get("client.id", "kconnect-admin")), group, timeout_s)
+    deadline = time.monotonic() + timeout_s
+    while True:
+        problem: Exception
+        try:
+            connection = coordinator.connect(max(deadline - time.monotonic(), _LEAST_S))
+            try:
+                answer = connection.ask(request, max(deadline - time.monotonic(), _LEAST_S))
+            finally:
+                connection.close()
+            if error_of(answer) not in _PASSING:
+                return answer
+            coordinator.forget(connection.address)
+            problem = GroupRefusal(error_of(answer), doing)
+        except (Unanswered, GroupRefusal) as err:
+            if isinstance(err, GroupRefusal) and err.code not in _PASSING:
+                raise refused(doing, err.code) from err
+            problem = err
+        if time.monotonic() + _PAUSE_S > deadline:
+            raise UnreachableError(
+                f"{doing} within {timeout_s:g} s ({timeout_setting}): {problem}",
+                hint="Check bootstrap.servers and security.protocol, and that the broker runs.",
+            ) from problem
+        time.sleep(_PAUSE_S)
+
+
+def refused(doing: str, code: int) -> ConnectError:
+    """The error for a broker's final refusal."""
+    if code in _HAS_MEMBERS:
+        return ConflictError(f"{doing}: the group still has members", hint="Stop the connector and try again.")
+    if code in _NOT_ALLOWED:
+        return ConnectError(
+            f"{doing}: the broker does not allow it ({error_name(code)})",
+            hint=f"Grant the client's principal the rights on this {_NOT_ALLOWED[code]}.",
+        )
+    return ConnectError(f"{doing}: the broker says {error_name(code)}")

@@ -1,0 +1,142 @@
+"""LagReader: how far sinks are behind, with few requests for many of them.
+
+Differs: Java shows the lag of a task's consumer alone, so none of a sink that is stopped, or whose tasks failed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from kconnect.errors import ConnectError, TimedOutError, UnreachableError
+from kconnect.logs.redaction import redact
+from kconnect.model import SinkLag, TopicPartition
+from kconnect.runtime.config.client_config import admin_config, admin_settings
+from kconnect.runtime.herder.offsets.group_offset_fetch import GroupOffsetReader
+from kconnect.runtime.herder.offsets.offsets_admin import consumer_group_of
+from kconnect.runtime.herder.offsets.sink_lag import listed_topics, matching_topics, sink_lag, starts_at_end
+
+if TYPE_CHECKING:
+    from kconnect.runtime.kafka.admin import KafkaAdmin
+
+log = logging.getLogger(__name__)
+
+_CLIENT_ID: Final = "kconnect-sink-lag"
+_Settings: TypeAlias = tuple[tuple[str, str], ...]
+"""Of a Java admin client, sorted."""
+
+
+class LagReader:
+    """Asks the brokers. Keeps connections to coordinators until `close`. Threads: any, one read at a time.
+
+    Per read: a request for each sink's group on a connection that is kept, one for the topics, and one each for the
+    ends and the beginnings of all partitions. Sinks whose admin clients have settings of their own (`admin.override.`)
+    are asked for apart. The admin client lives for one read: it would log each outage once more.
+    """
+
+    def __init__(self, worker: Mapping[str, str], timeout_s: float, timeout_setting: str) -> None:
+        """`timeout_s`: of each request; messages name its setting."""
+        self._worker = worker
+        self._timeout_s = timeout_s
+        self._timeout_setting = timeout_setting
+        self._lock = threading.Lock()  # guards the readers
+        self._groups: dict[_Settings, GroupOffsetReader] = {}
+
+    def read(self, sinks: Mapping[str, Mapping[str, str]]) -> dict[str, SinkLag]:
+        """The lag of each sink, by name; `sinks` are their configs, with references resolved.
+
+        Errors: none; a lag that cannot be found has a `problem`.
+        """
+        with self._lock:
+            found: dict[str, SinkLag] = {}
+            by_settings: dict[_Settings, dict[str, Mapping[str, str]]] = {}
+            for name, config in sinks.items():
+                key = tuple(sorted(admin_settings(self._worker, config, client_id=_CLIENT_ID).items()))
+                by_settings.setdefault(key, {})[name] = config
+            for key in self._groups.keys() - by_settings.keys():
+                self._drop(key)
+            for key, some in by_settings.items():
+                try:
+                    found |= self._read(key, some)
+                except ConnectError as err:
+                    self._drop(key)
+                    found |= dict.fromkeys(some, SinkLag(problem=redact(str(err))))
+            return found
+
+    def close(self) -> None:
+        """Idempotent."""
+        with self._lock:
+            for key in list(self._groups):
+                self._drop(key)
+
+    def _drop(self, key: _Settings) -> None:
+        groups = self._groups.pop(key, None)
+        if groups is not None:
+            groups.close()
+
+    def _read(self, key: _Settings, sinks: Mapping[str, Mapping[str, str]]) -> dict[str, SinkLag]:
+        from kconnect.runtime.kafka.admin import KafkaAdmin  # here: it loads when the first sink is looked at
+
+        if key not in self._groups:
+            self._groups[key] = GroupOffsetReader(dict(key), self._timeout_s, timeout_setting=self._timeout_setting)
+        found, looks = self._committed(self._groups[key], sinks)
+        settings, _ = admin_config(self._worker, next(iter(sinks.values())), client_id=_CLIENT_ID)
+        with KafkaAdmin(settings, "the lag of sinks", timeout_setting=self._timeout_setting) as admin:
+            self._find_partitions(admin, sinks, looks)
+            places = {at for look in looks.values() for at in look.all}
+            end = admin.log_offsets(places, "end", self._timeout_s)
+            begin = admin.log_offsets(places, "begin", self._timeout_s)
+        for name, look in looks.items():
+            at_end = starts_at_end(self._worker, sinks[name])
+            first = {at: begin[at] for at in look.all if not (at_end and at not in look.committed)}
+            found[name] = sink_lag(look.committed, look.partitions, first, end)
+        return found
+
+    def _committed(
+        self, groups: GroupOffsetReader, sinks: Mapping[str, Mapping[str, str]]
+    ) -> tuple[dict[str, SinkLag], dict[str, _Look]]:
+        """Sinks whose group cannot be read, and the offsets of the others."""
+        refused: dict[str, SinkLag] = {}
+        looks: dict[str, _Look] = {}
+        for name, config in sinks.items():
+            try:
+                looks[name] = _Look(groups.offsets(consumer_group_of(name, config)))
+            except (UnreachableError, TimedOutError):  # it would be so for each of them, and last
+                raise
+            except ConnectError as err:  # of one group: what its principal may not read
+                refused[name] = SinkLag(problem=redact(str(err)))
+        return refused, looks
+
+    def _find_partitions(
+        self, admin: KafkaAdmin, sinks: Mapping[str, Mapping[str, str]], looks: Mapping[str, _Look]
+    ) -> None:
+        """Which partitions there are of each sink's topics, and of those its group has offsets of."""
+        has_pattern = any((sinks[name].get("topics.regex") or "").strip() for name in looks)
+        every = admin.topic_names(self._timeout_s) if has_pattern else {}
+        topics = {name: {*listed_topics(sinks[name]), *matching_topics(sinks[name], every)} for name in looks}
+        committed = {at.topic for look in looks.values() for at in look.committed}
+        names = {*committed, *(topic for some in topics.values() for topic in some)} - every.keys()
+        counts = dict(every)
+        if names:
+            described = admin.describe_topics(names, self._timeout_s)
+            counts |= {name: topic.partitions for name, topic in described.items()}
+        for name, look in looks.items():
+            look.partitions = {
+                TopicPartition(topic, number) for topic in topics[name] for number in range(counts.get(topic, 0))
+            }
+            look.committed = {
+                at: offset for at, offset in look.committed.items() if at.partition < counts.get(at.topic, 0)
+            }
+
+
+@dataclass(slots=True)
+class _Look:
+    committed: Mapping[TopicPartition, int]
+    partitions: Collection[TopicPartition] = field(default_factory=set)
+
+    @property
+    def all(self) -> set[TopicPartition]:
+        return {*self.committed, *self.partitions}

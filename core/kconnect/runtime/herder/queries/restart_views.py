@@ -1,0 +1,66 @@
+"""The automatic restarts of connectors and tasks, as requests and metrics show them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from kconnect.clock import Clock
+from kconnect.model import ConnectorState, ConnectorStatus, Mend, Restarts, RunState, TaskId, TaskState
+from kconnect.runtime.config.restart_keys import RESTARTS_BY_DEFAULT, RestartSettings
+from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry
+from kconnect.runtime.herder.decisions.mending import part_of, restarts_of
+from kconnect.runtime.metrics import Reading
+from kconnect.runtime.metrics.restarts import RestartsView, restart_readings
+from kconnect.runtime.storage.config_topic import PartRestarts
+from kconnect.runtime.storage.status_topic import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class RestartViews:
+    """Threads: any; only looks. Every worker of a cluster reads what its leader wrote, and so says the same."""
+
+    defaults: RestartSettings
+    counted: Callable[[str], Sequence[PartRestarts]]
+    """What counts against the budget of a connector, however old."""
+    has_javas: Callable[[], bool]
+    """Whether a worker of Java's is in the group, as far as this one knows."""
+    clock: Clock
+
+    def shown(self, entry: ConnectorEntry, status: ConnectorStatus) -> ConnectorStatus:
+        """The status, with the restarts of the connector and its tasks."""
+        known = {each.part: each for each in self.counted(entry.name)}
+        own = status.connector
+        if not known and RunState.FAILED not in (own.state, *(task.state for task in status.tasks)):
+            return status
+        settings = self.defaults.of_connector(entry.config)
+
+        def of(subject: Subject, state: ConnectorState | TaskState) -> Restarts | None:
+            return restarts_of(
+                subject, state, known.get(part_of(subject)), settings, self._most(settings), self.clock.time_ms()
+            )
+
+        tasks = tuple(replace(task, restarts=of(TaskId(entry.name, task.id), task)) for task in status.tasks)
+        return replace(status, connector=replace(own, restarts=of(entry.name, own)), tasks=tasks)
+
+    def readings(self, total: int, shown: Iterable[ConnectorStatus]) -> list[Reading]:
+        """`total`: parts that this process has restarted. `shown`: as the method of that name gives them."""
+        parts: dict[tuple[str, str], Restarts] = {}
+        for status in shown:
+            if status.connector.restarts is not None:
+                parts[status.name, ""] = status.connector.restarts
+            parts |= {(status.name, str(task.id)): task.restarts for task in status.tasks if task.restarts is not None}
+        states = [each.mend for each in parts.values()]
+        view = RestartsView(
+            total=total,
+            waiting=states.count(Mend.WAITING),
+            given_up=states.count(Mend.GIVEN_UP),
+            not_restarted=states.count(Mend.NOT_RESTARTED),
+            parts=parts,
+        )
+        return list(restart_readings(view))
+
+    def _most(self, settings: RestartSettings) -> int:
+        if settings.max_restarts is not None:
+            return settings.max_restarts
+        return 0 if self.has_javas() else RESTARTS_BY_DEFAULT

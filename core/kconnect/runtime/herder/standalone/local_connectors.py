@@ -1,0 +1,124 @@
+"""The connectors of a standalone herder: their instances, their tasks, and changes of their configs.
+
+Source: StandaloneHerder, AbstractHerder, Worker (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import logging
+
+from kconnect.errors import ConnectError, RetriableError
+from kconnect.runtime.herder.connectors.host import ConnectorHost
+from kconnect.runtime.herder.connectors.orders import Orders
+from kconnect.runtime.herder.connectors.task_runs import TaskRuns
+from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry
+from kconnect.runtime.herder.parts import HerderParts
+from kconnect.runtime.herder.standalone.memory_config import MemoryConfig
+from kconnect.runtime.herder.standalone.memory_status import MemoryStatus
+
+log = logging.getLogger(__name__)
+
+
+class HostedConnectors:
+    """Steps of the herder's requests. States: open -> stopped.
+
+    Threads: any; the caller of a method that takes a name or an entry holds that connector's order. `update_tasks_soon`
+    needs none.
+    """
+
+    def __init__(
+        self, parts: HerderParts, config: MemoryConfig, status: MemoryStatus, orders: Orders, tasks: TaskRuns
+    ) -> None:
+        self._config = config
+        self._status = status
+        self._orders = orders
+        self._tasks = tasks
+        self.host = ConnectorHost(parts, status, request_tasks=self.update_tasks_soon, look_again=self._look_again)
+
+    def stop(self, timeout_s: float) -> None:
+        """Stop all tasks gracefully, then the connectors. The orders are closed: nothing arrives meanwhile."""
+        self.host.close_reloads(timeout_s)
+        ids = [task_id for entry in self._config.all() for task_id in entry.task_ids]
+        self._tasks.stop(ids, timeout_s)
+        self.host.shut_down_all()
+
+    def configure(self, entry: ConnectorEntry) -> None:
+        """Replace the entry, restart its connector and give it its tasks."""
+        name = entry.name
+        self.host.shut_down(name)
+        self._config.put(entry)
+        self.start(name)
+        try:
+            self.update_tasks(name)
+        except RetriableError as err:
+            log.warning("Connector %s has given no task configs yet and will be asked again: %s", name, err)
+            self.update_tasks_soon(name)
+
+    def start(self, name: str) -> None:
+        """Create the instance and bring it to its target state. Errors: ConnectError; its status shows why."""
+        self.host.start(self._config.get(name))
+
+    def try_start(self, name: str) -> None:
+        """Start it; an error is logged and shown in its status."""
+        try:
+            self.start(name)
+        except ConnectError as err:
+            log.error("Connector %s was restarted and failed: %s", name, err)
+
+    def remove(self, name: str) -> None:
+        """Stop the connector and its tasks, and forget its config and secrets."""
+        self.remove_tasks(name)
+        self.host.shut_down(name)
+        self._config.remove(name)
+        self.host.forget(name)
+
+    def update_tasks(self, name: str) -> None:
+        """Ask for task configs; restart tasks if they changed. Errors: RetriableError; others fail the connector."""
+        entry = self._config.get(name)
+        given = self.host.task_configs(entry)
+        if given is not None and entry.tasks_differ(given.configs):
+            self.remove_tasks(name)
+            entry = self._config.put(entry.with_tasks(given.configs))
+            self._tasks.start(entry, entry.task_ids, self.host.kind(entry.config), given.version)
+
+    def update_tasks_soon(self, name: str) -> None:
+        """The same in the background, in the connector's turn; retried after a RetriableError."""
+        self._orders.soon(name, lambda: self._try_update(name))
+
+    def remove_tasks(self, name: str) -> None:
+        """Stop the tasks and forget that there were any."""
+        entry = self._config.get(name)
+        self._tasks.stop(entry.task_ids)
+        self._status.remove_tasks(entry.task_ids)
+        self._config.put(entry.without_tasks())
+
+    def _try_update(self, name: str) -> bool:
+        """Returns False to be retried."""
+        if self._config.find(name) is None or self.host.find(name) is None:
+            return True
+        try:
+            self.update_tasks(name)
+        except RetriableError as err:
+            log.warning("Connector %s gave no task configs and will be asked again: %s", name, err)
+            return False
+        except ConnectError as err:
+            log.error("Tasks of connector %s cannot be updated: %s", name, err)
+        return True
+
+    def _look_again(self, name: str) -> None:
+        self._orders.soon(name, lambda: self._reload(name), "reload")
+
+    def _reload(self, name: str) -> bool:
+        """Restart connector and tasks if a value they were started with has changed; returns True: done."""
+        entry = self._config.find(name)
+        try:
+            if entry is None or not self.host.has_changed(entry):
+                return True
+            log.info("What the config of connector %s refers to has changed: connector and tasks restart", name)
+            self.remove_tasks(name)
+            self.host.shut_down(name)
+            self.start(name)
+        except ConnectError as err:
+            log.error("Connector %s cannot be restarted with what its config refers to: %s", name, err)
+            return True
+        return self._try_update(name)

@@ -1,0 +1,430 @@
+"""Checks a connector's config before anything is stored: for REST's validate, and to refuse a bad create.
+
+No thread, no socket: a plugin registry and settings in, a report out. The connector's own `validate` may block.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from kconnect.api import (
+    ClientType,
+    ConnectorClientConfigOverridePolicy,
+    ConnectorClientConfigRequest,
+    ConnectorType,
+    SourceConnector,
+)
+from kconnect.api.config_key import ConfigKey, ConfigValue
+from kconnect.api.config_parse import parse_type
+from kconnect.api.configdef import ConfigDef
+from kconnect.errors import BadRequestError, ConfigError, ConfigProblem, ConnectError, NotFoundError
+from kconnect.java.compat.maven_version_range import VersionRange
+from kconnect.java.plugins import Hosted
+from kconnect.logs import redaction
+from kconnect.logs.log_context import log_context, mask
+from kconnect.runtime.config.addresses import parse_servers
+from kconnect.runtime.config.client_config import consumer_config, producer_config
+from kconnect.runtime.config.client_tables import ClientKind, client_table
+from kconnect.runtime.config.connector_config import sink_problems, source_dead_letter_problems
+from kconnect.runtime.config.connector_keys import CONNECTOR_CONFIG, DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
+from kconnect.runtime.config.exactly_once_settings import is_distributed, is_exactly_once
+from kconnect.runtime.config.kerberos import GSSAPI, OTHER_MECHANISMS, missing_mechanism, wants_kerberos
+from kconnect.runtime.config.label_keys import label_problems
+from kconnect.runtime.config.misspelt import misspelt_settings
+from kconnect.runtime.config.own_worker_keys import OWN_OF_CONNECTORS
+from kconnect.runtime.config.restart_keys import restart_problems
+from kconnect.runtime.config.variables import Variables, secret_values
+from kconnect.runtime.herder.validation.config_infos import (
+    ConfigInfo,
+    ConfigInfos,
+    merged,
+    of_connector,
+    with_references,
+)
+from kconnect.runtime.herder.validation.exactly_once_checks import check_exactly_once
+from kconnect.runtime.herder.validation.override_policies import refused_overrides
+from kconnect.runtime.herder.validation.plugin_keys import (
+    PluginFinder,
+    any_plugin,
+    enriched,
+    instance_of,
+    suggest_nearest,
+)
+
+log = logging.getLogger(__name__)
+
+# Settings of other plugins, which have their own tables
+_PLUGIN_PREFIXES: Final = ("transforms.", "predicates.", "key.converter", "value.converter", "header.converter")
+# These belong to clients, topics and converters, and are checked, or cause warnings, there
+_FREE_PREFIXES: Final = (
+    *("admin.override.", "consumer.override.", "producer.override.", "topic.creation."),
+    *("header.converter.", "key.converter.", "value.converter."),
+)
+_VERSION: Final = "connector.plugin.version"
+_OWN_OFFSETS: Final = "offsets.storage.topic"
+_GROUP_OVERRIDE: Final = "consumer.override.group.id"
+_DLQ: Final = "errors.deadletterqueue.topic.name"
+
+
+class InvalidConnectorError(BadRequestError):
+    """A connector's config has errors; the message lists them as Java's REST does."""
+
+    def __init__(self, message: str, problems: tuple[ConfigProblem, ...], *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.problems = problems
+
+
+def _installed_has_kerberos() -> bool:
+    from kconnect.runtime.kafka.clients import has_kerberos  # here: it loads when a connector wants Kerberos
+
+    return has_kerberos()
+
+
+def raise_for_errors(props: Mapping[str, str | None], infos: ConfigInfos) -> None:
+    """Errors: InvalidConnectorError with Java's message, if the validation of `props` found any."""
+    if infos.error_count == 0:
+        return
+    lines = "\n".join(infos.errors)
+    problems = tuple(
+        ConfigProblem(config.value.name, props.get(config.value.name), message)
+        for config in infos.configs
+        if config.value
+        for message in config.value.error_messages
+    )
+    raise InvalidConnectorError(
+        f"Connector configuration is invalid and contains the following {infos.error_count} error(s):\n{lines}\n"
+        "You can also find the above list of errors at the endpoint "
+        "`/connector-plugins/{connectorType}/config/validate`",
+        problems,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorValidator:
+    """Validates connector configs against the plugins and settings of one worker.
+
+    Source: AbstractHerder.validateConnectorConfig, maybeAddConfigErrors (Kafka 4.3).
+    Differs: a client override that is not a number is an error of that setting, where Java answers 500; so is GSSAPI if
+    the installed librdkafka lacks it.
+    """
+
+    plugins: PluginFinder
+    worker: Mapping[str, str]
+    variables: Variables = field(default_factory=Variables)
+    warned: set[tuple[str, str]] = field(default_factory=set, repr=False)
+    """Connectors and their unknown settings that were warned of; no lock: one warned of twice does no harm."""
+    policy: ConnectorClientConfigOverridePolicy | None = None
+    """Which overrides are allowed; None: as the worker's settings say, by an included policy."""
+    has_kerberos: Callable[[], bool] = field(default=_installed_has_kerberos, repr=False)
+    """Whether clients can log in by GSSAPI; called only if a connector wants it."""
+
+    def validate(self, props: Mapping[str, str | None]) -> ConfigInfos:
+        """Every setting with its value, errors and recommended values; references are checked by their values.
+
+        Log lines meanwhile begin with `[name|validate]`.
+
+        Errors: as `_validate`; ConfigError for a reference to a missing value.
+        Differs: values and messages show `${..}` as written, where Java shows the resolved value.
+        """
+        with log_context(props.get("name"), stage="validate"):
+            return self._validate_by_values(props)
+
+    def _validate_by_values(self, props: Mapping[str, str | None]) -> ConfigInfos:
+        given: Mapping[str, Any] = props  # None is passed on
+        resolved = self.variables.resolve(given, f"connector {props.get('name') or '(without name)'}")
+        owner = f"validation of {props.get('name')}"
+        passwords = self.plugins.password_keys(resolved.values)
+        redaction.remember(owner, {*secret_values(resolved.values, passwords), *resolved.references})
+        try:
+            infos = self._validate(resolved.values if resolved.references else props)
+        except ConnectError as err:
+            shown = resolved.shown(str(err))
+            raise (BadRequestError(shown, hint=err.hint) if shown != str(err) else err) from err
+        finally:
+            redaction.forget(owner)
+        return with_references(infos, props, resolved.shown) if resolved.references else infos
+
+    def _validate(self, props: Mapping[str, str | None]) -> ConfigInfos:
+        """Every setting with its value, errors and recommended values.
+
+        Errors: BadRequestError when there is no `connector.class`, or it does not exist; what the connector's own
+        `validate` raises goes through.
+        """
+        name = props.get("connector.class")
+        if name is None:
+            shown = ", ".join(f"{key}={'null' if value is None else value}" for key, value in mask(props).items())
+            message = f"Connector config {{{shown}}} contains no connector type"
+            raise InvalidConnectorError(message, (ConfigProblem("connector.class", None, message),))
+        connector = self._connector(name, props.get(_VERSION))
+        if refused := self._other_version(name, connector, props):
+            return refused
+        given: dict[str, str] = {key: value for key, value in props.items() if value is not None}
+        is_source = isinstance(connector, SourceConnector)
+        table = enriched(SOURCE_CONFIG if is_source else SINK_CONFIG, props, self.plugins, self.worker)
+        values = table.validate_all(props, lambda plugin: any_plugin(self.plugins, plugin))
+        suggest_nearest(values.values(), props, self.plugins)
+        for key, message in source_dead_letter_problems(props) if is_source else sink_problems(props):
+            values.setdefault(key, ConfigValue(key, props.get(key))).add_error_message(message)
+        for key, message in (*restart_problems(props), *label_problems(props)):
+            values.setdefault(key, ConfigValue(key, props.get(key))).add_error_message(message)
+        if is_distributed(self.worker):
+            if is_source:
+                check_exactly_once(connector, given, values, is_on=is_exactly_once(self.worker))
+            else:
+                _check_worker_group(given, values, self.worker.get("group.id", ""))
+        for key in [key for key, value in props.items() if value is None]:
+            message = "Null value can not be supplied as the configuration value."
+            values.setdefault(key, ConfigValue(key)).add_error_message(message)
+        # They add errors to Connect's own rows, and so come first
+        converters = [
+            self._converter(given, values, key, label, type(connector))
+            for key, label in (
+                ("header.converter", "header converter"),
+                ("key.converter", "key converter"),
+                ("value.converter", "value converter"),
+            )
+        ]
+        parts = [self._own(name, connector, props, table, list(values.values()))]
+        parts += self._client_overrides(given, is_source)
+        parts += converters
+        return merged(name, parts)
+
+    def raise_if_invalid(self, props: Mapping[str, str | None]) -> None:
+        """Refuse a config that has errors, and warn of unknown settings. Errors: as `validate`, `raise_for_errors`."""
+        infos = self.validate(props)
+        raise_for_errors(props, infos)
+        self._warn_of_unknown_keys(props, infos)
+
+    def _warn_of_unknown_keys(self, props: Mapping[str, str | None], infos: ConfigInfos) -> None:
+        """Warn once about each setting that neither Connect nor the connector lists: most are misspelt.
+
+        A connector without any table may read any setting, and so may one of Java's, whose clients and drivers take
+        more than it lists: only those that look misspelt cause a warning.
+        Differs: Java does not warn.
+        """
+        known = {
+            *OWN_OF_CONNECTORS,
+            *DEAD_LETTER_KEYS,
+            *(info.key.name for info in infos.configs if info.key is not None),
+        }
+        meant = misspelt_settings(props, known)
+        own = known - {*OWN_OF_CONNECTORS, *SOURCE_CONFIG.config_keys, *SINK_CONFIG.config_keys}
+        table = self._own_table(props)
+        has_table = table is not None and any(not name.startswith(_PLUGIN_PREFIXES) for name in own)
+        free = (*_FREE_PREFIXES, *(table.prefixes if table else ()))
+        name = props.get("name") or ""
+        for key in props:
+            is_suspect = key in meant or (has_table and not key.startswith(free))
+            if key in known or not is_suspect or (name, key) in self.warned:
+                continue
+            self.warned.add((name, key))
+            suggestion = f" Did you mean {meant[key]}?" if key in meant else ""
+            log.warning("Unknown setting of connector %s: %s.%s", name, key, suggestion)
+
+    def _own_table(self, props: Mapping[str, str | None]) -> ConfigDef | None:
+        """The connector's table of settings; None for one of Java's, or where a reference names the class."""
+        try:
+            found = self.plugins.connector_class(props.get("connector.class") or "", props.get(_VERSION))
+        except ConfigError:
+            return None
+        return None if issubclass(found, Hosted) else instance_of(found).config()
+
+    def _connector(self, name: str, version: str | None) -> Any:  # a Connector
+        try:
+            plugin_class = self.plugins.connector_class(name, version)
+        except (ConfigError, NotFoundError) as err:
+            shorter = err.problems[0].message if isinstance(err, ConfigError) and err.problems else str(err)
+            problem = ConfigProblem("connector.class", name, shorter)
+            close = self.plugins.nearest(name, "source", "sink")
+            # REST shows no hints: the suggestion follows Java's list of all settings
+            meant = f" Did you mean {' or '.join(close)}?" if close else ""
+            raise InvalidConnectorError(f"{err}{meant}", (problem,), hint=err.hint) from err
+        return instance_of(plugin_class)
+
+    def _other_version(self, name: str, connector: Any, props: Mapping[str, str | None]) -> ConfigInfos | None:
+        """The answer for a connector that is not installed in the required version: only Connect's own settings.
+
+        None if it is installed. Errors: BadRequestError for an invalid version. Source:
+        AbstractHerder.validateConnectorConfig.
+        Differs: Java answers 500 with the text of a NullPointerException when it is asked for that version again.
+        """
+        wanted = props.get(_VERSION)
+        try:
+            if wanted is not None:
+                VersionRange.parse(wanted)
+        except ConfigError as err:
+            raise BadRequestError(str(err), hint=err.hint) from err
+        try:
+            self.plugins.require_version(connector, wanted)
+        except ConfigError as err:
+            values = CONNECTOR_CONFIG.validate_all(props, lambda plugin: any_plugin(self.plugins, plugin))
+            for key in ("connector.class", _VERSION):
+                values[key].add_error_message(str(err))
+            values[_VERSION].recommended_values = list(self.plugins.versions(type(connector)))
+            for key in ("key.converter", "value.converter", "header.converter"):
+                values[f"{key}.plugin.version"].visible = key in props
+            return of_connector(name, CONNECTOR_CONFIG.config_keys, list(values.values()), CONNECTOR_CONFIG.groups)
+        return None
+
+    def _own(
+        self,
+        name: str,
+        connector: Any,  # a Connector
+        props: Mapping[str, str | None],
+        table: ConfigDef,
+        values: list[ConfigValue],
+    ) -> ConfigInfos:
+        """Connect's own settings and those of the connector, as its `validate` sees them."""
+        definition = connector.config()
+        if definition is None:
+            raise BadRequestError(f"{type(connector).__qualname__}.config() must return a ConfigDef that is not null.")
+        config = connector.validate(props)
+        if config is None:
+            raise BadRequestError(f"{type(connector).__qualname__}.validate() must return a Config that is not null.")
+        keys: dict[str, ConfigKey] = {**table.config_keys, **definition.config_keys}
+        groups = list(dict.fromkeys([*table.groups, *definition.groups]))
+        return of_connector(name, keys, [*values, *config.config_values], groups)
+
+    def _converter(
+        self,
+        props: Mapping[str, str],
+        values: Mapping[str, ConfigValue],
+        key: str,
+        label: str,
+        beside: type[Any],  # the connector
+    ) -> ConfigInfos:
+        """Settings of a converter that the connector names itself; nothing when the class is wrong already."""
+        nothing = ConfigInfos("", 0, (), ())
+        if key not in props or values[key].error_messages:
+            return nothing
+        find = self.plugins.header_converter if key == "header.converter" else self.plugins.converter
+        try:
+            plugin = instance_of(find(props[key], props.get(f"{key}.plugin.version"), beside))
+            if not self._is_wanted(plugin, props, values, key):
+                return nothing
+            table = plugin.config()
+        except Exception as err:  # a plugin may raise anything from its constructor or config()
+            log.warning("Failed to load ConfigDef from %s of type %s", label, props[key], exc_info=True)
+            values[key].add_error_message(f"Failed to load ConfigDef from {label}: {err}")
+            return nothing
+        if table is None:
+            log.warning("%s.config() has returned no ConfigDef; its settings are not checked", props[key])
+            return nothing
+        prefix = f"{key}."
+        own = {name.removeprefix(prefix): value for name, value in props.items() if name.startswith(prefix)}
+        found = table.validate({"converter.type": key.removesuffix(".converter"), **own})
+        return _prefixed(prefix, table.config_keys, found)
+
+    def _is_wanted(self, plugin: Any, props: Mapping[str, str], values: Mapping[str, ConfigValue], key: str) -> bool:
+        """Check that the plugin of a setting has the requested version; if not, both settings get an error."""
+        version = f"{key}.plugin.version"
+        if values[version].error_messages:  # an invalid version is reported already
+            return False
+        try:
+            self.plugins.require_version(plugin, props.get(version))
+        except ConfigError as err:
+            for name in (key, version):
+                values[name].add_error_message(str(err))
+            return False
+        return True
+
+    def _client_overrides(self, props: Mapping[str, str], is_source: bool) -> list[ConfigInfos]:
+        """The connector's client overrides, checked by the worker's policy; only for clients that it will have."""
+        has_dlq = bool((props.get(_DLQ) or "").strip())
+        # As in Java a worker of a cluster reads offsets with clients of the connector's, where it has a topic for them
+        has_offsets = is_source and is_distributed(self.worker)
+        has_offsets = has_offsets and (is_exactly_once(self.worker) or bool(props.get(_OWN_OFFSETS, "").strip()))
+        uses_creation = any(key.startswith("topic.creation.") for key in props)
+        used: dict[ClientKind, bool] = {
+            "producer": is_source or has_dlq,
+            "consumer": not is_source or has_offsets,
+            "admin": uses_creation or has_offsets or has_dlq if is_source else has_dlq,
+        }
+        kind = ConnectorType.SOURCE if is_source else ConnectorType.SINK
+        return [self._overrides(props, client, kind) for client, is_used in used.items() if is_used]
+
+    def _overrides(self, props: Mapping[str, str], client: ClientKind, kind: ConnectorType) -> ConfigInfos:
+        """Each override of one client with its row of Java's table, its parsed value and its errors."""
+        prefix, table, values = f"{client}.override.", client_table(client).config_keys, []
+        given = {key.removeprefix(prefix): text for key, text in props.items() if key.startswith(prefix)}
+        by_policy = self._refused_by_policy(props, given, client, kind)
+        for name, text in given.items():
+            value = ConfigValue(name, mask({prefix + name: text})[prefix + name])
+            refused = by_policy.get(name) or _untranslatable(prefix, name, text)
+            if name == "sasl.mechanism" and refused is None and wants_kerberos(self.worker, props, client):
+                refused = None if self.has_kerberos() else _kerberos_refused()
+            try:
+                if name in table and value.value == text:
+                    value.value = parse_type(name, text, table[name].type)
+            except ConfigError as err:
+                refused = refused or str(err)
+            if refused is not None:
+                value.add_error_message(refused)
+            values.append(value)
+        values += [
+            ConfigValue(name, None, error_messages=[why]) for name, why in by_policy.items() if name not in given
+        ]
+        return _prefixed(prefix, table, values)
+
+    def _refused_by_policy(
+        self, props: Mapping[str, str], given: Mapping[str, str], client: ClientKind, kind: ConnectorType
+    ) -> Mapping[str, str]:
+        """Why the worker's policy refuses overrides, by their names without prefix."""
+        request = ConnectorClientConfigRequest(
+            props.get("name", ""),
+            kind,
+            self.plugins.connector_class(props["connector.class"], props.get(_VERSION)),
+            given,
+            ClientType(client),
+        )
+        return refused_overrides(self.policy, self.worker, request)
+
+
+def _check_worker_group(props: Mapping[str, str], values: dict[str, ConfigValue], worker_group: str) -> None:
+    """A sink whose consumer group is the workers' own group would break both: an error, with Java's message.
+
+    Source: DistributedHerder#validateSinkConnectorGroupId (Kafka 4.3).
+    """
+    group = props.get(_GROUP_OVERRIDE)
+    if group:
+        value, whose = values.setdefault(_GROUP_OVERRIDE, ConfigValue(_GROUP_OVERRIDE, group)), group
+    else:
+        name = props.get("name", "")
+        group, value, whose = f"connect-{name}", values["name"], f"for sink connector named {name}"
+    if group == worker_group:
+        value.add_error_message(f"Consumer group {whose} conflicts with Connect worker group {worker_group}")
+
+
+def _untranslatable(prefix: str, key: str, text: str) -> str | None:
+    """Why a client would refuse the value; None if it would not."""
+    try:
+        if key == "bootstrap.servers":
+            parse_servers(text, prefix + key)
+        elif prefix == "consumer.override.":
+            consumer_config({}, {prefix + key: text}, client_id="", group_id="")
+        else:
+            producer_config({}, {f"producer.override.{key}": text}, client_id="")
+    except ConnectError as err:
+        return str(err)
+    return None
+
+
+def _kerberos_refused() -> str:
+    why = missing_mechanism(GSSAPI)
+    return f"{why[0].upper()}{why[1:]}. {OTHER_MECHANISMS}"
+
+
+def _prefixed(prefix: str, keys: Mapping[str, ConfigKey], values: list[ConfigValue]) -> ConfigInfos:
+    infos = tuple(
+        ConfigInfo(
+            replace(keys[value.name], name=prefix + value.name) if value.name in keys else None,
+            replace(value, name=prefix + value.name),
+        )
+        for value in values
+    )
+    groups = dict.fromkeys(info.key.group for info in infos if info.key is not None and info.key.group is not None)
+    count = sum(1 for value in values if value.error_messages)
+    return ConfigInfos("", count, tuple(groups), infos)

@@ -1,0 +1,283 @@
+"""KafkaAdmin: requests to the cluster, with deadlines: its id, topics, offsets of consumer groups."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from confluent_kafka import (
+    OFFSET_INVALID,
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+)
+from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported there
+    AdminClient,
+    ClusterMetadata,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
+
+from kconnect.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    ConnectError,
+    NotFoundError,
+    RetriableError,
+    TimedOutError,
+)
+from kconnect.model import TopicPartition
+from kconnect.runtime.kafka.clients import ClientLog, admin_client, connect_error, consumer_client, kafka_errors
+from kconnect.runtime.kafka.coordinator_retries import ask_coordinator
+from kconnect.runtime.kafka.retriable_codes import RETRIABLE_CODES
+
+log = logging.getLogger(__name__)
+
+# The client has its own deadline; ours, slightly later, applies if it misses that.
+_SLACK_S = 2.0
+# The client's message for partitions without a leader, whose broker is still restarting
+_LEADERLESS = RETRIABLE_CODES | {KafkaError._NOENT}
+_PLACES = {"begin": OffsetSpec.earliest(), "end": OffsetSpec.latest()}  # type: ignore[no-untyped-call]  # as it is
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """Description of a topic."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+def cluster_id(config: Mapping[str, Any], timeout_s: float) -> str:
+    """The id of the cluster behind `bootstrap.servers`. Errors: UnreachableError, TimedOutError."""
+    with KafkaAdmin(config, "worker") as admin:
+        return admin.cluster_id(timeout_s)
+
+
+class KafkaAdmin:
+    """An admin client. Threads: any. Errors: ConnectError and its subclasses; each call ends within its `timeout_s`."""
+
+    def __init__(self, config: Mapping[str, Any], name: str, *, timeout_setting: str = "") -> None:
+        """`timeout_setting`: the setting that gives `timeout_s`, for messages."""
+        self._config = dict(config)
+        self._in_setting = f" ({timeout_setting})" if timeout_setting else ""
+        self._log = ClientLog(log, f"Admin client of {name}")
+        self._client: AdminClient = admin_client(config, self._log)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the client; there is nothing to flush."""
+        self.__dict__.pop("_client", None)
+
+    def cluster_id(self, timeout_s: float) -> str:
+        found: str | None = self._cluster(timeout_s).cluster_id
+        if not found:
+            servers = self._config.get("bootstrap.servers")
+            raise TimedOutError(f"The Kafka cluster at {servers} did not return its id within {timeout_s:.0f} s")
+        return found
+
+    def broker_count(self, timeout_s: float) -> int:
+        """The number of brokers in the cluster. Errors: UnreachableError, TimedOutError, which name the servers."""
+        return len(self._cluster(timeout_s).brokers)
+
+    def _cluster(self, timeout_s: float) -> ClusterMetadata:
+        servers = self._config.get("bootstrap.servers")
+        try:
+            with kafka_errors(f"The Kafka cluster at {servers} does not answer"):
+                return self._client.list_topics(timeout=timeout_s)
+        except ConnectError:
+            self._client.poll(0)  # serves the client's own errors, which say more than a timeout
+            self._log.raise_if_refused()
+            raise
+
+    # --- topics ---
+
+    def describe_topics(self, names: Collection[str], timeout_s: float) -> dict[str, TopicInfo]:
+        """The named topics that exist, without their configs. Does not make the broker create any."""
+        futures = self._client.describe_topics(TopicCollection(list(names)), request_timeout=timeout_s)
+        found = {}
+        for name, future in futures.items():
+            try:
+                topic = self._result(future, f"Topic {name!r} cannot be described", timeout_s)
+            except NotFoundError:
+                continue
+            replicas = len(topic.partitions[0].replicas) if topic.partitions else 0
+            found[name] = TopicInfo(name, len(topic.partitions), replicas)
+        return found
+
+    def topic_names(self, timeout_s: float) -> dict[str, int]:
+        """All visible topics with their partition counts."""
+        with kafka_errors("The topics cannot be listed"):
+            found = self._client.list_topics(timeout=timeout_s).topics
+        return {name: len(topic.partitions) for name, topic in sorted(found.items())}
+
+    def topic_configs(self, name: str, timeout_s: float) -> dict[str, str]:
+        """The settings of a topic. Errors: NotFoundError if it does not exist."""
+        resource = ConfigResource(ResourceType.TOPIC, name)
+        futures = self._client.describe_configs([resource], request_timeout=timeout_s)
+        entries = self._result(futures[resource], f"The settings of topic {name!r} cannot be read", timeout_s)
+        return {entry.name: entry.value for entry in entries.values() if entry.value is not None}
+
+    def create_topic(self, topic: TopicInfo, timeout_s: float) -> None:
+        """Create a topic; a replication factor or partition count of -1 leaves it to the broker.
+
+        Errors: AlreadyExistsError if the name is taken.
+        """
+        new = NewTopic(topic.name, topic.partitions, topic.replication_factor, config=dict(topic.configs))
+        futures = self._client.create_topics([new], request_timeout=timeout_s)
+        self._result(futures[topic.name], f"Topic {topic.name!r} cannot be created", timeout_s)
+
+    def delete_topic(self, name: str, timeout_s: float) -> None:
+        """Delete a topic. Errors: NotFoundError if it does not exist."""
+        futures = self._client.delete_topics([name], request_timeout=timeout_s)
+        self._result(futures[name], f"Topic {name!r} cannot be deleted", timeout_s)
+
+    # --- offsets of consumer groups (KIP-875) ---
+
+    def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int], timeout_s: float) -> None:
+        """Set committed offsets of a group without members.
+
+        Errors: ConflictError if it has members, so its tasks are not stopped yet; ConnectError that names the refused
+        partition.
+        """
+        if not offsets:
+            return
+        parts = [ClientPartition(tp.topic, tp.partition, offset) for tp, offset in offsets.items()]
+        request = [ConsumerGroupTopicPartitions(group, parts)]
+        doing = f"The offsets of consumer group {group!r} cannot be altered"
+
+        def ask(turn_s: float) -> Future[Any]:
+            return self._client.alter_consumer_group_offsets(request, request_timeout=turn_s)[group]
+
+        answer = self._of_coordinator(ask, doing, timeout_s)
+        for part in answer.topic_partitions:
+            if part.error is not None:
+                raise _sorted_error(f"{doing}, for {part.topic}-{part.partition}", part.error)
+
+    def delete_group(self, group: str, timeout_s: float) -> None:
+        """Delete a group with all its offsets. Errors: ConflictError if it has members; none if it does not exist."""
+
+        def ask(turn_s: float) -> Future[Any]:
+            return self._client.delete_consumer_groups([group], request_timeout=turn_s)[group]
+
+        try:
+            self._of_coordinator(ask, f"Consumer group {group!r} cannot be deleted", timeout_s)
+        except NotFoundError:
+            return
+
+    def end_offsets(self, partitions: Collection[TopicPartition], timeout_s: float) -> dict[TopicPartition, int]:
+        """The offset the next record of each partition will get."""
+        reader = consumer_client({**self._config, "group.id": "kconnect-offsets-reader"}, self._log)
+        try:
+            found = {}
+            for tp in partitions:
+                with kafka_errors(f"The end of {tp} cannot be read"):
+                    found[tp] = reader.get_watermark_offsets(
+                        ClientPartition(tp.topic, tp.partition), timeout=timeout_s, cached=False
+                    )[1]
+            return found
+        finally:
+            reader.close()
+
+    def log_offsets(
+        self,
+        partitions: Collection[TopicPartition],
+        at: Literal["begin", "end"] | int,
+        timeout_s: float,
+        *,
+        is_stable: bool = False,
+    ) -> dict[TopicPartition, int]:
+        """Offsets of partitions: the begin, the end, or the first record at or after a time in ms (-1 if none).
+
+        All in one request and without another client, unlike `end_offsets`. `is_stable` gives the end that
+        read_committed readers see: that before the first open transaction.
+        Errors: RetriableError while a partition has no leader; ConnectError.
+        """
+        if not partitions:
+            return {}
+        level = IsolationLevel.READ_COMMITTED if is_stable else IsolationLevel.READ_UNCOMMITTED
+        spec = OffsetSpec.for_timestamp(at) if isinstance(at, int) else _PLACES[at]
+        asked = {ClientPartition(tp.topic, tp.partition): spec for tp in partitions}
+        with kafka_errors("Offsets cannot be asked for"):
+            futures = self._client.list_offsets(asked, isolation_level=level, request_timeout=timeout_s)
+        found = {}
+        for part, future in futures.items():
+            doing = f"The offsets of {part.topic}-{part.partition} cannot be read"
+            try:
+                answer = self._result(future, doing, timeout_s)
+                found[TopicPartition(part.topic, part.partition)] = known_offset(answer.offset, doing)
+            except ConnectError as error:
+                cause = error.__cause__
+                is_leaderless = isinstance(cause, KafkaException) and cause.args[0].code() in _LEADERLESS
+                if is_leaderless or isinstance(error, RetriableError):
+                    # Its leader changed. The client would keep its old metadata for minutes and be
+                    # refused each time (librdkafka 2.16); listing all topics refreshes it, and creates none.
+                    with kafka_errors(doing):
+                        self._client.list_topics(timeout=timeout_s)
+                    raise RetriableError(str(error)) from cause
+                raise
+        return found
+
+    def _of_coordinator(self, ask: Callable[[float], Future[Any]], doing: str, timeout_s: float) -> Any:  # as below
+        with self._explained(doing, timeout_s):
+            return ask_coordinator(ask, timeout_s)
+
+    def _result(self, future: Future[Any], doing: str, timeout_s: float) -> Any:  # what the client's futures hold
+        with self._explained(doing, timeout_s):
+            return future.result(timeout_s + _SLACK_S)
+
+    @contextmanager
+    def _explained(self, doing: str, timeout_s: float) -> Iterator[None]:
+        try:
+            yield
+        except KafkaException as error:
+            reason: KafkaError = error.args[0]
+            if reason.code() == KafkaError._TIMED_OUT:  # of the client; a broker's REQUEST_TIMED_OUT is an answer
+                raise self._late(doing, timeout_s, reason.str()) from error
+            raise _sorted_error(doing, reason) from error
+        except FutureTimeoutError as error:
+            raise self._late(doing, timeout_s, "the client did not end the request") from error
+
+    def _late(self, doing: str, timeout_s: float, why: str) -> TimedOutError:
+        return TimedOutError(
+            f"{doing}: no answer within {timeout_s:g} s{self._in_setting}: {self._log.last_error or why}"
+        )
+
+
+def known_offset(offset: int, doing: str) -> int:
+    """The offset of a list-offsets result. Errors: RetriableError if the client gives neither an offset nor an error,
+    as it does for a partition of a new topic. A consumer starting there would use its group's offset.
+    """
+    if offset == OFFSET_INVALID:
+        raise RetriableError(f"{doing}: there is none yet")
+    return offset
+
+
+def _sorted_error(doing: str, error: KafkaError) -> ConnectError:
+    if error.code() in (KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.REBALANCE_IN_PROGRESS):
+        return ConflictError(f"{doing}: the group still has members", hint="Stop the connector and try again.")
+    if error.code() in (KafkaError.GROUP_ID_NOT_FOUND, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+        return NotFoundError(f"{doing}: {error.str()}")
+    if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+        return AlreadyExistsError(f"{doing}: it already exists")
+    return connect_error(doing, error)

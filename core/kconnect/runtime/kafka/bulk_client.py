@@ -1,0 +1,361 @@
+"""BulkClient: a librdkafka producer that takes columns of records at once, and gives their deliveries as counts.
+
+For each record the binding parses arguments, allocates a state, and takes and drops the interpreter's lock: to send
+it, and as it is acknowledged. Here librdkafka reads a table that Arrow's functions fill, and its reports are counted by
+them, so that no step of Python is made for a record (measured: BulkProducer). What librdkafka does with records (order,
+retries, acks, limits, errors) is the same, as it is the same library.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import KafkaError, KafkaException
+
+from kconnect.errors import ConnectError
+from kconnect.runtime.kafka import librdkafka as api
+from kconnect.runtime.kafka.byte_column import ByteColumn
+from kconnect.runtime.kafka.clients import PRODUCER_DEFAULTS, ClientLog
+from kconnect.runtime.kafka.librdkafka import RdKafkaMessage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Rows that librdkafka is given at once: 1.2 MB of table.
+_ROWS_AT_ONCE: Final = 16_384
+_TEXT_BYTES: Final = 512
+# For a call of another thread to come back: those that wait do so for 0.1 s at most.
+_CALLS_END_S: Final = 5.0
+# One wait of a flush: reports are polled between two.
+_FLUSH_STEP_MS: Final = 10
+# RdKafkaMessage as a row of the table, in words of 64 bits
+_LAYOUT: Any = RdKafkaMessage  # its fields are made at run time
+_ROW: Final = ctypes.sizeof(RdKafkaMessage) // 8
+_VALUE, _VALUE_SIZE = _LAYOUT.payload.offset // 8, _LAYOUT.payload_size.offset // 8
+_KEY, _KEY_SIZE = _LAYOUT.key.offset // 8, _LAYOUT.key_size.offset // 8
+_OPAQUE = _LAYOUT.opaque.offset // 8
+_ERROR_BITS: Final = 0xFFFF_FFFF  # `err` is half of a row's first word; nobody sets the other half
+# Of syslog's levels, as the binding translates them
+_LEVELS: Final = (50, 50, 50, 40, 30, 20, 20, 10)
+
+OnDelivery = Callable[[KafkaError, Any], None]  # Any: a RefusedMessage, which stands for the binding's Message
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedMessage:
+    """Where a message was to go that will not be written; has what a Delivery asks of confluent_kafka's Message."""
+
+    to: str
+    partition_number: int
+
+    def topic(self) -> str:
+        return self.to
+
+    def partition(self) -> int:
+        return self.partition_number
+
+
+@dataclass(slots=True)
+class _InFlight:
+    """Messages of one call that have not ended; the last of them drops the callback."""
+
+    on_delivery: OnDelivery
+    count: int
+
+
+class BulkClient:
+    """Takes the settings of confluent_kafka's Producer, `stats_cb` included.
+
+    Threads: produce() from one; the rest from any. Errors: ConnectError when librdkafka refuses the settings.
+
+    The callback of produce() is called on the thread that polls, for messages that are refused, and is let go of when
+    the last of the call's messages has ended: as with confluent_kafka's Producer and `delivery.report.only.error`.
+    """
+
+    @staticmethod
+    def can_have(config: Mapping[str, Any]) -> bool:
+        """Whether there can be one with these settings: functions among them are for the binding only."""
+        return api.is_callable() and not any(callable(value) for value in config.values())
+
+    def __init__(self, config: Mapping[str, Any], log: ClientLog) -> None:
+        self._log = log
+        self._take_statistics: Callable[[str], None] = config.get("stats_cb", lambda text: None)
+        self._calls = threading.Condition()  # guards the two below
+        self._running_calls = 0
+        self._is_closed = False
+        self._lock = threading.Lock()  # guards the two below
+        self._in_flight: dict[int, _InFlight] = {}
+        self._last_number = 0
+        self._table = bytearray()
+        self._table_address = 0
+        self._library = api.librdkafka()
+        log.settings(config)  # it keeps the CA of these settings for its messages; its callbacks are called below
+        own = {"log.queue": True, "delivery.report.only.error": False}  # what was acknowledged is counted
+        self._handle = _opened(self._library, {**PRODUCER_DEFAULTS, **config, **own})
+        self._library.rd_kafka_set_log_queue(self._handle, None)
+        self._queue = self._library.rd_kafka_queue_get_main(self._handle)
+
+    def __len__(self) -> int:
+        """Messages that have not ended, and events that were not polled yet."""
+        with self._call() as is_open:
+            return int(self._library.rd_kafka_outq_len(self._handle)) if is_open else 0
+
+    def produce(
+        self,
+        topic: str,
+        keys: Sequence[bytes | None] | None,
+        values: Sequence[bytes | None],
+        on_delivery: OnDelivery,
+    ) -> list[tuple[int, KafkaError]]:
+        """Hand over records without timestamps and headers; gives the rows that were not taken, and why.
+
+        Once the queue is full, no later row is taken. Errors: ConnectError for a name that no topic can have.
+        """
+        refused: list[tuple[int, KafkaError]] = []
+        with self._call() as is_open:
+            if not is_open:
+                raise ConnectError(f"Records could not be written to topic {topic!r}: the producer is closed")
+            handle = self._library.rd_kafka_topic_new(self._handle, topic.encode(), None)
+            if not handle:
+                error = KafkaError(self._library.rd_kafka_last_error())
+                raise ConnectError(f"Records could not be written to topic {topic!r}: {error.str()}")
+            try:
+                for start in range(0, len(values), _ROWS_AT_ONCE):
+                    end = min(start + _ROWS_AT_ONCE, len(values))
+                    some = self._produce_rows(
+                        handle, None if keys is None else keys[start:end], values[start:end], on_delivery
+                    )
+                    refused += [(start + row, error) for row, error in some]
+                    if some and some[-1][1].code() == KafkaError._QUEUE_FULL:  # later rows must not overtake these
+                        refused += [(row, some[-1][1]) for row in range(end, len(values))]
+                        break
+            finally:
+                self._library.rd_kafka_topic_destroy(handle)
+        return refused
+
+    def poll(self, timeout_s: float = 0) -> None:
+        """Take what librdkafka reports; waits up to the time for the first.
+
+        Errors: KafkaException, as from the binding, when the client can write no more.
+        """
+        wait_ms = int(timeout_s * 1000)
+        with self._call() as is_open:
+            events: list[int] = []
+            try:
+                while is_open and (event := self._library.rd_kafka_queue_poll(self._queue, wait_ms)):
+                    events.append(event)
+                    wait_ms = 0
+                self._take(events)
+            finally:
+                for event in events:
+                    self._library.rd_kafka_event_destroy(event)
+
+    def flush(self, timeout_s: float) -> None:
+        """Have everything sent without further waiting for more; comes back when the time is over or all has ended."""
+        with self._call() as is_open:
+            if is_open:  # waits for messages whose reports are polled meanwhile: here they are polled after it
+                self._library.rd_kafka_flush(self._handle, min(int(timeout_s * 1000), _FLUSH_STEP_MS))
+        self.poll()
+
+    def purge(self) -> None:
+        """Drop what has not ended: it ends as refused when it is polled. Quick."""
+        with self._call() as is_open:
+            if is_open:
+                self._library.rd_kafka_purge(self._handle, api.PURGE_ALL)
+
+    def close(self) -> None:
+        """End the client; what has not ended is dropped without a report. Idempotent."""
+        with self._calls:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            is_left_alone = self._calls.wait_for(lambda: not self._running_calls, _CALLS_END_S)
+        if is_left_alone:  # else its threads live on: memory that a call still uses must not be freed
+            self._library.rd_kafka_queue_destroy(self._queue)
+            self._library.rd_kafka_destroy(self._handle)
+
+    @contextmanager
+    def _call(self) -> Iterator[bool]:
+        """Around calls of librdkafka: close() waits for them. Gives whether they may be made."""
+        with self._calls:
+            is_open = not self._is_closed
+            self._running_calls += is_open
+        try:
+            yield is_open
+        finally:
+            if is_open:
+                with self._calls:
+                    self._running_calls -= 1
+                    self._calls.notify_all()
+
+    # --- to librdkafka ---
+
+    def _produce_rows(
+        self,
+        topic: int,
+        keys: Sequence[bytes | None] | None,
+        values: Sequence[bytes | None],
+        on_delivery: OnDelivery,
+    ) -> list[tuple[int, KafkaError]]:
+        rows = len(values)
+        number = self._expect(rows, on_delivery)  # before they are sent: reports may come at once, on another thread
+        table = self._table_of(rows)
+        words = memoryview(table).cast("q")
+        value_column = _fill(words, _VALUE, _VALUE_SIZE, values, rows)
+        key_column = _fill(words, _KEY, _KEY_SIZE, keys, rows)
+        words[_OPAQUE : _ROW * rows : _ROW] = memoryview(array("q", [number]) * rows)
+        taken = self._library.rd_kafka_produce_batch(topic, -1, api.MESSAGE_COPY, self._table_address, rows)
+        del value_column, key_column  # the rows pointed into them
+        if taken == rows:
+            return []
+        self._ended({number: rows - taken})
+        codes = memoryview(table).cast("i")[: 2 * _ROW * rows : 2 * _ROW]
+        return [(row, _not_taken(code)) for row, code in enumerate(codes.tolist()) if code]
+
+    def _expect(self, count: int, on_delivery: OnDelivery) -> int:
+        with self._lock:
+            self._last_number += 1
+            self._in_flight[self._last_number] = _InFlight(on_delivery, count)
+            return self._last_number
+
+    def _table_of(self, rows: int) -> bytearray:
+        """Memory for rows, kept from call to call."""
+        if len(self._table) < 8 * _ROW * rows:
+            self._table = bytearray(8 * _ROW * rows)
+            self._table_address = ctypes.addressof(ctypes.c_char.from_buffer(self._table))
+        return self._table
+
+    # --- from librdkafka ---
+
+    def _take(self, events: Sequence[int]) -> None:
+        kinds = [(self._library.rd_kafka_event_type(event), event) for event in events]
+        deliveries = [event for kind, event in kinds if kind == api.EVENT_DELIVERIES]
+        if deliveries:
+            self._take_deliveries(deliveries)
+        for kind, event in kinds:
+            if kind == api.EVENT_ERROR:
+                self._take_error(event)
+            elif kind == api.EVENT_LOG:
+                self._take_log(event)
+            elif kind == api.EVENT_STATISTICS:
+                self._take_statistics(self._library.rd_kafka_event_stats(event).decode())
+
+    def _take_deliveries(self, events: Sequence[int]) -> None:
+        """Each event has the messages of one request; all together, as brokers may answer for a few at a time."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        sizes = [self._library.rd_kafka_event_message_count(event) for event in events]
+        pointers, count = (ctypes.c_void_p * sum(sizes))(), 0
+        for event, size in zip(events, sizes, strict=True):
+            place = ctypes.byref(pointers, count * ctypes.sizeof(ctypes.c_void_p))
+            count += self._library.rd_kafka_event_message_array(event, place, size)
+        addresses = pa.Array.from_buffers(pa.int64(), count, [None, pa.py_buffer(pointers)])
+        errors, numbers = _words_at(addresses, 0, _OPAQUE)
+        is_refused = pc.not_equal(pc.bit_wise_and(errors, pa.scalar(_ERROR_BITS)), pa.scalar(0))
+        if is_refused.true_count:
+            for address in addresses.filter(is_refused).to_pylist():
+                self._refuse(address)
+        ended = pc.value_counts(numbers)
+        self._ended(dict(zip(ended.field(0).to_pylist(), ended.field(1).to_pylist(), strict=True)))
+
+    def _refuse(self, address: int) -> None:
+        message = RdKafkaMessage.from_address(address)
+        with self._lock:
+            on_delivery = self._in_flight[message.opaque].on_delivery
+        topic = self._library.rd_kafka_topic_name(message.topic).decode()
+        on_delivery(KafkaError(message.err), RefusedMessage(topic, message.partition))
+
+    def _ended(self, counts: Mapping[int, int]) -> None:
+        done = []
+        with self._lock:
+            for number, count in counts.items():
+                unit = self._in_flight[number]
+                unit.count -= count
+                if not unit.count:
+                    done.append(self._in_flight.pop(number))
+        done.clear()  # drops the callbacks, outside of the lock: that may be what somebody waits for
+
+    def _take_error(self, event: int) -> None:
+        code = self._library.rd_kafka_event_error(event)
+        text = (self._library.rd_kafka_event_error_string(event) or b"").decode(errors="replace")
+        if code == KafkaError._FATAL:
+            room = ctypes.create_string_buffer(_TEXT_BYTES)
+            code = self._library.rd_kafka_fatal_error(self._handle, room, _TEXT_BYTES)
+            raise KafkaException(KafkaError(code, room.value.decode(errors="replace"), fatal=True))
+        self._log.on_error(KafkaError(code, text))
+
+    def _take_log(self, event: int) -> None:
+        facility, text, level = ctypes.c_char_p(), ctypes.c_char_p(), ctypes.c_int()
+        self._library.rd_kafka_event_log(event, ctypes.byref(facility), ctypes.byref(text), ctypes.byref(level))
+        name = self._library.rd_kafka_name(self._handle).decode()
+        said = [(part.value or b"").decode(errors="replace") for part in (facility, text)]
+        self._log.log(_LEVELS[min(max(level.value, 0), len(_LEVELS) - 1)], "%s [%s] %s", said[0], name, said[1])
+
+
+def _opened(library: Any, settings: Mapping[str, Any]) -> int:
+    room = ctypes.create_string_buffer(_TEXT_BYTES)
+    config = library.rd_kafka_conf_new()
+    for key, value in settings.items():
+        if value is None or callable(value):
+            continue
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if library.rd_kafka_conf_set(config, key.encode(), text.encode(), room, _TEXT_BYTES):
+            library.rd_kafka_conf_destroy(config)
+            raise ConnectError(f"The producer cannot be built: {room.value.decode(errors='replace')}")
+    events = api.EVENT_DELIVERIES | api.EVENT_LOG | api.EVENT_ERROR | api.EVENT_STATISTICS
+    library.rd_kafka_conf_set_events(config, events)
+    handle = library.rd_kafka_new(api.PRODUCER, config, room, _TEXT_BYTES)
+    if not handle:
+        library.rd_kafka_conf_destroy(config)
+        raise ConnectError(f"The producer cannot be built: {room.value.decode(errors='replace')}")
+    return int(handle)
+
+
+def _fill(words: memoryview, at: int, size_at: int, column: Sequence[bytes | None] | None, rows: int) -> object:
+    """Put address and size of each value into the table; gives what must live as long as those are used."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if column is None:
+        words[at : _ROW * rows : _ROW] = words[size_at : _ROW * rows : _ROW] = memoryview(bytes(8 * rows)).cast("q")
+        return None
+    made = column.column if isinstance(column, ByteColumn) else pa.array(column, pa.binary())
+    _, ends, data = made.buffers()
+    offsets = pa.Array.from_buffers(pa.int32(), rows + 1, [None, ends], offset=made.offset).cast(pa.int64())
+    starts = offsets.slice(0, rows)
+    addresses = pc.add(starts, data.address if data is not None else ends.address)
+    if made.null_count:  # librdkafka tells an empty value from none by its address
+        addresses = pc.if_else(made.is_valid(), addresses, 0)
+    words[at : _ROW * rows : _ROW] = _view(addresses)
+    words[size_at : _ROW * rows : _ROW] = _view(pc.subtract(offsets.slice(1), starts))
+    return made
+
+
+def _view(numbers: pa.Int64Array) -> memoryview:
+    return memoryview(numbers.buffers()[1]).cast("q")[numbers.offset : numbers.offset + len(numbers)]
+
+
+def _words_at(addresses: pa.Int64Array, *places: int) -> list[pa.Int64Array]:
+    """The words at these places behind each address: the memory from the first to the last of them, as a column.
+
+    None but the asked for words of it are read.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    bounds = pc.min_max(addresses)
+    first, size = bounds["min"].as_py(), bounds["max"].as_py() - bounds["min"].as_py() + 8 * _ROW
+    words = pa.Array.from_buffers(pa.int64(), size // 8, [None, pa.foreign_buffer(first, size)])
+    rows = pc.shift_right(pc.subtract(addresses, pa.scalar(first)), pa.scalar(3))
+    return [words.slice(place).take(rows) for place in places]
+
+
+def _not_taken(code: int) -> KafkaError:
+    return KafkaError(code, f"Unable to produce message: {KafkaError(code).str()}")

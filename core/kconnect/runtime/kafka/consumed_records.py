@@ -1,0 +1,56 @@
+"""Fetched runs as the records that interceptors see, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from confluent_kafka import Message
+
+from kconnect.api import ConsumerRecord, TimestampType
+from kconnect.runtime.kafka.consumer import ConsumedRun
+
+TIMESTAMP_TYPES: Final = (
+    TimestampType.NO_TIMESTAMP_TYPE,
+    TimestampType.CREATE_TIME,
+    TimestampType.LOG_APPEND_TIME,
+)
+"""By the client's number of each."""
+
+
+def records_of(run: ConsumedRun) -> Iterator[ConsumerRecord]:
+    """The records of a run, each with a list of headers of its own."""
+    kind = run.timestamp_kind
+    for index, offset in enumerate(run.offsets):
+        yield ConsumerRecord(
+            run.topic,
+            run.partition,
+            offset,
+            None if run.keys is None else run.keys[index],
+            run.values[index],
+            run.timestamps[index] if kind else None,
+            TIMESTAMP_TYPES[kind],
+            list((None if run.headers is None else run.headers[index]) or ()),
+        )
+
+
+def runs_of(records: Sequence[ConsumerRecord]) -> list[ConsumedRun]:
+    """Runs of neighbours of the same partition."""
+    return [
+        ConsumedRun(topic, partition, [_message(record) for record in run])
+        for (topic, partition), run in groupby(records, lambda record: (record.topic, record.partition))
+    ]
+
+
+def _message(record: ConsumerRecord) -> Message:
+    headers: Any = record.headers or None  # the binding's type has str beside bytes, and lists are invariant
+    return Message(
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        key=record.key,
+        value=record.value,
+        headers=headers,
+        timestamp=(TIMESTAMP_TYPES.index(record.timestamp_type), record.timestamp or 0),
+    )

@@ -1,0 +1,172 @@
+"""KafkaExclusiveWriter: writes groups of records in transactions, for whoever last claimed the right to write."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from kconnect.errors import ConnectError, FencedError, TimedOutError
+from kconnect.logs.wording import counted
+from kconnect.runtime.kafka.clients import ClientLog, connect_error, producer_client
+
+log = logging.getLogger(__name__)
+
+_PAUSE_S: Final = 0.05
+# The minimum time for a last attempt, and the maximum for an abort after the deadline.
+_LEAST_S: Final = 0.1
+_UNDO_S: Final = 5.0
+
+
+class KafkaExclusiveWriter:
+    """An ExclusiveWriter on a topic, through a transactional producer. All workers of a cluster use the same id.
+
+    States: without right -> claim() -> write()s -> without right (fenced, or stop()) -> claim() ... Threads: any; calls
+    are serialised.
+    Source: KafkaConfigBackingStore.claimWritePrivileges and sendPrivileged (KIP-618, Kafka 4.3).
+    Differs: a write that failed and was aborted keeps the right; Java gives it up after any failure.
+    """
+
+    def __init__(
+        self, topic: str, config: Mapping[str, Any], transactional_id: str, *, timeout_setting: str = ""
+    ) -> None:
+        self._topic = topic
+        self._id = transactional_id
+        self._config = {
+            # Idempotence alone keeps the order here, so five requests may be in flight, as in Java.
+            "linger.ms": 0,
+            "max.in.flight.requests.per.connection": 5,
+            **config,
+            "acks": "all",
+            "enable.idempotence": True,
+            "transactional.id": transactional_id,
+        }
+        self._in_setting = f" ({timeout_setting})" if timeout_setting else ""
+        self._log = ClientLog(log, f"Exclusive producer of {topic}")
+        self._lock = threading.Lock()  # guards the client and the transaction
+        self._client: Producer | None = None
+
+    def claim(self, timeout_s: float) -> None:
+        """Claim the right to write, fencing off the previous owner and aborting its open transaction.
+
+        Errors: TimedOutError; ConnectError, such as missing rights on the transactional id. Nobody has the right then.
+        """
+        doing = f"The right to write to topic {self._topic} as {self._id} cannot be claimed"
+        deadline = time.monotonic() + timeout_s
+        with self._lock:
+            self._drop_client()
+            client = self._client = producer_client(self._config, self._log)
+            try:
+                _retry_until(deadline, lambda left_s: client.init_transactions(left_s))
+            except KafkaException as error:
+                self._drop_client()
+                raise self._error(doing, error.args[0], timeout_s) from error
+            except BaseException:
+                self._drop_client()
+                raise
+
+    def write(self, entries: Sequence[tuple[bytes, bytes | None]], timeout_s: float) -> None:
+        """Write all or nothing.
+
+        Errors: FencedError if another writer has claimed the right since, or it was never claimed: claim it again.
+        TimedOutError, ConnectError: nothing was written, except that a timeout during the commit leaves the outcome
+        open: the next claim settles it, and reading the topic to its end after that shows all or nothing.
+        """
+        doing = f"{counted(len(entries), 'record')} could not be written to topic {self._topic} in a transaction"
+        deadline = time.monotonic() + timeout_s
+        with self._lock:
+            client = self._client
+            if client is None:
+                raise FencedError(f"{doing}: the right to write as {self._id} was not claimed")
+            try:
+                self._transact(client, entries, deadline)
+            except KafkaException as error:
+                self._undo(client, error.args[0])
+                raise self._error(doing, error.args[0], timeout_s) from error
+            except BufferError as error:
+                self._undo(client, None)
+                raise ConnectError(f"{doing}: they do not fit the producer's queue (producer buffer.memory)") from error
+            except BaseException:
+                self._drop_client()
+                raise
+
+    def stop(self) -> None:
+        """Give up the right. Idempotent."""
+        with self._lock:
+            self._drop_client()
+
+    def _transact(self, client: Producer, entries: Sequence[tuple[bytes, bytes | None]], deadline: float) -> None:
+        failed: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, _message: object) -> None:
+            if error is not None:
+                failed.append(error)
+
+        client.begin_transaction()
+        for key, value in entries:
+            client.produce(self._topic, value, key, on_delivery=delivered)
+        try:
+            _retry_until(deadline, lambda left_s: client.commit_transaction(left_s))
+        except KafkaException as error:
+            if (
+                failed and not error.args[0].fatal()
+            ):  # names the refused record and why; the commit only says that one was refused
+                raise KafkaException(failed[0]) from error
+            raise
+
+    def _undo(self, client: Producer, error: KafkaError | None) -> None:
+        """Abort; if that fails, drop the producer and with it the claim: the next claim aborts."""
+        if error is not None and (error.fatal() or error.code() in _FENCED or error.code() in _OUT_OF_TIME):
+            self._drop_client()
+            return
+        try:
+            client.abort_transaction(_UNDO_S)
+        except KafkaException as second:
+            log.warning("A transaction on topic %s cannot be aborted: %s", self._topic, second.args[0].str())
+            self._drop_client()
+
+    def _drop_client(self) -> None:
+        client, self._client = self._client, None
+        if client is None:
+            return
+        client.purge(in_queue=True, in_flight=True, blocking=False)
+        with suppress(KafkaException):  # a client that failed reports it again; the reason was reported before
+            client.flush(_LEAST_S)  # serves the reports of what was purged
+        # It ends with its last reference. Its close() would abort what is open, which only warns when it was fenced.
+
+    def _error(self, doing: str, error: KafkaError, timeout_s: float) -> ConnectError:
+        if error.code() in _FENCED:
+            return FencedError(f"{doing}: another writer has claimed the right of {self._id} since")
+        if error.code() in _OUT_OF_TIME:
+            why = f": {self._log.last_error}" if self._log.last_error else ""
+            return TimedOutError(f"{doing} within {timeout_s:g} s{self._in_setting}{why}")
+        return connect_error(doing, error)
+
+
+def _retry_until(deadline: float, attempt: Any) -> None:
+    """Call `attempt(seconds left)` until it succeeds; retriable errors are retried until the deadline."""
+    while True:
+        try:
+            attempt(max(deadline - time.monotonic(), _LEAST_S))
+        except KafkaException as error:
+            if not error.args[0].retriable() or time.monotonic() + _PAUSE_S > deadline:
+                raise
+            time.sleep(_PAUSE_S)
+        else:
+            return
+
+
+_FENCED: Final = frozenset(
+    {
+        KafkaError._FENCED,
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.TRANSACTION_COORDINATOR_FENCED,
+    }
+)
+_OUT_OF_TIME: Final = frozenset({KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE, KafkaError.REQUEST_TIMED_OUT})

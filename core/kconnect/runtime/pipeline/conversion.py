@@ -1,0 +1,398 @@
+"""Between Connect's data and Kafka's bytes, for batches and for single records.
+
+Who calls it: the source and sink loops, from the task thread only. What it calls: Converter and HeaderConverter of the
+plugin API. A batch whose converter has no columnar form, or whose columnar form raised, is converted row by row, so a
+loop always gets one kind of answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kconnect.api import (
+    ConnectHeaders,
+    ConnectRecord,
+    Converter,
+    HeaderConverter,
+    Headers,
+    RecordBatch,
+    Schema,
+    SinkRecord,
+    TimestampType,
+)
+from kconnect.runtime.kafka import as_bytes
+from kconnect.runtime.pipeline.stages import DROPPED, FailurePolicy, RaiseAlways, Stage, StageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+KafkaHeaders = list[tuple[str, bytes | None]]
+
+
+@dataclass(slots=True)
+class KafkaRecord:
+    """One record as the producer takes it."""
+
+    topic: str
+    partition: int | None
+    key: bytes | None
+    value: bytes | None
+    timestamp: int | None
+    headers: KafkaHeaders | None
+
+
+@dataclass(slots=True)
+class KafkaBatch:
+    """Records of one topic as the producer takes them; lists run in parallel.
+
+    `rows` is None when every row of the RecordBatch is here; else the indexes of those that are (a tolerated failure
+    drops rows).
+    `timestamps` is one number for all, or a list; None leaves it to the producer.
+    """
+
+    topic: str
+    partition: int | None
+    keys: Sequence[bytes | None] | None
+    values: Sequence[bytes | None]
+    timestamps: list[int | None] | int | None
+    headers: list[KafkaHeaders | None] | None
+    rows: list[int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def records(self) -> Iterator[KafkaRecord]:
+        """One by one."""
+        keys: Sequence[bytes | None] = [None] * len(self) if self.keys is None else self.keys
+        times = self.timestamps if isinstance(self.timestamps, list) else [self.timestamps] * len(self)
+        headers = [None] * len(self) if self.headers is None else self.headers
+        for key, value, time, header in zip(keys, self.values, times, headers, strict=True):
+            yield KafkaRecord(self.topic, self.partition, key, value, time, header)
+
+
+@dataclass(slots=True)
+class FetchedRecord:
+    """One record as the consumer gave it."""
+
+    topic: str
+    kafka_partition: int
+    kafka_offset: int
+    key: bytes | None
+    value: bytes | None
+    timestamp: int | None
+    timestamp_type: TimestampType
+    headers: KafkaHeaders | None
+
+
+@dataclass(slots=True)
+class FetchedBatch:
+    """Records of one topic partition as the consumer gave them; lists run in parallel. keys None: no record has one."""
+
+    topic: str
+    partition: int
+    offsets: list[int]
+    keys: list[bytes | None] | None
+    values: list[bytes | None]
+    timestamps: list[int | None] | None
+    timestamp_type: TimestampType
+    headers: list[KafkaHeaders | None] | None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def row(self, index: int) -> FetchedRecord:
+        return FetchedRecord(
+            self.topic,
+            self.partition,
+            self.offsets[index],
+            None if self.keys is None else self.keys[index],
+            self.values[index],
+            None if self.timestamps is None else self.timestamps[index],
+            self.timestamp_type,
+            None if self.headers is None else self.headers[index],
+        )
+
+
+class Converters:
+    """The three converters of one task. Threads: the task thread only."""
+
+    def __init__(
+        self, key: Converter, value: Converter, header: HeaderConverter, policy: FailurePolicy | None = None
+    ) -> None:
+        self._key = key
+        self._value = value
+        self._header = header
+        self._policy: FailurePolicy = policy or RaiseAlways()
+
+    def unguarded(self) -> Converters:
+        """The same converters without a policy: whatever one raises is wrapped in a StageError, with no retry."""
+        return Converters(self._key, self._value, self._header)
+
+    # --- to Kafka (source connectors) ---
+
+    def to_kafka_batch(self, batch: RecordBatch) -> KafkaBatch:
+        """Bytes of a whole batch. Errors: StageError; its `done` is the KafkaBatch of the rows before, in a list."""
+        if batch.headers is None or (self._key.ignores_headers and self._value.ignores_headers):
+            headers = None
+            try:
+                keys = _bytes_of(self._key, batch.topic, batch.key_schema, batch.key, len(batch))
+                values = _bytes_of(self._value, batch.topic, batch.value_schema, batch.value, len(batch))
+                if batch.headers is not None:
+                    headers = self._header_rows(batch.topic, batch.headers)
+            except Exception:
+                keys = values = NotImplemented  # again by rows below: the same error comes with the row that caused it
+            if keys is not NotImplemented and values is not NotImplemented:
+                stamp = None if batch.leaves_time_to_producer else batch.timestamp
+                times = stamp if stamp is None or isinstance(stamp, int) else stamp.to_pylist()
+                values = [None] * len(batch) if values is None else values
+                return KafkaBatch(batch.topic, batch.kafka_partition, keys, values, times, headers)
+        return self._to_kafka_by_rows(batch)
+
+    def to_kafka_list(self, records: Sequence[ConnectRecord]) -> KafkaBatch | list[KafkaRecord | None]:
+        """Records of any kind: parallel lists where all go to one place without headers, else one answer for each.
+
+        Measured, dicts of four fields to schemaless JSON: 1.0 us a record, by `to_kafka_records` 1.8 us, and the
+        producer's batch call saves as much again. Errors: StageError with `done`.
+        """
+        return self._uniform(records) or self.to_kafka_records(records)
+
+    def to_kafka_records(self, records: Sequence[ConnectRecord]) -> list[KafkaRecord | None]:
+        """One answer for each record, None where it was dropped. Errors: StageError with `done`."""
+        done: list[KafkaRecord | None] = []
+        try:
+            for record in records:
+                done.append(self.to_kafka_record(record))
+        except StageError as failure:
+            failure.done = done
+            raise
+        return done
+
+    def to_kafka_record(self, record: ConnectRecord) -> KafkaRecord | None:
+        """Bytes of one record; None when the policy dropped it."""
+        topic = record.topic
+        headers = record.headers if record.has_headers else None
+        key = self._attempt(
+            Stage.KEY_CONVERTER,
+            self._key,
+            record,
+            lambda: self._key.from_connect_data(topic, record.key_schema, record.key, headers),
+        )
+        if key is DROPPED:
+            return None
+        value = self._attempt(
+            Stage.VALUE_CONVERTER,
+            self._value,
+            record,
+            lambda: self._value.from_connect_data(topic, record.value_schema, record.value, headers),
+        )
+        if value is DROPPED:
+            return None
+        kafka_headers: Any = None  # KafkaHeaders, DROPPED, or None
+        if headers is not None:
+            kafka_headers = self._attempt(
+                Stage.HEADER_CONVERTER,
+                self._header,
+                record,
+                lambda: [
+                    (header.key, self._header.from_connect_header(topic, header.key, header.schema, header.value))
+                    for header in headers
+                ],
+            )
+            if kafka_headers is DROPPED:
+                return None
+        return KafkaRecord(topic, record.kafka_partition, key, value, record.timestamp, kafka_headers)
+
+    def _uniform(self, records: Sequence[ConnectRecord]) -> KafkaBatch | None:
+        """The records as one batch; None when they do not go to one place, or one of them cannot be converted."""
+        if not records:
+            return None
+        topic, partition = records[0].topic, records[0].kafka_partition
+        for record in records:
+            if record.topic != topic or record.kafka_partition != partition or record.has_headers:
+                return None
+        key, value = self._key.from_connect_data, self._value.from_connect_data
+        try:
+            keys = [key(topic, record.key_schema, record.key) for record in records]
+            values = [value(topic, record.value_schema, record.value) for record in records]
+        except Exception:
+            return None  # again one by one: the same error comes with the record that caused it
+        times = [record.timestamp for record in records]
+        return KafkaBatch(
+            topic,
+            partition,
+            None if all(made is None for made in keys) else keys,
+            values,
+            times if any(time is not None for time in times) else None,
+            None,
+        )
+
+    def _header_rows(self, topic: str, rows: Sequence[Headers]) -> list[KafkaHeaders | None] | None:
+        """The headers of each row. A header object that many rows share, as InsertHeader's, is converted once.
+
+        Measured, one header a row: 0.6 us, in a record with key and value 5 us.
+        """
+        convert, known = self._header.from_connect_header, dict[int, tuple[str, bytes | None]]()
+        made: list[KafkaHeaders | None] = []
+        for headers in rows:
+            row = []
+            for header in headers:
+                pair = known.get(id(header))  # all of them live as long as the batch, so no id is used twice
+                if pair is None:
+                    pair = known[id(header)] = (header.key, convert(topic, header.key, header.schema, header.value))
+                row.append(pair)
+            made.append(row or None)
+        return made if any(made) else None
+
+    def _to_kafka_by_rows(self, batch: RecordBatch) -> KafkaBatch:
+        records = batch.to_records()
+        try:
+            return _joined(batch, self.to_kafka_records(records))
+        except StageError as failure:
+            failure.done = [_joined(batch, failure.done)]
+            raise
+
+    # --- from Kafka (sink connectors) ---
+
+    def to_connect_batch(self, fetched: FetchedBatch) -> RecordBatch | list[SinkRecord]:
+        """Connect's form of what was fetched: a batch where both converters are columnar, else records.
+
+        Shape: records that the policy dropped are missing; offsets tell which. Errors: StageError with `done`.
+        """
+        batch = self.to_connect_columns(fetched)
+        return self.to_connect_records(fetched) if batch is None else batch
+
+    def to_connect_columns(self, fetched: FetchedBatch) -> RecordBatch | None:
+        """Columns of what was fetched; None when a converter has none, or when a record in it fails."""
+        try:
+            return self._columns(fetched)
+        except Exception:
+            return None  # again by records: the same error comes with the record that caused it
+
+    def to_connect_records(self, fetched: FetchedBatch) -> list[SinkRecord]:
+        """As `to_connect_batch`, always as records: for a task and transforms that cannot take batches."""
+        done: list[SinkRecord] = []
+        try:
+            for index in range(len(fetched)):
+                record = self.to_connect_record(fetched.row(index))
+                if record is not None:
+                    done.append(record)
+        except StageError as failure:
+            failure.done = done
+            raise
+        return done
+
+    def to_connect_record(self, fetched: FetchedRecord) -> SinkRecord | None:
+        """Connect's form of one fetched record; None when the policy dropped it."""
+        topic = fetched.topic
+        raw = fetched.headers
+        key = self._attempt(
+            Stage.KEY_CONVERTER, self._key, fetched, lambda: self._key.to_connect_data(topic, fetched.key)
+        )
+        if key is DROPPED:
+            return None
+        value = self._attempt(
+            Stage.VALUE_CONVERTER, self._value, fetched, lambda: self._value.to_connect_data(topic, fetched.value)
+        )
+        if value is DROPPED:
+            return None
+        headers: Any = None  # Headers, DROPPED, or None
+        if raw:
+            headers = self._attempt(Stage.HEADER_CONVERTER, self._header, fetched, lambda: self._headers(topic, raw))
+            if headers is DROPPED:
+                return None
+        return SinkRecord(
+            topic,
+            fetched.kafka_partition,
+            key.schema,
+            key.value,
+            value.schema,
+            value.value,
+            fetched.kafka_offset,
+            timestamp=fetched.timestamp,
+            timestamp_type=fetched.timestamp_type,
+            headers=headers,
+        )
+
+    def close(self) -> None:
+        """Close all three, also when one of them raises; the first error is raised at the end."""
+        first: Exception | None = None
+        for converter in (self._key, self._value, self._header):
+            try:
+                converter.close()
+            except Exception as error:
+                first = first or error
+        if first is not None:
+            raise first
+
+    def _columns(self, fetched: FetchedBatch) -> RecordBatch | None:
+        """The batch, when both converters can; None when one says NotImplemented."""
+        import pyarrow as pa
+
+        topic = fetched.topic
+        parts: list[tuple[Any, Any]] = []
+        for converter, given in ((self._key, fetched.keys), (self._value, fetched.values)):
+            if given is None:
+                parts.append((converter.to_connect_data(topic, None).schema, None))
+                continue
+            made = converter.to_connect_batch(topic, pa.array(given, pa.binary()))
+            if made is NotImplemented:
+                return None
+            parts.append(made)
+        headers = None
+        if fetched.headers is not None and any(fetched.headers):
+            headers = [self._headers(topic, raw or []) for raw in fetched.headers]
+        times, offsets = fetched.timestamps, fetched.offsets
+        (key_schema, key), (value_schema, value) = parts
+        return RecordBatch(
+            topic,
+            kafka_partition=fetched.partition,
+            key_schema=key_schema,
+            key=key,
+            value_schema=value_schema,
+            value=value,
+            timestamp=None if times is None else lambda: pa.array(times, pa.int64()),
+            timestamp_type=fetched.timestamp_type,
+            headers=headers,
+            kafka_offsets=lambda: pa.array(offsets, pa.int64()),
+            length=len(fetched),
+        )
+
+    def _headers(self, topic: str, raw: KafkaHeaders) -> Headers:
+        headers = ConnectHeaders()
+        for key, value in raw:
+            made = self._header.to_connect_header(topic, key, value)
+            headers.add(key, made.value, made.schema)
+        return headers
+
+    def _attempt(self, stage: Stage, plugin: object, record: Any, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except Exception as error:
+            return self._policy.on_failure(StageError(stage, type(plugin), record, error), call)
+
+
+def _bytes_of(
+    converter: Converter, topic: str, schema: Schema | None, column: pa.Array | None, length: int
+) -> Sequence[bytes | None] | Any | None:
+    """The bytes of a column; None when all are null; NotImplemented when only records will do."""
+    if column is None:
+        null = converter.from_connect_data(topic, schema, None)
+        return None if null is None else [null] * length
+    made = converter.from_connect_batch(topic, schema, column)
+    return made if made is NotImplemented else as_bytes(made)
+
+
+def _joined(batch: RecordBatch, records: Sequence[KafkaRecord | None]) -> KafkaBatch:
+    """Records of one batch as parallel lists, without those that were dropped."""
+    kept = [(row, record) for row, record in enumerate(records) if record is not None]
+    return KafkaBatch(
+        batch.topic,
+        batch.kafka_partition,
+        [record.key for _, record in kept],
+        [record.value for _, record in kept],
+        [record.timestamp for _, record in kept],
+        [record.headers for _, record in kept] if any(record.headers for _, record in kept) else None,
+        None if len(kept) == len(batch) else [row for row, _ in kept],
+    )

@@ -1,0 +1,317 @@
+"""Tasks whose whole chain is Java's: records cross as bytes, failures of a stage are settled by our policy.
+
+A chain counts as Java's when the connector is, and each transformation, predicate and converter is Java's too, or a
+built-in of ours with a twin among Kafka's own classes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import Any
+
+from kconnect.api import SinkRecord, TimestampType
+from kconnect.java.plugins import (
+    EncodedFailure,
+    EncodedPoll,
+    Hosted,
+    JavaChain,
+    JavaPart,
+    JavaSinkTask,
+    JavaStep,
+    RawRun,
+    SinkFailure,
+    java_class,
+    java_error,
+)
+from kconnect.java.plugins.encoded import EncodedPart, EncodingTask
+from kconnect.model import TopicPartition
+from kconnect.runtime.config.connector_config import ConnectorConfig, PluginSpec, prefixed
+from kconnect.runtime.kafka import ByteColumn
+from kconnect.runtime.pipeline.conversion import FetchedBatch, KafkaBatch
+from kconnect.runtime.pipeline.inflight import SourcePosition
+from kconnect.runtime.pipeline.plugin_parts import connector_of, worker_value
+from kconnect.runtime.pipeline.raw_records import RawRecords
+from kconnect.runtime.pipeline.stages import DROPPED, FailurePolicy, RaiseAlways, Stage, StageError
+from kconnect.runtime.plugins import PluginRegistry
+
+_VERSION = "plugin.version"
+_TWINS = ("org.apache.kafka.connect.transforms.", "org.apache.kafka.connect.storage.", "org.apache.kafka.connect.json.",
+          "org.apache.kafka.connect.converters.")  # fmt: skip
+
+
+def java_chain(config: ConnectorConfig, worker: Mapping[str, str], plugins: PluginRegistry) -> JavaChain | None:
+    """The chain, when all of it can run in Java; None when a part of it is Python's alone."""
+    steps: list[JavaStep] = []
+    beside = connector_of(config, plugins)
+    for spec in config.transforms:
+        wanted = spec.transform.config.get(_VERSION)
+        found = plugins.transformation(spec.transform.type, wanted, beside)
+        transformation = _part(plugins, found, spec.transform, "transformation")
+        predicate = None
+        if spec.predicate is not None:
+            wanted = spec.predicate.config.get(_VERSION)
+            predicate = _part(
+                plugins, plugins.predicate(spec.predicate.type, wanted, beside), spec.predicate, "predicate"
+            )
+            if predicate is None:
+                return None
+        if transformation is None:
+            return None
+        steps.append(JavaStep(transformation, predicate, spec.negate))
+    key = _converter(config.key_converter, "key.converter", config, worker, plugins)
+    value = _converter(config.value_converter, "value.converter", config, worker, plugins)
+    header = _converter(config.header_converter, "header.converter", config, worker, plugins)
+    if key is None or value is None or header is None:
+        return None
+    return JavaChain(tuple(steps), key, value, header)
+
+
+def _converter(
+    named: str | None, key: str, config: ConnectorConfig, worker: Mapping[str, str], plugins: PluginRegistry
+) -> JavaPart | None:
+    """The connector's converter, or the worker's with the worker's settings where it names none, as in Java."""
+    settings = prefixed(worker if named is None else config.originals, f"{key}.")
+    find: Any = plugins.header_converter if key == "header.converter" else plugins.converter
+    name, wanted = named or worker_value(worker, key), settings.get(_VERSION)
+    found = find(name, wanted, None if wanted else connector_of(config, plugins))
+    return _part(plugins, found, PluginSpec(key.removesuffix(".converter"), name, settings), "converter")
+
+
+def _part(plugins: PluginRegistry, found: type[Any], spec: PluginSpec, kind: str) -> JavaPart | None:
+    """Errors: ConfigError when its version is not the one that its settings request."""
+    config = {name: value for name, value in spec.config.items() if value is not None}
+    if config.get(_VERSION) is not None:
+        plugins.require_version(found(), config[_VERSION])
+    if issubclass(found, Hosted):
+        return JavaPart(found.java_class, found.folder, config, {kind: spec.alias})
+    java_name = plugins.java_name(found)
+    return JavaPart(java_name, None, config, {kind: spec.alias}) if java_name.startswith(_TWINS) else None
+
+
+class EncodedUnit:
+    """What one poll of a Java source has become: batches, and where to resume after them."""
+
+    def __init__(self, poll: EncodedPoll) -> None:
+        self.task = poll.task
+        self.batches: list[KafkaBatch] = []
+        self.numbers: list[list[int]] = []
+        """Of each batch the numbers by which Java knows its records."""
+        self.polled = 0
+        self._positions: dict[str, SourcePosition] = {}
+
+    @property
+    def positions(self) -> list[SourcePosition]:
+        """The last offset of each source partition."""
+        return list(self._positions.values())
+
+    def add(self, poll: EncodedPoll) -> None:
+        """The next part of the poll, up to a record that failed."""
+        for part in poll.parts:
+            if len(part.values):
+                self.batches.append(_batch(part))
+                self.numbers.append([poll.first + row for row in part.rows.to_pylist()])
+        for partition, offset in poll.positions:
+            self._positions[json.dumps(partition)] = (partition, offset)
+        self.polled += poll.done
+
+
+class EncodedPolls:
+    """Has our policy settle the records that Java's stages could not do. Threads: the task's."""
+
+    def __init__(self, policy: FailurePolicy | None = None) -> None:
+        self._policy: FailurePolicy = policy or RaiseAlways()
+
+    def fill(self, unit: EncodedUnit, poll: EncodedPoll) -> None:
+        """Add all of a poll to its unit. Errors: StageError; the unit then has what came before the record."""
+        unit.add(poll)
+        while poll.failure is not None:
+            failure, task = poll.failure, poll.task
+            error = self._error(poll, failure)
+            outcome = self._policy.on_failure(error, partial(self._again, task, failure.row))
+            if outcome is DROPPED:
+                unit.polled += 1
+                poll = task.go_on(failure.row + 1)
+            else:
+                poll = outcome
+            unit.add(poll)
+
+    def _again(self, task: EncodingTask, row: int) -> EncodedPoll:
+        """The rest of the poll, beginning with the record that failed. Errors: as then, if it fails again."""
+        found = task.go_on(row)
+        if found.failure is not None and found.failure.row == row:
+            raise java_error(found.failure.error, task.folder)
+        return found
+
+    @staticmethod
+    def _error(poll: EncodedPoll, failure: EncodedFailure) -> StageError:
+        plugin = java_class(failure.java_class, None, Hosted)
+        return StageError(
+            Stage[failure.stage], plugin, poll.task.record(failure.row), java_error(failure.error, poll.task.folder)
+        )
+
+
+def _batch(part: EncodedPart) -> KafkaBatch:
+    return KafkaBatch(
+        part.topic,
+        part.partition,
+        None if part.keys.null_count == len(part.keys) else ByteColumn(part.keys),
+        ByteColumn(part.values),
+        None if part.times is None else list(part.times),
+        part.headers,
+    )
+
+
+class TakenByJava:
+    """Records of one fetch that Java converts, transforms and puts together, meanwhile. Threads: the task's.
+
+    Lifecycle: made by JavaDecoding -> `settle` takes Java's answers -> `finish` has our policy settle what failed ->
+    is_put, or `put`.
+    """
+
+    def __init__(self, task: JavaSinkTask, policy: FailurePolicy) -> None:
+        self._task = task
+        self._policy = policy
+        self._batch = task.new_batch()
+
+    def __len__(self) -> int:
+        return self._batch.records
+
+    @property
+    def size(self) -> int:
+        """Bytes that Java was sent."""
+        return self._batch.size
+
+    @property
+    def is_under_way(self) -> bool:
+        """Java has not answered yet, as far as is known."""
+        return self._batch.unanswered > 0
+
+    @property
+    def is_put(self) -> bool:
+        return self._batch.is_put
+
+    @property
+    def put_ms(self) -> float:
+        """How long put() took."""
+        return self._batch.put_ms
+
+    def add(self, fetched: FetchedBatch) -> None:
+        """Give Java records of one partition."""
+        self._task.take(self._batch, raw_run(fetched))
+
+    def put_soon(self) -> None:
+        """Have Java put them when it has converted all of them, and put what came before."""
+        self._task.put_soon(self._batch)
+
+    def settle(self) -> None:
+        """Take Java's answers. Errors: what put() threw, once."""
+        self._task.settle(self._batch)
+        error, self._batch.error = self._batch.error, None
+        if error is not None:
+            raise error
+
+    def finish(self) -> None:
+        """Have our policy settle the records that stages could not do. Errors: StageError for one not tolerated."""
+        while self._batch.failures:
+            failure = self._batch.failures.popleft()
+            outcome = self._policy.on_failure(self._error(failure), partial(self._again, failure))
+            if outcome is DROPPED:
+                outcome = self._task.go_on(self._batch, failure.part, failure.row + 1)
+            if outcome is not None:
+                self._batch.failures.appendleft(outcome)
+
+    def put(self) -> None:
+        """Have the task put them now. Errors: what it throws."""
+        self._task.put_now(self._batch)
+
+    def drop(self, partitions: Collection[TopicPartition]) -> None:
+        """Forget those of these partitions."""
+        self._task.drop(self._batch, partitions)
+
+    def _again(self, failure: SinkFailure) -> SinkFailure | None:
+        """The next failure after a record that went well now. Errors: as before, if it fails again."""
+        found = self._task.go_on(self._batch, failure.part, failure.row)
+        if found is not None and found.row == failure.row:
+            raise java_error(found.error, self._task.folder)
+        return found
+
+    def _error(self, failure: SinkFailure) -> StageError:
+        plugin = java_class(failure.java_class, None, Hosted)
+        record = fetched_of(failure.raw).row(0)
+        return StageError(Stage[failure.stage], plugin, record, java_error(failure.error, self._task.folder))
+
+
+class JavaDecoding:
+    """Gives what is fetched to a Java sink task, a batch for each fetch. Threads: the task's."""
+
+    def __init__(self, task: JavaSinkTask, policy: FailurePolicy) -> None:
+        self._task = task
+        self._policy = policy
+        self._batch: TakenByJava | None = None
+
+    def take(self, fetched: FetchedBatch) -> TakenByJava:
+        """Give Java records; those of one fetch are one batch."""
+        if self._batch is None:
+            self._batch = TakenByJava(self._task, self._policy)
+        self._batch.add(fetched)
+        return self._batch
+
+    def ended(self, *, puts: bool) -> None:
+        """The fetch is over. `puts`: have Java put its records, meanwhile."""
+        batch, self._batch = self._batch, None
+        if batch is not None and puts:
+            batch.put_soon()
+
+
+def raw_run(fetched: FetchedBatch) -> RawRun:
+    """Fetched records in the form that Java's plugins take."""
+    return RawRun(
+        fetched.topic,
+        fetched.partition,
+        fetched.offsets,
+        fetched.keys,
+        fetched.values,
+        fetched.timestamps,
+        fetched.timestamp_type.value,
+        fetched.headers,
+    )
+
+
+def raw_record(raw_records: RawRecords, topic: str, partition: int, offset: int) -> RawRun | None:
+    """What a record that is being put was read as, a run of one row."""
+    row = raw_records.at(topic, partition, offset)
+    if row is None:
+        return None
+    return RawRun(
+        topic,
+        partition,
+        [offset],
+        [row.key],
+        [row.value],
+        [row.timestamp],
+        row.timestamp_type.value,
+        [row.headers],
+    )
+
+
+def reported_record(run: RawRun) -> SinkRecord:
+    """A record that a Java task reports, which RawRecords knows by the bytes it came with."""
+    record = SinkRecord(run.topic, run.partition, None, None, None, None, run.offsets[0])
+    record._origin = fetched_of(run)
+    return record
+
+
+def fetched_of(run: RawRun) -> FetchedBatch:
+    """Records as Java told them, in the form in which they were fetched."""
+    return FetchedBatch(
+        run.topic,
+        run.partition,
+        list(run.offsets),
+        None if run.keys is None else list(run.keys),
+        list(run.values),
+        None if run.times is None else list(run.times),
+        TimestampType(run.time_type),
+        [list(run.headers[0])] if run.headers and run.headers[0] else None,
+    )

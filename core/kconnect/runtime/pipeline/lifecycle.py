@@ -1,0 +1,228 @@
+"""One task and its thread: builds the loop, runs it, reports how it ended."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Protocol
+
+from kconnect.errors import ConnectError
+from kconnect.logs import redaction
+from kconnect.logs.log_context import set_log_context
+from kconnect.model import RunState, TargetState, TaskCondition, TaskId, TaskSpec
+from kconnect.runtime.config.variables import secret_values
+from kconnect.runtime.metrics import TaskCounters
+from kconnect.runtime.pipeline.build import build_loop
+from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
+from kconnect.runtime.pipeline.stages import StageError
+from kconnect.runtime.pipeline.watch import TaskWatch
+
+if TYPE_CHECKING:
+    from kconnect.runtime.plugins import PluginRegistry
+
+log = logging.getLogger(__name__)
+
+
+class TaskLoop(Protocol):
+    """The data path of one task. All three are called on the task's own thread."""
+
+    def start(self) -> None:
+        """Give the plugin its context and config. From then on close() calls the plugin's stop().
+
+        Not called for a task that is stopped before.
+        """
+        ...
+
+    def run(self) -> None:
+        """Move records until told to stop; commits completed work before it returns or raises."""
+        ...
+
+    def close(self) -> None:
+        """Stop the plugin and close clients and stages. Called exactly once, also after a failure."""
+        ...
+
+
+class TaskThread:
+    """A Connect task on its own thread.
+
+    Lifecycle: constructed (no effect) -> start() -> RUNNING | PAUSED -> STOPPED | FAILED. A task that starts PAUSED
+    builds nothing until it is resumed. An abandoned task (join() was False, then cancel()) is fenced off: its thread
+    may keep running, but reports, produces and commits nothing.
+    Errors: whatever the plugin raises ends this task as FAILED with its trace, and nothing else.
+    Source: o.a.k.connect.runtime.WorkerTask (Kafka 4.3).
+    Differs: Java only logs an error raised in the task's stop(); here it is FAILED with its trace.
+    """
+
+    def __init__(
+        self,
+        spec: TaskSpec,
+        ports: TaskPorts,
+        build: Callable[[TaskControl, TaskPorts], TaskLoop] = build_loop,
+    ) -> None:
+        self.spec = spec
+        self._ports = ports
+        self._build = build
+        self._control = TaskControl(spec, ports)
+        # Before anything can hang in Java; later it could meet what the next run of the task has there
+        self._control.when_cancelled(lambda: ports.plugins.abandon(spec.id.connector, spec.id.task))
+        # Daemon: a plugin that never returns must not keep the process from ending.
+        self._thread = threading.Thread(target=self._run, name=f"task-{spec.id}", daemon=True)
+        self._watch = TaskWatch(
+            self._control, self._thread, lambda: ports.plugins.java_stack(spec.id.connector, spec.id.task)
+        )
+
+    @property
+    def id(self) -> TaskId:
+        return self.spec.id
+
+    @property
+    def state(self) -> RunState:
+        """The state reported last; UNASSIGNED before the first report."""
+        return self._control.state
+
+    def counted(self) -> TaskCounters:
+        """A copy of its counters so far."""
+        return self._control.counted()
+
+    def look(self) -> TaskCondition | None:
+        """Its condition now; None once it has ended. Threads: one at a time, not the task's own."""
+        return self._watch.look()
+
+    def where(self) -> str:
+        """What its thread is doing, as a sentence for logging when a wait for it is given up."""
+        return self._watch.where()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def request_stop(self) -> None:
+        """Ask the task to finish; returns at once."""
+        self._control.stop()
+
+    def pause(self) -> None:
+        self._control.set_target(TargetState.PAUSED)
+
+    def resume(self) -> None:
+        self._control.set_target(TargetState.STARTED)
+
+    def forget_topics(self) -> None:
+        """Report each topic used from now on again."""
+        self._control.forget_topics()
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait for the end; True when the thread has ended (or never began)."""
+        if self._thread.ident is None:
+            return True
+        self._thread.join(max(timeout_s, 0))
+        return not self._thread.is_alive()
+
+    def cancel(self) -> None:
+        """Fence the task off: whenever it ends, nothing is reported."""
+        self._control.cancel()
+
+    def _run(self) -> None:
+        control = self._control
+        set_log_context(self.spec.id.connector, self.spec.id.task)
+        try:
+            self._start_and_run()
+        except BaseException as failure:  # the thread's top: the plugin is guilty, the worker lives on
+            control.stop()
+            with control.in_stage(failure.log_stage if isinstance(failure, ConnectError) else None):
+                self._log_failure(failure)
+            control.report(RunState.FAILED, failure_text(self.spec.id, failure))
+        else:
+            control.stop()
+            control.report(RunState.STOPPED)
+
+    def _log_failure(self, failure: BaseException) -> None:
+        if self._control.is_cancelled:
+            log.warning("Task %s, abandoned earlier, has now ended with an error", self.spec.id, exc_info=failure)
+        else:
+            what = what_failed(failure)
+            log.error("Task %s failed: %s", self.spec.id, what, exc_info=failure)
+
+    def _start_and_run(self) -> None:
+        control = self._control
+        if control.should_pause:
+            control.report(RunState.PAUSED)
+            control.await_resume()
+        if control.is_stopping:
+            return
+        control.spec = resolved_spec(control.spec, self._ports.plugins)
+        if control.is_stopping:
+            return
+        loop = self._build(control, self._ports)
+        try:
+            if control.is_stopping:  # or given up: another run may have begun elsewhere
+                return
+            loop.start()
+            control.report(RunState.RUNNING)
+            loop.run()
+        finally:
+            loop.close()
+
+
+def resolved_spec(spec: TaskSpec, plugins: PluginRegistry) -> TaskSpec:
+    """The same task with references resolved; from now on this process hides their secrets in logs and traces.
+
+    Source: Worker.startTask, ClusterConfigState.taskConfig (Kafka 4.3), which resolve just before a task starts.
+    Errors: ConfigError that names the reference, the connector or worker, and what to do.
+    """
+    from kconnect.runtime.plugins import worker_variables  # here: most commands and tasks need no plugins for it
+
+    variables = worker_variables(spec.worker_config, plugins)
+    try:
+        worker = variables.resolve(spec.worker_config, "the worker")
+        connector = variables.resolve(spec.connector_config, f"connector {spec.id.connector}")
+        task = variables.resolve(spec.task_config, f"task {spec.id}")
+    finally:
+        variables.close()
+    passwords = plugins.password_keys(connector.values)
+    redaction.remember(
+        f"task {spec.id}",
+        {
+            *secret_values(worker.values),
+            *secret_values(connector.values, passwords),
+            *secret_values(task.values, passwords),
+            *(value for resolved in (worker, connector, task) for value in resolved.references),
+        },
+    )
+    return replace(spec, worker_config=worker.values, connector_config=connector.values, task_config=task.values)
+
+
+def failure_text(task_id: TaskId, failure: BaseException) -> str:
+    """The trace shown by REST: one line with what failed, where, the root cause and a hint, then the traceback.
+
+    For a failed record the line leads with the root cause and the record's coordinates.
+    """
+    head = f"Task {task_id} failed: {what_failed(failure)}"
+    if isinstance(failure, ConnectError) and failure.hint:
+        head += f" {failure.hint}"
+    since = f" Since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC." if isinstance(failure, StageError) else ""
+    return " ".join(head.split()) + since + "\n" + "".join(traceback.format_exception(failure))
+
+
+def what_failed(failure: BaseException) -> str:
+    """What failed, where, and the root cause, as one line."""
+    root = failure
+    while (earlier := root.__cause__ or (None if root.__suppress_context__ else root.__context__)) is not None:
+        root = earlier
+    return " ".join(_what_failed(failure, root).split())
+
+
+def _what_failed(failure: BaseException, root: BaseException) -> str:
+    cause = f"{type(root).__name__}: {root}"
+    if isinstance(failure, StageError):
+        between = "" if failure.error is root else f": {str(failure.error).strip().rstrip(':')}"
+        return f"{_sentence(cause)} {_sentence(failure.place + between)} {failure.given}".rstrip()
+    message = str(failure) or type(failure).__name__
+    because = "" if root is failure or cause in message else f" Root cause: {cause}"
+    return f"{_sentence(message)}{because}"
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."

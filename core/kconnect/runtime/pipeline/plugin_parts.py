@@ -1,0 +1,178 @@
+"""Creates and configures the plugins of one task: the task itself, its transformations, its converters.
+
+Who calls it: build.py, and `kconnect.testing`, which runs the same plugins without Kafka.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from kconnect.api import Connector, Converter, HeaderConverter, Task
+from kconnect.api.config_parse import parse_type
+from kconnect.errors import ConfigError
+from kconnect.java.plugins import Deferrable, JavaConnector
+from kconnect.runtime.config.connector_config import ConnectorConfig, TransformSpec, prefixed
+from kconnect.runtime.config.worker_config import STANDALONE_CONFIG
+from kconnect.runtime.pipeline.conversion import Converters
+from kconnect.runtime.pipeline.plugin_call import plugin_call
+from kconnect.runtime.pipeline.plugin_monitor import PluginMonitor
+from kconnect.runtime.pipeline.stages import FailurePolicy, TransformStep
+
+if TYPE_CHECKING:
+    from kconnect.runtime.plugins import PluginRegistry
+
+log = logging.getLogger(__name__)
+P = TypeVar("P")
+Closes = list[Callable[[], object]]
+_VERSION: Final = "plugin.version"
+
+
+@contextmanager
+def closed_if_it_fails() -> Iterator[Closes]:
+    """A block that gives the close() of what it makes: called, the last first, if it raises; then errors are logged."""
+    closes: Closes = []
+    try:
+        yield closes
+    except BaseException:
+        for close in reversed(closes):
+            try:
+                close()
+            except Exception:  # the plugin's; what failed before it counts
+                log.warning("What was made of a task that does not start could not be closed", exc_info=True)
+        raise
+
+
+def make_task(config: Mapping[str, str], plugins: PluginRegistry, kind: type[P], named: str | None = None) -> P:
+    """A new task of the connector's class. Errors: ConfigError when it has the wrong kind or version.
+
+    `named`: the task's class by its config. A Java connector is not asked then: only a started one has to know.
+    """
+    name, version = config.get("connector.class", ""), config.get("connector.plugin.version")
+    connector_class = plugins.connector_class(name, version)
+    with plugin_call(connector_class, "task_class"):
+        connector = connector_class()
+        task_class: type[Task]
+        if named and isinstance(connector, JavaConnector):
+            task_class = connector.task_named(named)
+        else:
+            task_class = connector.task_class()
+    plugins.require_version(connector, version)
+    if not issubclass(task_class, kind):
+        raise ConfigError(
+            f"The task class {task_class.__name__} of {name} is not a {kind.__name__}, which its connector needs"
+        )
+    with plugin_call(task_class, "__init__"):
+        return task_class()
+
+
+def make_steps(
+    config: ConnectorConfig, plugins: PluginRegistry, monitor: PluginMonitor, *, defers: bool = False
+) -> list[TransformStep]:
+    """The configured transformations of a connector, in order, with their predicates.
+
+    `defers`: their whole chain runs in Java, so that those of Java are made only if they are used all the same.
+    Errors: ConfigError for one that is not installed, or not in the requested version.
+    """
+    beside = connector_of(config, plugins)
+    with closed_if_it_fails() as closes:
+        return [_step(spec, plugins, monitor, beside, defers, closes) for spec in config.transforms]
+
+
+def connector_of(config: ConnectorConfig, plugins: PluginRegistry) -> type[Connector] | None:
+    """The connector's class, whose folder's own plugins go before others; None when it is not here."""
+    name = config.originals.get("connector.class")
+    try:
+        return None if not name else plugins.connector_class(name, config.originals.get("connector.plugin.version"))
+    except ConfigError:  # told where it is needed
+        return None
+
+
+def _step(
+    spec: TransformSpec,
+    plugins: PluginRegistry,
+    monitor: PluginMonitor,
+    beside: type[Connector] | None,
+    defers: bool,
+    closes: Closes,
+) -> TransformStep:
+    own = spec.transform.config
+    transformation = _made(plugins, plugins.transformation(spec.transform.type, own.get(_VERSION), beside), own, defers)
+    _configure(transformation, spec.transform.config)
+    closes.append(transformation.close)
+    monitor.attach(transformation, transformation=spec.transform.alias)
+    if spec.predicate is None:
+        return TransformStep(transformation)
+    own = spec.predicate.config
+    predicate = _made(plugins, plugins.predicate(spec.predicate.type, own.get(_VERSION), beside), own, defers)
+    _configure(predicate, spec.predicate.config)
+    closes.append(predicate.close)
+    monitor.attach(predicate, predicate=spec.predicate.alias)
+    return TransformStep(transformation, predicate, spec.negate)
+
+
+def make_converters(
+    config: ConnectorConfig,
+    worker: Mapping[str, str],
+    plugins: PluginRegistry,
+    policy: FailurePolicy,
+    monitor: PluginMonitor,
+    *,
+    defers: bool = False,
+) -> Converters:
+    """The connector's converters, or the worker's with the worker's settings where it names none, as in Java.
+
+    `defers`: as of `make_steps`.
+    """
+    beside = connector_of(config, plugins)
+
+    def converter(key: str, named: str | None, *, is_key: bool) -> Converter:
+        settings = prefixed(worker if named is None else config.originals, f"{key}.")
+        name, version = named or worker_value(worker, key), settings.get(_VERSION)
+        made = _made(plugins, plugins.converter(name, version, None if version else beside), settings, defers)
+        _configure(made, settings, is_key=is_key)
+        closes.append(made.close)
+        monitor.attach(made, converter="key" if is_key else "value")
+        return made
+
+    def header_converter() -> HeaderConverter:
+        key, named = "header.converter", config.header_converter
+        settings = prefixed(worker if named is None else config.originals, f"{key}.")
+        name, version = named or worker_value(worker, key), settings.get(_VERSION)
+        made = _made(plugins, plugins.header_converter(name, version, None if version else beside), settings, defers)
+        _configure(made, {**settings, "converter.type": "header"})
+        closes.append(made.close)
+        monitor.attach(made, converter="header")
+        return made
+
+    with closed_if_it_fails() as closes:
+        return Converters(
+            converter("key.converter", config.key_converter, is_key=True),
+            converter("value.converter", config.value_converter, is_key=False),
+            header_converter(),
+            policy,
+        )
+
+
+def _made(plugins: PluginRegistry, plugin_class: type[P], settings: Mapping[str, str], defers: bool) -> P:
+    """A new, unconfigured plugin. Errors: ConfigError when its version is not the one its settings request."""
+    with plugin_call(plugin_class, "__init__"):
+        plugin = plugin_class()
+    if defers and isinstance(plugin, Deferrable):
+        plugin.defer()
+    plugins.require_version(plugin, settings.get(_VERSION))
+    return plugin
+
+
+def _configure(plugin: Any, *settings: Any, **more: Any) -> None:  # a plugin of any type, and what it takes
+    with plugin_call(plugin, "configure"):
+        plugin.configure(*settings, **more)
+
+
+def worker_value(worker: Mapping[str, str], name: str) -> Any:  # any type that ConfigDef parses to
+    """One setting of the worker, typed; its default when it is not set."""
+    key = STANDALONE_CONFIG.config_keys[name]
+    value = worker.get(name)
+    return key.default if value is None else parse_type(name, value, key.type)

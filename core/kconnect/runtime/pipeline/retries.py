@@ -1,0 +1,102 @@
+"""Retries: how a plugin call that failed with a RetriableError is retried. Shared by the source and sink loops."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from typing import Final
+
+from kconnect.errors import RetriableError
+from kconnect.logs.repeats import RepeatedMessages
+from kconnect.runtime.pipeline.error_texts import cause_of
+from kconnect.runtime.pipeline.ports import TaskControl
+
+log = logging.getLogger(__name__)
+
+# How far a wait is spread, so that tasks that lost the same system do not all come back at the same moment.
+_SPREAD: Final = 0.2
+# No cap makes a loop spin: errors.retry.delay.max.ms=0 means "soon".
+_SHORTEST_CAP_S: Final = 0.1
+_MOST_DOUBLINGS: Final = 30
+
+
+class Retries:
+    """Counts, logs and paces the failures of one call of a task, such as poll(). Threads: the task's.
+
+    Source: AbstractWorkerSourceTask.poll, WorkerSinkTask.deliverMessages (Kafka 4.3).
+    Differs: Java calls poll() again at once, with a warning each time, and put() at the next commit.
+    """
+
+    def __init__(self, control: TaskControl, plugin: object, method: str, *, first_s: float, cap_s: float) -> None:
+        self._control = control
+        self._call = f"{type(plugin).__name__}.{method}()"
+        self._stage = method
+        self._cap_s = cap_s
+        self._backoff = Backoff(first_s, cap_s)
+        self._messages = RepeatedMessages(log)
+        self.is_on = False
+        """The last call failed, or too few since then went well to be sure."""
+
+    def failed(self, error: RetriableError, asked_s: float | None = None) -> float:
+        """The call failed; returns how long to wait before the next. `asked_s`: the wait that the plugin asked for."""
+        wait_s = self._backoff.next_s()
+        if asked_s is None:
+            asked_s = error.retry_after_s
+        self.is_on = True
+        self._control.health.failed(f"{self._call} raised {cause_of(error)}", time.monotonic())
+        with self._control.in_stage(self._stage):
+            message = "%s failed and will be retried%s: %s"
+            self._messages.log(logging.WARNING, message, self._call, self._pace(asked_s), error)
+        return wait_s if asked_s is None else asked_s
+
+    def went_well(self, *, moved: bool) -> bool:
+        """The call succeeded; returns whether that ends the trouble. `moved`: it returned or took records."""
+        over = self._control.health.went_well(time.monotonic(), moved=moved)
+        if over is None and not moved:
+            return False
+        self.forget()
+        if over is None:  # another call's success has ended the trouble
+            return False
+        lasted_s = time.monotonic() - over.since_s
+        with self._control.in_stage(self._stage):
+            attempts = "1 failed attempt" if over.count == 1 else f"{over.count:,} failed attempts"
+            # Counted as one text, so that a call that fails every other time does not fill the log
+            if self._messages.is_due(f"{self._call} works again"):
+                log.info("%s works again after %s in %.1f s", self._call, attempts, lasted_s)
+        return True
+
+    def forget(self) -> None:
+        """Stop retrying."""
+        self.is_on = False
+        self._backoff.reset()
+
+    def _pace(self, asked_s: float | None) -> str:
+        if asked_s is not None:
+            return ""
+        return f" after pauses of up to {self._cap_s:g} s (errors.retry.delay.max.ms)"
+
+
+class Backoff:
+    """Waits that double with each failure up to a cap, each spread by a fifth.
+
+    Source: o.a.k.common.utils.ExponentialBackoff (Kafka 4.3).
+    """
+
+    def __init__(self, first_s: float, cap_s: float, uniform: Callable[[float, float], float] = random.uniform) -> None:
+        self._cap_s = max(cap_s, _SHORTEST_CAP_S)
+        self._first_s = min(first_s, self._cap_s)
+        self._uniform = uniform
+        self.failures = 0
+        """In a row, until now."""
+
+    def next_s(self) -> float:
+        """A call has failed: how long to wait before the next."""
+        wait_s: float = self._first_s * 2.0 ** min(self.failures, _MOST_DOUBLINGS)
+        self.failures += 1
+        return min(wait_s * self._uniform(1 - _SPREAD, 1 + _SPREAD), self._cap_s)
+
+    def reset(self) -> None:
+        """A call has succeeded."""
+        self.failures = 0

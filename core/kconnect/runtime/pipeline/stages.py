@@ -1,0 +1,294 @@
+"""The transformation chain of one task: columnar while every step can, records for the step that cannot.
+
+Who calls it: the source and sink loops, from the task thread only. What it calls: Transformation and Predicate of the
+plugin API.
+A failing batch is replayed record by record from the step that failed, so that the failing record is known exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from kconnect.api import ConnectRecord, Predicate, RecordBatch, Transformation
+from kconnect.errors import ConnectError, DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Stage(Enum):
+    """Where in the pipeline something happened. Source: o.a.k.connect.runtime.errors.Stage."""
+
+    TASK_POLL = "TASK_POLL"
+    TASK_PUT = "TASK_PUT"
+    TRANSFORMATION = "TRANSFORMATION"
+    KEY_CONVERTER = "KEY_CONVERTER"
+    VALUE_CONVERTER = "VALUE_CONVERTER"
+    HEADER_CONVERTER = "HEADER_CONVERTER"
+    KAFKA_PRODUCE = "KAFKA_PRODUCE"
+    KAFKA_CONSUME = "KAFKA_CONSUME"
+
+    @property
+    def log_name(self) -> str:
+        """As log lines name it: poll, put, transformation, value-converter, produce .."""
+        return self.value.removeprefix("TASK_").removeprefix("KAFKA_").replace("_", "-").lower()
+
+
+class StageError(ConnectError):
+    """One record failed in one stage; the plugin's own error is the cause (`__cause__`).
+
+    `place` says which record, in which stage of which plugin; `given` is what the converter was given, shortened, or
+    empty. `done` holds what the call had finished before the
+    failing record, in order: the loop may still deliver it, as Java delivers the records before the failing one.
+    """
+
+    def __init__(self, stage: Stage, plugin: type, record: Any, error: BaseException) -> None:
+        self.place = f"{_coordinates(record)} failed in {stage.value} of {plugin.__qualname__}"
+        self.given = _bytes_given(stage, record)
+        super().__init__(f"{self.place}: {_said_by(error)}")
+        self.stage = stage
+        self.plugin = plugin
+        self.record = record  # ConnectRecord, or FetchedRecord before conversion to Connect's form
+        self.error = error
+        self.done: list[Any] = []  # ConnectRecord or KafkaRecord, as the call that raised gives
+        self.steps_done = 0
+        """In a transformation: the steps that `record` has passed already. A chain in columns knows it no earlier."""
+        self.log_stage = stage.log_name
+        self.__cause__ = error
+
+
+class Dropped(Enum):
+    """The marker for a record that is dropped because its failure has been handled."""
+
+    DROPPED = 0
+
+
+DROPPED: Final = Dropped.DROPPED
+
+
+class FailurePolicy(Protocol):
+    """What to do when one record fails in one stage (retries, tolerance, reports: see `tolerance.py`)."""
+
+    def on_failure(self, failure: StageError, retry: Callable[[], Any]) -> Any:
+        """The result of a later attempt, or DROPPED when the failure is tolerated and reported; else raises `failure`.
+
+        Called on the task thread, once for each record that failed, after its first attempt; never when all goes well,
+        so the good path costs nothing. `retry()` makes another attempt and raises what the plugin raises.
+        """
+        ...
+
+
+class RaiseAlways:
+    """The policy with no retries and no tolerance."""
+
+    def on_failure(self, failure: StageError, retry: Callable[[], Any]) -> Any:
+        raise failure
+
+
+@dataclass(frozen=True, slots=True)
+class TransformStep:
+    """A transformation and its predicate. Source: TransformationStage."""
+
+    transformation: Transformation
+    predicate: Predicate | None = None
+    negate: bool = False
+
+    @property
+    def is_columnar(self) -> bool:
+        return bool(getattr(self.transformation, "supports_batches", False))
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord | None:
+        if self.predicate is not None and self.predicate.test(record) == self.negate:
+            return record
+        after = self.transformation.apply(record)
+        if after is not None and not isinstance(after, ConnectRecord):
+            raise _no_answer(self.transformation, "apply", after, "a record or None")
+        return after
+
+    def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any | None:
+        """The batch after this step, None when nothing remains, NotImplemented when the step needs records."""
+        selected: Any = True  # bool | pa.BooleanArray | NotImplemented
+        if self.predicate is not None:
+            selected = self.predicate.test_batch(batch)
+            if selected is NotImplemented:
+                return NotImplemented
+            selected = _as_bool_or_mask(selected)
+        if isinstance(selected, bool):
+            if selected == self.negate:
+                return batch
+            return self.transformation.apply_batch(batch) if self.is_columnar else NotImplemented
+        if getattr(self.transformation, "drops_all", False):
+            import pyarrow.compute as pc
+
+            return batch.filter(selected if self.negate else pc.invert(selected))
+        return NotImplemented  # some rows are selected: their schema may come out different, so they part ways
+
+    def close(self) -> None:
+        self.transformation.close()
+        if self.predicate is not None:
+            self.predicate.close()
+
+
+class TransformChain:
+    """The transformations of one task, in order. Source: TransformationChain.
+
+    Threads: the task thread only. Lifecycle: steps come configured; `close()` closes them all.
+    """
+
+    def __init__(self, steps: Sequence[TransformStep], policy: FailurePolicy | None = None) -> None:
+        self._steps = tuple(steps)
+        self._policy: FailurePolicy = policy or RaiseAlways()
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    @property
+    def is_columnar(self) -> bool:
+        """Whether every step accepts batches."""
+        return all(step.is_columnar for step in self._steps)
+
+    def apply_batch(self, batch: RecordBatch) -> RecordBatch | list[ConnectRecord] | None:
+        """The batch after all steps: a batch where it could stay columnar, else its records; None when nothing is left.
+
+        Errors: StageError when the policy does not tolerate a failing record.
+        """
+        return self._run(batch, 0)
+
+    def apply_records(self, records: Sequence[ConnectRecord]) -> list[ConnectRecord]:
+        """The records after all steps, without those that a step or the policy dropped, in order."""
+        return self._run_records(records, self._steps)
+
+    def apply_record(self, record: ConnectRecord) -> ConnectRecord | None:
+        """One record after all steps; None when it was dropped."""
+        return self._one(record, self._steps)
+
+    def close(self) -> None:
+        """Close every step, also when one of them raises; the first error is raised at the end."""
+        first: Exception | None = None
+        for step in self._steps:
+            try:
+                step.close()
+            except Exception as error:
+                first = first or error
+        if first is not None:
+            raise first
+
+    def _run(self, batch: RecordBatch, start: int) -> RecordBatch | list[ConnectRecord] | None:
+        for index in range(start, len(self._steps)):
+            step = self._steps[index]
+            try:
+                after = step.apply_batch(batch)
+            except Exception:
+                after = NotImplemented  # replayed below: the same error comes again, with the record that caused it
+            if after is NotImplemented:
+                return self._detour(batch.to_records(), index)
+            if after is not None and not isinstance(after, RecordBatch):
+                raise _no_answer(step.transformation, "apply_batch", after, "a RecordBatch, None or NotImplemented")
+            if after is None or not len(after):
+                return None
+            batch = after
+        return batch
+
+    def _detour(self, records: Sequence[ConnectRecord], index: int) -> RecordBatch | list[ConnectRecord] | None:
+        """Run one step by records; continue in columns if a later step can, else by records to the end."""
+        later = self._steps[index + 1 :]
+        if not any(step.is_columnar for step in later):
+            return self._run_records(records, self._steps[index:], index) or None
+        try:
+            after = self._run_records(records, self._steps[index : index + 1], index)
+        except StageError as failure:
+            failure.done = self._run_records(failure.done, later, index + 1)
+            raise
+        if not after:
+            return None
+        batch = RecordBatch.from_records(after)
+        if batch is None:  # topics or schemas differ now
+            return self._run_records(after, later, index + 1) or None
+        return self._run(batch, index + 1)
+
+    def _run_records(
+        self, records: Sequence[ConnectRecord], steps: Sequence[TransformStep], steps_done: int = 0
+    ) -> list[ConnectRecord]:
+        if not steps:
+            return list(records)
+        done: list[ConnectRecord] = []
+        try:
+            for record in records:
+                after = self._one(record, steps, steps_done)
+                if after is not None:
+                    done.append(after)
+        except StageError as failure:
+            failure.done = done
+            raise
+        return done
+
+    def _one(self, record: ConnectRecord, steps: Sequence[TransformStep], steps_done: int = 0) -> ConnectRecord | None:
+        current: ConnectRecord | None = record
+        for step in steps:
+            try:
+                current = step.apply(current)  # type: ignore[arg-type]  # None leaves the loop below
+            except Exception as error:
+                failure = StageError(Stage.TRANSFORMATION, type(step.transformation), record, error)
+                failure.steps_done = steps_done
+                outcome = self._policy.on_failure(failure, lambda step=step, given=current: step.apply(given))  # type: ignore[misc]
+                current = None if outcome is DROPPED else outcome
+            if current is None:
+                return None
+        return current
+
+
+def _no_answer(transformation: Transformation, method: str, given: Any, wanted: str) -> DataError:
+    name = f"{type(transformation).__qualname__}.{method}()"
+    return DataError(f"{name} returned a {type(given).__qualname__}; it must return {wanted}")
+
+
+def _as_bool_or_mask(selected: bool | pa.BooleanArray) -> bool | pa.BooleanArray:
+    """Reduces a mask with one value for all rows to a bool."""
+    if isinstance(selected, bool):
+        return selected
+    trues = selected.true_count
+    if trues == 0:
+        return False
+    return True if trues == len(selected) else selected
+
+
+# Enough to tell JSON from Avro from text; Java's messages have up to 500
+_SHOWN_BYTES: Final = 60
+
+
+def _bytes_given(stage: Stage, record: Any) -> str:
+    """`The value is b'no json'.` of a record that its converter could not read."""
+    part = {Stage.KEY_CONVERTER: "key", Stage.VALUE_CONVERTER: "value"}.get(stage)
+    raw = getattr(record, part, None) if part is not None else None
+    if not isinstance(raw, bytes):
+        return ""
+    if len(raw) <= _SHOWN_BYTES:
+        return f"The {part} is {raw!r}."
+    return f"The {part} begins with {raw[:_SHOWN_BYTES]!r} and has {len(raw):,} bytes."
+
+
+def _said_by(error: BaseException) -> str:
+    """The text of an error, with its cause for Java's sentences that end in a colon."""
+    text = str(error).strip()
+    if not text:
+        return type(error).__name__
+    cause = error.__cause__
+    return f"{text} {type(cause).__name__}: {cause}" if text.endswith(":") and cause is not None else text
+
+
+def _coordinates(record: Any) -> str:
+    """Where a record is, for people: topic, partition and, when it came from Kafka, offset; else its source offset."""
+    text = f"Record of topic {record.topic!r}"
+    partition = getattr(record, "kafka_partition", None)
+    if partition is not None:
+        text += f", partition {partition}"
+    offset = getattr(record, "kafka_offset", None)
+    if offset is not None:
+        text += f", offset {offset}"
+    source = getattr(record, "source_offset", None)
+    if source is not None:
+        text += f" (source partition {dict(record.source_partition)}, source offset {dict(source)})"
+    return text

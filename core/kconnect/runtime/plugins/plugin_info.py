@@ -1,0 +1,65 @@
+"""PluginInfo: what the list of plugins says of one, and of which kinds a class is."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from kconnect.api import Converter, HeaderConverter, Predicate, SinkConnector, SourceConnector, Transformation
+from kconnect.runtime.plugins.aliases import PluginType
+
+log = logging.getLogger(__name__)
+
+BASES: Final[dict[PluginType, type]] = {
+    PluginType.SINK: SinkConnector,
+    PluginType.SOURCE: SourceConnector,
+    PluginType.TRANSFORMATION: Transformation,
+    PluginType.PREDICATE: Predicate,
+    PluginType.CONVERTER: Converter,
+    PluginType.HEADER_CONVERTER: HeaderConverter,
+}
+
+PluginClass: TypeAlias = type
+
+
+@dataclass(frozen=True, slots=True)
+class PluginInfo:
+    """A plugin as shown in lists. Source: PluginDesc."""
+
+    class_name: str
+    type: str
+    version: str | None
+    location: str
+    plugin_class: PluginClass
+
+    def to_json(self) -> dict[str, Any]:
+        return {"class": self.class_name, "type": self.type, "version": self.version}
+
+    def __str__(self) -> str:
+        return (
+            f"PluginDesc{{klass=class {self.class_name}, name='{self.class_name}', version='{self.version}', "
+            f"encodedVersion={self.version}, type={self.type}, typeName='{self.type}', location='{self.location}'}}"
+        )
+
+
+def kinds_of(plugin_class: type) -> list[PluginType]:
+    return [kind for kind, base in BASES.items() if issubclass(plugin_class, base)]
+
+
+def info_of(class_name: str, kind: PluginType, plugin_class: type, location: str) -> PluginInfo:
+    return PluginInfo(class_name, str(kind), version_told(plugin_class), location, plugin_class)
+
+
+def version_told(plugin_class: type) -> str:
+    """The version that an object of the class tells; undefined where it tells none."""
+    try:
+        version = plugin_class().version()
+    except Exception as err:  # a plugin's constructor may raise anything; it is listed anyway
+        log.warning("The version of plugin %s cannot be read: %r", python_name(plugin_class), err)
+        return "undefined"
+    return "undefined" if version is None else str(version)
+
+
+def python_name(plugin_class: type) -> str:
+    return f"{plugin_class.__module__}.{plugin_class.__qualname__}"

@@ -1,0 +1,434 @@
+"""PluginRegistry: resolves a name in a config to a plugin class, and lists all plugins."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, TypeVar
+
+from kconnect.api import (
+    ConfigDef,
+    Connector,
+    Converter,
+    HeaderConverter,
+    Predicate,
+    Transformation,
+)
+from kconnect.errors import ConfigError, ConfigProblem
+from kconnect.java.compat.maven_version_range import VersionRange, version_order
+from kconnect.java.plugins import DiscoveryCheck, Hosted, JavaIndex, JavaPlugins, JavaSettings, Preparation
+from kconnect.model import named_plugins
+from kconnect.runtime.plugins.aliases import BUILTINS, NOT_THERE, PluginType, short_names
+from kconnect.runtime.plugins.isolation import PLUGIN_GROUP, PluginFolders
+from kconnect.runtime.plugins.near_names import nearest
+from kconnect.runtime.plugins.plugin_info import BASES, PluginInfo, info_of, kinds_of, python_name, version_told
+from kconnect.runtime.plugins.python_classes import load_builtin, load_point, python_class
+
+log = logging.getLogger(__name__)
+
+P = TypeVar("P")
+
+# The name of the list in Java's messages: "available connectors are: ..".
+_PLURALS: dict[type, str] = {
+    Connector: "connectors",
+    Converter: "converters",
+    HeaderConverter: "header converters",
+    Predicate: "predicates",
+    Transformation: "transformations",
+}
+# Java names by ours; a connector's task is in the same module or package in both languages
+_JAVA_NAMES = {known.target.replace(":", "."): known.java_name for known in BUILTINS}
+_JAVA_NAMES |= {
+    f"{ours.removesuffix('Connector')}Task": f"{java_name.removesuffix('Connector')}Task"
+    for ours, java_name in _JAVA_NAMES.items()
+    if java_name.endswith("Connector")
+}
+
+
+class PluginRegistry:
+    """Finds plugin classes by name. A name is tried, in this order, as
+
+    1. the Java name of a plugin we ship, its simple name, or that without Connector, Converter, ..;
+    2. an entry point of group `kconnect.plugins`: its name, its `module:Class`, or its class's short names;
+    3. a Python class: `package.module.Class` or `package.module:Class`;
+    4. a class in a `plugin.path` folder, by its class name or short names;
+    5. a Java class in a folder with jars, likewise; `java:` before the name takes no other.
+
+    Errors: ConfigError in Java's words, with a hint about names that are close.
+    Threads: any; results are cached. Source: o.a.k.connect.runtime.isolation.Plugins.
+    """
+
+    def __init__(
+        self, folders: PluginFolders, points: tuple[EntryPoint, ...] = (), java: JavaPlugins | None = None
+    ) -> None:
+        self._folders = folders
+        self._java = java
+        self._points = points + tuple(point for root in folders.roots for point in root.entry_points)
+        # By name, kind, version and place; looked up twice at worst: no lock around a plugin's import
+        self._found: dict[tuple[str, type, str | None, str | None], type] = {}
+        self._any: dict[tuple[str, str | None], type] = {}  # by name and version, whatever its kind, likewise
+        # By kind, name and version, likewise
+        self._password_keys: dict[tuple[str, str, str | None], frozenset[str]] = {}
+
+    @classmethod
+    def load(
+        cls, plugin_path: str | None = None, *, tells_skipped: bool = True, java: JavaSettings | None = None
+    ) -> PluginRegistry:
+        """The registry of this environment. Reads folders and entry points; imports no plugin yet.
+
+        `plugin_path` is the worker's `plugin.path`: folders, comma-separated. They are added to sys.path.
+        `tells_skipped`: log what is skipped; for the worker, so that slots on its machine do not repeat it.
+        `java`: how the JVM for Java's plugins is started; it is when the first one is used.
+        """
+        folders = PluginFolders.read(plugin_path, tells_skipped=tells_skipped)
+        folders.open()
+        java = java or JavaSettings()
+        java_plugins = JavaPlugins(JavaIndex.of(plugin_path, java.discovery), java)
+        return cls(folders, tuple(entry_points(group=PLUGIN_GROUP)), java_plugins)
+
+    def check_discovery(self) -> DiscoveryCheck | None:
+        """Say, or refuse, as `plugin.discovery` of the worker asks, what Java's plugins lack; to be stopped.
+
+        None where no plugin is Java's. Errors: ConfigError in Java's words.
+        """
+        if self._java is None or not self._java.index:
+            return None
+        check = DiscoveryCheck(self._java)
+        check.start()
+        return check
+
+    def prepare(self) -> Preparation | None:
+        """Fetch and compile in the background what Java's plugins need; None where no plugin is Java's."""
+        return self._java.prepare() if self._java is not None and self._java.index else None
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """End the JVM of Java's plugins, if one was started; kills it at the deadline, if given. Idempotent."""
+        if self._java is None:
+            return
+        if timeout_s is None:
+            self._java.close()
+        else:
+            self._java.close(timeout_s)
+
+    def abandon(self, connector: str, task: int | None) -> None:
+        """Let go of the Java plugins of a task that did not stop in time, or of a connector (no task) that hangs.
+
+        The thread that waits for them comes back. Never blocks.
+        """
+        if self._java is not None:
+            self._java.abandon(connector, task)
+
+    def java_stack(self, connector: str, task: int) -> list[str] | None:
+        """Where a task was in Java when this was asked before, innermost call first: empty at first. Never blocks.
+
+        None for a task that has nothing in Java.
+        """
+        return None if self._java is None else self._java.stack(connector, task)
+
+    def connector_class(self, name: str, version: str | None = None) -> type[Connector]:
+        """The class a `connector.class` names. Errors: ConfigError.
+
+        `version`, here and below: which of several to take, as `connector.plugin.version` has it. Without one that
+        matches the newest is taken, which `require_version` then refuses.
+        """
+        found: type[Connector] = self._class(name, Connector, version)
+        return found
+
+    def password_keys(self, config: Mapping[str, str]) -> frozenset[str]:
+        """Settings of a connector's config that a plugin's table types as PASSWORD: their names need not say so.
+
+        Plugins are the connector, its transforms, predicates and converters. Their ConfigDefs are read once; a plugin
+        that is missing or fails has none: the error appears when it is run.
+        """
+        return frozenset(
+            f"{prefix}{key}"
+            for prefix, name in named_plugins(config)
+            for key in self._passwords(prefix, name, config.get(f"{prefix or 'connector.'}plugin.version"))
+        )
+
+    def _passwords(self, prefix: str, name: str, version: str | None) -> frozenset[str]:
+        kind = prefix.partition(".")[0]
+        found = self._password_keys.get((kind, name, version))
+        if found is None:
+            found = self._password_keys[kind, name, version] = self._typed_password(kind, name, version)
+        return found
+
+    def _typed_password(self, kind: str, name: str, version: str | None) -> frozenset[str]:
+        finders: dict[str, Callable[..., type[Any]]] = {
+            "": self.connector_class,
+            "transforms": self.transformation,
+            "predicates": self.predicate,
+            "header": self.header_converter,
+        }
+        try:
+            find: Callable[..., type[Any]] = finders.get(kind, self.converter)
+            table = find(name, version)().config()
+        except ConfigError:
+            return frozenset()
+        except Exception as err:  # a plugin call
+            log.debug("%s does not tell its settings: %r", name, err)
+            return frozenset()
+        if not isinstance(table, ConfigDef):
+            return frozenset()
+        return frozenset(key.name for key in table.config_keys.values() if key.type is ConfigDef.Type.PASSWORD)
+
+    def converter(self, name: str, version: str | None = None, beside: type[Any] | None = None) -> type[Converter]:
+        """The class a `key.converter` or `value.converter` names. Errors: ConfigError.
+
+        `beside`, here and below: the connector, whose own copy in its folder goes before others, as in Java.
+        """
+        found: type[Converter] = self._class(name, Converter, version, beside)
+        return found
+
+    def header_converter(
+        self, name: str, version: str | None = None, beside: type[Any] | None = None
+    ) -> type[HeaderConverter]:
+        """The class a `header.converter` names. Errors: ConfigError."""
+        found: type[HeaderConverter] = self._class(name, HeaderConverter, version, beside)
+        return found
+
+    def transformation(
+        self, name: str, version: str | None = None, beside: type[Any] | None = None
+    ) -> type[Transformation]:
+        """The class a `transforms.X.type` names. Errors: ConfigError."""
+        found: type[Transformation] = self._class(name, Transformation, version, beside)
+        return found
+
+    def predicate(self, name: str, version: str | None = None, beside: type[Any] | None = None) -> type[Predicate]:
+        """The class a `predicates.X.type` names. Errors: ConfigError."""
+        found: type[Predicate] = self._class(name, Predicate, version, beside)
+        return found
+
+    def java_class(self, name: str, base: type[P]) -> type[P] | None:
+        """A Java class of a kind that only workers have: a config provider, an override policy. None if there is none.
+
+        Errors: ConfigError for a short name of several, and for a class that Java cannot load.
+        """
+        found: list[type[Any]] = self._of_java(name.strip(), base, None, None)
+        if len(found) > 1:
+            raise ConfigError(_ambiguous(name, base, [self.java_name(match) for match in found]))
+        return found[0] if found else None
+
+    def python_class(self, name: str, base: type[P]) -> type[P] | None:
+        """A class of a kind that is named in Python only, such as an interceptor: `module:Class` or `module.Class`.
+
+        None if there is no such class, as for the name of a Java class. Errors: ConfigError if it is not a `base`, or
+        if its module cannot be imported.
+        """
+        found = next(python_class(name.strip()), None)
+        if found is not None and not issubclass(found, base):
+            raise ConfigError(f"{name} is not a {base.__name__}.", hint=f"Extend kconnect.api.{base.__name__}.")
+        return found
+
+    def any_plugin(self, name: str, version: str | None = None) -> type[Any]:
+        """The class of any kind with this name, as Java loads any class first. Errors: ConfigError.
+
+        Cached: each kind without it costs a scan of all plugins, and each validation looks up all classes that its
+        config names.
+        """
+        found = self._any.get((name, version))
+        if found is None:
+            found = self._any[name, version] = self._of_any_kind(name, version)
+        return found
+
+    def _of_any_kind(self, name: str, version: str | None) -> type[Any]:
+        finders = (self.converter, self.transformation, self.predicate, self.header_converter, self.connector_class)
+        for find in finders:
+            try:
+                return find(name, version)
+            except ConfigError as err:
+                problem = err
+        raise problem
+
+    def describe(self) -> list[PluginInfo]:
+        """All plugins: sinks, sources, transformations, predicates, converters, header converters, each by name.
+
+        Shape: a class of two kinds is listed twice. Imports every plugin; one that fails is logged and left out.
+        Source: ConnectorPluginsResource.
+        """
+        return list(self._in_order)
+
+    def nearest(self, name: str, *kinds: str) -> list[str]:
+        """Short names of the plugins of these kinds (PluginType) that `name` may have meant; empty if none is close."""
+        return nearest(name, [info for info in self._all if info.type in kinds])
+
+    def require_version(self, plugin: Any, wanted: str | None) -> None:  # a plugin of any type
+        """Refuse a plugin whose version does not match a setting such as `key.converter.plugin.version`.
+
+        Errors: ConfigError with Java's message, for another version and for an invalid one.
+        Source: DelegatingClassLoader#findPluginLoader (KIP-891).
+        """
+        span = None if wanted is None else VersionRange.parse(wanted)
+        if span is None:
+            return
+        found = str(plugin.version())
+        if not span.holds(found):
+            available = self._available(type(plugin)) or [found]
+            several = ", ".join(dict.fromkeys(available))
+            raise ConfigError(
+                f"Plugin {self.java_name(type(plugin))} not found that matches the version range {span}, "
+                f"available versions: [{', '.join(available)}]",
+                hint=f"This worker has version {several}: ask for {'one of these' if ',' in several else 'that one'}, "
+                "or for none.",
+            )
+
+    def versions(self, plugin_class: type) -> list[str]:
+        """The versions of a plugin that are installed, oldest first, each once."""
+        return list(dict.fromkeys(self._available(plugin_class)))
+
+    def _available(self, plugin_class: type) -> list[str]:
+        """One for each place and kind, as Java lists them; of a class of ours with its twins in plugin.path."""
+        name = self.java_name(plugin_class)
+        return sorted((str(info.version) for info in self._all if info.class_name == name), key=version_order)
+
+    def java_name(self, plugin_class: type) -> str:
+        """The name of a class in REST: Java's for built-in plugins and their tasks, else `module.Class`.
+
+        A Java worker of the cluster finds a task by this name when the connector runs here.
+        """
+        name = python_name(plugin_class)
+        return _JAVA_NAMES.get(name, name)
+
+    def _class(
+        self, name: str, base: type, version: str | None = None, beside: type[Any] | None = None
+    ) -> Any:  # the subclass of base that the callers promise
+        name = name.strip()
+        key = (name, base, version, getattr(beside, "folder", None))
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = self._resolve(name, base, _span(version), key[3])
+        return found
+
+    def _resolve(self, name: str, base: type, wanted: VersionRange | None, beside: str | None) -> type:
+        others: list[type] = []
+        if name.startswith("java:"):
+            return self._of_java(name, base, wanted, beside)[0]
+        ours = (self._builtin(name), self._installed(name), python_class(name), self._in_folders(name))
+        for candidates in (*ours, self._of_java(name, base, wanted, beside)):
+            matches = list(dict.fromkeys(candidates))
+            fitting = [match for match in matches if issubclass(match, base)]
+            if len(fitting) > 1:
+                raise ConfigError(_ambiguous(name, base, [self.java_name(match) for match in fitting]))
+            if fitting:
+                return self._in_version(fitting[0], base, wanted)
+            others += matches
+        raise self._unknown(name, base, others)
+
+    def _in_version(self, found: type, base: type, wanted: VersionRange | None) -> type:
+        """Java's class of the same name where that is the one which has the version."""
+        if wanted is None or issubclass(found, Hosted) or wanted.holds(str(version_told(found))):
+            return found
+        twins = self._of_java(self.java_name(found), base, wanted, None)
+        return next((twin for twin in twins if wanted.holds(str(version_told(twin)))), found)
+
+    def _builtin(self, name: str) -> Iterator[type]:
+        for plugin in BUILTINS:
+            kinds = plugin.types if plugin.has_short_name else ()
+            if name == plugin.java_name or any(name in short_names(plugin.java_name, kind) for kind in kinds):
+                yield load_builtin(plugin)
+
+    def _installed(self, name: str) -> Iterator[type]:
+        for point in self._points:
+            simple = point.value.rsplit(":", 1)[-1].rsplit(".", 1)[-1]
+            shorts = {short for kind in PluginType for short in short_names(simple, kind)}
+            if name in (point.name, point.value, point.value.replace(":", ".")) or name in shorts:
+                yield load_point(point)
+
+    def _in_folders(self, name: str) -> Iterator[type]:
+        for found, _ in self._folder_classes:
+            class_name = python_name(found)
+            if name == class_name or any(name in short_names(class_name, kind) for kind in kinds_of(found)):
+                yield found
+
+    def _of_java(self, name: str, base: type, wanted: VersionRange | None, beside: str | None) -> list[type]:
+        return [] if self._java is None else self._java.find(name, base, wanted, beside)
+
+    @cached_property
+    def _folder_classes(self) -> list[tuple[type, str]]:
+        return [(found, str(root.location)) for found, root in self._folders.classes() if any(kinds_of(found))]
+
+    @cached_property
+    def _in_order(self) -> list[PluginInfo]:
+        order = list(PluginType)
+        return sorted(
+            self._all,
+            key=lambda info: (order.index(PluginType(info.type)), info.class_name, version_order(str(info.version))),
+        )
+
+    @cached_property
+    def _all(self) -> list[PluginInfo]:
+        infos = [
+            info_of(plugin.java_name, kind, load_builtin(plugin), "classpath")
+            for plugin in BUILTINS
+            for kind in plugin.types
+        ]
+        found: dict[type, str] = {}
+        for point in self._points:
+            try:
+                found.setdefault(load_point(point), "classpath")
+            except ConfigError as err:
+                log.warning("%s It is left out of the list of plugins.", err)
+        for plugin_class, location in self._folder_classes:
+            found.setdefault(plugin_class, location)
+        known = {info.plugin_class for info in infos}
+        infos += [
+            info_of(python_name(plugin_class), kind, plugin_class, location)
+            for plugin_class, location in found.items()
+            if plugin_class not in known
+            for kind in kinds_of(plugin_class)
+        ]
+        taken = {(info.class_name, info.type, info.version) for info in infos}
+        infos += [
+            PluginInfo(found.class_name, found.kind, found.version, found.location, found.plugin_class)
+            for found in ([] if self._java is None else self._java.listed())
+            if (found.class_name, found.kind, found.version) not in taken
+        ]
+        return infos
+
+    def _unknown(self, name: str, base: type, others: list[type]) -> ConfigError:
+        available = sorted(
+            (info for info in self._all if issubclass(BASES[PluginType(info.type)], base)),
+            key=lambda info: info.class_name,
+        )
+        listed = ", ".join(str(info) for info in available)
+        lead = f"Failed to find any class that implements {base.__name__} and which name matches {name}"
+        message = f"{lead}, available {_PLURALS[base]} are: {listed}"
+        # The list is long and has Java's text: REST shows it, a terminal only the problem and the hint
+        problem = ConfigProblem("", name, lead)
+        return ConfigError(message, [problem], hint=self._hint(name, base, others, available))
+
+    def _hint(self, name: str, base: type, others: list[type], available: list[PluginInfo]) -> str:
+        if others:
+            return f"{name} is a class ({python_name(others[0])}), but not a {base.__name__}."
+        if name in NOT_THERE:
+            return NOT_THERE[name]
+        close = nearest(name, available)
+        if close:
+            return " ".join([f"Did you mean {' or '.join(close)}?", *self._notes()])
+        shorts = dict.fromkeys(short_names(info.class_name, PluginType(info.type))[-1] for info in available)
+        hint = (
+            f"Available {_PLURALS[base]}: {', '.join(shorts)}. To name a Python class, write package.module.Class and "
+            "add its folder to plugin.path."
+        )
+        return " ".join([hint, *self._notes()])
+
+    def _notes(self) -> list[str]:
+        """Why modules in `plugin.path` failed to load: the missing plugin may be in one of them."""
+        return [f"Note: {note}." for note in (*self._folders.conflicts, *self._folders.broken.values())]
+
+
+def _span(version: str | None) -> VersionRange | None:
+    """None for an invalid one too, which `require_version` refuses."""
+    try:
+        return None if version is None else VersionRange.parse(version)
+    except ConfigError:
+        return None
+
+
+def _ambiguous(name: str, base: type, class_names: list[str]) -> str:
+    return (
+        f"More than one {base.__name__.lower()} matches alias {name}. Please use full package and class name instead. "
+        f"Classes found: {', '.join(class_names)}"
+    )

@@ -1,0 +1,145 @@
+"""One request's caller and roles: what it may do, and the refusal if it may not."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+from kconnect.errors import ForbiddenError
+from kconnect.runtime.rest.access.callers import Caller, caller_of
+from kconnect.runtime.rest.access.needs import Needs, Of, Role
+from kconnect.runtime.rest.access.principals import PrincipalRules
+from kconnect.runtime.rest.access.roles import Roles
+from kconnect.runtime.rest.access.roles_file import SETTING, RolesFile
+from kconnect.runtime.rest.access.vouching import CALLER_HEADER, Seal, Vouched, body_digest, vouched, vouching_headers
+
+CHALLENGE: Final = 'Basic realm="Kafka Connect", charset="UTF-8"'
+"""Header `WWW-Authenticate` of every 401."""
+
+
+class DeniedError(ForbiddenError):
+    """The caller may not do it: 401 if it did not say who it is, else 403."""
+
+    def __init__(self, message: str, *, is_unknown: bool) -> None:
+        super().__init__(message)
+        self.status: Final = 401 if is_unknown else 403
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who sent one request, and what it may do. Without roles everybody may do everything, as in Java."""
+
+    caller: Caller = field(default_factory=Caller)
+    roles: Roles | None = None
+    request_id: str = ""
+    """Of the request, on every worker it comes to."""
+    is_audited: bool = False
+    """Whether another worker, which forwarded it, writes the audit log's line."""
+    vouched: Vouched | None = None
+    """What that worker says of it."""
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether roles decide at all."""
+        return self.roles is not None
+
+    def allows(self, role: Role, connector: str | None) -> bool:
+        """Whether the caller has a role for a connector; None: for any."""
+        return self.roles is None or self.roles.allows(self.caller, role, connector)
+
+    def readable(self, connectors: Iterable[str]) -> list[str]:
+        """Those the caller may see."""
+        if self.roles is None:
+            return list(connectors)
+        return [name for name in connectors if self.allows(Role.READER, name)]
+
+    def may_read(self, connector: str) -> bool:
+        return self.allows(Role.READER, connector)
+
+    def require(self, needs: Needs, connector: str | None, what: str) -> None:
+        """`what` names the request, for the message. Errors: DeniedError."""
+        caller, roles, role = self.caller, self.roles, needs.role
+        if roles is None or needs.of is Of.PEERS:
+            return
+        if role is None and (caller.name is not None or roles.knows_anonymous()):
+            return
+        if role is not None and roles.allows(caller, role, connector):
+            return
+        if caller.name is None or role is None:
+            raise DeniedError(
+                f"{what} is for known users only: log in with user and password, or with a client certificate",
+                is_unknown=True,
+            )
+        target = "for any connector" if connector is None else f"for connector {connector}"
+        if needs.of is Of.WORKER:
+            target = "for this worker"
+        has = roles.highest(caller, connector)
+        raise DeniedError(
+            f"User {caller} lacks the role {role} {target}: {what} needs it, and {caller} "
+            + (f"is only {has}" if has is not None else "has no role for it")
+            + f" (setting {SETTING} of the worker)",
+            is_unknown=False,
+        )
+
+
+OPEN: Final = Access()
+"""Of a server without roles."""
+
+
+class Gatekeeper:
+    """Gives each request its Access, and tells other workers of the cluster whose requests they get. Threads: any."""
+
+    def __init__(
+        self,
+        roles: RolesFile | None = None,
+        principals: PrincipalRules | None = None,
+        *,
+        is_auditing: bool = False,
+        time_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        """`is_auditing`: this worker writes an audit log."""
+        self.roles = roles
+        self._principals = principals or PrincipalRules()
+        self._is_auditing = is_auditing
+        self._time_ms = time_ms
+        self.denied = 0
+        """Requests that were refused, for want of a name or a role."""
+
+    def access(self, scope: Scope, seal: Seal | None = None) -> Access:
+        """Of the request with this scope. Errors: ForbiddenError for a forged word of another worker."""
+        roles = None if self.roles is None else self.roles.roles()
+        told = None
+        if seal is not None and (roles is not None or self._is_auditing):
+            told = self.vouched(scope, seal)
+        if told is not None:
+            return Access(told.caller, roles, told.request_id, told.is_audited, told)
+        return Access(caller_of(scope, self._principals), roles, secrets.token_hex(8))
+
+    def caller(self, scope: Scope) -> Caller:
+        """Who sent the request with this scope, without what another worker may say of it."""
+        return caller_of(scope, self._principals)
+
+    def vouched(self, scope: Scope, seal: Seal) -> Vouched | None:
+        """What another worker says of this request. Errors: ForbiddenError."""
+        headers = Headers(scope=scope)
+        if CALLER_HEADER not in headers:
+            return None
+        query = scope.get("query_string", b"").decode("latin-1")
+        target = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
+        return vouched(seal, headers, scope["method"], target, self._time_ms())
+
+    def headers_for(self, access: Access, seal: Seal, method: str, target: str, body: bytes) -> dict[str, str]:
+        """Of a request to another worker on behalf of this caller."""
+        who = Vouched(access.caller, access.request_id, access.is_audited or self._is_auditing, body_digest(body))
+        return vouching_headers(seal, who, method, target, self._time_ms())
+
+    def warnings(self) -> list[str]:
+        """What an administrator should know, and no request fails of."""
+        problem = None if self.roles is None else self.roles.problem
+        return [] if problem is None else [f"The roles from before stay in force: {problem}"]

@@ -1,0 +1,170 @@
+"""Conditions of tasks and automatic restarts, for requests with `condition=true`; `GET /conditions` between workers.
+
+Other requests get exactly Java's bodies. Each worker only knows the conditions of its own tasks, so the one that gets
+the request queries the others that run tasks, according to the statuses.
+Differs: Java has neither.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from typing import Any, Final
+
+import orjson
+
+from kconnect.client.http_messages import Request
+from kconnect.client.peers import Peers
+from kconnect.client.response_json import as_conditions
+from kconnect.errors import ConnectError
+from kconnect.model import ConnectorStatus, RunState, TaskCondition, TaskId, TaskState
+from kconnect.runtime.rest.access.needs import SEES_SOME
+from kconnect.runtime.rest.exchange import Answer, Call, Endpoint
+from kconnect.runtime.rest.operation import Operation, Query, Schema, array_of, boolean, integer, object_of, ref, text
+
+log = logging.getLogger(__name__)
+
+CONDITION: Final = Query("condition", "Whether to show each task's condition beside its state", boolean)
+"""A parameter that Java's workers do not look at."""
+
+# How long other workers have for their answers together: a reader of statuses does not wait for an unreachable one
+ANSWER_S: Final = 2.0
+# How long a worker that did not answer is not asked again, such as one of Java's, which lacks the resource
+_AWAY_S: Final = 10.0
+_UNABLE_S: Final = 300.0
+_THREADS: Final = 8
+_JOIN_S: Final = 1.0
+_LIVE: Final = frozenset({RunState.RUNNING, RunState.PAUSED, RunState.UNASSIGNED, RunState.RESTARTING})
+
+
+def with_conditions(call: Call, statuses: Sequence[ConnectorStatus]) -> list[ConnectorStatus]:
+    """The statuses, with the conditions of their tasks if requested."""
+    if not call.flag("condition"):
+        return list(statuses)
+    statuses = [call.herder.with_restarts(status) for status in statuses]
+    own = call.herder.task_conditions()
+    known = dict(own) | _of_others(call, own, ((status.name, task) for status in statuses for task in status.tasks))
+    return [
+        replace(status, tasks=tuple(_with(task, TaskId(status.name, task.id), known) for task in status.tasks))
+        for status in statuses
+    ]
+
+
+def with_condition(call: Call, task_id: TaskId, task: TaskState) -> TaskState:
+    """The same for one task."""
+    if not call.flag("condition"):
+        return task
+    found = call.herder.with_restarts(call.herder.connector_status(task_id.connector)).tasks
+    task = replace(task, restarts=next((each.restarts for each in found if each.id == task_id.task), None))
+    own = call.herder.task_conditions()
+    return _with(task, task_id, dict(own) | _of_others(call, own, [(task_id.connector, task)]))
+
+
+def _with(task: TaskState, task_id: TaskId, known: Mapping[TaskId, TaskCondition]) -> TaskState:
+    condition = known.get(task_id) if task.state in _LIVE else None
+    return task if condition is None else replace(task, condition=condition)
+
+
+def _of_others(
+    call: Call, own: Mapping[TaskId, TaskCondition], tasks: Iterable[tuple[str, TaskState]]
+) -> dict[TaskId, TaskCondition]:
+    if call.others is None:
+        return {}
+    wanted = {task.worker_id for name, task in tasks if task.state in _LIVE and TaskId(name, task.id) not in own}
+    return dict(call.others.conditions(wanted - {call.herder.worker_id, ""}, call.headers_for("GET", "/conditions")))
+
+
+class OtherWorkers:
+    """Fetches what other workers know of themselves. Threads: any; `close` aborts requests in progress.
+
+    A worker that does not answer in time is omitted, and not asked for that for a while.
+    """
+
+    def __init__(
+        self, peers: Peers, scheme: Callable[[], str], monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._peers = peers
+        self._scheme = scheme
+        self._monotonic = monotonic
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="conditions")
+        self._lock = threading.Lock()  # guards the fields below
+        self._not_before_s: dict[tuple[str, str], float] = {}  # by worker and path
+
+    def conditions(self, worker_ids: Collection[str], headers: Mapping[str, str]) -> dict[TaskId, TaskCondition]:
+        """Conditions of the tasks that these workers (host:port) run; `headers` identify the caller."""
+        found: dict[TaskId, TaskCondition] = {}
+        for worker, body in self.ask(worker_ids, "/conditions", headers).items():
+            try:
+                found |= as_conditions(body)
+            except (KeyError, TypeError, ValueError) as err:
+                self._leave_alone(worker, "/conditions", _AWAY_S, err)
+        return found
+
+    def ask(self, worker_ids: Collection[str], target: str, headers: Mapping[str, str]) -> dict[str, Any]:
+        """JSON of a path and query from each of these workers, as far as they answer."""
+        now_s, path = self._monotonic(), target.partition("?")[0]
+        with self._lock:
+            asked = [worker for worker in worker_ids if self._not_before_s.get((worker, path), 0.0) <= now_s]
+        jobs: dict[Future[Any], str] = {
+            self._pool.submit(self._fetch, worker, target, headers): worker for worker in sorted(asked)
+        }
+        done, _ = wait(jobs, ANSWER_S)
+        return {jobs[job]: body for job in done if (body := job.result()) is not None}
+
+    def close(self) -> None:
+        """Idempotent."""
+        self._peers.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for thread in list(self._pool._threads):  # the executor offers no join with a deadline
+            thread.join(_JOIN_S)
+
+    def _fetch(self, worker: str, target: str, headers: Mapping[str, str]) -> Any:  # JSON; None for none
+        host, _, port = worker.rpartition(":")
+        url = f"{self._scheme()}://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{port}"
+        request, path = (
+            Request("GET", target, None, {"accept": "application/json", **headers}),
+            target.partition("?")[0],
+        )
+        try:
+            answer = self._peers.send(url, request)
+            if answer.status == 200:
+                return orjson.loads(answer.body)
+            if answer.status in (401, 403):
+                return None  # this caller may not; others may
+            self._leave_alone(worker, path, _UNABLE_S if answer.status == 404 else _AWAY_S, f"status {answer.status}")
+        except (ConnectError, ValueError) as err:
+            self._leave_alone(worker, path, _AWAY_S, err)
+        return None
+
+    def _leave_alone(self, worker: str, path: str, for_s: float, why: object) -> None:
+        log.debug("Worker %s does not answer GET %s: %s", worker, path, why)
+        with self._lock:
+            self._not_before_s[worker, path] = self._monotonic() + for_s
+
+
+def list_conditions(call: Call) -> Answer:
+    """Of the tasks that this worker runs."""
+    found = call.herder.task_conditions()
+    seen = [task_id for task_id in sorted(found) if call.access.may_read(task_id.connector)]
+    return Answer([{**task_id.to_json(), "condition": found[task_id].to_json()} for task_id in seen])
+
+
+_CONDITION: Final[Schema] = ref("Condition")
+ENDPOINTS = (
+    Endpoint(
+        "/conditions",
+        {
+            "GET": Operation(
+                list_conditions,
+                "The conditions of the tasks this worker runs",
+                {200: array_of(object_of({"connector": text, "task": integer, "condition": _CONDITION}))},
+                needs=SEES_SOME,
+            )
+        },
+        deadline_s=10,
+    ),
+)

@@ -1,0 +1,145 @@
+"""Forwards requests that another worker of the cluster must handle, and returns its answer.
+
+The herder names that worker (WrongWorkerError): the leader, or the one that runs a task. A request takes two hops at
+most: the first worker sends it with `forward=true`, the next one with `forward=false`, and if the receiver of that is
+also the wrong one, it answers 409. Source: HerderRequestHandler, RestClient (Kafka 4.3).
+Differs: status and body of the answer are passed on unchanged; the signature of requests between workers is kept, which
+Java loses; an answer from outside Connect keeps its status.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+from urllib.parse import urlencode, urlsplit
+
+from kconnect.client.http_messages import Request, Response
+from kconnect.client.peers import ADVERTISED, DEADLINE, Peers
+from kconnect.errors import ConflictError, ConnectError, TimedOutError, WrongWorkerError
+from kconnect.logs.redaction import redact
+from kconnect.runtime.herder.decisions.request_signatures import ALGORITHM_HEADER, SIGNATURE_HEADER
+from kconnect.runtime.rest.exchange import Answer, Call
+
+log = logging.getLogger(__name__)
+
+CARRIED_HEADERS: Final = ("authorization", "if-match", SIGNATURE_HEADER.lower(), ALGORITHM_HEADER.lower())
+"""Headers that are forwarded with a request: the caller's identity, its condition, another worker's signature."""
+
+# Concurrent requests to other workers, for each of the two hops; threads are only created when needed
+_POOL_THREADS = 32
+_JOIN_S = 1.0
+
+
+class Forwarder:
+    """Forwards requests. Threads: `forward` from an event loop, `close` from any.
+
+    Each hop has its own threads, separate from those of the handlers: so two workers that forward more requests to each
+    other than they have threads cannot deadlock.
+    """
+
+    def __init__(self, peers: Peers) -> None:
+        self._peers = peers
+        self._pools = {
+            "true": ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="forward"),
+            "false": ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="forward-again"),
+        }
+
+    async def forward(self, call: Call, error: WrongWorkerError, timeout_s: float) -> Answer:
+        """The other worker's answer; a failure to get one is an answer too. Errors: ConflictError after two hops."""
+        request = forwarded_request(call)
+        pool = self._pools["false" if _hop(call) else "true"]
+        log.debug("Forwarding %s to %s", request, error.url)
+        job = asyncio.get_running_loop().run_in_executor(pool, self._send, error.url, request, call)
+        try:
+            return await asyncio.wait_for(job, timeout_s)
+        except TimeoutError:
+            return _failed(
+                f"{error.url.rstrip('/')} did not answer {request} in time {DEADLINE}; it may still carry it out."
+            )
+
+    def close(self) -> None:
+        """Abort requests in progress. Idempotent."""
+        self._peers.close()
+        for pool in self._pools.values():
+            pool.shutdown(wait=False, cancel_futures=True)
+            for thread in list(pool._threads):  # the executor offers no join with a deadline
+                thread.join(_JOIN_S)
+
+    def _send(self, url: str, request: Request, call: Call) -> Answer:
+        """Runs in a pool thread."""
+        try:
+            return passed_on(call, url.rstrip("/"), request, self._peers.send(url, request))
+        except TimedOutError as err:
+            return _failed(f"{err} {DEADLINE}; it may still carry it out.")
+        except ConnectError as err:
+            return _failed(f"{_FRAME}{err}. {ADVERTISED}")
+
+
+_FRAME: Final = "IO Error trying to forward REST request: "
+_TWO_HOPS: Final = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
+
+
+def _hop(call: Call) -> bool | None:
+    """`forward` of the query as Java reads it; None: a user's request."""
+    return call.flag("forward") if call.query_values("forward") else None
+
+
+def forwarded_request(call: Call) -> Request:
+    """The request of the next hop. Errors: ConflictError if no further hop is allowed."""
+    hop = _hop(call)
+    if hop is False:
+        log.error("%s %s did not find the right worker within two hops", call.method, call.raw_path)
+        raise ConflictError(_TWO_HOPS, hint="Try again: work has probably moved in the meantime.")
+    kept = [(name, value) for name, value in call.query if name != "forward"]
+    query = urlencode([("forward", "true" if hop is None else "false"), *kept])
+    target = f"{call.raw_path}?{query}"
+    told = call.headers_for(call.method, target, call.body)
+    headers = {"accept": "application/json", "user-agent": "kafka-connect", **told}
+    if call.body:
+        headers["content-type"] = "application/json"
+    return Request(call.method, target, call.body or None, headers)
+
+
+def passed_on(call: Call, url: str, request: Request, response: Response) -> Answer:
+    """Another worker's answer as ours; a Location names this worker, as in Java."""
+    status = response.status
+    if 300 <= status < 400 or status < 200:
+        return _failed(f"Unexpected status code when handling forwarded request: {status} from {url}")
+    headers = _headers(call, response)
+    if not response.body and status < 300:
+        return Answer(status=status, headers=headers, empty=True)
+    if not _is_connects(response):
+        message = f"{url} answered {request} with {status} and something that Kafka Connect does not say"
+        shown = 500 if status < 300 else status
+        log.error("%s", message)
+        return Answer({"error_code": shown, "message": message}, shown, headers)
+    return Answer(status=status, headers=headers, text=response.body.decode())
+
+
+def _headers(call: Call, response: Response) -> Mapping[str, str]:
+    headers = {}
+    if location := response.headers.get("location"):
+        headers["location"] = call.base_url + urlsplit(location).path
+    if etag := response.headers.get("etag"):
+        headers["etag"] = etag
+    if challenge := response.headers.get("www-authenticate"):
+        headers["www-authenticate"] = challenge
+    return headers
+
+
+def _is_connects(response: Response) -> bool:
+    """Whether it is JSON, an error one of Connect's."""
+    try:
+        body = json.loads(response.body)
+    except ValueError:
+        return False
+    return response.status < 300 or (isinstance(body, dict) and "error_code" in body)
+
+
+def _failed(message: str) -> Answer:
+    log.error("%s", message)
+    return Answer({"error_code": 500, "message": redact(message)}, 500)

@@ -1,0 +1,114 @@
+"""What stands around the application of one server: the limit of requests, and the audit log's share of refused logins.
+
+It also tells `/metrics` and `/health` of them. Lifecycle: constructed -> start -> stop.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from kconnect.errors import ForbiddenError
+from kconnect.runtime.herder.interface import Herder
+from kconnect.runtime.metrics import Reading
+from kconnect.runtime.metrics.readings import RestView, rest_readings
+from kconnect.runtime.rest.access.callers import Caller
+from kconnect.runtime.rest.audit.entry import AuditEntry
+from kconnect.runtime.rest.limits import RateLimit, TokenBuckets
+from kconnect.runtime.rest.options import RestOptions
+
+# In the scope of a request that was counted: those that it makes itself, for a page of the console, are not
+_COUNTED: Final = "kconnect.counted"
+_CHANGES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+
+class Guards:
+    """Threads: start, stop and the readings from any; the rest on the server's event loop. Implements ServerState."""
+
+    def __init__(self, options: RestOptions, herder: Herder) -> None:
+        self._keeper, self._trail, self._herder = options.gatekeeper, options.trail, herder
+        self._limit: RateLimit | None = None
+        if options.rate is not None:
+            self._limit = RateLimit(TokenBuckets(*options.rate), self._caller, self._is_exempt)
+        self._denied_logins = 0
+
+    def start(self) -> None:
+        if self._trail is not None:
+            self._trail.start()
+
+    def stop(self) -> None:
+        """Idempotent."""
+        if self._trail is not None:
+            self._trail.stop()
+
+    def around(self, app: ASGIApp) -> ASGIApp:
+        """The application, for callers within their limit; stands inside of what finds out who calls."""
+        if self._limit is None:
+            return app
+        limited = self._limit.around(app)
+
+        async def counted(scope: Scope, receive: Receive, send: Send) -> None:
+            await limited({**scope, _COUNTED: True} if _COUNTED not in scope else scope, receive, send)
+
+        async def once(scope: Scope, receive: Receive, send: Send) -> None:
+            await (app if _COUNTED in scope else counted)(scope, receive, send)
+
+        return once
+
+    def refused_login(self, scope: Scope) -> Response | None:
+        """Count and write down who was not let in; 429 for an address that tries too often."""
+        self._denied_logins += 1
+        too_many = self._limit.refusal(scope) if self._limit is not None else None
+        if self._trail is not None and scope["method"] in _CHANGES:
+            client = scope.get("client")
+            entry = AuditEntry(
+                time_ms=time.time_ns() // 1_000_000,
+                request_id="",
+                caller=Caller(None, str(client[0]) if client else ""),
+                worker=self._herder.worker_id,
+                method=scope["method"],
+                path=scope["raw_path"].decode("latin-1"),
+                status=401 if too_many is None else 429,
+                message="No user that is known, or not the right password",
+            )
+            self._trail.record(entry.to_line)
+        return too_many
+
+    def readings(self) -> Sequence[Reading]:
+        trail = self._trail
+        return list(
+            rest_readings(
+                RestView(
+                    denied=self._keeper.denied + self._denied_logins,
+                    limited=self._limit.refused if self._limit is not None else 0,
+                    has_current_roles=not self._keeper.warnings(),
+                    audit_written=trail.written if trail is not None else 0,
+                    audit_lost=trail.lost if trail is not None else 0,
+                    is_audit_written=trail is None or trail.problem is None,
+                )
+            )
+        )
+
+    def warnings(self) -> Sequence[str]:
+        trail = self._trail
+        if trail is None or trail.problem is None or trail.is_required:  # required: a reason not to be healthy
+            return self._keeper.warnings()
+        return [*self._keeper.warnings(), f"Changes are not written down: {trail.problem}"]
+
+    def _caller(self, scope: Scope) -> str:
+        caller = self._keeper.caller(scope)
+        return f"User {caller.name}" if caller.name is not None else f"Address {caller.address}"
+
+    def _is_exempt(self, scope: Scope) -> bool:
+        """Requests between workers: signed ones are checked by their handlers, others carry a seal."""
+        parts = scope["raw_path"].decode("latin-1").strip("/").split("/")
+        if len(parts) == 3 and (scope["method"], parts[2]) in (("POST", "tasks"), ("PUT", "fence")):
+            return True
+        try:
+            return self._keeper.vouched(scope, self._herder.peer_seal) is not None
+        except ForbiddenError:
+            return False

@@ -1,0 +1,139 @@
+"""A worker's settings for its REST server, read once: users, origins, listeners and TLS."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Scope
+
+from kconnect.errors import ConfigError
+from kconnect.runtime.config.worker_config import WorkerConfig
+from kconnect.runtime.rest.access.access import Gatekeeper
+from kconnect.runtime.rest.access.principals import SETTING as PRINCIPALS
+from kconnect.runtime.rest.access.principals import PrincipalRules
+from kconnect.runtime.rest.access.roles_file import SETTING as ROLES
+from kconnect.runtime.rest.access.roles_file import RolesFile
+from kconnect.runtime.rest.audit.settings import audit_trail
+from kconnect.runtime.rest.audit.trail import AuditTrail
+from kconnect.runtime.rest.connection import ConnectionLimits
+from kconnect.runtime.rest.cors import CrossOrigin, origin_check
+from kconnect.runtime.rest.extensions import load_extensions
+from kconnect.runtime.rest.headers import HeaderRule, ResponseHeaders, parse_rules
+from kconnect.runtime.rest.jaas import Login
+from kconnect.runtime.rest.namespace import Namespace
+from kconnect.runtime.rest.security import EXTENSION, BasicAuth, find_login, is_basic_auth
+from kconnect.runtime.rest.tls import peer_context, server_context, tls_settings
+
+if TYPE_CHECKING:
+    from kconnect.api import ConnectRestExtension
+    from kconnect.runtime.plugins import PluginRegistry
+
+MAIN_TLS: Final = "listeners.https."
+ADMIN_TLS: Final = "admin.listeners.https."
+_SIGNED: Final = "sessioned"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestOptions:
+    """`admin_listeners`: None serves /admin with the rest, empty serves it nowhere. `tls` is for https listeners."""
+
+    admin_listeners: Sequence[str] | None = None
+    tls: ssl.SSLContext | None = None
+    admin_tls: ssl.SSLContext | None = None
+    allowed_origins: str = ""
+    allowed_methods: str = ""
+    header_rules: Sequence[HeaderRule] = ()
+    login: Login | None = None
+    extensions: Sequence[ConnectRestExtension] = ()
+    """Configured, in order."""
+    gatekeeper: Gatekeeper = field(default_factory=Gatekeeper)
+    """Who may do what."""
+    trail: AuditTrail | None = None
+    """Started and stopped by the server."""
+    rate: tuple[float, int] | None = None
+    """Requests a second and at once that a caller may send; None: any."""
+    namespace: str | None = None
+    """The path below which other workers of a MirrorMaker flow ask; all else is for this machine alone then."""
+    connections: ConnectionLimits = field(default_factory=ConnectionLimits)
+    peer_tls: Callable[[], ssl.SSLContext] = field(default=ssl.create_default_context, repr=False)
+    """Makes what other workers of the cluster are shown, and how they are checked, over https."""
+    peer_scheme: str | None = None
+    """http or https of rest.advertised.listener; None: http if there is such a listener."""
+
+    @classmethod
+    def parse(cls, config: WorkerConfig, env: Mapping[str, str], plugins: PluginRegistry | None = None) -> RestOptions:
+        """Errors: ConfigError that names the setting, before anything is bound. `plugins` finds REST extensions."""
+        origin_check(config.access_control_allow_origin)
+        names: Sequence[str] = config.values["rest.extension.classes"]
+        others = [name for name in names if not is_basic_auth(name)]
+        login, own = find_login(names, config.kconnect.jaas_file, env), config.kconnect
+        trail = audit_trail(config)
+        return cls(
+            admin_listeners=config.admin_listeners,
+            tls=server_context(config.originals, MAIN_TLS) if _has_https(config.listeners) else None,
+            admin_tls=server_context(config.originals, ADMIN_TLS) if _has_https(config.admin_listeners) else None,
+            allowed_origins=config.access_control_allow_origin,
+            allowed_methods=config.access_control_allow_methods,
+            header_rules=parse_rules(config.response_http_headers_config),
+            login=login,
+            gatekeeper=_gatekeeper(config, login is not None or bool(others), is_auditing=trail is not None),
+            trail=trail,
+            rate=(own.rest_requests_per_second, own.rest_requests_burst) if own.rest_requests_per_second else None,
+            namespace=own.rest_namespace,
+            connections=ConnectionLimits(
+                own.rest_max_connections,
+                own.rest_request_read_timeout_ms / 1000,
+                own.rest_idle_timeout_ms / 1000,
+                own.rest_max_header_bytes,
+            ),
+            extensions=load_extensions(others, plugins, config.originals, EXTENSION.rpartition(".")[2]),
+            peer_scheme=(config.values["rest.advertised.listener"] or "").strip().lower() or None,
+            peer_tls=partial(peer_context, config.originals, MAIN_TLS),
+        )
+
+    def around_main(self, app: ASGIApp, refused: Callable[[Scope], Response | None] = lambda _: None) -> ASGIApp:
+        """The application as `listeners` serve it. What comes last here sees a request first, as in Java."""
+        app = self.around_admin(app, refused)
+        if self.header_rules:
+            app = ResponseHeaders(app, self.header_rules)
+        if self.allowed_origins.strip():
+            app = CrossOrigin(app, self.allowed_origins, self.allowed_methods)
+        return app if self.namespace is None else Namespace(app, self.namespace)
+
+    def around_admin(self, app: ASGIApp, refused: Callable[[Scope], Response | None] = lambda _: None) -> ASGIApp:
+        """The application as `admin.listeners` serve it: for operators, not for browsers."""
+        return BasicAuth(app, self.login, refused) if self.login is not None else app
+
+
+def _gatekeeper(config: WorkerConfig, knows_callers: bool, *, is_auditing: bool) -> Gatekeeper:
+    """Errors: ConfigError for roles that can never be anybody's, or that a cluster's own requests would go around."""
+    settings, found = tls_settings(config.originals, MAIN_TLS)
+    rules = PrincipalRules.parse(settings.get(PRINCIPALS), f"{found}{PRINCIPALS}")
+    if not (file := config.kconnect.rest_roles_file):
+        return Gatekeeper(None, rules, is_auditing=is_auditing)
+    roles = RolesFile(Path(file))
+    asks = (settings.get("ssl.client.auth") or "none") != "none" and _has_https(config.listeners)
+    if not (knows_callers or asks or roles.roles().knows_anonymous()):
+        raise ConfigError(
+            f"{ROLES}={file} gives roles to users, and nobody could say who he is.",
+            hint=f"Set rest.extension.classes={EXTENSION.rpartition('.')[2]} or listeners.https.ssl.client.auth.",
+        )
+    protocol = str(config.values.get("connect.protocol", _SIGNED)).lower()
+    if protocol != _SIGNED:
+        raise ConfigError.invalid(
+            "connect.protocol",
+            protocol,
+            f"with {ROLES} it must be {_SIGNED}: else workers do not sign their requests to each other, and anybody "
+            "could send these without a role",
+        )
+    return Gatekeeper(roles, rules, is_auditing=is_auditing)
+
+
+def _has_https(listeners: Sequence[str] | None) -> bool:
+    return any(listener.strip().lower().startswith("https:") for listener in listeners or ())

@@ -1,0 +1,194 @@
+"""Where source offsets are kept: the OffsetStore Protocol, in memory and in a file that Java reads and writes too."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from kconnect.clock import Clock, SystemClock
+from kconnect.errors import ConnectError, DataError
+from kconnect.files.durable_file import DurableFile
+from kconnect.java.compat.serialized_map import dump_map, load_map
+from kconnect.runtime.storage.offset_topic import canonical_key
+
+log = logging.getLogger(__name__)
+
+
+class OffsetStore(Protocol):
+    """Bytes to bytes; a None value is a tombstone. Threads: any, after start().
+
+    Keys with equal values (`canonical_key`) are one key. Source: OffsetBackingStore.
+    """
+
+    def start(self) -> None:
+        """Load the stored offsets. Errors: ConnectError that names the file or topic."""
+        ...
+
+    def get(self, keys: Collection[bytes]) -> dict[bytes, bytes | None]:
+        """The value of each key, None if there is none."""
+        ...
+
+    def set(self, entries: Mapping[bytes, bytes | None]) -> None:
+        """Store these values; returns once they are durable. Errors: ConnectError."""
+        ...
+
+    def send(self, entries: Mapping[bytes, bytes | None]) -> Future[None]:
+        """Like `set`, but does not wait for slow storage: the future completes once they are durable, or fails."""
+        ...
+
+    def entries(self) -> dict[bytes, bytes | None]:
+        """All entries in the order stored; including tombstones if the store keeps them (a topic does not)."""
+        ...
+
+    def stop(self) -> None:
+        """Write pending offsets. Idempotent."""
+        ...
+
+
+class MemoryOffsetStore:
+    """Offsets that live as long as the process. Source: MemoryOffsetBackingStore."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        # guarded by _lock: canonical form -> the key as first stored and its value
+        self._data: dict[str | bytes, tuple[bytes, bytes | None]] = {}
+
+    def start(self) -> None:
+        return
+
+    def get(self, keys: Collection[bytes]) -> dict[bytes, bytes | None]:
+        with self._lock:
+            return {key: self._data.get(canonical_key(key), (key, None))[1] for key in keys}
+
+    def set(self, entries: Mapping[bytes, bytes | None]) -> None:
+        with self._lock:
+            for key, value in entries.items():
+                form = canonical_key(key)
+                stored_key = self._data[form][0] if form in self._data else key
+                self._data[form] = (stored_key, value)
+
+    def send(self, entries: Mapping[bytes, bytes | None]) -> Future[None]:
+        return _outcome_of(lambda: self.set(entries))
+
+    def entries(self) -> dict[bytes, bytes | None]:
+        with self._lock:
+            return dict(self._data.values())
+
+    def stop(self) -> None:
+        return
+
+
+class FileOffsetStore:
+    """Offsets in `offset.storage.file.filename`, in the format Java's worker reads and writes.
+
+    Entries of connectors we do not know are kept. Source: FileOffsetBackingStore (Kafka 4.3).
+    Differs: Java rewrites the file in place, so a crash midway loses all offsets, and treats a truncated file as
+    empty; we write a second file, sync it and rename it, and refuse to start with a damaged file, of which we keep a
+    copy. Commits that arrive during a write share the next write.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], clock: Clock | None = None) -> None:
+        self._path = Path(path)
+        self._file = DurableFile(self._path)  # guarded by _write_lock, once started
+        self._clock = clock or SystemClock()
+        self._memory = MemoryOffsetStore()
+        self._count_lock = threading.Lock()
+        self._changes = 0  # guarded by _count_lock
+        self._write_lock = threading.Lock()  # one writer; held during the write: those waiting need nothing else
+        self._written = 0  # guarded by _write_lock: changes up to this count are in the file
+
+    def start(self) -> None:
+        """Read the file, which may be missing or empty. Errors: ConnectError; the file is left unchanged."""
+        folder = self._path.parent
+        if not folder.is_dir():
+            # Differs: Java says nothing until the first flush fails.
+            log.warning("Folder %s of offset.storage.file.filename is missing: offsets cannot be written", folder)
+        try:
+            data = self._file.read()
+        except OSError as err:
+            raise ConnectError(
+                f"Cannot read the offsets file {self._path} (offset.storage.file.filename): {err.strerror}",
+                hint="Give this user the right to read and write the file, or name another one.",
+            ) from err
+        if data is None:
+            return
+        if not data:
+            if self._path.is_file():
+                log.warning("The offsets file %s is empty: sources are read from the start", self._path)
+            return
+        try:
+            self._memory.set(load_map(data))
+        except DataError as err:
+            raise self._damaged(err) from err
+
+    def get(self, keys: Collection[bytes]) -> dict[bytes, bytes | None]:
+        return self._memory.get(keys)
+
+    def entries(self) -> dict[bytes, bytes | None]:
+        return self._memory.entries()
+
+    def set(self, entries: Mapping[bytes, bytes | None]) -> None:
+        if not entries:
+            return
+        with self._count_lock:
+            self._memory.set(entries)
+            self._changes += 1
+            mine = self._changes
+        self._write_up_to(mine)
+
+    def send(self, entries: Mapping[bytes, bytes | None]) -> Future[None]:
+        return _outcome_of(lambda: self.set(entries))
+
+    def stop(self) -> None:
+        with self._count_lock:
+            last = self._changes
+        self._write_up_to(last)
+
+    def _write_up_to(self, change: int) -> None:
+        with self._write_lock:
+            if self._written >= change:
+                return
+            with self._count_lock:
+                data, covered = dump_map(self._memory.entries()), self._changes
+            try:
+                self._file.replace(data)
+            except OSError as err:
+                raise ConnectError(
+                    f"Cannot write the offsets file {self._path} (offset.storage.file.filename): {err.strerror}",
+                    hint="Offsets are only in memory until it can be written: check the folder, its rights and space.",
+                ) from err
+            self._written = covered
+
+    def _damaged(self, problem: DataError) -> ConnectError:
+        """The error for a damaged file, after keeping a copy of it."""
+        try:
+            kept = f"a copy is kept as {self._file.keep_copy('damaged', self._now())}"
+        except OSError as err:
+            kept = f"it was left as it is, and no copy could be made of it ({err.strerror})"
+        return ConnectError(
+            f"The offsets file {self._path} (offset.storage.file.filename) is damaged or no offsets file: "
+            f"{problem}; {kept}",
+            hint="Restore a backup of the file, or delete it to read all sources from the start: "
+            "records they have written before are then written again.",
+        )
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock.time_ms() / 1000, tz=UTC)
+
+
+def _outcome_of(call: Callable[[], None]) -> Future[None]:
+    """A completed future with the outcome of the call."""
+    done: Future[None] = Future()
+    try:
+        call()
+    except ConnectError as err:
+        done.set_exception(err)
+    else:
+        done.set_result(None)
+    return done

@@ -1,0 +1,91 @@
+"""`connect check` beside schema registries and key stores: real sockets, real files, no broker."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from kconnect.admin.preflight.clients import client_identities
+from kconnect.admin.preflight.outside import certificate_probes, registry_probes
+from kconnect.admin.preflight.probe import run
+from kconnect.admin.preflight.results import Verdict
+from kit.certificates import Authority
+from kit.pace import ample_s
+from kit.ports import free_port
+
+
+class Registry(BaseHTTPRequestHandler):
+    """Wants a login where the path begins with /guarded."""
+
+    def do_GET(self) -> None:
+        self.send_response(401 if self.path.startswith("/guarded") else 200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"[]")
+
+    def log_message(self, format: str, *args: object) -> None:
+        return
+
+
+@pytest.fixture
+def registry() -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), Registry) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_schema_registries_of_the_worker_and_of_connectors_are_asked_once_each(registry: str) -> None:
+    away = f"http://127.0.0.1:{free_port()}"
+    worker = {
+        "value.converter.schema.registry.url": f"{registry},{away}",
+        "key.converter.schema.registry.url": f"{registry}/guarded",
+        "key.converter.basic.auth.user.info": "u:opensesame-4",
+    }
+    connector = {
+        "value.converter.schema.registry.url": registry,
+        "key.converter.schema.registry.url": registry.replace("//", "//u:opensesame-5@") + "/guarded2",
+        "header.converter.schema.registry.url": f"{registry}/guarded3",
+    }
+    found = run(registry_probes([worker, connector]), ample_s(10))
+    told = {one.where.removeprefix(registry): (one.verdict, one.message) for one in found}
+    assert told[""] == (Verdict.OK, "answers (200)")
+    assert told[away] == (Verdict.FAILED, "does not answer: Connection refused")
+    assert told["/guarded"] == told["/guarded2"] == (Verdict.OK, "answers (401, it wants a login)")
+    assert told["/guarded3"] == (Verdict.WARNING, "wants a login (401), and the converter has none")
+    assert len(found) == 5
+    assert "opensesame" not in str(found)
+
+
+def test_certificates_of_clients_and_listeners_are_read_with_their_dates(tmp_path: Path) -> None:
+    authority = Authority()
+    authority.file(tmp_path / "ca.pem")
+    authority.sign("worker", valid_days=90).p12_file(tmp_path / "good.p12", "opensesame-6")
+    authority.sign("old", valid_days=-1).pem_file(tmp_path / "old.pem")
+    worker = {
+        "bootstrap.servers": "localhost:1",
+        "security.protocol": "SSL",
+        "ssl.keystore.location": str(tmp_path / "good.p12"),
+        "ssl.keystore.password": "opensesame-6",
+        "ssl.truststore.location": str(tmp_path / "ca.pem"),
+        "producer.security.protocol": "SSL",
+        "producer.ssl.truststore.location": str(tmp_path / "none.pem"),
+        "listeners": "https://:8443",
+        "listeners.https.ssl.keystore.location": str(tmp_path / "old.pem"),
+    }
+    identities = client_identities(worker, is_distributed=True)
+    found = run(certificate_probes(worker, identities), ample_s(10))
+    assert [(one.where, one.verdict) for one in found] == [
+        ("ssl.keystore", Verdict.OK),
+        ("ssl.truststore", Verdict.WARNING),  # the authority of the tests lives for a day
+        ("producer.ssl.*", Verdict.FAILED),
+        ("listeners.https.ssl.keystore", Verdict.FAILED),
+    ]
+    assert "none.pem cannot be read: No such file or directory" in found[2].message
+    assert found[3].message.startswith("CN=old expired on ")

@@ -1,0 +1,154 @@
+"""Java's source tasks in a JVM beside our process, without Kafka: what one poll gives a chain that is partly ours."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kconnect.api import RecordBatch, SourceRecord
+from kconnect.errors import ConnectError
+from kconnect.java.plugins import JavaSettings, JavaSourceTask, PolledRuns, java_class
+from kconnect.java.plugins.host import HostProcess
+from kconnect.java.plugins.index import JavaIndex
+from kconnect.logs.log_context import log_context
+from kconnect.model import ConnectorType, TaskId, TaskSpec
+from kconnect.runtime.metrics import PluginMetricsRegistry
+from kconnect.runtime.pipeline.boundaries import TransactionRequests
+from kconnect.runtime.pipeline.build import build_loop
+from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
+from kconnect.runtime.plugins import PluginRegistry
+from kit.java_plugin_folder import java_plugin_folder
+from kit.pipeline_host import MemoryOffsets
+from kit.source_bench import Timers
+
+pytestmark = [pytest.mark.java]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(java_plugin_folder(tmp_path_factory.mktemp("plugins")) / "kit")
+
+
+@pytest.fixture
+def host() -> Iterator[HostProcess]:
+    made = HostProcess(JavaIndex(), JavaSettings(heap="128m"))
+    yield made
+    made.stop()
+
+
+class Context:
+    """As much of a task's context as these tasks ask for."""
+
+    def __init__(self) -> None:
+        self.requests = TransactionRequests()
+
+    def transaction_context(self) -> TransactionRequests:
+        return self.requests
+
+    def plugin_metrics(self) -> Any:
+        return PluginMetricsRegistry().of_plugin(connector="source", task="0")
+
+    def offset_storage_reader(self) -> Context:
+        return self
+
+    def offsets(self, partitions: Collection[object]) -> list[None]:
+        return [None for _ in partitions]
+
+
+def started(host: HostProcess, folder: str, name: str, *, gives_runs: bool, **config: str) -> JavaSourceTask:
+    with log_context("source", 0):
+        task = java_class(f"kit.TestPlugins${name}", folder, JavaSourceTask, host)()
+        task.context = Context()  # type: ignore[assignment]  # what these tasks need of it
+        if gives_runs:
+            task.give_runs()
+        task.start({"topic": "t", **config})
+    return task
+
+
+def offsets(records: list[SourceRecord]) -> list[int]:
+    return [record.source_offset["next"] for record in records if record.source_offset is not None]
+
+
+def test_a_poll_of_many_schemas_is_one_list_or_runs_in_columns_that_belong_together(
+    host: HostProcess, folder: str
+) -> None:
+    task = started(host, folder, "ShapesTask", gives_runs=False, count="300")
+    assert [offsets(task.poll()) for _ in range(2)] == [[*range(200)], [*range(200, 300)]]
+    assert task.poll() is None
+    task.stop()
+
+    task = started(host, folder, "ShapesTask", gives_runs=True, count="200")
+    polled = task.poll()
+    assert isinstance(polled, PolledRuns)
+    assert len(polled) == 200
+    assert any(isinstance(run, RecordBatch) for run in polled.runs)
+    runs = [run.to_records() if isinstance(run, RecordBatch) else run for run in polled.runs]
+    assert len(runs) > 1
+    assert [offset for run in runs for offset in offsets(run)] == [*range(200)]  # type: ignore[arg-type]  # source records
+    assert task.poll() is None
+    task.stop()
+
+
+def test_a_poll_of_one_schema_is_a_batch_for_each_transaction(host: HostProcess, folder: str) -> None:
+    task = started(host, folder, "NumbersTask", gives_runs=True, count="300", ends="29,-79")
+    requests = task.context.transaction_context()
+    assert isinstance(requests, TransactionRequests)
+    found = []
+    for _ in range(5):
+        polled = task.poll()
+        assert isinstance(polled, RecordBatch)
+        ending = requests.take()
+        found.append((len(polled), None if ending is None else ending.value))
+    assert found == [(30, "commit"), (50, "abort"), (20, None), (100, None), (100, "commit")]
+    task.stop()
+
+
+@pytest.fixture
+def registry(folder: str) -> Iterator[PluginRegistry]:
+    made = PluginRegistry.load(str(Path(folder).parent), java=JavaSettings(heap="128m"))
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("is_built", [True, False], ids=["built and not started", "not built"])
+def test_a_task_that_does_not_start_leaves_nothing_in_java(registry: PluginRegistry, is_built: bool) -> None:
+    """Its class was asked whether it wants each record; its first transformation was made."""
+    config = {"name": "idle", "connector.class": "kit.TestPlugins$Numbers", "topic": "t", "transforms": "java,ours"}
+    config |= {
+        "transforms.java.type": "kit.TestPlugins$Identity",
+        "transforms.ours.type": "kit.failing_transform:DropsText",
+    }
+    worker = {"bootstrap.servers": "127.0.0.1:9"}
+    worker |= {f"{kind}.converter": "org.apache.kafka.connect.storage.StringConverter" for kind in ("key", "value")}
+    if not is_built:
+        worker["offset.flush.interval.ms"] = "nonsense"  # what is read last
+    ports = TaskPorts(
+        report=lambda *told: None,
+        offsets=MemoryOffsets(),
+        reconfigure=lambda name: None,
+        housekeeping=Timers(),
+        plugins=registry,
+    )
+    control = TaskControl(
+        TaskSpec(
+            TaskId("idle", 0),
+            1,
+            ConnectorType.SOURCE,
+            worker_config=worker,
+            connector_config=config,
+            task_config=dict(config),
+        ),
+        ports,
+    )
+    with log_context("idle", 0):
+        if is_built:
+            loop = build_loop(control, ports)
+            assert registry.java_stack("idle", 0) is not None
+            loop.close()
+        else:
+            with pytest.raises(ConnectError, match="nonsense"):
+                build_loop(control, ports)
+    assert registry.java_stack("idle", 0) is None

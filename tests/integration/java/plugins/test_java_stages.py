@@ -1,0 +1,309 @@
+"""Java's transformations and converters in our process: what crosses comes back unchanged, and what goes wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import psutil
+import pytest
+
+from kconnect.api import RecordBatch, Schema, SinkRecord, SourceRecord, TimestampType
+from kconnect.api.columns import column_of, values_of
+from kconnect.errors import ConfigError, ConnectError, DataError, RetriableError
+from kconnect.java.installed import find_java
+from kconnect.java.plugins import JavaIndex, JavaSettings
+from kconnect.java.plugins.host import HostProcess
+from kconnect.java.plugins.java_error import JavaHostDiedError, JavaPluginError
+from kconnect.logs.log_context import log_context
+from kconnect.runtime.plugins import PluginRegistry
+from kit.java_answers import without_order, written_value
+from kit.java_plugin_folder import java_plugin_folder
+from kit.pace import ample_s
+from kit.processes import below, command, lives
+from kit.random_data import random_plain, random_schema, random_struct_schema, random_value
+from kit.waiting import eventually
+
+_JSON = "org.apache.kafka.connect.json.JsonConverter"
+
+
+@pytest.fixture(scope="module")
+def plugin_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return java_plugin_folder(tmp_path_factory.mktemp("plugins"))
+
+
+@pytest.fixture(scope="module")
+def registry(plugin_path: Path) -> Iterator[PluginRegistry]:
+    made = PluginRegistry.load(str(plugin_path), java=JavaSettings(heap="128m"))
+    assert made.transformation("TestPlugins$Identity")().version() == "undefined"  # the JVM is up
+    yield made
+    made.close()
+
+
+@contextmanager
+def transformation(registry: PluginRegistry, name: str, **config: str) -> Iterator[Any]:
+    made = registry.transformation(name)()
+    made.configure(config)
+    try:
+        yield made
+    finally:
+        with suppress(JavaHostDiedError):  # where the test has ended it
+            made.close()
+
+
+def is_text(text: str) -> bool:
+    """Whether it is free of half surrogates: names of members with one are no JSON that Java reads."""
+    return "\\ud" not in text and text.isprintable()
+
+
+def random_column(random: Random, schema: Schema) -> Any:
+    """A column without half surrogates, for which Arrow has no form."""
+    while True:
+        with suppress(DataError):
+            count = random.randint(2, 40)
+            return column_of(schema, [random_value(random, schema, complete=True) for _ in range(count)])
+
+
+def test_records_come_back_from_java_as_they_were(registry: PluginRegistry) -> None:
+    random = Random(1)
+    with transformation(registry, "TestPlugins$Identity") as identity:
+        for number in range(150):
+            schema = random_schema(random) if number % 3 else None
+            value = random_plain(random) if schema is None else random_value(random, schema)
+            if not is_text(repr(value)):
+                continue
+            record = SinkRecord(
+            "topic", 3, Schema.STRING_SCHEMA, f"k{number}", schema, value, number, timestamp=number,
+            timestamp_type=TimestampType.CREATE_TIME,
+        )  # fmt: skip
+            record.headers.add("h", random_value(random, Schema.INT32_SCHEMA), Schema.INT32_SCHEMA)
+            record.headers.add("plain", "text")
+
+            assert repr(identity.apply(record)) == repr(record)
+
+
+def test_batches_come_back_from_java_as_they_were(registry: PluginRegistry) -> None:
+    random = Random(2)
+    with transformation(registry, "TestPlugins$Identity") as identity:
+        for _ in range(60):
+            schema = random_struct_schema(random)
+            column = random_column(random, schema)
+            batch = RecordBatch("topic", value=column, value_schema=schema, timestamp=7)
+
+            after = identity.apply_batch(batch)
+
+            assert repr(values_of(schema, after.value, len(column))) == repr(values_of(schema, column, len(column)))
+            assert (after.value_schema, after.topic, after.timestamp.to_pylist()) == (
+                schema,
+                "topic",
+                [7] * len(column),
+            )
+
+
+def test_javas_converter_writes_and_reads_what_ours_does(registry: PluginRegistry) -> None:
+    java, ours = registry.converter(f"java:{_JSON}")(), registry.converter(_JSON)()
+    for converter in (java, ours):
+        converter.configure({"schemas.enable": "true", "replace.null.with.default": "false"}, False)
+    random = Random(3)
+    for _ in range(60):
+        schema = random_struct_schema(random)
+        column = random_column(random, schema)
+        values = values_of(schema, column, len(column))
+        wanted = [ours.from_connect_data("t", schema, value) for value in values]
+
+        assert [java.from_connect_data("t", schema, value) for value in values[:2]] == wanted[:2]
+        made = java.from_connect_batch("t", schema, column)
+        assert made.to_pylist() == wanted
+        schema_again, again = java.to_connect_batch("t", made)
+        assert schema_again == schema
+        for text, other in zip(wanted, values_of(schema, again, len(again)), strict=True):
+            value = ours.to_connect_data("t", text).value
+            assert without_order(written_value(schema, other)) == without_order(written_value(schema, value))
+    java.close()
+
+
+def test_what_java_throws_is_an_error_of_ours_with_the_cause_first_and_javas_stack_below(
+    registry: PluginRegistry,
+) -> None:
+    bad = SourceRecord({}, {}, "t", "bad")
+    with transformation(registry, "kit.TestPlugins$Misbehaves", does="throw") as throwing:
+        assert throwing.apply(SourceRecord({}, {}, "t", "good")).value == "good"
+        with pytest.raises(DataError, match=r"This is bad: java\.lang\.IllegalStateException: the reason") as raised:
+            throwing.apply(bad)
+    assert "at kit.TestPlugins$Misbehaves.apply(TestPlugins.java" in raised.value.__notes__[0]
+    retrying = transformation(registry, "kit.TestPlugins$Misbehaves", does="retry")
+    with retrying as made, pytest.raises(RetriableError, match="Not yet"):
+        made.apply(bad)
+    lacking = transformation(registry, "kit.TestPlugins$Misbehaves", does="missing")
+    lacks = r"NoClassDefFoundError: the class kit\.Missing, which kit\.jar needs, is missing in /.*/kit\n"
+    with lacking as made, pytest.raises(JavaPluginError, match=lacks) as raised:
+        made.apply(bad)
+    assert "Put the jar that has kit.Missing into" in (raised.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        ("exit", "ended (exit code 7)"),
+        ("crash", "SIGSEGV"),
+        ("memory", "out of memory (Java heap space): raise kconnect.java.heap"),
+    ],
+)
+def test_a_plugin_that_ends_java_leaves_python_alone_and_the_next_one_has_a_new_jvm(
+    plugin_path: Path, does: str, said: str
+) -> None:
+    registry = PluginRegistry.load(
+        str(plugin_path), java=JavaSettings(heap="128m", options=("-XX:-CreateCoredumpOnCrash",))
+    )
+    try:
+        with transformation(registry, "kit.TestPlugins$Misbehaves", does=does) as bad:
+            with pytest.raises(JavaHostDiedError) as raised:
+                bad.apply(SourceRecord({}, {}, "t", "bad"))
+            assert said in str(raised.value)
+        with transformation(registry, "kit.TestPlugins$Misbehaves", does=does) as again:
+            assert again.apply(SourceRecord({}, {}, "t", "good")).value == "good"
+    finally:
+        registry.close()
+
+
+def test_with_a_jvm_for_each_connector_one_that_ends_its_jvm_hurts_no_other(plugin_path: Path) -> None:
+    before = host_jvms()
+    registry = PluginRegistry.load(str(plugin_path), java=JavaSettings.of({"kconnect.java.host": "connector"}))
+    with closing(registry), ExitStack() as stack:
+        made = {}
+        for name, task in (("one", 0), ("one", 1), ("two", 0)):
+            with log_context(name, task):
+                made[name, task] = stack.enter_context(
+                    transformation(registry, "kit.TestPlugins$Misbehaves", does="exit")
+                )
+        assert len(host_jvms() - before) == 2
+        with pytest.raises(JavaHostDiedError, match="exit code 7"):
+            made["one", 0].apply(SourceRecord({}, {}, "t", "bad"))
+        with pytest.raises(JavaHostDiedError, match="exit code 7"):
+            made["one", 1].apply(SourceRecord({}, {}, "t", "good"))
+        assert made["two", 0].apply(SourceRecord({}, {}, "t", "good")).value == "good"
+
+
+def test_a_temporary_folder_with_a_long_path_is_no_hindrance(
+    plugin_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = tmp_path / ("long" * 25)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    with (
+        closing(PluginRegistry.load(str(plugin_path))) as registry,
+        transformation(registry, "kit.TestPlugins$Identity") as same,
+    ):
+        assert same.apply(SourceRecord({}, {}, "t", "value")).value == "value"
+
+
+def host_jvms() -> set[int]:
+    """The JVMs for plugins below this process."""
+    return {child.pid for child in below(os.getpid(), deep=False) if "kconnect.host.Main" in command(child)}
+
+
+def test_java_ends_with_the_process_that_started_it(plugin_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "from kconnect.runtime.plugins import PluginRegistry\n"
+        f"made = PluginRegistry.load({str(plugin_path)!r}).transformation('TestPlugins$Identity')()\n"
+        "made.configure({})\n"
+        "print('up', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"up\n"
+        (jvm,) = psutil.Process(child.pid).children()
+        os.kill(child.pid, signal.SIGKILL)
+    eventually(lambda: not lives(jvm), 10, "the JVM has ended")
+
+
+def test_an_end_does_not_wait_for_a_jvm_that_starts_and_that_one_ends_once_it_is_up(tmp_path: Path) -> None:
+    home, gate, began = tmp_path / "java", tmp_path / "gate", tmp_path / "began"
+    (home / "bin").mkdir(parents=True)
+    java = find_java("tests")
+    slow = f'#!/bin/sh\ntouch {began}\nwhile [ ! -e {gate} ]; do sleep 0.02; done\nexec {java.executable} "$@"\n'
+    (home / "bin" / "java").write_text(slow)
+    (home / "bin" / "java").chmod(0o755)
+    (home / "release").write_text(f'JAVA_VERSION="{java.version}"\n')
+    host, before = HostProcess(JavaIndex(), JavaSettings(home=str(home))), host_jvms()
+    with ThreadPoolExecutor(2) as pool:
+        try:
+            connects = [pool.submit(host.connect) for _ in range(2)]
+            eventually(began.exists, 20, "the first one starts a JVM")
+            host.stop(0.1)  # the gate is still shut
+        finally:
+            gate.touch()
+        for connect in connects:
+            with pytest.raises(ConnectError, match="were stopped in the meantime"):
+                connect.result(ample_s(30))
+    eventually(lambda: host_jvms() <= before, 10, "no JVM is left")
+
+
+def test_settings_of_a_java_plugin_are_checked_by_its_own_table(registry: PluginRegistry) -> None:
+    table = registry.transformation("TestPlugins$Misbehaves")().config()
+    (does, *_) = table.validate({"does": "dance"})
+    assert does.error_messages == [
+        "Invalid value dance for configuration does: String must be one of: "
+        "throw, retry, exit, crash, memory, sleep, missing"
+    ]
+    connector = registry.connector_class("TestPlugins$Numbers")()
+    assert connector.version() == "1.2.3"
+    errors = {value.name: value.error_messages for value in connector.validate({"count": "0"}).config_values}
+    assert errors["count"] == ["Invalid value 0 for configuration count: Value must be at least 1"]
+    assert errors["topic"] == ['Missing required configuration "topic" which has no default value.']
+
+
+def test_a_name_that_is_nothing_or_of_another_kind_is_refused(registry: PluginRegistry, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="Failed to find any class that implements Connector and which name matches"):
+        registry.connector_class("kit.Nothing")
+    with pytest.raises(ConfigError, match="Identity is a Java class of type transformation, not sink or source"):
+        registry.connector_class("kit.TestPlugins$Identity")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "broken.jar").write_text("no jar")
+    other = PluginRegistry.load(str(tmp_path))
+    with closing(other), pytest.raises(ConfigError, match="Failed to find any class"):
+        other.connector_class("com.example.Thing")
+
+
+def test_lists_name_javas_plugins_with_version_and_place(registry: PluginRegistry, plugin_path: Path) -> None:
+    found = {info.class_name: info for info in registry.describe() if info.class_name.startswith("kit.TestP")}
+    numbers = found["kit.TestPlugins$Numbers"]
+    assert (numbers.type, numbers.version, numbers.location) == ("source", "1.2.3", str(plugin_path / "kit"))
+    names = "Numbers", "Ends", "Told", "Shapes", "Obeying", "Identity", "Misbehaves", "Counted"
+    assert set(found) == {f"kit.TestPlugins${name}" for name in names}
+
+
+def test_a_class_for_a_newer_java_is_refused_and_says_which_java_it_wants(plugin_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "newer").mkdir()
+    source, target = plugin_path / "kit" / "kit.jar", tmp_path / "newer" / "newer.jar"
+    with zipfile.ZipFile(source) as given, zipfile.ZipFile(target, "w") as made:
+        for name in given.namelist():
+            data = given.read(name)
+            made.writestr(name, data[:6] + (99).to_bytes(2, "big") + data[8:] if name.endswith(".class") else data)
+    with closing(PluginRegistry.load(str(tmp_path))) as registry:
+        with pytest.raises(ConnectError, match=r"has been compiled by a more recent version.*class file version 99"):
+            registry.transformation("TestPlugins$Identity")().configure({})
+        with pytest.raises(ConnectError, match=r"UnsupportedClassVersionError: kit/TestPlugins.Numbers") as raised:
+            registry.connector_class("kit.TestPlugins$Numbers")().version()
+    folder = tmp_path / "newer"
+    assert raised.value.hint == f"The plugin in {folder} needs Java 55 or newer: set kconnect.java.home to one."
+
+
+def test_without_java_a_java_plugin_says_so_and_pythons_run(plugin_path: Path, tmp_path: Path) -> None:
+    with closing(PluginRegistry.load(str(plugin_path), java=JavaSettings(home=str(tmp_path)))) as registry:
+        with pytest.raises(ConnectError, match="Java 17 or newer is needed for Java's plugins") as raised:
+            registry.connector_class("kit.TestPlugins$Numbers")().task_class()
+        assert str(tmp_path) in str(raised.value)
+        assert registry.connector_class("FileStreamSource")().version()
+        assert any(info.class_name.endswith("FileStreamSourceConnector") for info in registry.describe())

@@ -1,0 +1,321 @@
+"""Java's tasks in a JVM beside our process, without Kafka: what one does to the JVM does not hurt the others in it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import resource
+import shutil
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kconnect.api import RecordMetadata, Schema, SinkRecord, TimestampType
+from kconnect.builtin.converters.header_converter import SimpleHeaderConverter
+from kconnect.builtin.converters.string_converter import StringConverter
+from kconnect.java.plugins import JavaSettings
+from kconnect.java.plugins.encoded import JavaChain, JavaPart
+from kconnect.java.plugins.host import HostProcess
+from kconnect.java.plugins.hosting import java_class
+from kconnect.java.plugins.index import JavaIndex
+from kconnect.java.plugins.java_error import JavaHostDiedError
+from kconnect.java.plugins.sink_task import JavaSinkTask, RawRun
+from kconnect.java.plugins.source_task import JavaSourceTask
+from kconnect.logs.log_context import log_context
+from kconnect.runtime.metrics import PluginMetricsRegistry
+from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch, FetchedRecord
+from kconnect.runtime.pipeline.java_chain import raw_record, reported_record
+from kconnect.runtime.pipeline.raw_records import RawRecords
+from kconnect.runtime.pipeline.sink_context import ErrantRecords
+from kconnect.runtime.pipeline.stages import StageError
+from kconnect.runtime.pipeline.tolerance import Tolerance, ToleranceSettings
+from kit.java_plugin_folder import java_plugin_folder
+from kit.pace import ample_s
+from kit.waiting import eventually
+
+pytestmark = [pytest.mark.java]
+
+_STORAGE = "org.apache.kafka.connect.storage"
+_STRING = JavaPart(f"{_STORAGE}.StringConverter", None, {})
+_CHAIN = JavaChain((), _STRING, _STRING, JavaPart(f"{_STORAGE}.SimpleHeaderConverter", None, {}))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(java_plugin_folder(tmp_path_factory.mktemp("plugins")) / "kit")
+
+
+@pytest.fixture
+def host(caplog: pytest.LogCaptureFixture) -> Iterator[HostProcess]:
+    caplog.set_level("INFO")
+    made = HostProcess(JavaIndex(), JavaSettings())
+    yield made
+    made.stop()
+
+
+class Context:
+    """As much of a task's context as these tasks ask for."""
+
+    def __init__(self, name: str, reporter: ErrantRecords | None = None) -> None:
+        self.metrics = PluginMetricsRegistry()
+        self._name = name
+        self._reporter = reporter
+
+    def plugin_metrics(self) -> Any:
+        return self.metrics.of_plugin(connector=self._name, task="0")
+
+    def errant_record_reporter(self) -> ErrantRecords | None:
+        return self._reporter
+
+    def transaction_context(self) -> None:
+        return None
+
+
+class Sink:
+    """A sink task; its whole chain is Java's, unless there is none."""
+
+    def __init__(
+        self,
+        host: HostProcess,
+        folder: str,
+        name: str,
+        java_name: str = "kit.Careless$Sink",
+        letters: Letters | None = None,
+        chain: JavaChain | None = _CHAIN,
+    ) -> None:
+        self.task = java_class(java_name, folder, JavaSinkTask, host)()
+        self.context = Context(name, None if letters is None else letters.errant)
+        self.task.context = self.context  # type: ignore[assignment]  # what these tasks need of it
+        self._offset = 0
+        with log_context(name, 0):
+            if letters is not None:
+                self.task.report_with(letters.report_run, partial(raw_record, letters.raw_records))
+            if chain is not None:
+                self.task.decode_with(chain)
+            self.task.start({})
+
+    def put(self, *texts: str) -> None:
+        """Have it put records, and wait until it has. Errors: what put() throws."""
+        batch = self.task.new_batch()
+        offsets = range(self._offset, self._offset + len(texts))
+        self._offset += len(texts)
+        values = [text.encode() for text in texts]
+        self.task.take(batch, RawRun("t", 0, list(offsets), None, values, None, "CreateTime", None))
+        self.task.put_soon(batch)
+        self.task.settle(batch)
+        if batch.error is not None:
+            raise batch.error
+        assert batch.is_put
+
+    def stop(self) -> None:
+        self.task.stop()
+
+
+@contextmanager
+def sinks(host: HostProcess, folder: str, *names: str) -> Iterator[list[Sink]]:
+    made = [Sink(host, folder, name) for name in names]
+    yield made
+    for sink in made:
+        sink.stop()
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """The lines of the tasks so far."""
+    return [record.message for record in caplog.records if record.name == "kit.Careless"]
+
+
+def test_lines_of_an_interrupted_thread_come_in_order_and_the_jvm_is_still_heard(
+    host: HostProcess, folder: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = 20_000  # more than wait for their turn at once
+    with sinks(host, folder, "pool", "other") as (pool, other):
+        pool.put(f"flood {lines}")
+        other.put("say goodbye")
+        eventually(lambda: "goodbye" in said(caplog), 20, "the JVM is heard")
+        assert said(caplog) == [*(f"line {number}" for number in range(lines)), "goodbye"]
+
+
+def test_an_interrupt_that_a_task_leaves_behind_ends_with_its_call(host: HostProcess, folder: str) -> None:
+    with sinks(host, folder, "bad", "other") as (bad, other):
+        bad.put("interrupt")
+        bad.put("say nothing", "interrupt")
+        other.put("say nothing")
+        pid = host.pid
+    assert host.pid == pid
+
+
+def test_what_a_task_says_before_it_ends_the_jvm_is_heard(
+    host: HostProcess, folder: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with sinks(host, folder, "ends") as (ends,), pytest.raises(JavaHostDiedError, match="exit code 7"):
+        ends.put("flood 2000", "say goodbye", "exit")
+    eventually(lambda: "goodbye" in said(caplog), 10, "the last line is there")
+    assert len(said(caplog)) == 2001
+
+
+def test_a_jvm_whose_control_connection_is_gone_is_killed_and_its_tasks_are_told(
+    host: HostProcess, folder: str
+) -> None:
+    def told() -> str:
+        try:
+            other.put("say nothing")
+        except JavaHostDiedError as err:
+            return str(err)
+        return ""
+
+    with sinks(host, folder, "bad", "other") as (bad, other):
+        bad.put("cut")
+        assert "killed by signal 9: its control connection was closed" in eventually(told, 20, "the others are told")
+
+
+@pytest.mark.parametrize("polls_again", [True, False])
+def test_a_record_that_a_source_cannot_take_as_written_is_logged_and_it_is_told_of_the_next_ones(
+    host: HostProcess, folder: str, caplog: pytest.LogCaptureFixture, polls_again: bool
+) -> None:
+    task = java_class("kit.Careless$Source", folder, JavaSourceTask, host)()
+    task.context = Context("numbers")  # type: ignore[assignment]  # what this task needs of it
+    task.encode_with(_CHAIN)
+    with log_context("numbers", 0):
+        task.start({})
+    polled = task.poll()
+    for number in range(3):
+        task.commit_record(polled.first + number, RecordMetadata("t", 0, number, 0))
+    if polls_again:
+        assert task.poll() is None
+    task.stop()
+    eventually(lambda: "stopped" in said(caplog), 10, "it is stopped")
+    assert said(caplog) == ["committed good", "committed good again", "stopped"]
+    (error,) = (record.message for record in caplog.records if record.levelname == "ERROR")
+    assert error.startswith("Exception thrown while calling task.commitRecord() for {of=all} at {at=bad}\n")
+    assert "no such message any more" in error
+
+
+def test_a_class_of_kafka_is_loaded_while_another_thread_has_the_loader_above_all_folders(
+    host: HostProcess, folder: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with sinks(host, folder, "loads") as (loads,):
+        loads.put("load-beside org.apache.kafka.common.Reconfigurable")
+        eventually(lambda: said(caplog), 10, "it is told")
+    assert said(caplog) == ["org.apache.kafka.common.Reconfigurable is loaded"]
+
+
+class Index(JavaIndex):
+    """A class that is no plugin, in several folders."""
+
+    def __init__(self, name: str, *folders: Path) -> None:
+        super().__init__()
+        self._places = {name: {"transformation": [*folders]}}
+
+    def plugins(self, *, reads: bool = True) -> Mapping[str, Mapping[str, list[Path]]]:
+        return self._places
+
+
+def test_a_plugin_of_several_folders_may_have_itself_loaded_on_another_thread_while_its_version_is_asked(
+    folder: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    again = tmp_path / "again"
+    shutil.copytree(folder, again)
+    name = "kit.Careless$Asks"
+    host = HostProcess(Index(name, Path(folder), again), JavaSettings())
+    try:
+        with sinks(host, folder, "loads") as (loads,):
+            loads.put(f"load {name}")
+            eventually(lambda: said(caplog), 10, "it is told")
+    finally:
+        host.stop()
+    assert said(caplog) == [f"{name} is loaded"] * 2
+
+
+def test_a_jvm_whose_files_are_used_up_goes_on_with_its_tasks_and_takes_the_next_one_once_there_are_some(
+    host: HostProcess, folder: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def is_told() -> bool:
+        return any("No plugin can be started now" in record.message for record in caplog.records)
+
+    with sinks(host, folder, "first") as (first,), ThreadPoolExecutor(1) as threads, ExitStack() as stack:
+        pid = host.pid
+        assert pid is not None
+        before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        used = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+        unused = next(number for number in itertools.count() if number not in used)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (unused, before[1]))
+        stack.callback(resource.prlimit, pid, resource.RLIMIT_NOFILE, before)
+        # Java waits for one connection with a file for it at hand
+        later = [threads.submit(Sink, host, folder, name) for name in ("second", "third")]
+        eventually(is_told, 20, "it is told")
+        first.put("say nothing")
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+        for future in later:
+            sink = future.result(ample_s(20))
+            sink.put("say nothing")
+            sink.stop()
+        assert host.pid == pid
+
+
+def test_a_metric_that_throws_an_error_is_missing_alone(host: HostProcess, folder: str) -> None:
+    def shown(sink: Sink) -> dict[str, object]:
+        return {metric.name: metric.value for metric in sink.context.metrics.values()}
+
+    with sinks(host, folder, "bad", "other") as (bad, other):
+        bad.put("gauge-bad", "gauge")
+        eventually(lambda: shown(bad) == {"puts": 1}, 20, "the bad one has been asked")
+        other.put("gauge")
+        eventually(lambda: shown(other) == {"puts": 1}, 20, "a later task's are shown")
+        other.put("say nothing")
+        eventually(lambda: shown(other) == {"puts": 2}, 20, "and are shown again")
+
+
+class Letters:
+    """What a task reports: the bytes that a dead letter queue would write."""
+
+    def __init__(self) -> None:
+        text = StringConverter()
+        text.configure({}, is_key=False)
+        self.raw_records = RawRecords(is_wanted=True)
+        self.found: list[FetchedRecord | None] = []
+        tolerance = Tolerance(ToleranceSettings(tolerate_all=True), lambda seconds: False, [self])
+        converters = Converters(text, text, SimpleHeaderConverter()).unguarded()
+        self.errant = ErrantRecords(tolerance, JavaSinkTask, self.raw_records, converters.to_kafka_record)
+
+    def report(self, failure: StageError, attempts: int) -> None:
+        self.found.append(self.raw_records.of(failure.record))
+
+    def report_run(self, run: RawRun, error: BaseException) -> None:
+        self.errant.report(reported_record(run), error)
+
+
+_HEADERS = [("header", b"text")]
+_MADE = FetchedRecord("t", 0, 0, b"key", b"made of report-made", 1234, TimestampType.CREATE_TIME, _HEADERS)
+
+
+def test_a_record_that_a_java_task_made_itself_is_reported_with_what_its_converters_write(
+    host: HostProcess, folder: str
+) -> None:
+    letters = Letters()
+    sink = Sink(host, folder, "reports", letters=letters)
+    sink.put("report-made")
+    sink.stop()
+    assert letters.found == [_MADE]
+
+
+_READ = FetchedBatch("t", 0, [0], None, [b"as it was read"], None, TimestampType.CREATE_TIME, None)
+
+
+@pytest.mark.parametrize(("says", "letter"), [("report", _READ.row(0)), ("report-made", _MADE)])
+def test_in_a_chain_of_ours_a_java_tasks_report_has_what_was_read_or_what_our_converters_write_of_its_own_record(
+    host: HostProcess, folder: str, says: str, letter: FetchedRecord
+) -> None:
+    letters = Letters()
+    sink = Sink(host, folder, "reports", letters=letters, chain=None)
+    letters.errant.expect_reports()
+    record = SinkRecord("t", 0, None, None, Schema.STRING_SCHEMA, says, 0)
+    letters.raw_records.put([record], [_READ])
+    sink.task.put([record])
+    sink.stop()
+    assert letters.found == [letter]

@@ -1,0 +1,58 @@
+"""What the clients of tasks count of themselves, against a real broker."""
+
+from __future__ import annotations
+
+import pytest
+
+from kconnect.java.devbroker import DevBroker
+from kconnect.model import TopicPartition
+from kconnect.runtime.kafka import ClientUsage, RecordConsumer, RecordProducer
+from kit.waiting import eventually
+
+pytestmark = pytest.mark.broker
+
+
+class _Nobody:
+    """Takes every partition from its first record on."""
+
+    def assigned(self, partitions):
+        return {}
+
+    def to_pause(self, partitions):
+        return ()
+
+    def revoked(self, partitions): ...
+
+    def lost(self, partitions): ...
+
+
+def test_a_producer_and_a_consumer_tell_their_bytes_and_latencies(broker: DevBroker, topic: str) -> None:
+    settings = {"bootstrap.servers": broker.bootstrap, "statistics.interval.ms": 100}
+    sent: list[ClientUsage] = []
+    producer = RecordProducer(settings, "sends", note_usage=sent.append)
+    delivery = producer.delivery(lambda is_acked: None)
+    for _ in range(100):
+        producer.send(topic, 0, None, b"x" * 1000, None, None, delivery, lambda: False)
+    delivery.seal()
+    del delivery
+
+    def has_sent() -> bool:
+        producer.serve(0.05)
+        return sum(usage.bytes_sent for usage in sent) > 0 and any(usage.request_ms.count for usage in sent)
+
+    eventually(has_sent, 20, "the producer has told")
+    assert producer.flush(10)
+    producer.close()
+
+    read: list[ClientUsage] = []
+    consumer = RecordConsumer({**settings, "group.id": f"reads-{topic}"}, "reads", note_usage=read.append)
+    consumer.subscribe([topic], _Nobody())
+
+    def has_read() -> bool:
+        consumer.fetch(1, 0.1)
+        behind = consumer.behind({TopicPartition(topic, 0): 40})
+        assert (behind.total, behind.most) == (60, 60)
+        return sum(usage.bytes_received for usage in read) > 100_000
+
+    eventually(has_read, 20, "the consumer has told")
+    consumer.close()

@@ -1,0 +1,53 @@
+"""The producer of a source that is told of each record."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+
+import pytest
+
+from kconnect.java.devbroker import DevBroker
+from kconnect.runtime.kafka import RecordDelivery, RecordProducer
+from kconnect.runtime.kafka.delivery import WrittenRecord
+from kit.waiting import eventually
+
+pytestmark = pytest.mark.broker
+
+
+def test_records_are_told_in_their_order_although_several_threads_serve(broker: DevBroker, topic: str) -> None:
+    """As a task and the timer of its commits do. The client gives each thread some of the reports."""
+    wanted = 20_000
+    told: list[tuple[int, int]] = []
+
+    def written(number: int, place: WrittenRecord | None) -> None:
+        assert place is not None
+        told.append((number, place.offset))
+
+    over = threading.Event()
+    # Many small requests: many reports, not one with all
+    producer = RecordProducer(
+        {"bootstrap.servers": broker.bootstrap, "batch.num.messages": 50}, "source", report_each=True
+    )
+
+    def serve(timeout_s: float) -> None:
+        while not over.is_set():
+            producer.serve(timeout_s)
+
+    servers = [threading.Thread(target=serve, args=(timeout_s,)) for timeout_s in (0.0, 0.01, 0.01)]
+    try:
+        for server in servers:
+            server.start()
+        unit = producer.delivery(lambda is_acked: None)
+        for number in range(wanted):
+            each = RecordDelivery(unit, partial(written, number))
+            assert producer.send(topic, 0, None, b"%d" % number, None, None, each, lambda: False)
+        unit.seal()
+        assert producer.flush(60.0)
+        eventually(lambda: len(told) == wanted, 10, "all are told")
+    finally:
+        over.set()
+        for server in servers:
+            server.join()
+        producer.close()
+    assert told == [(number, number) for number in range(wanted)]

@@ -1,0 +1,132 @@
+"""The sink loop on a real broker: one way through it, the offsets its task gives, a pause longer than a poll may take.
+
+Its decisions: unit/runtime/pipeline/test_sink_loop.py, on a consumer in memory that keeps to what the real one does
+(integration/runtime/kafka/test_sink_consumer.py). Rebalances: test_sink_rebalances.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kconnect.errors import ConflictError
+from kconnect.java.devbroker import DevBroker
+from kconnect.model import RunState, TargetState, TopicPartition
+from kconnect.runtime.herder.offsets.group_offset_delete import delete_group_offsets
+from kconnect.runtime.kafka import KafkaAdmin
+from kit.group_offsets import sink_offsets
+from kit.pipeline_host import FILE_SINK, SINK, Behaviour, PipelineHost
+from kit.topics import create_topic, produce_lines, topic_for
+from kit.waiting import eventually, stays
+
+pytestmark = pytest.mark.broker
+
+
+@pytest.fixture(autouse=True)
+def _fresh_behaviour() -> None:
+    Behaviour.reset()
+
+
+@pytest.fixture
+def taken() -> list[Any]:
+    """The values put, in order."""
+    found: list[Any] = []
+    Behaviour.put = lambda task, records: found.extend(record.value for record in records)
+    return found
+
+
+def test_every_record_of_a_topic_is_a_line_of_the_file(
+    broker: DevBroker, topic: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    lines = [f"line {number}".encode() for number in range(50_000)]
+    produce_lines(broker.bootstrap, topic, lines)
+    out, name = tmp_path / "out.txt", topic_for(request)
+    with PipelineHost(broker.bootstrap) as host:
+        spec = host.start_sink(name, FILE_SINK, topics=topic, file=str(out))
+        host.await_count(spec, "records_put", len(lines))
+        produce_lines(broker.bootstrap, topic, ["last"])
+        host.await_count(spec, "records_put", len(lines) + 1)
+        assert host.stop(spec) == set()
+        assert host.states(spec) == [RunState.RUNNING, RunState.STOPPED]
+    assert out.read_bytes() == b"\n".join([*lines, b"last", b""])
+    assert sink_offsets(broker.bootstrap, name) == {TopicPartition(topic, 0): len(lines) + 1}
+
+
+def test_offsets_that_pre_commit_gives_are_committed_and_no_others_and_a_restart_reads_from_there(
+    broker: DevBroker, request: pytest.FixtureRequest
+) -> None:
+    """A sink that buffers: of partition 0 it has stored four records, of partition 1 none."""
+    topic, name = topic_for(request), topic_for(request)
+    create_topic(broker.bootstrap, topic, partitions=2)
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    seen: list[tuple[int, int]] = []
+    asked: list[dict[TopicPartition, int]] = []
+
+    def pre_commit(task: Any, offsets: Any) -> dict[TopicPartition, int]:
+        asked.append(dict(offsets))
+        return {first: 4}
+
+    Behaviour.put = lambda task, records: seen.extend((r.kafka_partition, r.kafka_offset) for r in records)
+    Behaviour.pre_commit = pre_commit
+    for partition in (0, 1):
+        produce_lines(broker.bootstrap, topic, ["x"] * 10, partition=partition)
+    with PipelineHost(broker.bootstrap) as host:
+        spec = host.start_sink(name, SINK, topics=topic)
+        host.await_count(spec, "records_put", 20)
+        eventually(lambda: sink_offsets(broker.bootstrap, name) == {first: 4}, 10, "what the task gave is committed")
+        eventually(lambda: asked[-1] == {first: 10, second: 10}, 10, "it is asked with all that was put")
+        commits = eventually(lambda: host.counters(spec).commits, 10, "the commit was heard of")
+        asked_before = Behaviour.calls.count("pre_commit")
+        eventually(lambda: Behaviour.calls.count("pre_commit") >= asked_before + 2, 20, "two more", pause_s=0.01)
+        assert host.counters(spec).commits == commits, "the same offsets are not committed again"
+        assert host.stop(spec) == set()
+        assert sink_offsets(broker.bootstrap, name) == {first: 4}, "the end commits no more than that either"
+        seen.clear()
+        again = host.start_sink(name, SINK, topics=topic)
+        host.await_count(again, "records_put", 16)
+    assert sorted(seen) == [*((0, offset) for offset in range(4, 10)), *((1, offset) for offset in range(10))]
+
+
+def test_a_paused_task_keeps_its_partitions_and_puts_nothing(
+    broker: DevBroker, topic: str, taken: list[Any], request: pytest.FixtureRequest
+) -> None:
+    name = topic_for(request)
+    with PipelineHost(
+        broker.bootstrap, consumer_max_poll_interval_ms="6500", consumer_session_timeout_ms="6000"
+    ) as host:
+        produce_lines(broker.bootstrap, topic, ["a"])
+        spec = host.start_sink(name, SINK, topics=topic)
+        host.await_count(spec, "records_put", 1)
+        host.host.set_target_state([spec.id], TargetState.PAUSED)
+        host.await_state(spec, RunState.PAUSED)
+        produce_lines(broker.bootstrap, topic, ["b"])
+        stays(lambda: taken == ["a"], 7, "nothing is put for longer than max.poll.interval.ms")
+        assert not [call for call in Behaviour.calls if call.startswith("close")]
+        host.host.set_target_state([spec.id], TargetState.STARTED)
+        host.await_count(spec, "records_put", 2)
+        assert host.states(spec) == [RunState.RUNNING, RunState.PAUSED, RunState.RUNNING]
+    assert taken == ["a", "b"]
+
+
+def test_group_offsets_are_altered_and_deleted_only_without_members(
+    broker: DevBroker, topic: str, taken: list[Any], request: pytest.FixtureRequest
+) -> None:
+    produce_lines(broker.bootstrap, topic, ["a", "b"])
+    name = topic_for(request)
+    place = TopicPartition(topic, 0)
+    with KafkaAdmin({"bootstrap.servers": broker.bootstrap}, "test") as admin, PipelineHost(broker.bootstrap) as host:
+        spec = host.start_sink(name, SINK, topics=topic)
+        host.await_count(spec, "records_put", 2)
+        with pytest.raises(ConflictError):
+            admin.alter_group_offsets(f"connect-{name}", {place: 1}, 10)
+        host.stop(spec)
+        admin.alter_group_offsets(f"connect-{name}", {place: 1}, 10)
+        again = host.start_sink(name, SINK, topics=topic)
+        host.await_count(again, "records_put", 1)
+        host.stop(again)
+        settings = {"bootstrap.servers": broker.bootstrap}
+        delete_group_offsets(settings, f"connect-{name}", [place], 10, timeout_setting="t")
+        assert sink_offsets(broker.bootstrap, name) == {}
+    assert taken == ["a", "b", "b"]

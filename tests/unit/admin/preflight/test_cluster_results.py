@@ -1,0 +1,95 @@
+"""What `connect check` concludes from what brokers tell: groups, clocks, certificates. No network."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from kconnect.admin.preflight.cluster import clock_result, group_result
+from kconnect.admin.preflight.outside import certificate_result
+from kconnect.admin.preflight.requests import GroupFacts, QuorumTime
+from kconnect.admin.preflight.results import Verdict
+from kconnect.admin.preflight.topics import existing, missing
+from kconnect.runtime.herder.assignment.protocol import MemberState, encode_metadata
+from kconnect.runtime.kafka.internal_topics import InternalTopicSpec
+from kconnect.runtime.kafka.topic_facts import TopicFacts
+
+SPEC = InternalTopicSpec(
+    topic="c", setting="config.storage.topic", purpose="connector configurations", partitions=1, replication_factor=3
+)
+
+
+def workers(*offsets: int) -> GroupFacts:
+    members = tuple(encode_metadata(MemberState(2, f"http://w{offset}:8083/", offset)) for offset in offsets)
+    return GroupFacts(0, "Stable", "connect", members, frozenset({"READ", "DESCRIBE"}))
+
+
+def test_workers_that_have_read_further_than_the_topic_goes_have_another_topic() -> None:
+    found = group_result("g", workers(4, 17), 9, "worker")
+    assert found.verdict is Verdict.FAILED
+    assert found.message == (
+        "its workers (http://w4:8083/, http://w17:8083/) have read another config topic, "
+        "up to offset 17; this one ends at 9"
+    )
+    found = group_result("g", workers(4, 9), 9, "worker")
+    assert (found.verdict, found.message) == (
+        Verdict.OK,
+        "the worker will join 2 workers: http://w4:8083/, http://w9:8083/",
+    )
+    assert group_result("g", workers(4), None, "worker").verdict is Verdict.OK
+
+
+def test_an_empty_group_that_consumers_left_is_a_warning_and_a_new_one_is_fine() -> None:
+    left = GroupFacts(0, "Empty", "consumer", (), None)
+    assert group_result("g", left, None, "worker").verdict is Verdict.WARNING
+    assert group_result("g", GroupFacts(0, "Dead", "", (), None), None, "worker").verdict is Verdict.OK
+
+
+@pytest.mark.parametrize(
+    ("told_ms", "verdict", "words"),
+    [
+        (10_050, Verdict.OK, "differs by less than 0.1 s"),
+        (8_500, Verdict.OK, "differs by less than 1.5 s"),
+        (20_100, Verdict.WARNING, "this machine is 10.0 s behind the brokers"),
+        (5_000, Verdict.WARNING, "this machine is 5.0 s ahead of the brokers"),
+        (100_100, Verdict.FAILED, "this machine is 90.0 s behind the brokers"),
+    ],
+)
+def test_clocks_are_compared_as_far_as_the_time_of_the_answer_lets_it_be_known(
+    told_ms: int, verdict: Verdict, words: str
+) -> None:
+    found = clock_result(QuorumTime(0, told_ms), 10_000, 10_100, "worker")
+    assert (found.verdict, found.message) == (verdict, words)
+
+
+def test_certificates_by_their_dates() -> None:
+    now = datetime(2026, 11, 23, tzinfo=UTC)
+
+    def verdict(begin: int, end: int) -> Verdict:
+        return certificate_result("s", "CN=x", now + timedelta(days=begin), now + timedelta(days=end), now).verdict
+
+    assert [verdict(-9, -1), verdict(1, 9), verdict(-9, 5), verdict(-9, 90)] == [
+        Verdict.FAILED,
+        Verdict.FAILED,
+        Verdict.WARNING,
+        Verdict.OK,
+    ]
+
+
+def test_a_topic_that_has_lost_its_leader_or_has_fewer_replicas_than_were_wanted() -> None:
+    fine = {"cleanup.policy": "compact", "min.insync.replicas": "1"}
+    facts = TopicFacts(topic="c", partitions=1, replicas=1, in_sync=1, settings=fine)
+    assert [one.verdict for one in existing(SPEC, facts)] == [Verdict.WARNING, Verdict.OK]
+    lost = TopicFacts(topic="c", partitions=1, replicas=3, in_sync=1, leaderless=(0,), settings=fine)
+    assert [one.message for one in existing(SPEC, lost)] == ["partitions without a leader: 0 (config.storage.topic)"]
+    unread = TopicFacts(topic="c", partitions=1, replicas=3, in_sync=3, settings=None)
+    assert [one.verdict for one in existing(SPEC, unread)] == [Verdict.WARNING, Verdict.OK]
+
+
+def test_a_topic_that_cannot_be_created_says_what_the_broker_says() -> None:
+    found = missing(SPEC, 1, ("POLICY_VIOLATION", "no topics on Mondays"))
+    assert (found.verdict, found.message) == (
+        Verdict.FAILED,
+        "does not exist, and cannot be created: no topics on Mondays",
+    )

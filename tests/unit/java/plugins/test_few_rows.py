@@ -1,0 +1,72 @@
+"""Columns written and read by rows are those that go by way of Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from kconnect.api import Schema
+from kconnect.api.columns import column_of, values_of
+from kconnect.errors import DataError
+from kconnect.java.plugins.blocks import BlockReader, BlockWriter
+from kconnect.java.plugins.few_rows import write_rows
+from kit.random_data import random_schema, random_value
+
+
+def by_arrow(schema: Schema, values: Sequence[Any]) -> bytes:
+    block = BlockWriter({})
+    block.column(schema, column_of(schema, values))
+    return b"".join(map(bytes, block.done()))
+
+
+def by_rows(schema: Schema, values: Sequence[Any]) -> bytes:
+    block, column = BlockWriter({}), bytearray()
+    write_rows(column, schema, values)
+    block.encoded(column)
+    return b"".join(map(bytes, block.done()))
+
+
+def read_by_arrow(block: bytes, schema: Schema, count: int) -> list[Any]:
+    reader = BlockReader(block)
+    assert reader.head() == {}
+    return values_of(schema, reader.column(schema, count), count)
+
+
+def read_by_rows(block: bytes, schema: Schema, count: int) -> list[Any]:
+    reader = BlockReader(block)
+    assert reader.head() == {}
+    return reader.rows(schema, count)
+
+
+def test_columns_by_rows_are_read_as_arrows_and_arrows_by_rows() -> None:
+    random, done = Random(5), 0
+    for _ in range(1500):
+        schema, count = random_schema(random), random.randint(1, 12)
+        values = [random_value(random, schema) for _ in range(count)]
+        try:
+            wanted = by_arrow(schema, values)
+        except DataError:
+            with pytest.raises(DataError):
+                by_rows(schema, values)
+            continue
+        made = by_rows(schema, values)
+        assert repr(read_by_rows(made, schema, count)) == repr(values)
+        assert repr(read_by_rows(wanted, schema, count)) == repr(values)
+        assert repr(read_by_arrow(made, schema, count)) == repr(values)
+        done += 1
+    assert done > 1000
+
+
+def test_values_of_another_type_have_no_column() -> None:
+    for schema, value in (
+        (Schema.INT32_SCHEMA, True),
+        (Schema.INT8_SCHEMA, 128),
+        (Schema.FLOAT64_SCHEMA, 1),
+        (Schema.STRING_SCHEMA, "\ud800"),
+        (Schema.BYTES_SCHEMA, "text"),
+    ):
+        with pytest.raises(DataError):
+            by_rows(schema, [value])

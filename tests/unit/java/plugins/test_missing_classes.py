@@ -1,0 +1,67 @@
+"""A class that is missing is told with the jar that needs it, and the folder in which it should be."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from kconnect.java.plugins import java_error
+
+_TRACE = """java.lang.NoClassDefFoundError: org/other/Thing
+\tat com.a.Helper.help(Helper.java:3)
+\tat com.a.Plugin.start(Plugin.java:9)
+\tat app//kconnect.host.SourceCalls.start(SourceCalls.java:70)
+Caused by: java.lang.ClassNotFoundException: org.other.Thing
+\tat java.base/java.net.URLClassLoader.findClass(URLClassLoader.java:445)
+"""
+
+
+def jar(path: Path, **classes: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as made:
+        for name, data in classes.items():
+            made.writestr(f"{name.replace('.', '/')}.class", data)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "plug"
+    jar(place / "plugin.jar", **{"com.a.Plugin": b"", "com.a.Named": b"..Lorg/other/Thing;.."})
+    jar(place / "lib" / "helper-1.0.jar", **{"com.a.Helper": b""})
+    (place / "lib" / "broken.jar").write_bytes(b"no jar")
+    return place
+
+
+def told(trace: str, root: str = "java.lang.ClassNotFoundException: org.other.Thing") -> dict[str, str]:
+    kind = {"class": "java.lang.NoClassDefFoundError", "kind": "linkage", "message": "org/other/Thing"}
+    return {**kind, "trace": trace, "root": root}
+
+
+def test_the_jar_of_the_class_that_was_running_is_named(folder: Path) -> None:
+    error = java_error(told(_TRACE), str(folder))
+    needs = "which helper-1.0.jar needs,"
+    assert str(error) == f"NoClassDefFoundError: the class org.other.Thing, {needs} is missing in {folder}"
+    assert error.hint is not None
+    assert error.hint.startswith(f"Put the jar that has org.other.Thing into {folder}")
+
+
+def test_where_no_class_of_the_plugin_was_running_it_is_a_jar_that_names_the_class(folder: Path) -> None:
+    error = java_error(told("\tat java.base/java.lang.Class.forName0(Native Method)\n"), str(folder))
+    assert "org.other.Thing, which plugin.jar needs, is missing" in str(error)
+
+
+@pytest.mark.parametrize("location", [None, "nowhere"])
+def test_without_a_folder_no_jar_is_named(location: str | None) -> None:
+    error = java_error(told(_TRACE), location)
+    where = location or "the plugin's folder"
+    assert str(error) == f"NoClassDefFoundError: the class org.other.Thing is missing in {where}"
+
+
+def test_a_class_that_failed_as_it_was_made_ready_is_not_called_missing(folder: Path) -> None:
+    cause = "java.lang.ExceptionInInitializerError: Exception java.lang.IllegalStateException: no licence"
+    found = {**told(_TRACE, cause), "message": "Could not initialize class com.a.Helper"}
+    error = java_error(found, str(folder))
+    assert str(error) == f"NoClassDefFoundError: Could not initialize class com.a.Helper: {cause}"
+    assert "missing, or broken" in (error.hint or "")

@@ -1,0 +1,65 @@
+"""Messages of librdkafka name the settings that users write."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from kconnect.errors import ConnectError
+from kconnect.runtime.config.client_names import ADMIN_NAMES, CONSUMER_NAMES, PRODUCER_NAMES, with_java_names
+from kconnect.runtime.kafka.clients import ClientLog, consumer_client, producer_client
+
+_LOG = logging.getLogger("test.client")
+CLIENT = {"bootstrap.servers": "localhost:1", "group.id": "g", "log_level": 0}
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"compression.type": "nope"}, 'Invalid value "nope" for configuration property "compression.type"'),
+        ({"acks": "7777"}, '"acks" value 7777 is outside allowed range -1..1000'),
+        ({"linger.ms": -1}, '"linger.ms" value -1'),
+        ({"message.timeout.ms": 1, "linger.ms": 5}, "`delivery.timeout.ms` must be greater than `linger.ms`"),
+        (
+            {"enable.idempotence": True, "max.in.flight.requests.per.connection": 9},
+            "`max.in.flight.requests.per.connection` must be set <= 5 when `enable.idempotence` is true",
+        ),
+        ({"message.max.bytes": 1}, '"max.request.size" value 1'),
+        ({"queue.buffering.max.kbytes": 0}, '"queue.buffering.max.kbytes" value 0'),
+    ],
+)
+def test_a_refused_setting_of_a_producer_has_the_name_that_its_user_wrote(
+    settings: dict[str, object], told: str
+) -> None:
+    given = {key: value for key, value in CLIENT.items() if key != "group.id"}
+    with pytest.raises(ConnectError) as refused:
+        producer_client({**given, **settings}, ClientLog(_LOG, "test"))
+    assert told in str(refused.value)
+    assert not str(refused.value).endswith("\n")
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"fetch.message.max.bytes": 0}, '"max.partition.fetch.bytes" value 0'),
+        ({"fetch.wait.max.ms": -1}, '"fetch.max.wait.ms" value -1'),
+        ({"fetch.max.bytes": 100, "message.max.bytes": 1000}, "`fetch.max.bytes` must be >= `message.max.bytes`"),
+        ({"socket.timeout.ms": 1}, '"request.timeout.ms" value 1'),
+    ],
+)
+def test_a_refused_setting_of_a_consumer_has_the_name_that_its_user_wrote(
+    settings: dict[str, object], told: str
+) -> None:
+    with pytest.raises(ConnectError) as refused:
+        consumer_client({**CLIENT, **settings}, ClientLog(_LOG, "test"))
+    assert told in str(refused.value)
+
+
+def test_what_is_no_quoted_setting_stays_as_it_is() -> None:
+    for names in (PRODUCER_NAMES, CONSUMER_NAMES, ADMIN_NAMES):
+        assert (
+            with_java_names("compression.codec of compression.codec.x", names)
+            == "compression.codec of compression.codec.x"
+        )
+        assert with_java_names('"other.setting"', names) == '"other.setting"'

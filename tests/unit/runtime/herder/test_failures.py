@@ -1,0 +1,77 @@
+"""What a trace says of a failure: whether a restart can help, and on which record it was."""
+
+from __future__ import annotations
+
+import traceback
+
+import pytest
+
+from kconnect.api import DataError
+from kconnect.errors import ConfigError, NotFoundError
+from kconnect.model import TaskId
+from kconnect.runtime.herder.decisions.failures import NoHelp, failure_of
+from kconnect.runtime.pipeline.lifecycle import failure_text
+from kconnect.runtime.pipeline.stages import Stage, StageError
+
+
+def trace(error: BaseException, cause: BaseException | None = None) -> str:
+    try:
+        raise error from cause
+    except BaseException as raised:
+        return "".join(traceback.format_exception(raised))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (trace(ConfigError("Unknown topic")), NoHelp.CONFIG),
+        (trace(RuntimeError("start failed"), ConfigError("Unknown topic")), NoHelp.CONFIG),
+        (trace(ConfigError("the vault does not answer"), ConnectionRefusedError(111, "refused")), None),
+        (trace(ModuleNotFoundError("No module named 'pyodbc'")), NoHelp.CLASS),
+        (
+            trace(NotFoundError("Failed to find any class that implements Connector and which name matches X")),
+            NoHelp.CLASS,
+        ),
+        (trace(PermissionError(13, "Permission denied")), NoHelp.RIGHTS),
+        (trace(RuntimeError("Broker: Topic authorization failed")), NoHelp.RIGHTS),
+        (trace(RuntimeError("KafkaError{code=GROUP_AUTHORIZATION_FAILED,val=30}")), NoHelp.RIGHTS),
+        ("org.apache.kafka.common.errors.TopicAuthorizationException: Not authorized\n\tat X.java", NoHelp.RIGHTS),
+        (
+            "org.apache.kafka.connect.errors.ConnectException: x\nCaused by: java.lang.NoClassDefFoundError: a/B",
+            NoHelp.CLASS,
+        ),
+        (trace(OSError("disk full")), None),
+        (trace(RuntimeError("the shop has burnt down")), None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_a_restart_does_not_help_what_somebody_has_to_change(text: str | None, why: NoHelp | None) -> None:
+    assert failure_of("w", text).no_help is why
+
+
+def on_record(offset: int, stage: Stage = Stage.VALUE_CONVERTER) -> str:
+    class Record:
+        topic, kafka_partition, kafka_offset, key, value, headers = "orders", 2, offset, None, b"x", ()
+
+    failure = StageError(stage, DataError, Record(), DataError("not JSON"))
+    return failure_text(TaskId("c", 0), failure)
+
+
+def test_the_same_record_has_the_same_digest_and_another_record_has_another() -> None:
+    first, again, next_one = (failure_of("w", on_record(offset)).record for offset in (5, 5, 6))
+    assert first
+    assert first == again != next_one
+    assert not failure_of("w", trace(RuntimeError("gone"))).record
+    assert failure_of("w", trace(DataError("bad"))).record == failure_of("w", trace(DataError("bad"))).record != ""
+
+
+def test_a_put_that_fails_is_not_about_its_record() -> None:
+    assert not failure_of("w", on_record(5, Stage.TASK_PUT).replace("DataError", "RuntimeError")).record
+
+
+def test_the_first_line_is_kept_short_and_without_its_time() -> None:
+    found = failure_of("w", on_record(5))
+    assert found.said.startswith("Task c-0 failed: ")
+    assert "UTC" not in found.said
+    assert len(failure_of("w", "x" * 5_000).said) == 300

@@ -1,0 +1,324 @@
+"""Validation of connector configs against what Java Connect 4.3.0 answered (tests/golden/rest/transcript.json)."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from kconnect.builtin.converters.string_converter import StringConverter
+from kconnect.errors import BadRequestError
+from kconnect.logs.log_context import current_context
+from kconnect.runtime.config.labels import LABELS
+from kconnect.runtime.herder.validation.connector_checks import ConnectorValidator, InvalidConnectorError
+from kconnect.runtime.plugins import PluginRegistry
+from kit.differences import hold_alike, numbered
+from kit.places import GOLDEN
+
+TRANSCRIPT = json.loads((GOLDEN / "rest/transcript.json").read_text())
+WORKER = TRANSCRIPT["worker_properties"]
+INVALID = "Connector configuration is invalid"
+# Known to ExtractField alone in Java.
+NESTED_FIELDS = ".field.syntax.version"
+
+
+def body(entry: dict[str, Any]) -> Any:
+    return json.loads(entry["request_body"])
+
+
+def refused_creates() -> list[dict[str, Any]]:
+    """Every create that Java refused with a list of errors."""
+    return [
+        entry
+        for entry in TRANSCRIPT["entries"]
+        if entry.get("method") == "POST"
+        and entry["path"] == "/connectors"
+        and INVALID in (entry.get("response_body") or "")
+    ]
+
+
+def validations() -> list[dict[str, Any]]:
+    """Every validate request that Java answered with a report."""
+    return [
+        entry
+        for entry in TRANSCRIPT["entries"]
+        if entry.get("method") == "PUT" and entry["path"].endswith("/config/validate") and entry["status"] == 200
+    ]
+
+
+@pytest.fixture(scope="module")
+def validator() -> ConnectorValidator:
+    return ConnectorValidator(PluginRegistry.load(), WORKER)
+
+
+def test_each_refused_create_says_what_java_says(validator: ConnectorValidator) -> None:
+    cases = numbered(refused_creates(), lambda entry: entry["request_body"])
+    assert hold_alike(cases, lambda entry: compare_refusal(entry, validator)) == 23
+
+
+def compare_refusal(entry: dict[str, Any], validator: ConnectorValidator) -> None:
+    request = body(entry)
+    name = request.get("name")
+    config = {**request["config"], "name": name.strip() if name else ""}
+
+    with pytest.raises(InvalidConnectorError) as refused:
+        validator.raise_if_invalid(config)
+
+    assert str(refused.value) == json.loads(entry["response_body"])["message"]
+    assert refused.value.problems
+
+
+def comparable(report: dict[str, Any], offered: set[str]) -> dict[str, Any]:
+    """A report without documentation (ours is in our own words), and with only those classes on offer that we ship;
+    what Java keeps in hash order is sorted.
+    """
+    report["groups"].sort()
+    for config in report["configs"]:
+        if config["definition"] is not None:
+            del config["definition"]["documentation"]
+        value = config["value"]
+        value["recommended_values"] = [item for item in value["recommended_values"] if item in offered]
+    report["configs"].sort(key=lambda config: config["value"]["name"])
+    return report
+
+
+@pytest.mark.parametrize(
+    ("given", "key", "told"),
+    [
+        ({}, "name", "Consumer group for sink connector named workers conflicts with Connect worker group"),
+        (
+            {"name": "other", "consumer.override.group.id": "connect-workers"},
+            "consumer.override.group.id",
+            "Consumer group connect-workers conflicts with Connect worker group",
+        ),
+        ({"name": "other"}, None, ""),
+        ({"consumer.override.group.id": "other"}, None, ""),
+        ({"connector.class": "FileStreamSource", "topic": "t"}, None, ""),
+    ],
+    ids=["name", "override", "other name", "other group", "source"],
+)
+def test_a_sink_in_the_group_of_the_workers_is_refused_and_the_report_tells_it(
+    given: dict[str, str], key: str | None, told: str
+) -> None:
+    worker = {**WORKER, "group.id": "connect-workers", "offset.storage.topic": "offsets"}
+    validator = ConnectorValidator(PluginRegistry.load(), worker)
+    config = {"name": "workers", "connector.class": "FileStreamSink", "topics": "t", "file": "/tmp/f", **given}
+    found = {
+        info.value.name: info.value.error_messages
+        for info in validator.validate(config).configs
+        if info.value and info.value.error_messages
+    }
+    assert found == ({} if key is None else {key: [f"{told} connect-workers"]})
+    if key is not None:
+        with pytest.raises(InvalidConnectorError, match=told):
+            validator.raise_if_invalid(config)
+
+
+def test_each_validation_report_is_javas(validator: ConnectorValidator) -> None:
+    cases = numbered(validations(), lambda entry: entry["request_body"][100:200])
+    assert hold_alike(cases, lambda entry: compare_report(entry, validator)) == 18
+
+
+def compare_report(entry: dict[str, Any], validator: ConnectorValidator) -> None:
+    config = {key: None if value is None else str(value) for key, value in body(entry).items()}
+    ours_alone = ("io.confluent.", "io.apicurio.", "kconnect.")  # Java has the first two where they are installed
+    classes = (plugin.class_name for plugin in validator.plugins.describe())
+    offered = {"4.3.0", *(name for name in classes if not name.startswith(ours_alone))}
+
+    java = comparable(json.loads(entry["response_body"]), offered)
+    ours = comparable(validator.validate(config).to_json(), offered)
+
+    without_ours(ours, {setting["value"]["name"] for setting in java["configs"]}, java)
+    assert ours == java
+
+
+def without_ours(ours: dict[str, Any], known_to_java: set[str], java: dict[str, Any]) -> None:
+    """Takes the setting that more of our transformations have out of a report, and the places it moved others to."""
+    more = [
+        setting
+        for setting in ours["configs"]
+        if setting["value"]["name"].endswith(NESTED_FIELDS) and setting["value"]["name"] not in known_to_java
+    ]
+    ours["configs"] = [setting for setting in ours["configs"] if setting not in more]
+    groups = {setting["definition"]["group"] for setting in more}
+    for setting in [*ours["configs"], *java["configs"]]:
+        if setting["definition"] is not None and setting["definition"]["group"] in groups:
+            del setting["definition"]["order_in_group"]
+
+
+def test_settings_stand_in_javas_order(validator: ConnectorValidator) -> None:
+    entry = validations()[0]
+    java = json.loads(entry["response_body"])
+
+    ours = validator.validate(body(entry)).to_json()
+
+    assert [config["value"]["name"] for config in ours["configs"]] == [
+        config["value"]["name"] for config in java["configs"]
+    ]
+
+
+def test_a_config_without_class_is_refused_without_telling_secrets(validator: ConnectorValidator) -> None:
+    with pytest.raises(BadRequestError) as refused:
+        validator.validate({"name": "v", "db.password": "hunter2"})
+
+    assert str(refused.value) == "Connector config {name=v, db.password=[hidden]} contains no connector type"
+
+
+def test_an_unknown_class_is_a_bad_request_in_javas_words(validator: ConnectorValidator) -> None:
+    with pytest.raises(BadRequestError, match=r"^Failed to find any class that implements Connector and which name"):
+        validator.validate({"name": "v", "connector.class": "no.Such"})
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "meant"),
+    [
+        ("key.converter", "JsonConvertr", "JsonConverter"),
+        ("value.converter", "org.apache.kafka.connect.storage.StringConvertor", "StringConverter"),
+        ("header.converter", "SimpleHeaderConvertor", "SimpleHeaderConverter"),
+        ("transforms.a.type", "RegexRoutr", "RegexRouter"),
+        ("transforms.a.type", "org.apache.kafka.connect.transforms.HoistFeild$Value", "HoistField$Value"),
+        ("transforms.a.type", "HoistField", "HoistField$Key or HoistField$Value"),
+        ("predicates.p.type", "TopicNameMatch", "TopicNameMatches"),
+    ],
+)
+def test_an_unknown_class_is_told_with_its_setting_and_the_nearest_there_is(
+    validator: ConnectorValidator, key: str, name: str, meant: str
+) -> None:
+    config = {"connector.class": "FileStreamSource", "name": "v", "topic": "t", "transforms": "a", "predicates": "p"}
+    others = {"transforms.a.type": "Filter", "predicates.p.type": "RecordIsTombstone"}
+
+    with pytest.raises(InvalidConnectorError) as refused:
+        validator.raise_if_invalid({**config, **others, key: name})
+
+    told = f"Invalid value {name} for configuration {key}: Class {name} could not be found. Did you mean {meant}?"
+    assert told in str(refused.value).splitlines()
+    assert [problem.key for problem in refused.value.problems] == [key]
+
+
+def test_an_unknown_connector_is_told_with_the_nearest_there_is(validator: ConnectorValidator) -> None:
+    with pytest.raises(InvalidConnectorError) as refused:
+        validator.validate({"connector.class": "FileStreamSorce", "name": "v", "topic": "t"})
+
+    assert str(refused.value).endswith("} Did you mean FileStreamSource?")
+    (problem,) = refused.value.problems
+    assert (problem.key, problem.value) == ("connector.class", "FileStreamSorce")
+
+
+def test_a_transformation_that_is_not_shipped_is_not_taken_for_another(validator: ConnectorValidator) -> None:
+    name = "org.apache.kafka.connect.transforms.Explode$Value"
+    config = {"connector.class": "FileStreamSource", "name": "v", "topic": "t", "transforms": "a"}
+
+    infos = validator.validate({**config, "transforms.a.type": name})
+
+    assert infos.errors == [
+        f"Invalid value {name} for configuration transforms.a.type: Class {name} could not be found."
+    ]
+
+
+def test_settings_that_nobody_knows_are_warned_of_once(
+    validator: ConnectorValidator, caplog: pytest.LogCaptureFixture
+) -> None:
+    props = {
+        "name": "typos",
+        "connector.class": "FileStreamSource",
+        "topic": "t",
+        "flie": "/tmp/x",
+        "errors.tolerence": "all",
+        "producer.override.linger.ms": "1",
+        "value.converter.schemas.enable": "false",
+        "transforms": "hoist",
+        "transforms.hoist.type": "org.apache.kafka.connect.transforms.HoistField$Value",
+        "transforms.hoist.field": "line",
+        "transforms.hoist.feld": "line",
+    }
+
+    validator.raise_if_invalid(props)
+    validator.raise_if_invalid(props)
+
+    told = [text for text in caplog.messages if "Unknown setting" in text]
+    assert told == [
+        f"Unknown setting of connector typos: {told}"
+        for told in (
+            "flie. Did you mean file?",
+            "errors.tolerence. Did you mean errors.tolerance?",
+            "transforms.hoist.feld. Did you mean transforms.hoist.field?",
+        )
+    ]
+
+
+_ICEBERG = {"table.format": "iceberg", "table.catalog.type": "sql", "table.catalog.uri": "sqlite://"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("TableSink", {"topics": "t", **_ICEBERG, "table.catalog.warehouse": "/w", "table.properties.x": "y"}),
+        ("TableSink", {"topics": "t", "table.format": "delta", "table.path": "s3://b/t", "table.storage.region": "r"}),
+        ("ObjectSource", {"topic": "t", "object.url": "/in", "object.options.anon": "true"}),
+        ("PythonSource", {"topic": "t", "function": "json:dumps", "function.args.obj": "5"}),
+        ("SqlSink", {"topics": "t", "connection.url": "sqlite:///x.db", "connection.arg.timeout": "5"}),
+        ("HttpJsonSource", {"topic": "t", "url": "http://localhost", "header.Accept": "application/json"}),
+        ("SparkSink", {"topics": "t", "spark.format": "parquet", "spark.options.path": "/t"}),
+        ("SparkSource", {"topic": "t", "spark.format": "parquet", "spark.options.path": "/t", "cursor.column": "id"}),
+    ],
+)
+def test_settings_whose_names_users_choose_are_no_unknown_ones(
+    validator: ConnectorValidator, caplog: pytest.LogCaptureFixture, kind: str, settings: dict[str, str]
+) -> None:
+    validator.raise_if_invalid({"name": "n", "connector.class": kind, **settings})
+    assert "Unknown setting" not in caplog.text
+
+
+class WithoutTable(StringConverter):
+    """Its settings cannot be told, which is logged."""
+
+    def config(self) -> Any:
+        return None
+
+
+def test_lines_written_during_validation_say_so(validator: ConnectorValidator) -> None:
+    seen = []
+
+    class Contexts(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            seen.append(current_context())
+
+    handler = Contexts()
+    logging.getLogger("kconnect.runtime.herder.validation.connector_checks").addHandler(handler)
+    props = {"name": "c", "connector.class": "FileStreamSource", "topic": "t"}
+    validator.validate(props | {"value.converter": f"{__name__}:WithoutTable"})
+    logging.getLogger("kconnect.runtime.herder.validation.connector_checks").removeHandler(handler)
+
+    assert seen == ["[c|validate] "]
+    assert current_context() == ""
+
+
+def test_a_query_that_does_not_parse_is_refused_with_its_place(validator: ConnectorValidator) -> None:
+    config = {
+        "name": "sql",
+        "connector.class": "FileStreamSource",
+        "topic": "t",
+        "transforms": "sql",
+        "transforms.sql.type": "SqlTransform",
+        "transforms.sql.query": "SELECT upper(name AS name FROM records",
+        "transforms.sql.predicate": "rich",
+        "predicates": "rich",
+        "predicates.rich.type": "SqlPredicate",
+        "predicates.rich.condition": "amount >",
+    }
+    with pytest.raises(InvalidConnectorError) as caught:
+        validator.raise_if_invalid(config)
+    found = {problem.key: problem.message for problem in caught.value.problems}
+    assert "It does not parse at line 1, column 27: expecting ) near 'FROM'" in found["transforms.sql.query"]
+    assert "It does not parse at line 1, column 8: something is missing near '>'" in found["predicates.rich.condition"]
+
+
+def test_labels_are_checked_and_leave_the_answer_as_java_gives_it(validator: ConnectorValidator) -> None:
+    sink = {"name": "a", "connector.class": "FileStreamSink", "topics": "t", "file": "/out"}
+    assert validator.validate({**sink, LABELS: "team=x,env=prod"}) == validator.validate(sink)
+    with pytest.raises(
+        InvalidConnectorError, match=r"Invalid value team for configuration kconnect\.labels: team is not"
+    ):
+        validator.raise_if_invalid({**sink, LABELS: "team"})

@@ -1,0 +1,253 @@
+"""What BulkProducer promises, on the brokers that librdkafka can play in its own threads."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kconnect.errors import ConnectError
+from kconnect.runtime.kafka import BulkProducer, ByteColumn, DeliveryFailure
+from kconnect.runtime.kafka.bulk_client import BulkClient
+from kconnect.runtime.kafka.clients import ClientLog
+from kconnect.runtime.pipeline.conversion import KafkaBatch
+from kit.pace import ample_s, now
+from kit.producers import queued
+from kit.waiting import eventually
+
+PARTITIONS = 4
+
+
+@pytest.fixture(scope="module")
+def brokers() -> Iterator[str]:
+    """A cluster in this process, of one broker; its topics have four partitions."""
+    settings = {"test.mock.num.brokers": 1, "bootstrap.servers": "played", "log_level": 2}
+    player = Producer(settings)
+    cluster = player.list_topics(timeout=ample_s(10))
+    (broker,) = cluster.brokers.values()
+    yield f"{broker.host}:{broker.port}"
+    player.close()
+
+
+@dataclass
+class Ended:
+    """What a unit's end said."""
+
+    acked: list[bool] = field(default_factory=list)
+    failures: list[DeliveryFailure] = field(default_factory=list)
+    tolerates: bool = False
+
+    def refused(self, failure: DeliveryFailure) -> bool:
+        self.failures.append(failure)
+        return self.tolerates
+
+
+def producer(brokers: str, **more: Any) -> BulkProducer:
+    return BulkProducer({"bootstrap.servers": brokers, "log_level": 2, **more}, "orders-0")
+
+
+def never() -> bool:
+    return False
+
+
+def batch(
+    topic: str, values: Sequence[bytes | None], keys: Sequence[bytes | None] | None = None, **more: Any
+) -> KafkaBatch:
+    parts: dict[str, Any] = {"partition": None, "timestamps": None, "headers": None} | more
+    return KafkaBatch(topic=topic, keys=keys, values=values, **parts)
+
+
+def send(sender: BulkProducer, records: KafkaBatch, ended: Ended, give_up: Callable[[], bool] = never) -> bool:
+    delivery = sender.delivery(ended.acked.append, ended.refused)
+    is_sent = sender.send_batch(records, delivery, give_up)
+    if is_sent:
+        delivery.seal()
+    return is_sent
+
+
+def written(brokers: str, topic: str, count: int) -> list[tuple[int, bytes | None, bytes | None]]:
+    """Partition, key and value of all records, in the order of each partition."""
+    consumer = Consumer({"bootstrap.servers": brokers, "group.id": "looks", "log_level": 2})
+    found = []
+    try:
+        consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
+        deadline = now() + 20
+        while len(found) < count and now() < deadline:
+            found += [record for record in consumer.consume(count, timeout=0.2) if record.error() is None]
+    finally:
+        consumer.close()
+    return [(record.partition() or 0, record.key(), record.value()) for record in found]
+
+
+def in_column(values: Sequence[bytes | None]) -> ByteColumn:
+    """A part of a longer column, as a slice of a batch is."""
+    return ByteColumn(pa.array([b"before", *values, b"after"], pa.binary()))[1:-1]
+
+
+def test_a_large_unit_of_plain_records_is_written_whole_and_in_order(brokers: str) -> None:
+    ended, values = Ended(), [b"%d" % number for number in range(40_000)]
+    sender = producer(brokers)
+    try:
+        assert send(sender, batch("whole", in_column(values)), ended)
+        assert sender.flush(ample_s(20))
+        assert ended.acked == [True]
+        found = written(brokers, "whole", len(values))
+        assert sorted((value or b"" for _, _, value in found), key=int) == values
+        for number in range(PARTITIONS):
+            numbers = [int(value or b"") for partition, _, value in found if partition == number]
+            assert numbers == sorted(numbers)
+    finally:
+        sender.close()
+
+
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(rows=st.lists(st.tuples(st.none() | st.binary(max_size=9), st.none() | st.binary(max_size=40)), min_size=1))
+def test_keys_and_values_arrive_as_they_are_empty_ones_and_none_included(
+    brokers: str, rows: list[tuple[bytes | None, bytes | None]]
+) -> None:
+    topic, ended, rows = f"as-they-are-{time.monotonic_ns()}", Ended(), rows * (2_000 // len(rows) + 1)
+    keys, values = [key for key, _ in rows], [value for _, value in rows]
+    sender = producer(brokers)
+    try:
+        assert send(sender, batch(topic, in_column(values), in_column(keys)), ended)
+        assert send(sender, batch(topic, values, keys), ended)  # lists, as converters of records give them
+        assert sender.flush(ample_s(20))
+    finally:
+        sender.close()
+    assert ended.acked == [True, True]
+    found = [(key, value) for _, key, value in written(brokers, topic, 2 * len(rows))]
+    assert sorted(found, key=repr) == sorted([*rows, *rows], key=repr)
+
+
+def test_units_end_one_by_one_though_the_brokers_answer_for_many_at_once(brokers: str) -> None:
+    ends = [Ended() for _ in range(30)]
+    sender = producer(brokers)
+    try:
+        for number, ended in enumerate(ends):
+            assert send(sender, batch("many", in_column([b"%d" % number] * (2_000 + number))), ended)
+        assert sender.flush(ample_s(20))
+    finally:
+        sender.close()
+    assert [ended.acked for ended in ends] == [[True]] * 30
+
+
+def test_a_value_that_is_too_large_ends_its_unit_as_refused_or_tolerated(brokers: str) -> None:
+    values = [b"x"] * 2_000
+    values[700] = b"x" * 2_000
+    for tolerates in (False, True):
+        ended, sender = Ended(tolerates=tolerates), producer(brokers, **{"message.max.bytes": 1_500, "batch.size": 900})
+        try:
+            assert send(sender, batch("large", in_column(values)), ended)
+            assert sender.flush(ample_s(20))
+        finally:
+            sender.close()
+        (failure,) = ended.failures
+        assert (failure.topic, failure.code) == ("large", "MSG_SIZE_TOO_LARGE")
+        assert str(failure.error) == (
+            "A record could not be written to topic 'large': Unable to produce message: Broker: Message size too large"
+        )
+        assert ended.acked == [tolerates]
+
+
+def test_records_that_no_broker_takes_are_refused_with_their_topic_and_partition(brokers: str) -> None:
+    ended = Ended()
+    sender = producer("127.0.0.1:1", **{"message.timeout.ms": 100})
+    try:
+        assert send(sender, batch("nowhere", in_column([b"x"] * 2_000)), ended)
+        assert sender.flush(ample_s(20))
+    finally:
+        sender.close()
+    assert ended.acked == [False]
+    assert {(failure.topic, failure.code) for failure in ended.failures} == {("nowhere", "_MSG_TIMED_OUT")}
+    assert len(ended.failures) == 2_000
+    assert str(ended.failures[0].error).endswith("written to topic 'nowhere': Local: Message timed out")
+
+
+def test_records_of_the_other_kind_wait_for_those_before_them(brokers: str) -> None:
+    """The keyed ones go to one partition: there they stay in order."""
+    sender, values, ended = producer(brokers, **{"linger.ms": 50}), [b"%d" % number for number in range(6_000)], Ended()
+    try:
+        for start in range(0, 6_000, 2_000):
+            some = values[start : start + 2_000]
+            times = [1_700_000_000_000] * 2_000 if start == 2_000 else None
+            assert send(sender, batch("both", in_column(some), in_column([b"k"] * 2_000), timestamps=times), ended)
+        delivery = sender.delivery(ended.acked.append, ended.refused)
+        assert sender.send("both", None, b"k", b"6000", None, None, delivery, never)
+        delivery.seal()
+        del delivery
+        assert sender.flush(ample_s(20))
+    finally:
+        sender.close()
+    assert ended.acked == [True] * 4
+    assert [int(value or b"") for _, _, value in written(brokers, "both", 6_001)] == list(range(6_001))
+
+
+def test_it_waits_for_room_and_gives_up_when_asked_to() -> None:
+    sender, ended = producer("127.0.0.1:1", **{"queue.buffering.max.messages": 3_000}), Ended()
+    asked: list[bool] = []
+
+    def gives_up_later() -> bool:
+        asked.append(True)
+        return len(asked) > 2
+
+    try:
+        assert send(sender, batch("full", in_column([b"x"] * 2_500)), ended)
+        assert not send(sender, batch("full", in_column([b"x"] * 2_500)), ended, gives_up_later)
+        eventually(lambda: queued(sender) == 2_500, 10, "the first batch alone is in the queue")
+        assert ended.acked == [False]  # the unit of which nothing was sent
+    finally:
+        sender.close()
+
+
+def test_once_the_queue_of_the_client_is_full_no_later_row_is_taken() -> None:
+    settings = {"bootstrap.servers": "127.0.0.1:1", "log_level": 2, "queue.buffering.max.messages": 20_000}
+    client = BulkClient(settings, ClientLog(logging.getLogger(__name__), "orders-0"))
+    try:
+        refused = client.produce("full", None, [b"x"] * 50_000, lambda error, message: None)
+        assert [row for row, _ in refused] == list(range(20_000, 50_000))
+        assert {error.code() for _, error in refused} == {KafkaError._QUEUE_FULL}
+    finally:
+        client.close()
+
+
+def test_what_is_abandoned_ends_as_not_acknowledged_and_is_no_failure() -> None:
+    sender, ended = producer("127.0.0.1:1"), Ended()
+    assert send(sender, batch("gone", in_column([b"x"] * 5_000)), ended)
+    sender.abandon()
+
+    def has_ended() -> bool:
+        sender.serve()
+        return bool(ended.acked)
+
+    eventually(has_ended, 10, "the unit has ended")
+    sender.close()
+    assert (ended.acked, ended.failures) == ([False], [])
+
+
+def test_closing_drops_what_was_not_sent_and_may_be_done_twice() -> None:
+    sender, ended = producer("127.0.0.1:1"), Ended()
+    assert send(sender, batch("gone", in_column([b"x"] * 5_000)), ended)
+    sender.close()
+    sender.close()
+    sender.serve()
+    assert len(sender) == 0
+    assert (ended.acked, ended.failures) == ([False], [])
+
+
+def test_a_name_that_no_topic_can_have_is_an_error(brokers: str) -> None:
+    sender = producer(brokers)
+    try:
+        with pytest.raises(ConnectError, match=r"Records could not be written to topic 'x{600}'"):
+            send(sender, batch("x" * 600, in_column([b"x"] * 2_000)), Ended())
+    finally:
+        sender.close()

@@ -1,0 +1,51 @@
+"""The histories of several workers as one."""
+
+from kconnect.runtime.metrics.history_sum import sum_of_histories, sum_of_overviews, sum_of_tasks
+
+
+def of_connector(worker, times, **tasks):
+    return {
+        "worker": worker,
+        "every_ms": 10,
+        "times": times,
+        "tasks": [
+            {"connector": "orders", "task": int(name[1:]), "series": {"lag": values}} for name, values in tasks.items()
+        ],
+        "slots": [{"slot": 0, "series": {"cpu_percent": [1.0] * len(times)}}],
+        "left_out": 0,
+    }
+
+
+def test_a_task_that_moved_has_one_series_and_gaps_where_nobody_ran_it():
+    first = of_connector("a", [10, 20, 30, 40], t0=[1.0, 2.0, None, None], t1=[5.0, 5.0, 5.0, 5.0])
+    second = of_connector("b", [20, 30, 40, 50], t0=[None, None, 4.0, 5.0])
+    found = sum_of_histories([first, second])
+    assert found["times"] == [20, 30, 40, 50]
+    assert [(task["task"], task["series"]["lag"]) for task in found["tasks"]] == [
+        (0, [2.0, None, 4.0, 5.0]),
+        (1, [5.0, 5.0, 5.0, None]),
+    ]
+    assert [(slot["worker"], slot["series"]["cpu_percent"]) for slot in found["slots"]] == [
+        ("a", [1.0, 1.0, 1.0, None]),
+        ("b", [1.0, 1.0, 1.0, 1.0]),
+    ]
+    assert sum_of_tasks(found["tasks"], "lag", "sum") == [7.0, 5.0, 9.0, 5.0]
+    assert sum_of_tasks(found["tasks"], "lag", "most") == [5.0, 5.0, 5.0, 5.0]
+
+
+def test_lines_of_a_connector_add_up_and_the_lag_is_the_largest():
+    def overview(**line):
+        return {"every_ms": 60, "times": [1, 2], "connectors": {"orders": line}}
+
+    first = overview(records_per_s=[1.0, 2.0], now_per_s=3.0, lag=7.0, errors=1.0, restarts=0.0)
+    second = overview(records_per_s=[10.0, 20.0], now_per_s=1.0, lag=5.0, errors=1.0, restarts=2.0)
+    assert sum_of_overviews([first, second])["connectors"] == {
+        "orders": {"records_per_s": [11.0, 22.0], "now_per_s": 4.0, "lag": 7.0, "errors": 2.0, "restarts": 2.0}
+    }
+
+
+def test_a_worker_without_a_sample_yet_adds_nothing():
+    empty = {"every_ms": 10, "times": [], "tasks": [], "slots": [], "left_out": 0}
+    found = sum_of_histories([empty, of_connector("b", [10], t0=[1.0])])
+    assert (found["times"], found["tasks"][0]["series"]["lag"]) == ([10], [1.0])
+    assert sum_of_histories([empty])["times"] == []
