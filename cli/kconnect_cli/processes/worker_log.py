@@ -61,8 +61,7 @@ class WorkerLog:
     def start(self, env: Mapping[str, str] = os.environ) -> None:
         """Errors: ConnectError for a file of levels that cannot be read; UsageProblem for an unknown form."""
         from kconnect.logs import log_context as logs
-        from kconnect.runtime.config.java_loggers import our_levels
-        from kconnect.runtime.config.log_files import log_config_of
+        from kconnect.runtime.config.log_files import log_config_of, our_levels
 
         told = env.get(_VARIABLE, "").strip()  # a container's log is JSON from its first line
         form = self._form or (_checked_form(told, _VARIABLE) if told else "line")

@@ -1,21 +1,26 @@
-"""The three stores of a cluster on their Kafka topics: built from a worker's settings, created, read, stopped."""
+"""The three stores of a cluster on their Kafka topics: built from a worker's settings, created, read, stopped.
+
+Source: configure() of KafkaStatusBackingStore and KafkaOffsetBackingStore, ConnectUtils#ensureProperty (Kafka 4.3).
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
+from kconnect.api.config_parse import parse_type
+from kconnect.api.configdef import ConfigDef
+from kconnect.errors import ConfigError, ConfigProblem
 from kconnect.runtime.config import DistributedConfig
-from kconnect.runtime.config.client_config import InternalClients
+from kconnect.runtime.config.client_config import InternalClients, internal_clients
 from kconnect.runtime.herder.health.reasons import Health
-from kconnect.runtime.storage.config_clients import config_topic_clients, leader_transactional_id
+from kconnect.runtime.storage.config_clients import config_topic_clients, leader_transactional_id, overruled
 from kconnect.runtime.storage.config_store import TopicConfigStore
 from kconnect.runtime.storage.internal_topic_specs import internal_topic_specs
 from kconnect.runtime.storage.status_store import TopicStatusStore
-from kconnect.runtime.storage.topic_clients import offset_topic_clients, status_topic_clients
 from kconnect.runtime.storage.topic_offsets import TopicOffsetStore
 
 if TYPE_CHECKING:
@@ -145,3 +150,63 @@ def _topic_log(
         ),
         admin,
     )
+
+
+_DELIVERY_TIMEOUT_MS: Final = "120000"  # Java's default; librdkafka's is 300000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicClients:
+    """Settings of a topic's clients; may contain secrets."""
+
+    topic: str
+    log: InternalClients
+    isolation_level: str
+    warnings: tuple[str, ...] = ()
+    """Warnings about user settings that are overridden, to be logged once each."""
+
+
+def status_topic_clients(worker: Mapping[str, str], *, client_id_base: str) -> TopicClients:
+    """For `TopicStatusStore`, which retries itself: a failed write ends with its first error.
+
+    `client_id_base` is `connect-GROUP-` or the worker's `client.id` with a dash, as in Java.
+    Errors: ConfigError in Java's words.
+    """
+    clients = internal_clients(worker, client_id=f"{client_id_base}statuses")
+    timeout_ms = parse_type(
+        "delivery.timeout.ms", worker.get("delivery.timeout.ms", _DELIVERY_TIMEOUT_MS), ConfigDef.Type.INT
+    )
+    return TopicClients(
+        topic=_topic(worker, "status.storage.topic", "Must specify topic for connector status."),
+        log=InternalClients(
+            producer={**clients.producer, "retries": 0, "message.timeout.ms": timeout_ms},
+            consumer=clients.consumer,
+            admin=clients.admin,
+        ),
+        isolation_level=worker.get("isolation.level", "read_uncommitted"),
+    )
+
+
+def offset_topic_clients(worker: Mapping[str, str], *, client_id_base: str) -> TopicClients:
+    """For the worker's `TopicOffsetStore`; with exactly-once support it reads committed records only.
+
+    Errors: ConfigError in Java's words.
+    """
+    isolation_level, warnings = worker.get("isolation.level", "read_uncommitted"), []
+    if worker.get("exactly.once.source.support", "disabled").strip().lower() == "enabled":
+        isolation_level = "read_committed"
+        purpose = "the worker offsets topic's consumer when exactly-once source support is enabled"
+        warnings = overruled(worker, "isolation.level", isolation_level, purpose)
+    return TopicClients(
+        topic=_topic(worker, "offset.storage.topic", "Offset storage topic must be specified"),
+        log=internal_clients(worker, client_id=f"{client_id_base}offsets"),
+        isolation_level=isolation_level,
+        warnings=tuple(warnings),
+    )
+
+
+def _topic(worker: Mapping[str, str], key: str, message: str) -> str:
+    topic = worker.get(key, "").strip()
+    if not topic:
+        raise ConfigError(message, [ConfigProblem(key, worker.get(key), message)], hint=f"Set {key}.")
+    return topic

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
 from kconnect.logs.wording import counted
-from kconnect.runtime.config.client_names import ADMIN_NAMES, CONSUMER_NAMES, PRODUCER_NAMES, with_java_names
+from kconnect.runtime.config.client_keys import ADMIN, CONSUMER, PRODUCER, Rule
 from kconnect.runtime.config.kerberos import OTHER_MECHANISMS, missing_mechanism
 from kconnect.runtime.kafka.auth_errors import is_refusal, refusal_error
 from kconnect.runtime.kafka.retriable_codes import COORDINATOR_CODES
@@ -195,3 +197,33 @@ _HINTS = {
     KafkaError._UNKNOWN_TOPIC: _NO_TOPIC,
     KafkaError._UNKNOWN_PARTITION: "The topic was deleted, or the record names a partition that it does not have.",
 }
+
+
+# Settings that librdkafka takes by Java's name, and calls by its own
+_OWN_NAMES: Final = {
+    "compression.codec": "compression.type",
+    "max.in.flight": "max.in.flight.requests.per.connection",
+    "message.send.max.retries": "retries",
+    "metadata.broker.list": "bootstrap.servers",
+    "queue.buffering.max.ms": "linger.ms",
+    "request.required.acks": "acks",
+    "sasl.mechanisms": "sasl.mechanism",
+}
+# As librdkafka quotes a setting: "acks", `acks`, `enable.idempotence=true`
+_QUOTED: Final = re.compile(r'(?<=["`])[a-z]+(?:\.[a-z]+)+(?=["`=])')
+
+
+def _names(rules: Mapping[str, Rule]) -> Mapping[str, str]:
+    """A setting in another unit keeps librdkafka's name, as the message has librdkafka's value."""
+    found = {rule.target: name for name, rule in rules.items() if rule.divisor == 1 and rule.target != name}
+    return MappingProxyType(_OWN_NAMES | found)
+
+
+PRODUCER_NAMES: Final = _names(PRODUCER)
+CONSUMER_NAMES: Final = _names(CONSUMER)
+ADMIN_NAMES: Final = _names(ADMIN)
+
+
+def with_java_names(message: str, names: Mapping[str, str]) -> str:
+    """The message with settings as users know them: `compression.type`, not `compression.codec`."""
+    return _QUOTED.sub(lambda found: names.get(found[0], found[0]), message).strip()

@@ -11,6 +11,8 @@ from kconnect.model import (
     Condition,
     ConnectorStatus,
     ConnectorType,
+    Mend,
+    Restarts,
     RunState,
     SinkLag,
     TaskCondition,
@@ -310,3 +312,53 @@ def _part(of: float, rest: float) -> float:
 
 def _reading(group: str, name: str, labels: tuple[str, ...], value: float | int | str) -> Reading:
     return Reading(BY_NAME[group, name], labels, value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartsView:
+    """The automatic restarts of a cluster at one moment."""
+
+    total: int
+    waiting: int
+    given_up: int
+    not_restarted: int
+    parts: Mapping[tuple[str, str], Restarts]
+    """By connector and number of the task; empty for the connector itself."""
+
+
+def restart_readings(view: RestartsView) -> Iterator[Reading]:
+    """All readings of it. Parts without a restart and without a failure have none."""
+    worker, part = "connect-restart-metrics", "part-restart-metrics"
+    for name, value in (
+        ("automatic-restarts-total", view.total),
+        ("waiting", view.waiting),
+        ("given-up", view.given_up),
+        ("not-restarted", view.not_restarted),
+    ):
+        yield Reading(BY_NAME[worker, name], (), value)
+    for labels, restarts in view.parts.items():
+        yield Reading(BY_NAME[part, "automatic-restarts"], labels, restarts.count)
+        yield Reading(BY_NAME[part, "is-given-up"], labels, int(restarts.mend is Mend.GIVEN_UP))
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookView:
+    """Deliveries so far."""
+
+    delivered: int
+    failed: int
+    dropped: int
+    waiting: int
+    is_failing: bool
+
+
+def webhook_readings(view: WebhookView) -> Iterator[Reading]:
+    """All readings of it."""
+    for name, value in (
+        ("delivered-total", view.delivered),
+        ("failed-attempts-total", view.failed),
+        ("dropped-total", view.dropped),
+        ("waiting", view.waiting),
+        ("failing", int(view.is_failing)),
+    ):
+        yield Reading(BY_NAME["connect-webhook-metrics", name], (), value)

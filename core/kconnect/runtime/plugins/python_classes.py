@@ -1,17 +1,22 @@
-"""Loads classes of plugins: by a dotted path, from an entry point, of ours. Errors: ConfigError says what to do."""
+"""Loads classes of plugins: by a dotted path, from an entry point, of ours; and knows what a wrong name may have meant.
+
+Errors: ConfigError says what to do.
+"""
 
 from __future__ import annotations
 
+import difflib
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import EntryPoint
-from typing import Any
+from typing import Any, Final
 
 from kconnect.errors import ConfigError
 from kconnect.runtime.config.former_names import present_name
-from kconnect.runtime.plugins.aliases import BuiltinPlugin
+from kconnect.runtime.plugins.aliases import BuiltinPlugin, PluginType, short_names
 from kconnect.runtime.plugins.code_location import import_problem
 from kconnect.runtime.plugins.isolation import PLUGIN_GROUP
+from kconnect.runtime.plugins.plugin_info import PluginInfo
 
 
 def python_class(name: str) -> Iterator[type]:
@@ -65,3 +70,33 @@ def _import_hint(err: Exception) -> str:
     if isinstance(err, ModuleNotFoundError):
         return f"Install {err.name or 'what it needs'} into this environment."
     return "The module raises this when it is imported."
+
+
+# Suffixes of the names of each kind
+_KIND_WORDS: Final = ("Connector", "Converter")
+
+
+def nearest(name: str, infos: Iterable[PluginInfo]) -> list[str]:
+    """The plugins with the simple name closest to that of `name`: several if it omits $Key or $Value.
+
+    Packages, $Key and $Value are ignored: too many names share them.
+    """
+    outer, _, inner = name.strip().rpartition(".")[2].partition("$")
+    found: dict[str, list[str]] = {}
+    for info in infos:
+        for short in short_names(info.class_name, PluginType(info.type)):
+            found.setdefault(short.partition("$")[0], []).append(short)
+    # Typos are above 0.85; MirrorSourceConnector, a different one, is 0.74 of FileStreamSourceConnector
+    close = [near for near in difflib.get_close_matches(outer, found, n=3, cutoff=0.8) if _is_stem_near(outer, near)]
+    likely = list(dict.fromkeys(found[close[0]])) if close else []
+    return [short for short in likely if inner and short.endswith(f"${inner}")] or likely
+
+
+def _is_stem_near(name: str, near: str) -> bool:
+    """Whether two names stay similar without the suffix for their kind: "Converter" is no typo of LongConverter."""
+    for kind in _KIND_WORDS:
+        if name.endswith(kind) and near.endswith(kind):
+            stems = name.removesuffix(kind), near.removesuffix(kind)
+            # Flaot and Float are 0.8; JsonSchema, which is another converter, is 0.57 of Json
+            return difflib.SequenceMatcher(None, *stems).ratio() >= 0.7
+    return True

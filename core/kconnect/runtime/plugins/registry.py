@@ -22,9 +22,8 @@ from kconnect.java.plugins import DiscoveryCheck, Hosted, JavaIndex, JavaPlugins
 from kconnect.model import named_plugins
 from kconnect.runtime.plugins.aliases import BUILTINS, NOT_THERE, PluginType, short_names
 from kconnect.runtime.plugins.isolation import PLUGIN_GROUP, PluginFolders
-from kconnect.runtime.plugins.near_names import nearest
 from kconnect.runtime.plugins.plugin_info import BASES, PluginInfo, info_of, kinds_of, python_name, version_told
-from kconnect.runtime.plugins.python_classes import load_builtin, load_point, python_class
+from kconnect.runtime.plugins.python_classes import load_builtin, load_point, nearest, python_class
 
 log = logging.getLogger(__name__)
 

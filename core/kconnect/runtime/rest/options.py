@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import csv
+import ipaddress
+import re
 import ssl
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
-from starlette.responses import Response
-from starlette.types import ASGIApp, Scope
+from starlette.datastructures import MutableHeaders
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kconnect.errors import ConfigError
 from kconnect.runtime.config.worker_config import WorkerConfig
@@ -24,9 +31,7 @@ from kconnect.runtime.rest.audit.trail import AuditTrail
 from kconnect.runtime.rest.connection import ConnectionLimits
 from kconnect.runtime.rest.cors import CrossOrigin, origin_check
 from kconnect.runtime.rest.extensions import load_extensions
-from kconnect.runtime.rest.headers import HeaderRule, ResponseHeaders, parse_rules
 from kconnect.runtime.rest.jaas import Login
-from kconnect.runtime.rest.namespace import Namespace
 from kconnect.runtime.rest.security import EXTENSION, BasicAuth, find_login, is_basic_auth
 from kconnect.runtime.rest.tls import peer_context, server_context, tls_settings
 
@@ -137,3 +142,107 @@ def _gatekeeper(config: WorkerConfig, knows_callers: bool, *, is_auditing: bool)
 
 def _has_https(listeners: Sequence[str] | None) -> bool:
     return any(listener.strip().lower().startswith("https:") for listener in listeners or ())
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderRule:
+    """One rule; `replaces` an earlier value (set, setDate), `is_date` counts from now."""
+
+    name: str
+    value: str
+    replaces: bool
+    is_date: bool = False
+
+    def text(self, now_s: float) -> str:
+        return formatdate(now_s + int(self.value) / 1000, usegmt=True) if self.is_date else self.value
+
+
+def parse_rules(text: str) -> tuple[HeaderRule, ...]:
+    """Rules of the setting, whose form was already validated. Errors: ConfigError for a date."""
+    if not text.strip():
+        return ()
+    return tuple(_rule(rule) for rule in next(csv.reader([text], skipinitialspace=True)))
+
+
+def _rule(text: str) -> HeaderRule:
+    action, header = text.strip().split(None, 1)
+    name, _, value = header.strip().rstrip(":").partition(":")
+    is_date = action.lower().endswith("date")
+    if is_date and not re.fullmatch(r"-?\d{1,15}", value.strip()):
+        raise ConfigError.invalid("response.http.headers.config", text.strip(), "a date takes milliseconds from now")
+    if not value.isprintable() or not (name + value).isascii():
+        raise ConfigError.invalid("response.http.headers.config", text.strip(), "headers are printable ASCII")
+    return HeaderRule(name.strip(), value.strip(), action.lower().startswith("set"), is_date)
+
+
+class ResponseHeaders:
+    """Adds headers to every answer. The application's own headers win over `set`, as they are written later."""
+
+    def __init__(self, app: ASGIApp, rules: Sequence[HeaderRule]) -> None:
+        self._app = app
+        self._rules = tuple(rules)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = message.get("headers", [])
+                message = {**message, "headers": _joined(self._rules, own, time.time())}
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+def _joined(rules: Sequence[HeaderRule], own: Sequence[tuple[bytes, bytes]], now_s: float) -> list[tuple[bytes, bytes]]:
+    headers = MutableHeaders(raw=[])
+    for rule in rules:
+        if rule.replaces:
+            headers[rule.name] = rule.text(now_s)
+        else:
+            headers.append(rule.name, rule.text(now_s))
+    given = {name for name, _ in own}
+    return [item for item in headers.raw if item[0] not in given] + list(own)
+
+
+_OF_PEERS: Final = re.compile(rb"/connectors/[^/]+/(tasks|fence)")
+_FOR_ALL: Final = (b"/health",)
+
+
+class Namespace:
+    """The REST server of a MirrorMaker flow's worker, which has many flows' workers for neighbours.
+
+    Workers of one flow ask each other below the flow's `path`, such as `/east/west`, as Java's do; for anybody else
+    there is this machine alone. Threads: the event loop.
+    Source: InternalMirrorResource (Kafka 4.3). Differs: Java's has no other endpoints at all.
+    """
+
+    def __init__(self, app: ASGIApp, path: str) -> None:
+        self._app = app
+        self._path = path.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        raw: bytes = scope.get("raw_path") or scope["path"].encode()
+        inner = raw.removeprefix(self._path)
+        if len(inner) < len(raw) and _OF_PEERS.fullmatch(inner):
+            await self._app({**scope, "raw_path": inner, "path": unquote(inner.decode())}, receive, send)
+        elif _is_here(scope) or raw in _FOR_ALL:
+            await self._app(scope, receive, send)
+        else:
+            text = "Only the workers of its own flow may ask the worker of a mirror from another machine"
+            await JSONResponse({"error_code": 403, "message": text}, 403)(scope, receive, send)
+
+
+def _is_here(scope: Scope) -> bool:
+    host = (scope.get("client") or ("", 0))[0]
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)  # an IPv4 caller of a socket for both
+    return (mapped or address).is_loopback

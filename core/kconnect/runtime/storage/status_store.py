@@ -73,7 +73,7 @@ class StatusStore(StatusReader, Protocol):
         ...
 
     def take_generation(self, generation: int) -> None:
-        """Note that the worker has joined its group in this generation; see `status_order`."""
+        """Note that the worker has joined its group in this generation; see `StatusCache`."""
         ...
 
     def set_listener(self, on_status: Callable[[Subject], None]) -> None:

@@ -16,7 +16,7 @@ from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError
 from kconnect.runtime.config.worker_config import KConnectSettings
 from kconnect.runtime.metrics import Reading
-from kconnect.runtime.metrics.webhooks import WebhookView, webhook_readings
+from kconnect.runtime.metrics.readings import WebhookView, webhook_readings
 from kconnect.runtime.webhooks.documents import Document, body_of
 
 log = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ from kconnect.api import ClientType, ConfigProvider, ConnectorClientConfigReques
 from kconnect.errors import ConfigError, ConnectError, EnvironmentProblemError
 from kconnect.java.kafka_jars import JarSet
 from kconnect.java.plugins import JavaSettings
-from kconnect.java.plugins.class_scan import BASES, OF_KAFKA, plugin_classes
 from kconnect.java.plugins.folders import JavaFolder
+from kconnect.java.plugins.index import BASES, OF_KAFKA, plugin_classes
 from kconnect.model import ConnectorType
 from kconnect.runtime.config.variables import Variables
 from kconnect.runtime.herder.validation.connector_checks import ConnectorValidator

@@ -10,7 +10,7 @@ from kconnect.errors import FencedError
 from kconnect.java.devbroker import DevBroker
 from kconnect.model import ConnectorOffset, RunState, TargetState
 from kconnect.runtime.config.exactly_once_settings import exactly_once_producer
-from kconnect.runtime.herder.cluster.fencing import fence_zombies
+from kconnect.runtime.herder.cluster.exactly_once_sources import fence_zombies
 from kconnect.runtime.kafka import TransactionalProducer
 from kconnect.testing.thread_launcher import ThreadLauncher
 from kconnect.worker import DistributedWorker

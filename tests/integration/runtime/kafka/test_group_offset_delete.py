@@ -8,8 +8,7 @@ import pytest
 
 from kconnect.errors import ConflictError, UnreachableError
 from kconnect.model import TopicPartition
-from kconnect.runtime.herder.offsets.consumer_groups import kafka_group_offsets
-from kconnect.runtime.herder.offsets.group_offset_delete import delete_group_offsets
+from kconnect.runtime.herder.offsets.consumer_groups import delete_group_offsets, kafka_group_offsets
 from kconnect.runtime.kafka.admin import KafkaAdmin
 from kit.group_offsets import group_offsets, member_of
 from kit.ports import free_port

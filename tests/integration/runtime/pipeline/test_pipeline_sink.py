@@ -14,7 +14,7 @@ import pytest
 from kconnect.errors import ConflictError
 from kconnect.java.devbroker import DevBroker
 from kconnect.model import RunState, TargetState, TopicPartition
-from kconnect.runtime.herder.offsets.group_offset_delete import delete_group_offsets
+from kconnect.runtime.herder.offsets.consumer_groups import delete_group_offsets
 from kconnect.runtime.kafka import KafkaAdmin
 from kit.group_offsets import sink_offsets
 from kit.pipeline_host import FILE_SINK, SINK, Behaviour, PipelineHost

@@ -17,10 +17,9 @@ import pytest
 from kconnect.runtime.config.client_config import internal_clients
 from kconnect.runtime.metrics import prometheus_text
 from kconnect.runtime.rest import RestOptions, RestServer
-from kconnect.runtime.rest.access.access import Gatekeeper
+from kconnect.runtime.rest.access.access import CALLER_HEADER, SEAL_HEADER, Gatekeeper
 from kconnect.runtime.rest.access.principals import PrincipalRules
 from kconnect.runtime.rest.access.roles_file import RolesFile
-from kconnect.runtime.rest.access.vouching import CALLER_HEADER, SEAL_HEADER
 from kconnect.runtime.rest.audit.file_sink import FileSink
 from kconnect.runtime.rest.audit.topic_sink import TopicSink
 from kconnect.runtime.rest.audit.trail import AuditTrail

@@ -14,8 +14,8 @@ from kconnect.runtime.storage.connector_offsets import ConnectorOffsetStore
 from kconnect.runtime.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.runtime.storage.status_store import TopicStatusStore
 from kconnect.runtime.storage.status_topic import StoredStatus, TopicUse
-from kconnect.runtime.storage.topic_clients import offset_topic_clients, status_topic_clients
 from kconnect.runtime.storage.topic_offsets import TopicOffsetStore
+from kconnect.worker.cluster_stores import offset_topic_clients, status_topic_clients
 from kit.java_connect import JavaConnect
 from kit.topics import topic_for
 from kit.waiting import eventually

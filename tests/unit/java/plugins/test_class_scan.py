@@ -6,8 +6,7 @@ import struct
 from pathlib import Path
 
 from kconnect.java.plugins.class_files import JavaClass, read_class
-from kconnect.java.plugins.class_scan import plugin_classes
-from kconnect.java.plugins.index import Discovery, JavaIndex
+from kconnect.java.plugins.index import Discovery, JavaIndex, plugin_classes
 
 _TRANSFORMATION = "org.apache.kafka.connect.transforms.Transformation"
 _PUBLIC, _ABSTRACT = 0x0021, 0x0421

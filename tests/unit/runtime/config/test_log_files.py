@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from kconnect.errors import ConfigError
-from kconnect.runtime.config.java_loggers import OURS, our_levels
-from kconnect.runtime.config.log_files import LogConfig, log_config_of, read_log_file
+from kconnect.runtime.config.log_files import OURS, LogConfig, log_config_of, our_levels, read_log_file
 
 # Kafka's own connect-log4j2.yaml, shortened, with a level by a variable and JSON
 YAML = """

@@ -11,7 +11,7 @@ import pytest
 from kconnect.errors import TimedOutError
 from kconnect.model import RunState, TargetState
 from kconnect.runtime.config.variables import Resolved
-from kconnect.runtime.herder.connectors.context import SinkHostContext
+from kconnect.runtime.herder.connectors.host import SinkHostContext
 from kconnect.runtime.herder.connectors.hosted_connector import ConnectorParts, HostedConnector, PluginTimes
 from kconnect.runtime.metrics import PluginMetricsRegistry
 from kit.sample_connectors import SampleSink

@@ -11,8 +11,7 @@ import pytest
 from kconnect.api import ConfigData
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.logs import redaction
-from kconnect.runtime.config.providers import FileConfigProvider
-from kconnect.runtime.config.variables import Variables
+from kconnect.runtime.config.variables import FileConfigProvider, Variables
 from kconnect.runtime.herder.validation.connector_checks import ConnectorValidator
 from kconnect.runtime.plugins import PluginRegistry
 from kit.herders import Bench, herder_bench

@@ -12,7 +12,7 @@ import pytest
 
 from kconnect.errors import ConnectError
 from kconnect.files.folders import state_folder
-from kconnect.runtime.herder.cluster.trace_file import save_trace
+from kconnect.runtime.herder.cluster.herder_thread import save_trace
 from kconnect.runtime.herder.decisions.events import Written
 from kconnect.runtime.herder.decisions.writes import ForKey
 from kit.distributed import memory_cluster

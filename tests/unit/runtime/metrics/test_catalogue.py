@@ -46,9 +46,14 @@ from kconnect.runtime.metrics import (
 )
 from kconnect.runtime.metrics.catalogue import BY_NAME
 from kconnect.runtime.metrics.document import metrics_document
-from kconnect.runtime.metrics.readings import RestView, rest_readings
-from kconnect.runtime.metrics.restarts import RestartsView, restart_readings
-from kconnect.runtime.metrics.webhooks import WebhookView, webhook_readings
+from kconnect.runtime.metrics.readings import (
+    RestartsView,
+    RestView,
+    WebhookView,
+    rest_readings,
+    restart_readings,
+    webhook_readings,
+)
 from kit.places import DOCS
 
 # One line of the exposition format, as its grammar says

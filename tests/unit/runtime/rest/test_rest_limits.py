@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kconnect.errors import ForbiddenError
-from kconnect.runtime.rest.access.callers import Caller
-from kconnect.runtime.rest.access.vouching import (
+from kconnect.runtime.rest.access.access import (
     CALLER_HEADER,
     SEAL_HEADER,
     Vouched,
@@ -14,7 +13,8 @@ from kconnect.runtime.rest.access.vouching import (
     vouched,
     vouching_headers,
 )
-from kconnect.runtime.rest.limits import TokenBuckets
+from kconnect.runtime.rest.access.callers import Caller
+from kconnect.runtime.rest.guards import TokenBuckets
 
 
 def seal(message: bytes) -> bytes:

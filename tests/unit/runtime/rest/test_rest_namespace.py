@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kconnect.runtime.rest.namespace import Namespace
+from kconnect.runtime.rest.options import Namespace
 
 
 def asked(raw: str, client: tuple[str, int] | None) -> tuple[int, str]:

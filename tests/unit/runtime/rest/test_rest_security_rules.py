@@ -10,8 +10,8 @@ from kconnect.errors import ConfigError
 from kconnect.runtime.config.tls_ciphers import openssl_ciphers
 from kconnect.runtime.rest.cors import origin_check
 from kconnect.runtime.rest.extensions import load_extensions
-from kconnect.runtime.rest.headers import _joined, parse_rules
 from kconnect.runtime.rest.jaas import Login, load_login, parse_jaas_file
+from kconnect.runtime.rest.options import _joined, parse_rules
 from kconnect.runtime.rest.security import credentials, find_login, jaas_file
 from kconnect.runtime.rest.tls import tls_settings
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.model import RunState
-from kconnect.runtime.storage.status_order import StatusRecords
+from kconnect.runtime.storage.status_cache import StatusRecords
 from kconnect.runtime.storage.status_topic import StoredStatus
 
 RUNNING, UNASSIGNED, FAILED, PAUSED = RunState.RUNNING, RunState.UNASSIGNED, RunState.FAILED, RunState.PAUSED

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
+from kconnect.clock import Clock
 from kconnect.errors import ConflictError
-from kconnect.model import ConnectorOffset, TargetState, TaskId
+from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId
 from kconnect.runtime.herder.assignment.protocol import Work
 from kconnect.runtime.herder.cluster.change_requests import ChangeRequests, ThreadAccess, ThreadRequests
 from kconnect.runtime.herder.cluster.cluster_parts import ClusterParts
 from kconnect.runtime.herder.cluster.cluster_status import ClusterStatus
 from kconnect.runtime.herder.cluster.config_entries import ClusterConfig
-from kconnect.runtime.herder.cluster.cut_off_watch import CutOffWatch
 from kconnect.runtime.herder.cluster.exactly_once_sources import ExactlyOnceSources, offset_writer_of
 from kconnect.runtime.herder.cluster.failure_watch import FailureWatch
 from kconnect.runtime.herder.cluster.fenced_starts import FencedStarts
 from kconnect.runtime.herder.cluster.group_standing import GroupStanding
 from kconnect.runtime.herder.cluster.herder_inbox import HerderInbox
-from kconnect.runtime.herder.cluster.herder_thread import HerderThread, ThreadParts
-from kconnect.runtime.herder.cluster.launcher_events import ClusterEvents
+from kconnect.runtime.herder.cluster.herder_thread import CutOffWatch, HerderThread, ThreadParts, save_trace
 from kconnect.runtime.herder.cluster.local_work import LocalWork
 from kconnect.runtime.herder.cluster.offset_stores import ClusterOffsets
 from kconnect.runtime.herder.cluster.pending_requests import PendingRequests
@@ -29,9 +29,8 @@ from kconnect.runtime.herder.cluster.rebalance_rounds import RebalanceRounds
 from kconnect.runtime.herder.cluster.status_keeper import KnownWork, StatusKeeper
 from kconnect.runtime.herder.cluster.thread_stage import ThreadStage
 from kconnect.runtime.herder.cluster.topic_tracking import ClusterTopics
-from kconnect.runtime.herder.cluster.trace_file import save_trace
 from kconnect.runtime.herder.connectors.host import ConnectorHost
-from kconnect.runtime.herder.connectors.task_runs import TaskRuns
+from kconnect.runtime.herder.connectors.task_runs import TaskRuns, report_task
 from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry, require_stopped
 from kconnect.runtime.herder.decisions.events import CutOff, Reconfigure
 from kconnect.runtime.herder.decisions.machine import HerderState
@@ -42,6 +41,7 @@ from kconnect.runtime.herder.membership import Membership
 from kconnect.runtime.herder.parts import HerderParts
 from kconnect.runtime.herder.queries.logger_levels import WorkerLoggers
 from kconnect.runtime.herder.queries.start_state import StartState
+from kconnect.runtime.storage import commit_source_offsets, read_source_offsets
 
 StringMap = Mapping[str, str]
 
@@ -298,3 +298,50 @@ def _thread(
 
 def _accept_any(task_id: TaskId) -> None:
     """Without exactly-once support no tasks are fenced."""
+
+
+class ClusterEvents:
+    """Implements `LauncherEvents`. Threads: the launcher's. Only reads and commits of offsets may block."""
+
+    def __init__(
+        self,
+        status: ClusterStatus,
+        topics: ClusterTopics,
+        offsets: ClusterOffsets,
+        reconfigure: Callable[[str], None],
+        clock: Clock,
+        may_write: Callable[[TaskId], None] = lambda task_id: None,
+    ) -> None:
+        """`may_write` raises ConnectError when an exactly-once task may have been fenced off before it began."""
+        self._status = status
+        self._topics = topics
+        self._offsets = offsets
+        self._reconfigure = reconfigure
+        self._clock = clock
+        self._may_write = may_write
+
+    def task_status(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
+        report_task(self._status, task_id, run, state, trace)
+
+    def reconfiguration_requested(self, connector: str) -> None:
+        self._reconfigure(connector)
+
+    def topic_used(self, task_id: TaskId, topic: str) -> None:
+        """Too late for a connector without tasks here: its topics may have been reset since."""
+        if self._status.runs(task_id.connector):
+            self._topics.used(task_id, topic, self._clock.time_ms())
+
+    def read_offsets(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+        return read_source_offsets(self._offsets.store_of(connector), connector, partitions)
+
+    def check_run(self, task_id: TaskId, run: int) -> None:
+        """Errors: ConflictError for a run that was stopped or replaced; as `may_write`."""
+        if not self._status.is_run(task_id, run):
+            raise ConflictError(f"Run {run} of task {task_id} is no longer wanted on this worker")
+        self._may_write(task_id)
+
+    def commit_offsets(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
+        """Errors: ConflictError when no task of it runs here: an abandoned one must not undo what others did."""
+        if not self._status.runs(connector):
+            raise ConflictError(f"Connector {connector} has no tasks on this worker: its offsets are not committed")
+        commit_source_offsets(self._offsets.commit_store_of(connector), connector, offsets)

@@ -1,23 +1,24 @@
 """The herder of one worker of a cluster: answers REST requests, and runs the work that its group assigns to it.
 
 Queries are answered here at once, from the topics as this worker has read them. Changes go to the herder's thread
-through `change_requests`. `assembly` lists the parts, `herder_lifecycle` starts and stops it.
+through `change_requests`. `assembly` lists the parts, `HerderLifecycle` starts and stops it.
 Source: DistributedHerder, AbstractHerder (Kafka 4.3).
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from kconnect.errors import ConflictError
 from kconnect.logs.log_context import level_name
 from kconnect.logs.redaction import redact
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, ConnectorType, TargetState, TaskId
-from kconnect.runtime.herder.cluster.assembly import assemble
+from kconnect.runtime.herder.cluster.assembly import HerderAssembly, assemble
 from kconnect.runtime.herder.cluster.cluster_parts import ClusterParts
 from kconnect.runtime.herder.cluster.cluster_status import ClusterStatus
 from kconnect.runtime.herder.cluster.config_entries import ClusterConfig
-from kconnect.runtime.herder.cluster.herder_lifecycle import HerderLifecycle
 from kconnect.runtime.herder.cluster.topic_tracking import ClusterTopics
 from kconnect.runtime.herder.decisions.machine import HerderState
 from kconnect.runtime.herder.decisions.rebalances import Rebalance
@@ -29,6 +30,7 @@ from kconnect.runtime.herder.queries.restart_views import RestartViews
 from kconnect.runtime.herder.queries.worker_metrics import worker_readings
 from kconnect.runtime.metrics import Reading
 from kconnect.runtime.storage.session_key import SessionKey
+from kconnect.runtime.storage.status_topic import Subject
 
 
 class DistributedHerder(HerderQueries):
@@ -262,3 +264,62 @@ class DistributedHerder(HerderQueries):
     def _validate(self, name: str, config: Mapping[str, str]) -> None:
         """Connect's checks and the connector's own, with a deadline. Errors: BadRequestError, TimedOutError."""
         self._checked(name, lambda: self._parts.validate(config))
+
+
+log = logging.getLogger(__name__)
+
+# Time to leave the group, close plugins' threads and log what could not be stopped, after the tasks had their time
+_LEAVE_S = 5.0
+
+
+class HerderLifecycle:
+    """States: new -> started -> stopped. Threads: the worker's."""
+
+    def __init__(self, assembly: HerderAssembly) -> None:
+        self._all = assembly
+        self._has_started = self._has_stopped = False
+
+    def start(self, worker_id: str, url: str, kafka_cluster_id: str | None) -> None:
+        """Join the group. `worker_id` is the advertised host:port, `url` where other workers reach this one's REST."""
+        parts, cluster, status = self._all, self._all.cluster, self._all.knowledge.status
+        parts.requests.start.open(kafka_cluster_id)
+        status.worker_id = worker_id
+        parts.group.rounds.url = url
+        cluster.configs.set_listener(parts.group.inbox.note_change)
+        status.is_in_touch = parts.group.standing.is_in_touch
+        status.look_again = parts.keeper.note
+
+        def note(subject: Subject) -> None:
+            parts.keeper.note(subject)
+            parts.failures.note(subject)
+
+        cluster.statuses.set_listener(note)
+        self._has_started = True
+        parts.thread.start()
+        parts.watch.start()
+        parts.keeper.start()
+        parts.requests.start.begin()
+        log.info("Herder started as worker %s of group %s", worker_id, cluster.group_id)
+
+    def await_group(self, timeout_s: float) -> bool:
+        """Wait for the first assignment; returns whether there is one. Errors: as ThreadRequests.raise_if_failed."""
+        self._all.requests.thread.raise_if_failed()
+        return self._has_started and self._all.thread.has_joined.wait(timeout_s)
+
+    def stop(self, timeout_s: float) -> None:
+        """Stop all tasks and connectors gracefully, then leave the group. Accepts no more requests. Idempotent."""
+        parts = self._all
+        parts.requests.start.is_ready = False
+        parts.requests.start.refuse_waiting()
+        if not self._has_started or self._has_stopped:
+            return
+        self._has_stopped = True
+        parts.watch.stop(_LEAVE_S)
+        parts.keeper.stop(_LEAVE_S)
+        if not parts.thread.stop(timeout_s + _LEAVE_S):
+            log.warning("The herder's thread did not end in time: %s", parts.requests.stages.summary())
+        parts.group.membership.stop(_LEAVE_S)
+        parts.work.work.close(_LEAVE_S)
+        parts.knowledge.offsets.close()
+        parts.requests.pending.close(ConflictError("Worker is shutting down"))
+        log.info("Herder stopped")

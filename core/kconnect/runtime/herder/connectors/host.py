@@ -1,36 +1,35 @@
 """Connector instances of this process, for either herder: start, transition and stop them, and get their task configs.
 
-Source: Worker, AbstractHerder (Kafka 4.3).
+Source: Worker, AbstractHerder, HerderConnectorContext, WorkerConnector (Kafka 4.3).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kconnect.errors import ConfigError, ConnectError, RetriableError, TimedOutError
 from kconnect.logs import redaction
 from kconnect.model import ConnectorType, RunState, TargetState
 from kconnect.runtime.config.variables import Resolved, Variables, has_reference, secret_values
-from kconnect.runtime.herder.connectors.context import SinkHostContext, SourceHostContext, StoreOffsetReader
 from kconnect.runtime.herder.connectors.hosted_connector import ConnectorParts, HostedConnector, PluginTimes, TaskPlan
 from kconnect.runtime.herder.connectors.plugin_classes import ConnectorPlugins, connector_kind, new_connector
-from kconnect.runtime.herder.connectors.reloads import Reloads
-from kconnect.runtime.herder.connectors.watched_configs import WatchedConfigs
+from kconnect.runtime.herder.connectors.reloads import Reloads, WatchedConfigs
 from kconnect.runtime.herder.decisions.connector_entry import (
     ConnectorEntry,
     complete_task_configs,
     report_too_many_tasks,
 )
 from kconnect.runtime.metrics import PluginMetricsRegistry, PluginValue
-from kconnect.runtime.storage import OffsetStore
+from kconnect.runtime.storage import OffsetStore, read_source_offsets
 
 if TYPE_CHECKING:
-    from kconnect.api import Connector, ConnectorContext
+    from kconnect.api import Connector, ConnectorContext, OffsetStorageReader, PluginMetrics
+    from kconnect.runtime.herder.connectors.hosted_connector import HostedConnector
 
 log = logging.getLogger(__name__)
 
@@ -276,3 +275,55 @@ class ConnectorHost:
             return SourceHostContext(host, request, metrics, StoreOffsetReader(self._offsets_of(name), name))
 
         return context
+
+
+class StoreOffsetReader:
+    """Committed source offsets of one connector, straight from the worker's store: an OffsetStorageReader."""
+
+    def __init__(self, store: OffsetStore, connector: str) -> None:
+        self._store = store
+        self._connector = connector
+
+    def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        return read_source_offsets(self._store, self._connector, [partition])[0]
+
+    def offsets(self, partitions: Collection[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+        return read_source_offsets(self._store, self._connector, list(partitions))
+
+
+class SinkHostContext:
+    """A SinkConnectorContext. A connector that was shut down or abandoned can no longer ask for anything."""
+
+    def __init__(
+        self, host: HostedConnector, request_reconfiguration: Callable[[], None], metrics: PluginMetrics
+    ) -> None:
+        self._host = host
+        self._request = request_reconfiguration
+        self._metrics = metrics
+
+    def request_task_reconfiguration(self) -> None:
+        if not self._host.is_shut_down:
+            self._request()
+
+    def raise_error(self, error: BaseException) -> None:
+        self._host.fail(error)
+
+    def plugin_metrics(self) -> PluginMetrics:
+        return self._metrics
+
+
+class SourceHostContext(SinkHostContext):
+    """A SourceConnectorContext: that of a sink, plus a reader of offsets."""
+
+    def __init__(
+        self,
+        host: HostedConnector,
+        request_reconfiguration: Callable[[], None],
+        metrics: PluginMetrics,
+        reader: OffsetStorageReader,
+    ) -> None:
+        super().__init__(host, request_reconfiguration, metrics)
+        self._reader = reader
+
+    def offset_storage_reader(self) -> OffsetStorageReader:
+        return self._reader

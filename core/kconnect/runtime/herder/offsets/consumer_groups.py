@@ -1,14 +1,20 @@
-"""Consumer group offsets of sinks in the Kafka cluster: `GroupOffsets` on an admin client."""
+"""Consumer group offsets of sinks in the Kafka cluster: `GroupOffsets` on an admin client.
+
+Single offsets are deleted by a request of our own: librdkafka (2.16) can only delete a group with all its offsets.
+Source: OffsetDelete of the Kafka protocol (KIP-496).
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kconnect.model import TopicPartition
 from kconnect.runtime.config.client_config import admin_config, admin_settings
+from kconnect.runtime.herder.group.frames import OffsetDelete
+from kconnect.runtime.herder.offsets.group_requests import ask_coordinator, refused
 from kconnect.runtime.herder.offsets.log_ranges import LogRanges
 
 if TYPE_CHECKING:
@@ -36,8 +42,6 @@ class KafkaGroups:
         self._admin.alter_group_offsets(group, offsets, self._timeout_s)
 
     def delete_offsets(self, group: str, partitions: Collection[TopicPartition]) -> None:
-        from kconnect.runtime.herder.offsets.group_offset_delete import delete_group_offsets
-
         delete_group_offsets(self._settings, group, partitions, self._timeout_s, timeout_setting=self._timeout_setting)
 
     def delete_group(self, group: str) -> None:
@@ -87,3 +91,42 @@ def _open(
     javas = admin_settings(worker_props, connector_config, client_id=name)
     with KafkaAdmin(settings, name, timeout_setting=timeout_setting) as admin:
         yield KafkaGroups(admin, javas, timeout_s, timeout_setting)
+
+
+_UNKNOWN_TOPIC: Final = 3
+_NO_GROUP: Final = 69
+
+
+def delete_group_offsets(
+    settings: Mapping[str, str],
+    group: str,
+    partitions: Collection[TopicPartition],
+    timeout_s: float,
+    *,
+    timeout_setting: str,
+) -> None:
+    """Forget these partitions' offsets. `settings` are Java's, of an admin client; `timeout_setting` is for messages.
+
+    A group, a topic or an offset that does not exist is fine.
+    Errors: ConflictError when members read the topics; ConnectError, UnreachableError.
+    """
+    if not partitions:
+        return
+    by_topic: dict[str, list[int]] = {}
+    for at in partitions:
+        by_topic.setdefault(at.topic, []).append(at.partition)
+    doing = f"The offsets of consumer group {group!r} cannot be deleted"
+    answer = ask_coordinator(
+        settings,
+        group,
+        OffsetDelete(group, by_topic),
+        lambda answer: answer.error,
+        timeout_s,
+        doing=doing,
+        timeout_setting=timeout_setting,
+    )
+    if answer.error and answer.error != _NO_GROUP:
+        raise refused(doing, answer.error)
+    for (topic, number), error in answer.errors.items():
+        if error and error != _UNKNOWN_TOPIC:
+            raise refused(f"{doing}, for {topic}-{number}", error)

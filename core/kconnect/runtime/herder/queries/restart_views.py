@@ -11,7 +11,7 @@ from kconnect.runtime.config.restart_keys import RESTARTS_BY_DEFAULT, RestartSet
 from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry
 from kconnect.runtime.herder.decisions.mending import part_of, restarts_of
 from kconnect.runtime.metrics import Reading
-from kconnect.runtime.metrics.restarts import RestartsView, restart_readings
+from kconnect.runtime.metrics.readings import RestartsView, restart_readings
 from kconnect.runtime.storage.config_topic import PartRestarts
 from kconnect.runtime.storage.status_topic import Subject
 

@@ -1,16 +1,26 @@
-"""One request that wants to change something, on its way to the audit log."""
+"""One request that wants to change something, on its way to the audit log.
+
+The log says what a change is about: the config, the state, the offsets, or the level before it, and what it asks for.
+Secrets are left out: settings whose names say so, and those that the plugins type as PASSWORD.
+"""
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
+from kconnect.api.config_parse import ConfigType
+from kconnect.errors import ConnectError
+from kconnect.logs.log_context import is_secret
+from kconnect.logs.redaction import HIDDEN
+from kconnect.model import offsets_to_json
 from kconnect.runtime.herder.interface import Herder
 from kconnect.runtime.rest.access.access import Access
 from kconnect.runtime.rest.audit.entry import AuditEntry
 from kconnect.runtime.rest.audit.trail import AuditTrail
-from kconnect.runtime.rest.audit.views import after_of, before_of
 from kconnect.runtime.rest.exchange import Answer, Call, Handler
 
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -97,3 +107,123 @@ def _message(body: bytes) -> str | None:
         return str(json.loads(body)["message"])
     except (ValueError, KeyError, TypeError):
         return None
+
+
+_PLUGIN_ENDS: Final = (".type", "key.converter", "value.converter", "header.converter")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """`before` is read ahead of the change; `after` is made of the request and the body of a good answer."""
+
+    before: Callable[[Call], Any]
+    after: Callable[[Call, Any], Any]
+
+
+def before_of(path: str, call: Call) -> Any:
+    """What the request is about to change; None if there is nothing, or it cannot be read."""
+    view = VIEWS.get((call.method, path))
+    if view is None:
+        return None
+    try:
+        return view.before(call)
+    except ConnectError:  # the change itself will say why
+        return None
+
+
+def after_of(path: str, call: Call, body: bytes) -> Any:
+    """What a change that went well has made of it. `body`: the answer's."""
+    view = VIEWS.get((call.method, path))
+    if view is None:
+        return None
+    try:
+        return view.after(call, json.loads(body) if body else None)
+    except (ConnectError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def shown_config(herder: Herder, config: Mapping[str, Any]) -> dict[str, Any]:
+    """A config without its secrets; references to secrets stay."""
+    passwords = _passwords(herder, config)
+    return {key: HIDDEN if _is_hidden(key, value, passwords) else value for key, value in config.items()}
+
+
+def _is_hidden(key: str, value: Any, passwords: set[str]) -> bool:
+    if not value or not (key in passwords or is_secret(key)):
+        return False
+    return not (
+        isinstance(value, str) and value.strip().startswith("${") and value.strip().find("}") == len(value.strip()) - 1
+    )
+
+
+def _passwords(herder: Herder, config: Mapping[str, Any]) -> set[str]:
+    """Settings that the plugins which a config names type as PASSWORD, as far as these are installed here."""
+    plugins = {"": config.get("connector.class")}
+    for key, value in config.items():
+        if key.endswith(_PLUGIN_ENDS):
+            plugins[f"{key.removesuffix('type').removesuffix('.')}."] = value
+    found: set[str] = set()
+    for prefix, name in plugins.items():
+        if not isinstance(name, str):
+            continue
+        try:
+            keys = herder.plugin_config(name)
+        except ConnectError:
+            continue
+        found |= {prefix + key.name for key in keys if key.type is ConfigType.PASSWORD}
+    return found
+
+
+def _config_before(call: Call) -> Any:
+    return shown_config(call.herder, call.herder.connector_config(call.path["name"]))
+
+
+def _config_after(call: Call, body: Any) -> Any:
+    return shown_config(call.herder, body["config"])
+
+
+def _state_before(call: Call) -> Any:
+    return {"state": str(call.herder.connector_status(call.path["name"]).connector.state)}
+
+
+def _offsets_before(call: Call) -> Any:
+    return offsets_to_json(call.herder.connector_offsets(call.path["name"]))["offsets"]
+
+
+def _nothing(*_: Any) -> Any:
+    return None
+
+
+def _asked(call: Call) -> Any:
+    return json.loads(call.body) if call.body else None
+
+
+def _becomes(state: str) -> View:
+    return View(_state_before, lambda _call, _body: {"state": state})
+
+
+_RESTART: Final = View(_state_before, lambda call, _: {"restarted": dict(call.query) or True})
+VIEWS: Final[Mapping[tuple[str, str], View]] = {
+    ("POST", "/connectors"): View(_nothing, _config_after),
+    ("PUT", "/connectors/{name}/config"): View(_config_before, _config_after),
+    ("PATCH", "/connectors/{name}/config"): View(_config_before, _config_after),
+    ("DELETE", "/connectors/{name}"): View(_config_before, _nothing),
+    ("PUT", "/connectors/{name}/pause"): _becomes("PAUSED"),
+    ("PUT", "/connectors/{name}/resume"): _becomes("RUNNING"),
+    ("PUT", "/connectors/{name}/stop"): _becomes("STOPPED"),
+    ("POST", "/connectors/{name}/restart"): _RESTART,
+    ("POST", "/connectors/{name}/tasks/{task}/restart"): _RESTART,
+    ("PUT", "/connectors/{name}/topics/reset"): View(
+        lambda call: {"topics": list(call.herder.connector_topics(call.path["name"]))}, lambda *_: {"topics": []}
+    ),
+    ("PATCH", "/connectors/{name}/offsets"): View(_offsets_before, lambda call, _: _asked(call)["offsets"]),
+    ("DELETE", "/connectors/{name}/offsets"): View(_offsets_before, _nothing),
+    ("POST", "/admin/connectors/{name}/dead-letters/replays"): View(
+        _nothing, lambda call, _: {name: _asked(call)[name] for name in ("targets", "edited") if name in _asked(call)}
+    ),
+    ("PUT", "/admin/loggers/{logger}"): View(
+        lambda call: call.herder.logger(call.path["logger"]).to_json(),
+        lambda call, _: {"level": _asked(call)["level"], "scope": (call.query_values("scope") or ["worker"])[0]},
+    ),
+}
+"""By method and route; a test holds it against the table of routes."""

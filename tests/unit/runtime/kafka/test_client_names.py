@@ -7,8 +7,15 @@ import logging
 import pytest
 
 from kconnect.errors import ConnectError
-from kconnect.runtime.config.client_names import ADMIN_NAMES, CONSUMER_NAMES, PRODUCER_NAMES, with_java_names
-from kconnect.runtime.kafka.clients import ClientLog, consumer_client, producer_client
+from kconnect.runtime.kafka.clients import (
+    ADMIN_NAMES,
+    CONSUMER_NAMES,
+    PRODUCER_NAMES,
+    ClientLog,
+    consumer_client,
+    producer_client,
+    with_java_names,
+)
 
 _LOG = logging.getLogger("test.client")
 CLIENT = {"bootstrap.servers": "localhost:1", "group.id": "g", "log_level": 0}
