@@ -62,6 +62,7 @@ HiddenKey = Annotated[str | None, _option(_KEY_HELP, "--key", hidden=True)]
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Connector name.", show_default=False)]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+ShowSecrets = Annotated[bool, typer.Option("--show-secrets", help="Do not mask secrets.")]
 
 
 class CliSession:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import typer
 
+from kconnect.client.masks import Masks
 from kconnect_cli.options.cluster import ClusterArguments
 from kconnect_cli.options.direct import DirectOrChecked
 from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.output import Format, write_object, write_text
-from kconnect_cli.session import Name, session_of
-from kconnect_cli.settings.secrets_shown import Masker, ShowSecrets
+from kconnect_cli.session import Name, ShowSecrets, session_of
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -28,7 +28,7 @@ def describe(ctx: typer.Context, name: Name, show_secrets: ShowSecrets = False) 
     from kconnect_cli.admin.description import description_of
     from kconnect_cli.screen.description_text import description_text
 
-    found = description_of(session, name, Masker(session, reveal=show_secrets).masked)
+    found = description_of(session, name, Masks(session.reader, reveal=show_secrets).masked)
     if session.output is Format.NAME:
         write_text(f"{found['name']}\n")
     elif session.output is Format.TABLE:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kconnect.client.masks import Masks
 from kconnect.errors import NotFoundError
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.command_group import command_group
@@ -14,8 +15,7 @@ from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.conditions import condition_name, condition_why
 from kconnect_cli.screen.output import Column, Format, Row, write_object, write_rows, write_text
 from kconnect_cli.screen.status_rows import more_of, why
-from kconnect_cli.session import Name, session_of
-from kconnect_cli.settings.secrets_shown import Masker, ShowSecrets
+from kconnect_cli.session import Name, ShowSecrets, session_of
 
 if TYPE_CHECKING:
     from kconnect.model import ConnectorStatus
@@ -72,7 +72,7 @@ def show(
         raise NotFoundError(f"Task {TaskId(name, task)} not found")
     row: dict[str, Any] = {"name": name, "task": task, "state": str(status.state), "worker_id": status.worker_id}
     row |= more_of(status)
-    row["config"] = Masker(session, reveal=show_secrets).masked(infos[task].config)
+    row["config"] = Masks(session.reader, reveal=show_secrets).masked(infos[task].config)
     if session.output in (Format.JSON, Format.YAML):
         write_object(row, session.output)
     else:

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from kconnect.client.masks import Masks
 from kconnect_cli.screen.output import Format, is_coloured, painted, write_object, write_text
 from kconnect_cli.settings.changes import Change
-from kconnect_cli.settings.secrets_shown import Masker
 
 if TYPE_CHECKING:
     from kconnect_cli.session import CliSession
@@ -18,7 +18,7 @@ Mask: TypeAlias = Callable[[Mapping[str, str]], dict[str, str]]
 
 def say_changes(session: CliSession, changes: Sequence[Change]) -> None:
     """The changes as data: a coloured diff, or JSON."""
-    mask = Masker(session).masked
+    mask = Masks(session.reader).masked
     if session.output in (Format.JSON, Format.YAML):
         write_object([change_to_json(change, mask) for change in changes], session.output)
         return

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kconnect.client.masks import unmasked
 from kconnect.errors import ConfigError
 from kconnect.runtime.config.labels import LABELS, labels_of, parse_labels
-from kconnect_cli.settings.secrets_shown import unmasked
 
 if TYPE_CHECKING:
     from kconnect.runtime.config.dropins import ConnectorFile
@@ -74,7 +74,7 @@ def plan_changes(
 ) -> list[Change]:
     """Changes that make connectors as the files say; those in no file that `prune` allows to delete are deleted.
 
-    Errors: ConfigError when two files give the same connector, or a masked secret is not there to be kept.
+    Errors: ConfigError when two files give the same connector; BadRequestError for a mask of what is not there.
     """
     changes: dict[str, Change] = {}
     for file in files:
@@ -85,7 +85,7 @@ def plan_changes(
                 hint="Give one of them another name.",
             )
         old = live.get(file.name)
-        changes[file.name] = Change(file.name, old, unmasked(file.name, file.config, old, str(file.path)), file)
+        changes[file.name] = Change(file.name, old, unmasked(file.config, old or {}, file.name, str(file.path)), file)
     for name in sorted(set(live) - set(changes)):
         if prune is not None and prune.allows(name, live[name]):
             changes[name] = Change(name, live[name], None)

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kconnect.client.masks import Masks
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.model import TaskId
 from kconnect_cli.admin.rest_admin import RestAdmin
 from kconnect_cli.exits import explain
 from kconnect_cli.screen.output import json_cell, plain_table
-from kconnect_cli.settings.secrets_shown import Masker
 from kconnect_cli.top.events import Deed, Event, Fetch, Fetched, Made, Make, Part, Prepare, Prepared, Refused, Verb
 
 if TYPE_CHECKING:
@@ -25,11 +25,6 @@ if TYPE_CHECKING:
 Post = Callable[[Event], None]
 
 _LOG_LINES = 300
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    reader: ConnectorReader
 
 
 class Requests:
@@ -172,7 +167,7 @@ def _part(reader: ConnectorReader, name: str, part: Part) -> Iterator[str]:
     """The lines of a part. Errors: ConnectError."""
     match part:
         case Part.CONFIG:
-            config = Masker(_Reading(reader)).masked(reader.connector(name).config)
+            config = Masks(reader).masked(reader.connector(name).config)
             yield from (f"{key} = {value}" for key, value in sorted(config.items()))
         case Part.OFFSETS:
             offsets = reader.connector_offsets(name)

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from kconnect.client.masks import Masks, unmasked
 from kconnect.errors import (
     ConfigError,
     ConflictError,
@@ -25,10 +26,9 @@ from kconnect_cli.exits import FAILED, UsageProblem
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.output import Column, Format, write_object, write_rows, write_text
-from kconnect_cli.session import CliSession, Name, session_of
+from kconnect_cli.session import CliSession, Name, ShowSecrets, session_of
 from kconnect_cli.settings.change_display import change_text, say_changes
 from kconnect_cli.settings.changes import Change, config_change
-from kconnect_cli.settings.secrets_shown import Masker, ShowSecrets, unmasked
 from kconnect_cli.settings.spelling import Strict, check_settings
 
 app = command_group("Get, set, unset, edit settings of connectors.")
@@ -51,7 +51,7 @@ def get(
     """Print settings of a connector; one KEY prints only its value. `connectors apply` accepts `-o json`."""
     session = session_of(ctx)
     config = session.on_connector(name, session.client.connector_config)
-    shown = Masker(session, reveal=show_secrets).masked(config)
+    shown = Masks(session.reader, reveal=show_secrets).masked(config)
     for key in keys or ():
         _must_be_there(name, key, config)
     chosen = {key: shown[key] for key in keys or sorted(shown)}
@@ -94,7 +94,7 @@ def edit(ctx: typer.Context, name: Name, strict: Strict = False) -> None:
     editor = _editor()
     config, etag = session.on_connector(name, session.client.tagged_config)
     head = f"Settings of {name} at {session.url}. Save and exit to apply; exit without changes to keep them."
-    before = dump_properties(dict(sorted(Masker(session).masked(config).items())), head)
+    before = dump_properties(dict(sorted(Masks(session.reader).masked(config).items())), head)
     path = _scratch(name, before)
     text = _edited(editor, path)
     if text == before:
@@ -102,7 +102,7 @@ def edit(ctx: typer.Context, name: Name, strict: Strict = False) -> None:
         session.say("Nothing was changed.")
         return
     try:
-        wished = unmasked(name, parse_properties(text, str(path)), config, str(path))
+        wished = unmasked(parse_properties(text, str(path)), config, name, str(path))
         change = Change(name, config, wished)
         check_settings(session, {name: wished}, strict=strict, only=change.keys)
         replace_config(session, change, etag)
@@ -155,7 +155,7 @@ def _changed_meanwhile(session: CliSession, change: Change) -> ConflictError:
     """What somebody else did is shown as a diff; nothing of ours was done."""
     now = Change(change.name, change.old, session.client.connector_config(change.name))
     session.say(f"What someone else changed in {change.name} meanwhile:")
-    session.say(change_text(now, Masker(session).masked, colour=False).rstrip())
+    session.say(change_text(now, Masks(session.reader).masked, colour=False).rstrip())
     return ConflictError(
         f"{change.name} was changed by someone else in the meantime; nothing was changed now",
         hint="Look at their change above, and repeat yours if it still makes sense.",

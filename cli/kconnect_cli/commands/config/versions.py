@@ -15,10 +15,9 @@ from kconnect_cli.options.cluster import ClusterArguments, cluster_of
 from kconnect_cli.options.direct import DirectOrChecked
 from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.output import Column, Format, Row, is_coloured, write_object, write_rows, write_text
-from kconnect_cli.session import CliSession, Name, Yes, session_of
+from kconnect_cli.session import CliSession, Name, ShowSecrets, Yes, session_of
 from kconnect_cli.settings.change_display import change_text, change_to_json
 from kconnect_cli.settings.changes import Change
-from kconnect_cli.settings.secrets_shown import ShowSecrets
 from kconnect_cli.settings.spelling import check_settings
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kconnect.client.masks import Masks
 from kconnect.errors import ConnectError, TimedOutError, UnreachableError
 from kconnect.runtime.config.labels import LABELS, LabelSelector
 from kconnect_cli.admin.failed_starts import cause_of_failed_start
@@ -20,7 +21,6 @@ from kconnect_cli.screen.output import Format, write_object
 from kconnect_cli.session import CliSession, Yes, session_of
 from kconnect_cli.settings.change_display import change_to_json, say_changes
 from kconnect_cli.settings.changes import Change, Pruning, plan_changes, split_by_labels
-from kconnect_cli.settings.secrets_shown import Masker
 from kconnect_cli.settings.spelling import Strict, check_settings
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _planned(
 def _end(session: CliSession, done: Sequence[Change], failures: Sequence[int], problem: ConnectError | None) -> None:
     """Tell what was done, and fail if something did. `problem`: why what was applied does not run."""
     if session.output in (Format.JSON, Format.YAML):
-        mask = Masker(session).masked
+        mask = Masks(session.reader).masked
         write_object([change_to_json(change, mask) for change in done], session.output)
     if failures:
         if problem is not None:

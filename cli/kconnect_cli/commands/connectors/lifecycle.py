@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kconnect.client.masks import Masks, unmasked
 from kconnect.runtime.config.labels import labels_of, labels_text
 from kconnect_cli.admin.connector_admin import (
     ConnectorAdmin,
@@ -40,8 +41,7 @@ from kconnect_cli.options.selection import (
 from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.output import Column, Format, Row, state_counts, write_object, write_rows, write_text
 from kconnect_cli.screen.status_rows import as_known
-from kconnect_cli.session import CliSession, Name, Yes, session_of
-from kconnect_cli.settings.secrets_shown import Masker, ShowSecrets, unmasked
+from kconnect_cli.session import CliSession, Name, ShowSecrets, Yes, session_of
 from kconnect_cli.settings.spelling import Strict, check_settings
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def show(
     session = session_of(ctx)
     names, selection = selected(session)
     client = session.reader
-    mask = Masker(session, reveal=show_secrets).masked
+    mask = Masks(session.reader, reveal=show_secrets).masked
     found = [
         session.on_connector(name, lambda name: _described(client.connector(name), client.connector_status(name), mask))
         for name in names
@@ -158,7 +158,7 @@ def create(
     connectors = [read_connector_file(path) for path in chosen]
     if twice := next((name for name, count in Counter(file.name for file in connectors).items() if count > 1), None):
         raise UsageProblem(f"Two of the files are named {twice}", hint="Each connector needs a name of its own.")
-    configs = [unmasked(file.name, file.config, None, str(file.path)) for file in connectors]
+    configs = [unmasked(file.config, {}, file.name, str(file.path)) for file in connectors]
     check_settings(
         session, {file.name: config for file, config in zip(connectors, configs, strict=True)}, strict=strict
     )

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kconnect.client.masks import unmasked
 from kconnect.errors import NotFoundError, UnreachableError
 from kconnect.logs.java_messages import setting_problem
 from kconnect.logs.log_context import mask
@@ -14,7 +15,6 @@ from kconnect.logs.redaction import HIDDEN
 from kconnect_cli.exits import FAILED, UsageProblem
 from kconnect_cli.screen.output import Column, Format, Row, table_text, write_object, write_rows, write_text
 from kconnect_cli.session import CliSession, session_of
-from kconnect_cli.settings.secrets_shown import unmasked
 from kconnect_cli.settings.spelling import known_settings, misspelt_text
 
 _TYPES = ("source", "sink", "converter", "header_converter", "transformation", "predicate")
@@ -94,7 +94,7 @@ def validate(
             problems.append(_problem(file.name, "connector.class", None, "It is missing."))
             continue
         live = session.client.connector_infos().get(file.name) if HIDDEN in file.config.values() else None
-        config = unmasked(file.name, file.config, live.config if live else None, str(file.path))
+        config = unmasked(file.config, live.config if live else {}, file.name, str(file.path))
         answer = session.client.validate(plugin, config)
         problems += _problems(file.name, answer)
         for key, meant in misspelt_settings(config, known_settings(answer)).items():

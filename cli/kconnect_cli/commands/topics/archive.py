@@ -15,8 +15,7 @@ from kconnect_cli.files.json_files import read_json, write_whole_file
 from kconnect_cli.options.changes import DryRun
 from kconnect_cli.options.cluster import ON_CLUSTER, cluster_of
 from kconnect_cli.screen.output import json_text
-from kconnect_cli.session import Yes, session_of
-from kconnect_cli.settings.secrets_shown import ShowSecrets
+from kconnect_cli.session import ShowSecrets, Yes, session_of
 
 if TYPE_CHECKING:
     from kconnect_cli.options.topic_groups import TopicGroups

@@ -16,8 +16,7 @@ from kconnect_cli.options.changes import DryRun
 from kconnect_cli.options.cluster import ON_CLUSTER, cluster_of
 from kconnect_cli.options.topic_bounds import Until
 from kconnect_cli.options.topic_groups import internal_topic
-from kconnect_cli.session import Name, Yes, session_of
-from kconnect_cli.settings.secrets_shown import ShowSecrets
+from kconnect_cli.session import Name, ShowSecrets, Yes, session_of
 
 if TYPE_CHECKING:
     from kconnect.admin.direct.access import InternalTopic

@@ -15,8 +15,7 @@ from kconnect_cli.options.topic_bounds import AtEach, Until, bounds_of
 from kconnect_cli.options.topic_groups import internal_topic
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.screen.output import Format, write_object, write_text
-from kconnect_cli.session import CliSession, session_of
-from kconnect_cli.settings.secrets_shown import ShowSecrets
+from kconnect_cli.session import CliSession, ShowSecrets, session_of
 
 if TYPE_CHECKING:
     from kconnect.admin.direct.access import InternalTopic

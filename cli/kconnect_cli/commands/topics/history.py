@@ -10,8 +10,7 @@ import typer
 from kconnect.errors import NotFoundError, did_you_mean
 from kconnect_cli.options.cluster import ON_CLUSTER, ClusterOptions, cluster_of
 from kconnect_cli.screen.output import Column, Format, Row, json_cell, painted, write_object, write_rows, write_text
-from kconnect_cli.session import CliSession, Name, session_of
-from kconnect_cli.settings.secrets_shown import ShowSecrets
+from kconnect_cli.session import CliSession, Name, ShowSecrets, session_of
 
 if TYPE_CHECKING:
     from kconnect.admin.direct.access import InternalTopic

@@ -17,8 +17,7 @@ from kconnect_cli.options.topic_bounds import At, AtEach, Until, bounds_of
 from kconnect_cli.options.topic_groups import internal_topic
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.screen.output import Column, Format, json_cell, write_object, write_rows, write_text
-from kconnect_cli.session import CliSession, session_of
-from kconnect_cli.settings.secrets_shown import ShowSecrets
+from kconnect_cli.session import CliSession, ShowSecrets, session_of
 
 if TYPE_CHECKING:
     from kconnect.admin.direct.access import ClusterAccess, InternalTopic

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kconnect.admin.console.masking import masked_value
+from kconnect.client.masks import masked_value
 from kconnect.java.compat.properties import parse_properties
 from kconnect.logs.log_context import is_secret
 from kconnect.logs.redaction import HIDDEN

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from kconnect.admin.console.masking import masked_value
+from kconnect.client.masks import masked, unmasked
 from kconnect.client.offset_history import offset_text
 from kconnect.errors import BadRequestError
 from kconnect.logs.redaction import HIDDEN
@@ -28,8 +28,7 @@ class SeenConfig:
 
     @classmethod
     def of(cls, config: Mapping[str, str], tag: str, passwords: Iterable[str]) -> Self:
-        hidden = set(passwords)
-        return cls(tag, {key: masked_value(key, value, key in hidden) for key, value in config.items()})
+        return cls(tag, masked(config, frozenset(passwords)))
 
     @classmethod
     def of_form(cls, field: Callable[[str], str]) -> Self:
@@ -107,9 +106,7 @@ def merged(base: SeenConfig, typed: Mapping[str, str], live: Mapping[str, str], 
                 both.append(key)
         if value is not None:
             found[key] = value
-    if lost := [key for key, value in found.items() if value == HIDDEN]:
-        raise BadRequestError(f"{lost[0]} is {HIDDEN}, which stands for a secret that does not exist")
-    return Merged(found, tuple(both))
+    return Merged(unmasked(found, {}, found.get("name", "the connector")), tuple(both))
 
 
 def content_tag(content: Any) -> str:  # data of JSON

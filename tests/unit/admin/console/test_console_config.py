@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.admin.console.config_form import config_form, config_of, field_id, properties_text, setting_changes
-from kconnect.admin.console.masking import unmasked
+from kconnect.client.masks import unmasked
 from kconnect.java.compat.properties import parse_properties
 from kconnect.logs.redaction import HIDDEN
 from kconnect.runtime.herder.validation.connector_checks import InvalidConnectorError
@@ -73,7 +73,7 @@ def test_fields_are_in_groups_and_important_set_or_wrong_ones_come_first():
 def test_other_settings_come_back_as_they_were(config):
     text = properties_text(config, config)
     lines = text.replace("\n", "\r\n")  # as browsers send them
-    assert unmasked(config_of([("others", lines)], config), config) == config
+    assert unmasked(config_of([("others", lines)], config), config, "lines") == config
     assert parse_properties(text).keys() == config.keys()
 
 

@@ -153,7 +153,7 @@ def test_secrets_are_masked_unless_asked_for_and_come_back_from_what_is_there():
     document = archive_document(state, None, 0, skip=lambda _: None)
     assert "hush" not in json.dumps(document)
     assert import_plan(read_archive(document), state).is_empty
-    with pytest.raises(BadRequestError, match="password is"):
+    with pytest.raises(BadRequestError, match="password of connector a is"):
         import_plan(read_archive(document), LiveTopics(config_view([]), offset_view()))
     assert "hush" in json.dumps(archive_document(state, None, 0, masks=SecretMasks(reveal=True), skip=lambda _: None))
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from kconnect.admin.console.changes import Change
 from kconnect.admin.console.html import segment
-from kconnect.admin.console.masking import Masks
 from kconnect.admin.console.seen import SeenConfig
 from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Route, Visit
+from kconnect.client.masks import Masks
 from kconnect.errors import BadRequestError, NotFoundError, PreconditionFailedError
 from kconnect.logs.wording import counted
 from kconnect.model import ConnectorStatus, RunState, TaskId

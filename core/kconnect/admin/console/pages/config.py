@@ -17,10 +17,10 @@ from kconnect.admin.console.config_form import (
     setting_changes,
 )
 from kconnect.admin.console.html import segment
-from kconnect.admin.console.masking import Masks, masked_value, unmasked
 from kconnect.admin.console.pages.connector import header
 from kconnect.admin.console.seen import SeenConfig, merged
 from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Route, Visit
+from kconnect.client.masks import Masks, masked_value, unmasked
 from kconnect.errors import BadRequestError, ConnectError, NotFoundError, PreconditionFailedError
 from kconnect.java.compat.properties import parse_properties
 from kconnect.logs.redaction import HIDDEN
@@ -166,7 +166,7 @@ def _sent(visit: Visit) -> _Draft:
         name = visit.field("name").strip()
         if not name:
             raise BadRequestError("The connector needs a name")
-        return _drafted(visit, name, {**unmasked(config_of(visit.form, {}), {}), "name": name}, {}, _NONE, _NONE)
+        return _drafted(visit, name, {**unmasked(config_of(visit.form, {}), {}, name), "name": name}, {}, _NONE, _NONE)
     name = visit.path["name"]
     info, tag = visit.cluster.tagged_connector(name)
     live, base = info.config, SeenConfig.of_form(visit.field)

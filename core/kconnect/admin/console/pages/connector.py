@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from kconnect.admin.console.connector_rows import Standing, standing_of
 from kconnect.admin.console.html import render, segment
-from kconnect.admin.console.masking import Masks
 from kconnect.admin.console.visit import Fragment, Page, Reply, Route, Unchanged, Visit
+from kconnect.client.masks import Masks
 from kconnect.errors import ConnectError
 from kconnect.logs.redaction import redact
 from kconnect.logs.traces import root_cause

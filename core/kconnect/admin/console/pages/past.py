@@ -7,7 +7,6 @@ from typing import Final
 
 from kconnect.admin.console.config_form import setting_changes
 from kconnect.admin.console.html import segment
-from kconnect.admin.console.masking import Masks
 from kconnect.admin.console.pages.connector import header
 from kconnect.admin.console.seen import SeenConfig
 from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Route, Visit
@@ -15,6 +14,7 @@ from kconnect.admin.direct.access import ClusterAccess, InternalTopic
 from kconnect.admin.direct.history.config_history import History, config_history, history_to_json
 from kconnect.admin.direct.read.installed_plugins import secret_masks
 from kconnect.admin.direct.read.reader import ClusterReader
+from kconnect.client.masks import Masks
 from kconnect.errors import BadRequestError, NotFoundError, PreconditionFailedError
 
 _EARLIER: Final = {

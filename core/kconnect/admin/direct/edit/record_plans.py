@@ -10,9 +10,9 @@ from kconnect.admin.direct.access import InternalTopic
 from kconnect.admin.direct.edit.plan import Edit, EditPlan, requirements_for_keys
 from kconnect.admin.direct.read.reader import Latest
 from kconnect.admin.direct.read.record_json import bytes_of
+from kconnect.client.masks import unmasked
 from kconnect.errors import BadRequestError, DataError, NotFoundError, did_you_mean
 from kconnect.java.compat.jackson import jackson_text
-from kconnect.logs.redaction import HIDDEN
 from kconnect.model import LogRecord
 from kconnect.runtime.storage.config_topic import CONNECTOR, TASK, Malformed, Unknown, decode, read_key
 from kconnect.runtime.storage.offset_topic import canonical_key, check_format, decode_key
@@ -119,21 +119,6 @@ def _unmasked(which: InternalTopic, key: bytes, parsed: Any, old: LogRecord | No
     if kind is None or kind[0] not in (CONNECTOR, TASK) or not isinstance(settings, dict):
         return parsed
     return {**parsed, "properties": unmasked(settings, _settings(old), key.decode(errors="replace"))}
-
-
-def unmasked(settings: Mapping[str, Any], known: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Settings with the values that masks stand for. Errors: BadRequestError where none is known."""
-    found = dict(settings)
-    for name, text in settings.items():
-        if text != HIDDEN:
-            continue
-        if not known.get(name):
-            raise BadRequestError(
-                f"{where}: {name} is {HIDDEN}, which stands for a secret that does not exist",
-                hint="Write the secret itself, or a reference to it such as ${file:/run/secrets/db:password}.",
-            )
-        found[name] = known[name]
-    return found
 
 
 def _settings(record: LogRecord | None) -> Mapping[str, Any]:

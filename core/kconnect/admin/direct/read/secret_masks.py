@@ -8,9 +8,9 @@ from typing import Any
 
 from kconnect.admin.direct.access import InternalTopic
 from kconnect.admin.direct.read.record_json import connector_of
+from kconnect.client.masks import is_hidden
 from kconnect.java.compat import jackson
 from kconnect.java.compat.utf8 import decode_as_java
-from kconnect.logs.log_context import is_secret
 from kconnect.logs.redaction import HIDDEN
 from kconnect.runtime.storage.config_topic import CONNECTOR, SESSION_KEY, TASK, read_key
 
@@ -82,10 +82,4 @@ def _compact(body: object) -> bytes:
 def _is_hidden(key: str, value: Any, passwords: Collection[str]) -> bool:  # Any: a malformed record may hold anything
     if isinstance(value, dict | list):  # it is not known where in it a secret would be
         return bool(value)
-    if not (key in passwords or is_secret(key)) or not value:
-        return False
-    return not (isinstance(value, str) and _is_reference(value.strip()))
-
-
-def _is_reference(text: str) -> bool:
-    return text.startswith("${") and text.find("}") == len(text) - 1
+    return is_hidden(key, value, key in passwords)

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kconnect.api.config_parse import ConfigType
+from kconnect.client.masks import masked
 from kconnect.errors import ConnectError
-from kconnect.logs.log_context import is_secret
-from kconnect.logs.redaction import HIDDEN
-from kconnect.model import offsets_to_json
+from kconnect.model import named_plugins, offsets_to_json
 from kconnect.runtime.herder.interface import Herder
 from kconnect.runtime.rest.access.access import Access
 from kconnect.runtime.rest.audit.entry import AuditEntry
@@ -109,9 +108,6 @@ def _message(body: bytes) -> str | None:
         return None
 
 
-_PLUGIN_ENDS: Final = (".type", "key.converter", "value.converter", "header.converter")
-
-
 @dataclass(frozen=True, slots=True)
 class View:
     """`before` is read ahead of the change; `after` is made of the request and the body of a good answer."""
@@ -145,27 +141,13 @@ def after_of(path: str, call: Call, body: bytes) -> Any:
 def shown_config(herder: Herder, config: Mapping[str, Any]) -> dict[str, Any]:
     """A config without its secrets; references to secrets stay."""
     passwords = _passwords(herder, config)
-    return {key: HIDDEN if _is_hidden(key, value, passwords) else value for key, value in config.items()}
-
-
-def _is_hidden(key: str, value: Any, passwords: set[str]) -> bool:
-    if not value or not (key in passwords or is_secret(key)):
-        return False
-    return not (
-        isinstance(value, str) and value.strip().startswith("${") and value.strip().find("}") == len(value.strip()) - 1
-    )
+    return masked(config, passwords)
 
 
 def _passwords(herder: Herder, config: Mapping[str, Any]) -> set[str]:
     """Settings that the plugins which a config names type as PASSWORD, as far as these are installed here."""
-    plugins = {"": config.get("connector.class")}
-    for key, value in config.items():
-        if key.endswith(_PLUGIN_ENDS):
-            plugins[f"{key.removesuffix('type').removesuffix('.')}."] = value
     found: set[str] = set()
-    for prefix, name in plugins.items():
-        if not isinstance(name, str):
-            continue
+    for prefix, name in named_plugins(config):
         try:
             keys = herder.plugin_config(name)
         except ConnectError:

@@ -1,0 +1,97 @@
+"""Secrets in configs: masked wherever a config is shown, and kept as they are where a mask comes back.
+
+A value is a secret when its key names one, or when the table of the connector, or of a transform, predicate or
+converter that its config names, says that it is of type PASSWORD. `${file:..}` and the like only say where a secret
+is, and are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from kconnect.errors import BadRequestError, ForbiddenError, NotFoundError
+from kconnect.logs.log_context import is_secret
+from kconnect.logs.redaction import HIDDEN
+from kconnect.model import named_plugins
+
+V = TypeVar("V")
+
+
+class HasPluginTables(Protocol):
+    """Where tables of plugins are read: a worker, or the classes that are installed here. Errors: ConnectError."""
+
+    def plugin_config(self, plugin: str) -> Sequence[Mapping[str, Any]]: ...
+
+
+class Masks:
+    """Masks configs of one cluster's connectors; asks for the table of each plugin once. Threads: one.
+
+    `reveal`: nothing is hidden, for who asked for secrets.
+    """
+
+    def __init__(self, tables: HasPluginTables, *, reveal: bool = False) -> None:
+        self._tables = tables
+        self._reveal = reveal
+        self._passwords: dict[str, frozenset[str]] = {}
+
+    def masked(self, config: Mapping[str, str]) -> dict[str, str]:
+        """A copy that may be shown. Errors: as `password_keys`."""
+        return dict(config) if self._reveal else masked(config, self.password_keys(config))
+
+    def password_keys(self, config: Mapping[str, Any]) -> frozenset[str]:
+        """Settings of type PASSWORD, of all plugins that the config names.
+
+        Errors: ConnectError when nobody answers: nothing is shown then, as some of it may be secret.
+        """
+        return frozenset(f"{prefix}{key}" for prefix, name in named_plugins(config) for key in self._of(name))
+
+    def _of(self, plugin: str) -> frozenset[str]:
+        """None of a plugin that the worker does not have (any more), or whose table its caller may not see."""
+        if plugin not in self._passwords:
+            try:
+                table = self._tables.plugin_config(plugin)
+            except (NotFoundError, BadRequestError, ForbiddenError):
+                table = []
+            self._passwords[plugin] = frozenset(str(row["name"]) for row in table if row.get("type") == "PASSWORD")
+        return self._passwords[plugin]
+
+
+def masked(config: Mapping[str, V], passwords: Collection[str]) -> dict[str, V | str]:
+    """A copy that may be shown. `passwords`: its settings of type PASSWORD."""
+    return {key: HIDDEN if is_hidden(key, value, key in passwords) else value for key, value in config.items()}
+
+
+def masked_value(key: str, value: str, is_password: bool) -> str:
+    """A value that may be shown."""
+    return HIDDEN if is_hidden(key, value, is_password) else value
+
+
+def is_hidden(key: str, value: Any, is_password: bool) -> bool:  # Any: a malformed record may hold anything
+    """Whether a value is a secret, and not only a reference to one."""
+    if not value or not (is_password or is_secret(key)):
+        return False
+    return not (isinstance(value, str) and _is_reference(value.strip()))
+
+
+def _is_reference(text: str) -> bool:
+    return text.startswith("${") and text.find("}") == len(text) - 1
+
+
+def unmasked(config: Mapping[str, V], live: Mapping[str, V], of: str, where: str = "") -> dict[str, V]:
+    """A config in which every mask stands for the value that is there. `of`: whose it is; `where`: the file it is in.
+
+    Errors: BadRequestError for a mask of what is not there.
+    """
+    found = dict(config)
+    for key, value in config.items():
+        if value != HIDDEN:
+            continue
+        if not live.get(key):
+            raise BadRequestError(
+                f"{f'{where}: ' if where else ''}{key} of {of} is {HIDDEN}, which stands for a secret that does not "
+                "exist",
+                hint="Write the secret itself, or a reference to it such as ${file:/run/secrets/db:password}.",
+            )
+        found[key] = live[key]
+    return found
