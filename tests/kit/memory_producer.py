@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any
 
 from confluent_kafka import KafkaError
 
 from kconnect.errors import ConnectError
-from kconnect.runtime.kafka import AnyDelivery, Delivery, DeliveryFailure
+from kconnect.runtime.kafka import AnyDelivery, Delivery, DeliveryFailure, KafkaBatch, KafkaRecord
 from kconnect.runtime.kafka.delivery import EndedUnits
-from kconnect.runtime.pipeline.conversion import KafkaBatch
 
 __all__ = ["MemoryProducer", "Sent"]
 
@@ -114,18 +112,8 @@ class MemoryProducer:
             for key, value in zip(keys, records.values, strict=True)
         )
 
-    def send(
-        self,
-        topic: str,
-        partition: int | None,
-        key: bytes | None,
-        value: bytes | None,
-        timestamp: int | None,
-        headers: Any,
-        delivery: AnyDelivery,
-        give_up: Callable[[], bool],
-    ) -> bool:
-        return self._send(topic, key, value, delivery, give_up)
+    def send(self, record: KafkaRecord, delivery: AnyDelivery, give_up: Callable[[], bool]) -> bool:
+        return self._send(record.topic, record.key, record.value, delivery, give_up)
 
     def serve(self, timeout_s: float = 0) -> None:
         assert not self.is_closed

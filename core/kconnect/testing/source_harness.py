@@ -19,8 +19,8 @@ from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.logs.wording import counted
 from kconnect.model import ConnectorOffset
+from kconnect.runtime.kafka import KafkaRecord
 from kconnect.runtime.metrics import PluginMetricsRegistry
-from kconnect.runtime.pipeline.conversion import KafkaRecord
 from kconnect.runtime.pipeline.inflight import partition_key
 from kconnect.runtime.pipeline.offset_updates import updated_offsets
 from kconnect.runtime.pipeline.plugin_parts import make_task

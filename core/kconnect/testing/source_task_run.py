@@ -8,7 +8,7 @@ from typing import Any
 from kconnect.api import ConnectRecord, RecordBatch, SourceRecord, SourceTask
 from kconnect.errors import ConnectError
 from kconnect.model import ConnectorOffset
-from kconnect.runtime.pipeline.conversion import KafkaBatch, KafkaRecord
+from kconnect.runtime.kafka import KafkaBatch, KafkaRecord
 from kconnect.runtime.pipeline.inflight import InFlight
 from kconnect.runtime.pipeline.offset_updates import updates_offsets
 from kconnect.runtime.pipeline.task_hooks import wants_each_record

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kconnect.admin.dead_letters.letter import NO_PARTITION, ORIGIN_HEADER, REPLAYS_HEADER, DeadLetter, KafkaHeaders
+from kconnect.admin.dead_letters.letter import NO_PARTITION, ORIGIN_HEADER, REPLAYS_HEADER, DeadLetter
 from kconnect.admin.dead_letters.marks import Marks
 from kconnect.api import ConsumerRecord
+from kconnect.runtime.kafka import KafkaHeaders, KafkaRecord
 
 MAX_REPLAYS = 3
 
@@ -51,18 +52,6 @@ class ReplayRules:
     limit: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
-    """A record to send. `partition` None leaves it to the producer."""
-
-    topic: str
-    partition: int | None
-    key: bytes | None
-    value: bytes | None
-    timestamp: int | None
-    headers: KafkaHeaders = field(repr=False)
-
-
 @dataclass(slots=True)
 class Tally:
     """How many letters came to what; `first` has the first sentence of each outcome that needs one."""
@@ -79,7 +68,7 @@ class Tally:
         if why:
             self.first.setdefault(outcome, why)
 
-    def add_target(self, record: Outgoing) -> None:
+    def add_target(self, record: KafkaRecord) -> None:
         self.topics[record.topic] += 1
         if record.timestamp is not None:
             self.oldest_ms[record.topic] = min(record.timestamp, self.oldest_ms.get(record.topic, record.timestamp))
@@ -109,7 +98,7 @@ def decide(letter: DeadLetter, marks: Marks, arrived: Collection[str], rules: Re
 
 def outgoing(
     letter: DeadLetter, record: ConsumerRecord, rules: ReplayRules, partitions: Mapping[str, int]
-) -> Outgoing | None:
+) -> KafkaRecord | None:
     """The record to send, at its original partition where the topic has it; None when its topic does not exist.
 
     `partitions`: topic -> how many it has. Its headers say how often it was replayed, and of which letter it was made.
@@ -120,7 +109,7 @@ def outgoing(
         return None
     is_meant = topic == letter.original_topic or record.partition != letter.as_read().partition
     partition = record.partition if is_meant and NO_PARTITION < record.partition < count else None
-    return Outgoing(
+    return KafkaRecord(
         topic, partition, record.key, record.value, record.timestamp, replay_headers(letter, record.headers)
     )
 
@@ -139,7 +128,7 @@ def retention_warning(topic: str, settings: Mapping[str, str], oldest_ms: int, n
     )
 
 
-def replay_headers(letter: DeadLetter, headers: KafkaHeaders) -> KafkaHeaders:
+def replay_headers(letter: DeadLetter, headers: Sequence[tuple[str, bytes | None]]) -> KafkaHeaders:
     """The record's headers with ours behind them."""
     kept = [pair for pair in headers if pair[0] not in (REPLAYS_HEADER, ORIGIN_HEADER)]
     count, place = str(letter.replays + 1).encode(), letter.place.encode()

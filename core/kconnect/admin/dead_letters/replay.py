@@ -35,12 +35,12 @@ from kconnect.admin.dead_letters.marks import (
     run_end_entry,
     run_entry,
 )
-from kconnect.admin.dead_letters.planning import Outcome, Outgoing, ReplayRules, Tally, decide, outgoing
+from kconnect.admin.dead_letters.planning import Outcome, ReplayRules, Tally, decide, outgoing
 from kconnect.admin.dead_letters.topic import DeadLetterTopic
 from kconnect.api import ConsumerRecord
 from kconnect.errors import AlreadyExistsError, ConnectError, DataError, FencedError, TimedOutError
 from kconnect.logs.wording import counted
-from kconnect.runtime.kafka import Delivery, DeliveryFailure, TopicInfo, TransactionalProducer
+from kconnect.runtime.kafka import DeliveryFailure, KafkaRecord, TopicInfo, TransactionalProducer
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class Prepared:
     outcome: Outcome
     why: str = ""
     record: ConsumerRecord | None = None
-    outgoing: Outgoing | None = None
+    outgoing: KafkaRecord | None = None
 
 
 @dataclass(slots=True)
@@ -169,7 +169,7 @@ class MarkWriter:
                 log.debug("Another replay created %s", self._name)
         self._producer.claim(self._producer.timeout_s, lambda: False)
 
-    def transact(self, entries: Sequence[Entry], records: Sequence[Outgoing] = ()) -> dict[int, ConnectError]:
+    def transact(self, entries: Sequence[Entry], records: Sequence[KafkaRecord] = ()) -> dict[int, ConnectError]:
         """Write both or neither; gives the indexes of records that Kafka rejected, and then wrote nothing."""
         try:
             return self._transact(entries, records)
@@ -181,7 +181,7 @@ class MarkWriter:
                 ) from error
             raise
 
-    def _transact(self, entries: Sequence[Entry], records: Sequence[Outgoing]) -> dict[int, ConnectError]:
+    def _transact(self, entries: Sequence[Entry], records: Sequence[KafkaRecord]) -> dict[int, ConnectError]:
         producer, refused = self._producer, dict[int, ConnectError]()
         failed: list[ConnectError] = []
         deadline_s, is_whole = time.monotonic() + producer.timeout_s, True
@@ -197,7 +197,7 @@ class MarkWriter:
                 return False
 
             delivery = producer.delivery(_ignore, on_failure)
-            is_whole = is_whole and _sent(producer, record, delivery, is_late)
+            is_whole = is_whole and producer.send(record, delivery, is_late)
             delivery.seal()
 
         def on_mark_failure(failure: DeliveryFailure) -> bool:
@@ -206,7 +206,8 @@ class MarkWriter:
 
         delivery = producer.delivery(_ignore, on_mark_failure)
         for key, value in entries:
-            is_whole = is_whole and producer.send(self._name, None, key, value, None, None, delivery, is_late)
+            mark = KafkaRecord(self._name, key=key, value=value)
+            is_whole = is_whole and producer.send(mark, delivery, is_late)
         delivery.seal()
         is_whole = is_whole and producer.flush(producer.timeout_s, lambda: bool(refused or failed))
         if refused or failed:  # a record that the client itself refuses would not keep the rest from being committed
@@ -223,12 +224,6 @@ class MarkWriter:
             )
         producer.commit(_never)
         return refused
-
-
-def _sent(producer: TransactionalProducer, record: Outgoing, delivery: Delivery, is_late: Callable[[], bool]) -> bool:
-    headers = list(record.headers)
-    key, value, timestamp = record.key, record.value, record.timestamp
-    return producer.send(record.topic, record.partition, key, value, timestamp, headers, delivery, is_late)
 
 
 def replay(

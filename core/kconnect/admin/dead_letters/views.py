@@ -85,7 +85,7 @@ def prepared_view(prepared: Prepared, documents: Documents) -> dict[str, Any]:
     after, record, out = None, prepared.record, prepared.outgoing
     if record is not None and out is not None:
         partition = NO_PARTITION if out.partition is None else out.partition
-        record = replace(record, topic=out.topic, partition=partition, headers=list(out.headers))
+        record = replace(record, topic=out.topic, partition=partition, headers=list(out.headers or ()))
     if record is not None and prepared.letter.source is None:
         after = dict(documents.document(record).body)
     elif record is not None:  # written by the source's own converters

@@ -21,6 +21,7 @@ from kconnect.runtime.kafka.exclusive_writer import KafkaExclusiveWriter
 from kconnect.runtime.kafka.fenced_offsets import CommittedOffset, FencedOffsets, MarkedProducer
 from kconnect.runtime.kafka.internal_topics import InternalTopicSpec, ensure_internal_topic
 from kconnect.runtime.kafka.log import CompactedLog, LogSpec
+from kconnect.runtime.kafka.produced_records import KafkaBatch, KafkaHeaders, KafkaRecord
 from kconnect.runtime.kafka.producer import RecordProducer
 from kconnect.runtime.kafka.range_consumer import RangeConsumer
 from kconnect.runtime.kafka.scan import ScanSpec, scan
@@ -45,7 +46,10 @@ __all__ = [
     "FencedOffsets",
     "InternalTopicSpec",
     "KafkaAdmin",
+    "KafkaBatch",
     "KafkaExclusiveWriter",
+    "KafkaHeaders",
+    "KafkaRecord",
     "LogSpec",
     "MarkedProducer",
     "RangeConsumer",

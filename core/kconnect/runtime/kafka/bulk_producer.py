@@ -14,7 +14,8 @@ from kconnect.runtime.kafka.bulk_client import BulkClient
 from kconnect.runtime.kafka.byte_column import ByteColumn
 from kconnect.runtime.kafka.client_statistics import ClientStatistics, ClientUsage
 from kconnect.runtime.kafka.delivery import AnyDelivery, Delivery
-from kconnect.runtime.kafka.producer import PURGE_WAIT_S, ROOM_WAIT_S, Headers, RecordColumns, RecordProducer
+from kconnect.runtime.kafka.produced_records import KafkaBatch, KafkaRecord
+from kconnect.runtime.kafka.producer import PURGE_WAIT_S, ROOM_WAIT_S, RecordProducer
 
 # Records in a unit. Measured, values of 100 B as columns, us of CPU a record on the sending thread (medians of 5, busy
 # machine), by the bulk client and without: 1,000 in a unit 0.83 and 0.83; 2,000 0.62 and 1.03; 10,000 0.43 and 1.20.
@@ -45,24 +46,12 @@ class BulkProducer(RecordProducer):
         bulk = self._bulk
         return super().__len__() + (0 if bulk is None else len(bulk))
 
-    def send_batch(self, records: RecordColumns, delivery: Delivery, give_up: Callable[[], bool]) -> bool:
+    def send_batch(self, records: KafkaBatch, delivery: Delivery, give_up: Callable[[], bool]) -> bool:
         self._is_bulk_chosen = self._may_go_in_bulk(records)
         return (self._is_bulk_chosen or self._await_bulk(give_up)) and super().send_batch(records, delivery, give_up)
 
-    def send(
-        self,
-        topic: str,
-        partition: int | None,
-        key: bytes | None,
-        value: bytes | None,
-        timestamp: int | None,
-        headers: Headers | None,
-        delivery: AnyDelivery,
-        give_up: Callable[[], bool],
-    ) -> bool:
-        return self._await_bulk(give_up) and super().send(
-            topic, partition, key, value, timestamp, headers, delivery, give_up
-        )
+    def send(self, record: KafkaRecord, delivery: AnyDelivery, give_up: Callable[[], bool]) -> bool:
+        return self._await_bulk(give_up) and super().send(record, delivery, give_up)
 
     def serve(self, timeout_s: float = 0) -> None:
         bulk = self._bulk
@@ -101,7 +90,7 @@ class BulkProducer(RecordProducer):
 
     # --- which client ---
 
-    def _may_go_in_bulk(self, records: RecordColumns) -> bool:
+    def _may_go_in_bulk(self, records: KafkaBatch) -> bool:
         is_plain = records.timestamps is None and records.headers is None and records.partition is None
         if self._is_bulk_ruled_out or not is_plain or len(self._client):
             return False
@@ -131,7 +120,7 @@ class BulkProducer(RecordProducer):
         self._log.raise_if_refused()
 
     def _send_plain(
-        self, records: RecordColumns, start: int, end: int, delivery: Delivery, give_up: Callable[[], bool]
+        self, records: KafkaBatch, start: int, end: int, delivery: Delivery, give_up: Callable[[], bool]
     ) -> bool:
         bulk = self._bulk
         if not self._is_bulk_chosen or bulk is None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import repeat
 from operator import length_hint
-from typing import Any, Protocol
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -19,6 +19,7 @@ from kconnect.runtime.kafka.byte_column import ByteColumn
 from kconnect.runtime.kafka.client_statistics import ClientStatistics, ClientUsage
 from kconnect.runtime.kafka.clients import PRODUCER_DEFAULTS, ClientLog, connect_error, kafka_errors, producer_client
 from kconnect.runtime.kafka.delivery import AnyDelivery, Delivery, DeliveryFailure, EndedUnits
+from kconnect.runtime.kafka.produced_records import KafkaBatch, KafkaRecord
 
 log = logging.getLogger(__name__)
 
@@ -31,19 +32,7 @@ _HAND_OVER_S = 2.0
 PURGE_WAIT_S = 1.0
 
 
-Headers = list[tuple[str, bytes | None]]
 Produce = Callable[..., None]  # the binding's own type requires headers of str or bytes, and lists are invariant
-
-
-class RecordColumns(Protocol):
-    """Records of one topic, columns run in parallel; `partition` None leaves it to the partitioner."""
-
-    topic: str
-    partition: int | None
-    keys: Sequence[bytes | None] | None
-    values: Sequence[bytes | None]
-    timestamps: list[int | None] | int | None
-    headers: list[Headers | None] | None
 
 
 class RecordProducer:
@@ -102,7 +91,7 @@ class RecordProducer:
         """
         return Delivery(on_end, on_failure, self._ended)
 
-    def send_batch(self, records: RecordColumns, delivery: Delivery, give_up: Callable[[], bool]) -> bool:
+    def send_batch(self, records: KafkaBatch, delivery: Delivery, give_up: Callable[[], bool]) -> bool:
         """Hand over records of one topic; waits for room. Returns False if `give_up` ended the wait.
 
         Records without timestamps and headers go through the binding's batch call (0.68 us CPU each, all included),
@@ -126,34 +115,26 @@ class RecordProducer:
             start = end
         return True
 
-    def send(
-        self,
-        topic: str,
-        partition: int | None,
-        key: bytes | None,
-        value: bytes | None,
-        timestamp: int | None,
-        headers: Headers | None,
-        delivery: AnyDelivery,
-        give_up: Callable[[], bool],
-    ) -> bool:
+    def send(self, record: KafkaRecord, delivery: AnyDelivery, give_up: Callable[[], bool]) -> bool:
         """Hand over one record of any shape; waits for room. Returns False if `give_up` ended the wait."""
         unit = delivery if isinstance(delivery, Delivery) else delivery.unit
+        key, value = record.key, record.value
         size = (len(value) if value else 0) + (len(key) if key else 0)
-        number = _NO_PARTITION if partition is None else partition
+        number = _NO_PARTITION if record.partition is None else record.partition
         produce: Produce = self._client.produce
         while self._await_room(1, size, give_up):
             try:
                 with self._handing_over:
                     if self._is_abandoned:
                         return False
-                    produce(topic, value, key, number, delivery, None, _when(timestamp), headers or None)
+                    when = _when(record.timestamp)
+                    produce(record.topic, value, key, number, delivery, None, when, record.headers or None)
             except BufferError:
                 if give_up():
                     return False
                 self.serve(ROOM_WAIT_S)
             except KafkaException as error:
-                delivery.fail(error.args[0], topic, partition)
+                delivery.fail(error.args[0], record.topic, record.partition)
                 return True
             else:
                 self._take(unit, size)
@@ -276,7 +257,7 @@ class RecordProducer:
         self._bytes_waiting += size
 
     def _send_plain(
-        self, records: RecordColumns, start: int, end: int, delivery: Delivery, give_up: Callable[[], bool]
+        self, records: KafkaBatch, start: int, end: int, delivery: Delivery, give_up: Callable[[], bool]
     ) -> bool:
         values, keys, topic = records.values, records.keys, records.topic
         if keys is None:
@@ -304,7 +285,7 @@ class RecordProducer:
             self.serve(ROOM_WAIT_S)
 
     def _send_rows(
-        self, records: RecordColumns, start: int, end: int, delivery: Delivery, give_up: Callable[[], bool]
+        self, records: KafkaBatch, start: int, end: int, delivery: Delivery, give_up: Callable[[], bool]
     ) -> bool:
         produce: Produce = self._client.produce
         number = _NO_PARTITION if records.partition is None else records.partition

@@ -7,7 +7,7 @@ loop always gets one kind of answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,54 +22,11 @@ from kconnect.api import (
     SinkRecord,
     TimestampType,
 )
-from kconnect.runtime.kafka import as_bytes
+from kconnect.runtime.kafka import KafkaBatch, KafkaHeaders, KafkaRecord, as_bytes
 from kconnect.runtime.pipeline.stages import DROPPED, FailurePolicy, RaiseAlways, Stage, StageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-KafkaHeaders = list[tuple[str, bytes | None]]
-
-
-@dataclass(slots=True)
-class KafkaRecord:
-    """One record as the producer takes it."""
-
-    topic: str
-    partition: int | None
-    key: bytes | None
-    value: bytes | None
-    timestamp: int | None
-    headers: KafkaHeaders | None
-
-
-@dataclass(slots=True)
-class KafkaBatch:
-    """Records of one topic as the producer takes them; lists run in parallel.
-
-    `rows` is None when every row of the RecordBatch is here; else the indexes of those that are (a tolerated failure
-    drops rows).
-    `timestamps` is one number for all, or a list; None leaves it to the producer.
-    """
-
-    topic: str
-    partition: int | None
-    keys: Sequence[bytes | None] | None
-    values: Sequence[bytes | None]
-    timestamps: list[int | None] | int | None
-    headers: list[KafkaHeaders | None] | None
-    rows: list[int] | None = None
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def records(self) -> Iterator[KafkaRecord]:
-        """One by one."""
-        keys: Sequence[bytes | None] = [None] * len(self) if self.keys is None else self.keys
-        times = self.timestamps if isinstance(self.timestamps, list) else [self.timestamps] * len(self)
-        headers = [None] * len(self) if self.headers is None else self.headers
-        for key, value, time, header in zip(keys, self.values, times, headers, strict=True):
-            yield KafkaRecord(self.topic, self.partition, key, value, time, header)
 
 
 @dataclass(slots=True)

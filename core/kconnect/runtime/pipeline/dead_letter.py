@@ -22,13 +22,13 @@ from kconnect.errors import (
 from kconnect.logs.log_context import set_log_context
 from kconnect.model import TaskId
 from kconnect.runtime.config.connector_config import DeadLetterSettings
-from kconnect.runtime.kafka import DeliveryFailure, KafkaAdmin, TopicInfo
+from kconnect.runtime.kafka import DeliveryFailure, KafkaAdmin, KafkaHeaders, KafkaRecord, TopicInfo
 from kconnect.runtime.pipeline.error_texts import class_name, exception_message, exception_name, exception_trace
 from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.stages import StageError
 
 if TYPE_CHECKING:
-    from kconnect.runtime.pipeline.conversion import FetchedRecord, KafkaHeaders
+    from kconnect.runtime.pipeline.conversion import FetchedRecord
     from kconnect.runtime.pipeline.ports import TaskControl
     from kconnect.runtime.pipeline.unit_producer import UnitProducer
 
@@ -155,18 +155,9 @@ class DeadLetterQueue:
                 )
 
         delivery = self._producer.delivery(on_end, on_refused)
-        timestamp = original.timestamp
-        sent = self._producer.send(
-            self._settings.topic,
-            None,
-            original.key,
-            original.value,
-            timestamp if timestamp is not None and timestamp >= 0 else None,
-            headers,
-            delivery,
-            lambda: self._control.is_cancelled,
-        )
-        if sent:
+        timestamp = original.timestamp if original.timestamp is not None and original.timestamp >= 0 else None
+        letter = KafkaRecord(self._settings.topic, None, original.key, original.value, timestamp, headers)
+        if self._producer.send(letter, delivery, lambda: self._control.is_cancelled):
             delivery.seal()
 
     def _serve_in_background(self) -> None:

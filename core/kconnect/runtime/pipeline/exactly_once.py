@@ -15,7 +15,7 @@ from kconnect.api import SourceRecord
 from kconnect.errors import ConnectError, FencedError
 from kconnect.logs.log_context import log_context
 from kconnect.model import ConnectorOffset
-from kconnect.runtime.kafka import DeliveryFailure, TransactionExpiredError, WrittenRecord
+from kconnect.runtime.kafka import DeliveryFailure, KafkaRecord, TransactionExpiredError, WrittenRecord
 from kconnect.runtime.pipeline.boundaries import Boundary, Ending
 from kconnect.runtime.pipeline.guarantee import Polled, PolledWhole
 from kconnect.runtime.pipeline.inflight import PartitionKey, SourcePosition, partition_key
@@ -273,9 +273,8 @@ class ExactlyOnce:
         self._producer.begin()
         delivery = self._producer.delivery(lambda is_acked: None, self._note_refused)
         for key, value in entries.items():
-            self._producer.send(
-                parts.offsets_topic, None, key, value, None, None, delivery, lambda: self._control.is_cancelled
-            )
+            entry = KafkaRecord(parts.offsets_topic, key=key, value=value)
+            self._producer.send(entry, delivery, lambda: self._control.is_cancelled)
         delivery.seal()
 
     # --- what units tell ---

@@ -9,8 +9,15 @@ from typing import Any
 
 from kconnect.api import ProducerInterceptor, ProducerRecord, RecordMetadata
 from kconnect.errors import ConnectError
-from kconnect.runtime.kafka import AnyDelivery, Delivery, DeliveryFailure, ReportedDelivery, WrittenRecord
-from kconnect.runtime.pipeline.conversion import KafkaBatch, KafkaHeaders
+from kconnect.runtime.kafka import (
+    AnyDelivery,
+    Delivery,
+    DeliveryFailure,
+    KafkaBatch,
+    KafkaRecord,
+    ReportedDelivery,
+    WrittenRecord,
+)
 from kconnect.runtime.pipeline.interceptors import Interceptors
 from kconnect.runtime.pipeline.unit_producer import UnitProducer
 
@@ -39,33 +46,18 @@ class InterceptedProducer:
         return self._producer.delivery(on_end, on_failure)
 
     def send_batch(self, records: KafkaBatch, delivery: Delivery, give_up: Callable[[], bool]) -> bool:
-        times, headers = records.timestamps, records.headers
-        for index, value in enumerate(records.values):
-            record = ProducerRecord(
-                records.topic,
-                records.partition,
-                None if records.keys is None else records.keys[index],
-                value,
-                times[index] if isinstance(times, list) else times,
-                list((None if headers is None else headers[index]) or ()),
-            )
-            if not self._send(record, delivery, give_up):
-                return False
-        return True
+        return all(self.send(record, delivery, give_up) for record in records.records())
 
-    def send(
-        self,
-        topic: str,
-        partition: int | None,
-        key: bytes | None,
-        value: bytes | None,
-        timestamp: int | None,
-        headers: KafkaHeaders | None,
-        delivery: AnyDelivery,
-        give_up: Callable[[], bool],
-    ) -> bool:
-        record = ProducerRecord(topic, partition, key, value, timestamp, list(headers or ()))
-        return self._send(record, delivery, give_up)
+    def send(self, record: KafkaRecord, delivery: AnyDelivery, give_up: Callable[[], bool]) -> bool:
+        given = ProducerRecord(
+            record.topic, record.partition, record.key, record.value, record.timestamp, list(record.headers or ())
+        )
+        passed = self._interceptors.passed("on_send", given, _copied, _checked)
+        reported = ReportedDelivery(delivery, partial(self._ended, tuple(passed.headers)))
+        sent = KafkaRecord(
+            passed.topic, passed.partition, passed.key, passed.value, passed.timestamp, passed.headers or None
+        )
+        return self._producer.send(sent, reported, give_up)
 
     def serve(self, timeout_s: float = 0) -> None:
         self._producer.serve(timeout_s)
@@ -82,20 +74,6 @@ class InterceptedProducer:
         if not self._is_closed:
             self._is_closed = True
             self._interceptors.tell("close")
-
-    def _send(self, given: ProducerRecord, delivery: AnyDelivery, give_up: Callable[[], bool]) -> bool:
-        record = self._interceptors.passed("on_send", given, _copied, _checked)
-        reported = ReportedDelivery(delivery, partial(self._ended, tuple(record.headers)))
-        return self._producer.send(
-            record.topic,
-            record.partition,
-            record.key,
-            record.value,
-            record.timestamp,
-            record.headers or None,
-            reported,
-            give_up,
-        )
 
     def _ended(
         self, headers: tuple[tuple[str, bytes | None], ...], place: WrittenRecord, error: ConnectError | None

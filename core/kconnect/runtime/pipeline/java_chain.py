@@ -28,8 +28,8 @@ from kconnect.java.plugins import (
 from kconnect.java.plugins.encoded import EncodedPart, EncodingTask
 from kconnect.model import TopicPartition
 from kconnect.runtime.config.connector_config import ConnectorConfig, PluginSpec, prefixed
-from kconnect.runtime.kafka import ByteColumn
-from kconnect.runtime.pipeline.conversion import FetchedBatch, KafkaBatch
+from kconnect.runtime.kafka import ByteColumn, KafkaBatch
+from kconnect.runtime.pipeline.conversion import FetchedBatch
 from kconnect.runtime.pipeline.inflight import SourcePosition
 from kconnect.runtime.pipeline.plugin_parts import connector_of, worker_value
 from kconnect.runtime.pipeline.raw_records import RawRecords

@@ -11,8 +11,7 @@ from functools import partial
 from typing import Protocol
 
 from kconnect.errors import ConnectError
-from kconnect.runtime.kafka import AnyDelivery, Delivery, DeliveryFailure
-from kconnect.runtime.pipeline.conversion import KafkaBatch, KafkaHeaders
+from kconnect.runtime.kafka import AnyDelivery, Delivery, DeliveryFailure, KafkaBatch, KafkaRecord
 from kconnect.runtime.pipeline.unit_producer import UnitProducer
 
 log = logging.getLogger(__name__)
@@ -105,20 +104,8 @@ class RestingProducer:
     def send_batch(self, records: KafkaBatch, delivery: Delivery, give_up: Callable[[], bool]) -> bool:
         return not self._is_abandoned and self._held().send_batch(records, delivery, give_up)
 
-    def send(
-        self,
-        topic: str,
-        partition: int | None,
-        key: bytes | None,
-        value: bytes | None,
-        timestamp: int | None,
-        headers: KafkaHeaders | None,
-        delivery: AnyDelivery,
-        give_up: Callable[[], bool],
-    ) -> bool:
-        if self._is_abandoned:
-            return False
-        return self._held().send(topic, partition, key, value, timestamp, headers, delivery, give_up)
+    def send(self, record: KafkaRecord, delivery: AnyDelivery, give_up: Callable[[], bool]) -> bool:
+        return not self._is_abandoned and self._held().send(record, delivery, give_up)
 
     def serve(self, timeout_s: float = 0) -> None:
         """Let deliveries end; lets the client go when it was idle for long enough."""

@@ -9,8 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kconnect.api import SourceRecord
-from kconnect.runtime.kafka import AnyDelivery, Delivery, DeliveryFailure, RecordDelivery
-from kconnect.runtime.pipeline.conversion import KafkaBatch, KafkaRecord
+from kconnect.runtime.kafka import AnyDelivery, Delivery, DeliveryFailure, KafkaBatch, KafkaRecord, RecordDelivery
 from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee, SourceUnit
 from kconnect.runtime.pipeline.inflight import SourcePosition
 from kconnect.runtime.pipeline.ports import TaskControl
@@ -157,16 +156,7 @@ class UnitSender:
         return sent
 
     def _send_record(self, record: KafkaRecord, delivery: AnyDelivery) -> bool:
-        return self._producer.send(
-            record.topic,
-            record.partition,
-            record.key,
-            record.value,
-            record.timestamp,
-            record.headers,
-            delivery,
-            self._gives_up,
-        )
+        return self._producer.send(record, delivery, self._gives_up)
 
     def _gives_up(self) -> bool:
         """Whether to stop waiting for room: at once when fenced off, after half the budget when asked to stop.

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 
 from kconnect.api import ErrantRecordReporter, PluginMetrics, SinkRecord
 from kconnect.model import TopicPartition
-from kconnect.runtime.pipeline.conversion import FetchedRecord, KafkaRecord
+from kconnect.runtime.kafka import KafkaRecord
+from kconnect.runtime.pipeline.conversion import FetchedRecord
 from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.sink_consumer import SinkConsumer
 from kconnect.runtime.pipeline.stages import Stage, StageError

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from kconnect.api import ConnectRecord, RecordBatch, SourceRecord, SourceTask
 from kconnect.errors import RetriableError
 from kconnect.java.plugins import EncodedPoll, PolledRuns
-from kconnect.runtime.pipeline.conversion import Converters, KafkaBatch
+from kconnect.runtime.kafka import KafkaBatch
+from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee, Polled, PolledWhole
 from kconnect.runtime.pipeline.health import CONVERSION
 from kconnect.runtime.pipeline.java_chain import EncodedPolls, EncodedUnit

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConnectHeaders, ConnectRecord
 from kconnect.errors import ConnectError
-from kconnect.runtime.kafka import DeliveryFailure, KafkaAdmin
-from kconnect.runtime.pipeline.conversion import Converters, KafkaRecord
+from kconnect.runtime.kafka import DeliveryFailure, KafkaAdmin, KafkaRecord
+from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.dead_letter import context_headers, ensure_topic
 from kconnect.runtime.pipeline.stages import Stage, StageError
 

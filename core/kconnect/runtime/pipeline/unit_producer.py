@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from kconnect.runtime.kafka import AnyDelivery, Delivery, DeliveryFailure
-from kconnect.runtime.pipeline.conversion import KafkaBatch, KafkaHeaders
+from kconnect.runtime.kafka import AnyDelivery, Delivery, DeliveryFailure, KafkaBatch, KafkaRecord
 
 
 class UnitProducer(Protocol):
@@ -23,17 +22,7 @@ class UnitProducer(Protocol):
 
     def send_batch(self, records: KafkaBatch, delivery: Delivery, give_up: Callable[[], bool]) -> bool: ...
 
-    def send(
-        self,
-        topic: str,
-        partition: int | None,
-        key: bytes | None,
-        value: bytes | None,
-        timestamp: int | None,
-        headers: KafkaHeaders | None,
-        delivery: AnyDelivery,
-        give_up: Callable[[], bool],
-    ) -> bool: ...
+    def send(self, record: KafkaRecord, delivery: AnyDelivery, give_up: Callable[[], bool]) -> bool: ...
 
     def serve(self, timeout_s: float = 0) -> None: ...
 

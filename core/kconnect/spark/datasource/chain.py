@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConfigDef, ConnectRecord, Converter, RecordBatch, Schema, SchemaAndValue
 from kconnect.runtime.config.connector_config import SourceConnectorConfig
+from kconnect.runtime.kafka import KafkaHeaders, KafkaRecord
 from kconnect.runtime.kafka.byte_column import ByteColumn
 from kconnect.runtime.pipeline.build import source_stages
-from kconnect.runtime.pipeline.conversion import KafkaHeaders, KafkaRecord
 from kconnect.runtime.pipeline.polled_lists import PolledLists
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.plugins import PluginRegistry

@@ -47,8 +47,7 @@ class LetterSender:
             self._producer = RecordProducer(self._settings, f"the dead letters of {self._control.spec.id}")
         delivery = self._producer.delivery(lambda is_acked: None, self._is_tolerated)
         for one in waiting:
-            where = (one.topic, one.partition, one.key, one.value, one.timestamp, one.headers)
-            self._producer.send(*where, delivery, lambda: self._control.is_stopping)
+            self._producer.send(one, delivery, lambda: self._control.is_stopping)
         delivery.seal()
         del delivery
         is_flushed = self._producer.flush(_WITHIN_S, lambda: self._refused is not None)

@@ -16,7 +16,8 @@ from kconnect.api.columns import arrow_type, values_of
 from kconnect.api.plain_values import plain
 from kconnect.errors import ConfigError, DataError
 from kconnect.model import TopicPartition
-from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch, FetchedRecord, KafkaHeaders
+from kconnect.runtime.kafka import KafkaHeaders
+from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch, FetchedRecord
 from kconnect.spark.datasource.columns import is_record_schema
 from kconnect.spark.datasource.fitting import NotFittingError, fit
 

@@ -20,13 +20,13 @@ from kconnect.runtime.config.exactly_once_settings import exactly_once_producer
 from kconnect.runtime.kafka import (
     BulkProducer,
     CommittedOffset,
-    Delivery,
     DeliveryFailure,
+    KafkaBatch,
+    KafkaRecord,
     MarkedProducer,
     RecordProducer,
 )
 from kconnect.runtime.pipeline.build import source_stages, source_topics
-from kconnect.runtime.pipeline.conversion import KafkaBatch, KafkaRecord
 from kconnect.runtime.pipeline.lifecycle import resolved_spec
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.spark.no_host import ports_without_host
@@ -211,24 +211,12 @@ class RowSender:
             records = [record for record in payload if record is not None]
             self._topics.ensure({record.topic for record in records})
             for record in records:
-                self._send_record(record, delivery)
+                producer.send(record, delivery, self._gives_up)
         for letter in letters.take() if letters is not None else ():
-            self._send_record(letter, delivery)
+            producer.send(letter, delivery, self._gives_up)
         delivery.seal()
         if self._refused is not None:
             raise self._refused
-
-    def _send_record(self, record: KafkaRecord, delivery: Delivery) -> None:
-        self._producer.send(
-            record.topic,
-            record.partition,
-            record.key,
-            record.value,
-            record.timestamp,
-            record.headers,
-            delivery,
-            self._gives_up,
-        )
 
     def _note_refused(self, failure: DeliveryFailure) -> bool:
         self._refused = self._refused or failure.error

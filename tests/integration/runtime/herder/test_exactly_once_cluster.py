@@ -11,7 +11,7 @@ from kconnect.java.devbroker import DevBroker
 from kconnect.model import ConnectorOffset, RunState, TargetState
 from kconnect.runtime.config.exactly_once_settings import exactly_once_producer
 from kconnect.runtime.herder.cluster.exactly_once_sources import fence_zombies
-from kconnect.runtime.kafka import TransactionalProducer
+from kconnect.runtime.kafka import KafkaRecord, TransactionalProducer
 from kconnect.testing.thread_launcher import ThreadLauncher
 from kconnect.worker import DistributedWorker
 from kit.distributed_worker import workers
@@ -98,7 +98,7 @@ def test_a_fenced_producer_can_not_commit(broker: DevBroker, topic: str) -> None
         assert producer.claim(20, lambda: False)
         producer.begin()
         delivery = producer.delivery(lambda is_acked: None)
-        producer.send(topic, None, None, b"late", None, None, delivery, lambda: False)
+        producer.send(KafkaRecord(topic, value=b"late"), delivery, lambda: False)
         delivery.seal()
         del delivery
         assert producer.flush(10)

@@ -6,8 +6,7 @@ import pyarrow as pa
 import pytest
 
 from kconnect.java.devbroker import DevBroker
-from kconnect.runtime.kafka import BulkProducer, ClientUsage, DeliveryFailure, RecordProducer, as_bytes
-from kconnect.runtime.pipeline.conversion import KafkaBatch
+from kconnect.runtime.kafka import BulkProducer, ClientUsage, DeliveryFailure, KafkaBatch, RecordProducer, as_bytes
 from kit.pace import ample_s
 from kit.topics import consume_values, create_topic, topic_for
 from kit.waiting import eventually

@@ -6,7 +6,7 @@ import pytest
 
 from kconnect.java.devbroker import DevBroker
 from kconnect.model import TopicPartition
-from kconnect.runtime.kafka import ClientUsage, RecordConsumer, RecordProducer
+from kconnect.runtime.kafka import ClientUsage, KafkaRecord, RecordConsumer, RecordProducer
 from kit.waiting import eventually
 
 pytestmark = pytest.mark.broker
@@ -32,7 +32,7 @@ def test_a_producer_and_a_consumer_tell_their_bytes_and_latencies(broker: DevBro
     producer = RecordProducer(settings, "sends", note_usage=sent.append)
     delivery = producer.delivery(lambda is_acked: None)
     for _ in range(100):
-        producer.send(topic, 0, None, b"x" * 1000, None, None, delivery, lambda: False)
+        producer.send(KafkaRecord(topic, 0, value=b"x" * 1000), delivery, lambda: False)
     delivery.seal()
     del delivery
 

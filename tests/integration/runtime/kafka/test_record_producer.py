@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from kconnect.java.devbroker import DevBroker
-from kconnect.runtime.kafka import RecordDelivery, RecordProducer
+from kconnect.runtime.kafka import KafkaRecord, RecordDelivery, RecordProducer
 from kconnect.runtime.kafka.delivery import WrittenRecord
 from kit.waiting import eventually
 
@@ -41,7 +41,7 @@ def test_records_are_told_in_their_order_although_several_threads_serve(broker: 
         unit = producer.delivery(lambda is_acked: None)
         for number in range(wanted):
             each = RecordDelivery(unit, partial(written, number))
-            assert producer.send(topic, 0, None, b"%d" % number, None, None, each, lambda: False)
+            assert producer.send(KafkaRecord(topic, 0, value=b"%d" % number), each, lambda: False)
         unit.seal()
         assert producer.flush(60.0)
         eventually(lambda: len(told) == wanted, 10, "all are told")

@@ -12,7 +12,7 @@ import pytest
 
 from kconnect.java.devbroker import DevBroker
 from kconnect.model import RunState
-from kconnect.runtime.kafka import RecordProducer
+from kconnect.runtime.kafka import KafkaRecord, RecordProducer
 from kconnect.runtime.pipeline.resting_producer import RestingProducer
 from kit.pace import ample_s
 from kit.pipeline_host import FILE_SOURCE, PipelineHost
@@ -42,7 +42,7 @@ def send_three_with_pauses(bootstrap: str, topic: str) -> None:
     for number in range(3):
         assert topic in producer.topic_names(ample_s(20))
         delivery = producer.delivery(told.append)
-        assert producer.send(topic, None, None, b"%d" % number, None, None, delivery, lambda: False)
+        assert producer.send(KafkaRecord(topic, value=b"%d" % number), delivery, lambda: False)
         delivery.seal()
         del delivery
         assert producer.flush(ample_s(20))

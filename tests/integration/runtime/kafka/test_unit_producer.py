@@ -11,9 +11,15 @@ from typing import Protocol
 
 import pytest
 
-from kconnect.runtime.kafka import DeliveryFailure, RecordDelivery, RecordProducer, TransactionalProducer
+from kconnect.runtime.kafka import (
+    DeliveryFailure,
+    KafkaBatch,
+    KafkaRecord,
+    RecordDelivery,
+    RecordProducer,
+    TransactionalProducer,
+)
 from kconnect.runtime.kafka.delivery import WrittenRecord
-from kconnect.runtime.pipeline.conversion import KafkaBatch
 from kconnect.runtime.pipeline.exactly_once import Transactions
 from kconnect.runtime.pipeline.resting_producer import TopicProducer
 from kit.memory_producer import MemoryProducer
@@ -148,7 +154,7 @@ def test_a_record_of_its_own_is_told_where_it_was_written_and_its_unit_ends_afte
     unit = producer.delivery(told.append)
     for value in (b"1", None):
         each = RecordDelivery(unit, told.append)
-        assert producer.send(kafka.topic, 0, b"k", value, 1234, [("h", b"v")], each, lambda: False)
+        assert producer.send(KafkaRecord(kafka.topic, 0, b"k", value, 1234, [("h", b"v")]), each, lambda: False)
     unit.seal()
     del unit, each
     assert producer.flush(WITHIN_S)

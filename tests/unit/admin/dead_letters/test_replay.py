@@ -11,10 +11,11 @@ import pytest
 
 from kconnect.admin.dead_letters.letter import ORIGIN_HEADER, DeadLetter, dead_letter
 from kconnect.admin.dead_letters.marks import Entry, Marks, Run, marks_of
-from kconnect.admin.dead_letters.planning import Outcome, Outgoing, ReplayRules, Tally
+from kconnect.admin.dead_letters.planning import Outcome, ReplayRules, Tally
 from kconnect.admin.dead_letters.replay import MarkWriter, Preparation, replay
 from kconnect.api import ConsumerRecord
 from kconnect.errors import ConnectError
+from kconnect.runtime.kafka import KafkaRecord
 
 PREFIX = "__connect.errors."
 UNCOMMITTED = "read_uncommitted"
@@ -74,7 +75,7 @@ class MemoryWriter:
     def claim(self) -> None:
         pass
 
-    def transact(self, entries: Sequence[Entry], records: Sequence[Outgoing] = ()) -> dict[int, ConnectError]:
+    def transact(self, entries: Sequence[Entry], records: Sequence[KafkaRecord] = ()) -> dict[int, ConnectError]:
         headers = [dict(record.headers)[ORIGIN_HEADER] for record in records]
         places = [value.decode() for value in headers if value is not None]
         refused = {index: ConnectError("too large") for index, place in enumerate(places) if place == self.refuses}

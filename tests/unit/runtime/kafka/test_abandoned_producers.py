@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from kconnect.runtime.kafka import BulkProducer, ByteColumn
-from kconnect.runtime.pipeline.conversion import KafkaBatch
+from kconnect.runtime.kafka import BulkProducer, ByteColumn, KafkaBatch
 from kit.pace import ample_s
 from kit.producers import queued
 from kit.waiting import eventually

@@ -15,10 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kconnect.errors import ConnectError
-from kconnect.runtime.kafka import BulkProducer, ByteColumn, DeliveryFailure
+from kconnect.runtime.kafka import BulkProducer, ByteColumn, DeliveryFailure, KafkaBatch, KafkaRecord
 from kconnect.runtime.kafka.bulk_client import BulkClient
 from kconnect.runtime.kafka.clients import ClientLog
-from kconnect.runtime.pipeline.conversion import KafkaBatch
 from kit.pace import ample_s, now
 from kit.producers import queued
 from kit.waiting import eventually
@@ -182,7 +181,7 @@ def test_records_of_the_other_kind_wait_for_those_before_them(brokers: str) -> N
             times = [1_700_000_000_000] * 2_000 if start == 2_000 else None
             assert send(sender, batch("both", in_column(some), in_column([b"k"] * 2_000), timestamps=times), ended)
         delivery = sender.delivery(ended.acked.append, ended.refused)
-        assert sender.send("both", None, b"k", b"6000", None, None, delivery, never)
+        assert sender.send(KafkaRecord("both", None, b"k", b"6000"), delivery, never)
         delivery.seal()
         del delivery
         assert sender.flush(ample_s(20))

@@ -11,8 +11,14 @@ import pytest
 from confluent_kafka import KafkaError
 
 from kconnect.errors import ConnectError, FencedError
-from kconnect.runtime.kafka import BulkProducer, ByteColumn, DeliveryFailure, RecordProducer, TransactionalProducer
-from kconnect.runtime.pipeline.conversion import KafkaBatch
+from kconnect.runtime.kafka import (
+    BulkProducer,
+    ByteColumn,
+    DeliveryFailure,
+    KafkaBatch,
+    RecordProducer,
+    TransactionalProducer,
+)
 from kit.pace import ample_s
 from kit.played_broker import END_TRANSACTION, PRODUCE, PlayedBroker, played_broker
 from kit.waiting import eventually

@@ -21,7 +21,8 @@ from kconnect.builtin.converters.bytes_converter import ByteArrayConverter
 from kconnect.builtin.converters.header_converter import SimpleHeaderConverter
 from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.builtin.converters.string_converter import StringConverter
-from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch, KafkaRecord
+from kconnect.runtime.kafka import KafkaRecord
+from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch
 from kconnect.runtime.pipeline.stages import DROPPED, Stage, StageError
 
 

@@ -22,8 +22,7 @@ from kconnect.api import (
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.model import TaskId, TopicPartition
 from kconnect.runtime.config.client_config import InterceptorSettings, consumer_interceptors, producer_interceptors
-from kconnect.runtime.kafka import Delivery, RecordDelivery, WrittenRecord
-from kconnect.runtime.pipeline.conversion import KafkaBatch
+from kconnect.runtime.kafka import Delivery, KafkaBatch, KafkaRecord, RecordDelivery, WrittenRecord
 from kconnect.runtime.pipeline.intercepted_consumer import InterceptedConsumer
 from kconnect.runtime.pipeline.intercepted_producer import InterceptedProducer
 from kconnect.runtime.pipeline.interceptors import Interceptors, make_interceptors
@@ -128,7 +127,7 @@ def test_a_failing_interceptor_is_logged_and_the_record_goes_on_as_it_was(
     delivery = RecordDelivery(producer.delivery(lambda is_acked: None), written.append)
 
     for _ in range(3):
-        assert producer.send("t", 0, b"k", b"v", None, None, delivery, never)
+        assert producer.send(KafkaRecord("t", 0, b"k", b"v"), delivery, never)
     assert producer.flush(1)
     producer.close()
     producer.close()
@@ -145,7 +144,7 @@ def test_a_record_that_is_purged_is_told_with_an_error() -> None:
     stamp, kafka = Stamp(), MemoryProducer()
     producer = InterceptedProducer(kafka, Interceptors([stamp], stage))
     delivery: Delivery = producer.delivery(lambda is_acked: None)
-    assert producer.send("t", None, None, b"v", None, None, delivery, never)
+    assert producer.send(KafkaRecord("t", value=b"v"), delivery, never)
 
     kafka.refuse(0, KafkaError._PURGE_QUEUE)
 

@@ -12,7 +12,8 @@ from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.builtin.predicates import RecordIsTombstone
 from kconnect.builtin.transforms.filter import Filter
 from kconnect.builtin.transforms.hoist_field import HoistFieldValue
-from kconnect.runtime.pipeline.conversion import Converters, KafkaBatch
+from kconnect.runtime.kafka import KafkaBatch
+from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.polled_lists import PolledLists
 from kconnect.runtime.pipeline.stages import StageError, TransformChain, TransformStep
 from kit.failing_transform import DropsText

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from kconnect.errors import ConfigError, ConnectError
+from kconnect.runtime.kafka import KafkaRecord
 from kconnect.runtime.pipeline.resting_producer import ClientUse, RestingProducer
 from kit.memory_producer import MemoryProducer
 from kit.waiting import eventually
@@ -38,7 +39,7 @@ class Clients:
 
     def send(self, value: bytes = b"v") -> bool:
         delivery = self.producer.delivery(self.told.append)
-        sent = self.producer.send("t", None, None, value, None, None, delivery, never)
+        sent = self.producer.send(KafkaRecord("t", value=value), delivery, never)
         if sent:
             delivery.seal()
         return sent
@@ -115,7 +116,7 @@ def test_a_unit_keeps_the_client_between_its_begin_and_its_first_record() -> Non
     clients = Clients()
     delivery = clients.producer.delivery(clients.told.append)
     clients.pass_by(100_000)  # such as a process that was frozen just here
-    assert clients.producer.send("t", None, None, b"v", None, None, delivery, never)
+    assert clients.producer.send(KafkaRecord("t", value=b"v"), delivery, never)
     delivery.seal()
     del delivery
     clients.acknowledge()

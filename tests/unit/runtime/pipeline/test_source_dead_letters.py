@@ -14,7 +14,8 @@ from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.errors import ConfigError, DataError
 from kconnect.model import ConnectorType, TaskId, TaskSpec
 from kconnect.runtime.config.connector_config import DeadLetterSettings, SourceConnectorConfig
-from kconnect.runtime.pipeline.conversion import FetchedRecord, KafkaRecord
+from kconnect.runtime.kafka import KafkaRecord
+from kconnect.runtime.pipeline.conversion import FetchedRecord
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.pipeline.source_dead_letters import SOURCE_HEADER, SourceDeadLetters, make_letter_converters
 from kconnect.runtime.pipeline.stages import Stage, StageError, TransformChain, TransformStep
