@@ -55,8 +55,8 @@ _CONNECTORS = {
     "settings and offsets it has. Needs `pip install 'kconnect[sql]'` and the database's driver: "
     "[databases.md](databases.md).",
     "ObjectSource": "Reads the rows of files and objects: in a folder, or in any store that fsspec reaches, such as S3 "
-    "(`pip install 'kconnect[objects]'`, for S3 `'kconnect[s3]'`). `object.options.NAME=VALUE` is handed to fsspec: "
-    "endpoint, credentials. The offset is the row in its object.",
+    "(`pip install 'kconnect[objects]'`, for S3 `'kconnect[s3]'`, for a folder nothing). `object.options.NAME=VALUE` "
+    "is handed to fsspec: endpoint, credentials. The offset is the row in its object.",
     "ObjectSink": "Writes records as files and objects, each record in exactly one. `object.options.NAME=VALUE` is "
     "handed to fsspec, as for ObjectSource.",
     "PythonSource": "Calls a function of yours, a generator for example; what it gives becomes records: "

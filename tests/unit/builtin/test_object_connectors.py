@@ -386,7 +386,7 @@ def test_files_are_readable_as_the_umask_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "url", "extra"), [("fsspec", "/tmp", "kconnect[objects]"), ("s3fs", "s3://b", "kconnect[s3]")]
+    ("module", "url", "extra"), [("fsspec", "memory://b", "kconnect[objects]"), ("s3fs", "s3://b", "kconnect[s3]")]
 )
 def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, module: str, url: str, extra: str) -> None:
     monkeypatch.setitem(sys.modules, module, None)

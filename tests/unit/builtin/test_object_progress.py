@@ -8,7 +8,7 @@ import pytest
 
 from kconnect.api import ConnectError
 from kconnect.builtin.connectors.objects.object_progress import Place, Progress, partition_of
-from kconnect.builtin.connectors.objects.object_store import Found
+from kconnect.builtin.stores.file_store import Found
 
 
 def found(path: str, etag: str = "1", size: int = 10, time_s: float = 0.0) -> Found:

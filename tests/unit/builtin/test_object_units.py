@@ -6,9 +6,9 @@ import pytest
 
 from kconnect.api import ConfigError, DataError
 from kconnect.builtin.connectors.objects.object_names import ObjectNames
-from kconnect.builtin.connectors.objects.object_store import glob_regex, store_options
-from kconnect.builtin.connectors.objects.object_units import Limits, Unit, folder_runs
+from kconnect.builtin.connectors.objects.object_units import Unit, folder_runs
 from kconnect.builtin.connectors.objects.object_writers import Encoder
+from kconnect.builtin.stores.flush_plan import FlushLimits
 
 NOON = 1_795_000_000_000
 
@@ -52,7 +52,7 @@ def _unit(first: int, end: int | None = None) -> Unit:
 
 
 def test_a_unit_is_full_at_its_rows_or_bytes_and_late_by_its_age() -> None:
-    limits = Limits(rows=3, bytes=100, wait_s=5.0)
+    limits = FlushLimits(rows=3, bytes=100, seconds=5.0)
     unit = _unit(10)
     assert unit.room(limits, [10, 11, 12, 13]) == 3
     unit.add("f", [b"a", b"b"], 2, 11)
@@ -63,7 +63,7 @@ def test_a_unit_is_full_at_its_rows_or_bytes_and_late_by_its_age() -> None:
 
 
 def test_a_unit_that_was_written_before_ends_where_it_ended_whatever_the_limits_say_now() -> None:
-    limits = Limits(rows=1, bytes=1, wait_s=0.0)
+    limits = FlushLimits(rows=1, bytes=1, seconds=0.0)
     unit = _unit(10, end=13)
     assert unit.room(limits, [10, 12, 13, 14]) == 3
     unit.add("f", [b"a"], 1, 10)
@@ -71,30 +71,3 @@ def test_a_unit_that_was_written_before_ends_where_it_ended_whatever_the_limits_
     assert (unit.is_full(limits, 12), unit.is_full(limits, 14)) == (False, True), "13 may be gone by compaction"
     unit.add("f", [b"a"], 1, 13)
     assert unit.is_full(limits, None)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "path", "is_match"),
-    [
-        ("**", "a/b.csv", True),
-        ("*.csv", "a.csv", True),
-        ("*.csv", "a/b.csv", False),
-        ("**/*.csv", "b.csv", True),
-        ("**/*.csv", "a/x/b.csv", True),
-        ("in/*.{csv,json}", "in/b.json", True),
-        ("[ab]?.txt", "b1.txt", True),
-        ("a+b.txt", "aab.txt", False),
-    ],
-)
-def test_patterns_match_as_in_a_shell(pattern: str, path: str, is_match: bool) -> None:
-    import re
-
-    assert bool(re.fullmatch(glob_regex(pattern), path)) is is_match
-
-
-def test_options_of_the_store_have_types_and_secrets_stay_texts() -> None:
-    given = {"key": "123", "secret": "0", "anon": "false", "block": "5", "client_kwargs": '{"region_name": "x"}'}
-    found = store_options({**{f"object.options.{name}": value for name, value in given.items()}, "other": "1"})
-    assert found == {"key": "123", "secret": "0", "anon": False, "block": 5, "client_kwargs": {"region_name": "x"}}
-    with pytest.raises(ConfigError, match=r"\[hidden\] for configuration object\.options\.client_kwargs"):
-        store_options({"object.options.client_kwargs": "{broken"})

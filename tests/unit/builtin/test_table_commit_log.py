@@ -9,7 +9,7 @@ import pytest
 
 from kconnect.api import TopicPartition
 from kconnect.builtin.connectors.tables.commit_log import CommitLog
-from kconnect.builtin.connectors.tables.file_store import FsspecFiles, LocalFiles
+from kconnect.builtin.stores.file_store import StoreSettings, file_store
 
 A = TopicPartition("orders", 0)
 
@@ -17,8 +17,12 @@ A = TopicPartition("orders", 0)
 @pytest.fixture(params=["local", "memory"])
 def files(request, tmp_path):
     if request.param == "local":
-        return LocalFiles(str(tmp_path))
-    return FsspecFiles(fsspec.filesystem("memory"), f"/{uuid.uuid4().hex}")
+        return store_of(str(tmp_path))
+    return store_of(f"memory://{uuid.uuid4().hex}")
+
+
+def store_of(url):
+    return file_store(url, {}, StoreSettings("table.path", "table.storage."))
 
 
 @pytest.fixture
@@ -28,7 +32,7 @@ def log_of(files):
 
 def temporary(files, log):
     path = f"{log.folder}/{uuid.uuid4().hex}.tmp"
-    with files.open_new(path) as file:
+    with files.open_new(files.at(path)) as file:
         file.write(b"rows")
     return path
 
@@ -38,11 +42,11 @@ def test_a_commit_whose_writer_died_before_its_files_had_names_is_finished_by_th
     log.take_over()
     left, path = temporary(files, log), temporary(files, log)
     assert log.append(5, [(path, "day=1/a.parquet")]) is not None
-    assert not files.exists("day=1/a.parquet")
+    assert files.find(files.at("day=1/a.parquet")) is None
     assert log_of().take_over().offset == 5
-    assert files.read("day=1/a.parquet") == b"rows"
-    assert not files.exists(path)
-    assert not files.exists(left), "what nobody committed is removed"
+    assert files.read(files.at("day=1/a.parquet")) == b"rows"
+    assert files.find(files.at(path)) is None
+    assert files.find(files.at(left)) is None, "what nobody committed is removed"
 
 
 def test_a_writer_is_refused_from_the_moment_another_takes_over(files, log_of):
@@ -61,7 +65,7 @@ def test_a_writer_that_slept_until_its_commit_was_tidied_away_is_refused(files, 
     owner.take_over()
     for offset in range(1, 120):
         assert owner.append(offset, []) is not None
-    assert len(files.names(owner.folder)) <= 51
+    assert len(files.names(files.at(owner.folder))) <= 51
     assert zombie.append(1, []) is None
     late = log_of()  # looked when there was nothing yet
     assert late.append(1, []) is None
@@ -70,7 +74,7 @@ def test_a_writer_that_slept_until_its_commit_was_tidied_away_is_refused(files, 
 
 def test_a_commit_whose_answer_was_lost_is_known_as_ones_own(monkeypatch):
     store = fsspec.filesystem("memory")
-    files = FsspecFiles(store, f"/{uuid.uuid4().hex}")
+    files = store_of(f"memory://{uuid.uuid4().hex}")
     log = CommitLog(files, "sink", A)
     log.take_over()
     pipe = type(store).pipe_file

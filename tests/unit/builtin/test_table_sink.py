@@ -9,14 +9,12 @@ import json
 import threading
 
 import pytest
-from deltalake.exceptions import DeltaError
 
 from kconnect.api import (
     ConnectError,
     ConsumerRecord,
     Date,
     Decimal,
-    RetriableError,
     Schema,
     SchemaBuilder,
     SinkRecord,
@@ -26,7 +24,6 @@ from kconnect.api import (
     TopicPartition,
 )
 from kconnect.builtin.connectors.tables.compaction import Compaction
-from kconnect.builtin.connectors.tables.store_errors import store_error
 from kconnect.builtin.connectors.tables.table_sink import TableSinkConnector
 from kconnect.testing import SinkHarness
 from kconnect.testing.sink_chain import SinkChain
@@ -241,15 +238,6 @@ def test_a_store_that_takes_two_commits_at_once_is_refused(tmp_path):
         values = TableSinkConnector().validate({**settings, f"table.storage.{key}": value}).config_values
         told = f"table.storage.{key} would let two writers commit at once: records could be lost"
         assert {one.name: one.error_messages for one in values if one.error_messages} == {"table.path": [told]}
-
-
-def test_what_packages_say_on_many_lines_is_one_sentence():
-    rust = DeltaError("Kernel error:\n  ↳ HTTP error\n    ↳ Connection refused (os error 111)\n")
-    told = store_error("read", "s3://b/t", rust)
-    assert isinstance(told, RetriableError)
-    assert str(told) == "Cannot read table s3://b/t: DeltaError: Kernel error: .. Connection refused (os error 111)"
-    sql = ValueError("unable to open database file\n(Background on this error at: https://sqlalche.me/e/21/e3q8)")
-    assert str(store_error("read", "t", sql)) == "Cannot read table t: ValueError: unable to open database file"
 
 
 def test_files_say_which_offsets_they_hold(tmp_path):

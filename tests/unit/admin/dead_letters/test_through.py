@@ -24,7 +24,7 @@ from kconnect.api import (
     SinkTask,
     TopicPartition,
 )
-from kconnect.builtin.connectors.objects.object_store import Store
+from kconnect.builtin.stores.file_store import FileStore
 from kconnect.errors import ConnectError
 from kconnect.testing import SinkHarness
 from kconnect.testing.sink_chain import SinkChain
@@ -210,10 +210,10 @@ def test_letters_are_in_objects_in_whatever_order_they_come_beside_those_of_the_
 def test_letters_whose_objects_could_not_be_written_are_in_doubt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(store: Store, path: str, body: bytes) -> None:
+    def away(store: FileStore, path: str, body: bytes) -> None:
         raise RetriableError("503 Slow Down")
 
-    monkeypatch.setattr(Store, "write", away)
+    monkeypatch.setattr(FileStore, "write", away)
     marks = MemoryMarks()
     with pytest.raises(ConnectError, match="503 Slow Down"):
         put_through(marks, [letter(0, {"id": 5}, 5)], OBJECT_SINK, **{"object.url": str(tmp_path)})

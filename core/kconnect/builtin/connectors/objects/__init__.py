@@ -1,5 +1,5 @@
 """ObjectSource and ObjectSink: files and objects, on a disk or in any store that fsspec reaches.
 
-Imported by name, when a config names them. `object_store.py` is the only importer of fsspec; `object_progress.py`,
-`object_names.py` and `object_units.py` decide and are pure.
+Imported by name, when a config names them. `object_progress.py`, `object_names.py` and `object_units.py` decide and
+are pure.
 """

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from kconnect.api import ConfigDef, ConfigError
 from kconnect.builtin.connectors.objects.object_formats import AUTO, COMPRESSIONS, FORMATS
 from kconnect.builtin.connectors.objects.object_names import ObjectNames
+from kconnect.builtin.stores.file_store import FileStore, StoreSettings, file_store
 
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 OPTIONS_PREFIX = "object.options."
 KEEP, DELETE, MOVE = "keep", "delete", "move"
 IGNORE, READ, FAIL = "ignore", "read", "fail"
+
+
+def object_store(url: str, props: Mapping[str, str]) -> FileStore:
+    """The store of a URL, by the options of the connector. Errors: ConfigError."""
+    options = {key[len(OPTIONS_PREFIX) :]: value for key, value in props.items() if key.startswith(OPTIONS_PREFIX)}
+    return file_store(url, options, StoreSettings("object.url", OPTIONS_PREFIX))
 
 
 def _check_path(name: str, value: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from kconnect.api import ConnectError, DataError
 from kconnect.builtin.connectors.objects.object_config import FAIL, READ
-from kconnect.builtin.connectors.objects.object_store import Found
+from kconnect.builtin.stores.file_store import Found
 
 OBJECT_FIELD = "object"
 

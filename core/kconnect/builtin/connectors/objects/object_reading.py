@@ -10,7 +10,7 @@ from kconnect.api import ConnectError, DataError, RecordBatch, RetriableError, S
 from kconnect.builtin.connectors.objects.object_formats import compression_of, format_of
 from kconnect.builtin.connectors.objects.object_progress import Place, partition_of
 from kconnect.builtin.connectors.objects.object_readers import Reading, Rows, read_rows
-from kconnect.builtin.connectors.objects.object_store import Store
+from kconnect.builtin.stores.file_store import FileStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +51,7 @@ class OpenObject:
     `place` is behind the rows that were given; `is_done` when there are no more. Threads: the task's.
     """
 
-    def __init__(self, store: Store, place: Place, settings: RowSettings, topic: str, errant: Errant) -> None:
+    def __init__(self, store: FileStore, place: Place, settings: RowSettings, topic: str, errant: Errant) -> None:
         self.place = place
         self.is_done = False
         self._topic, self._errant = topic, errant

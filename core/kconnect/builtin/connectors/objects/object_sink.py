@@ -22,11 +22,11 @@ from kconnect.api import (
     TopicPartition,
 )
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector, raised_by
-from kconnect.builtin.connectors.objects.object_config import SINK_CONFIG
+from kconnect.builtin.connectors.objects.object_config import SINK_CONFIG, object_store
 from kconnect.builtin.connectors.objects.object_names import ObjectNames
-from kconnect.builtin.connectors.objects.object_store import Store, open_store, store_options
-from kconnect.builtin.connectors.objects.object_units import Limits, Unit, folder_runs
+from kconnect.builtin.connectors.objects.object_units import Unit, folder_runs
 from kconnect.builtin.connectors.objects.object_writers import Encoder
+from kconnect.builtin.stores.flush_plan import FlushLimits
 from kconnect.builtin.version import KAFKA_VERSION
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 # A task that nobody called for so long may have been frozen, and its partitions be another's: groups wait 6 s at least
 _AWAY_S = 3.0
 # Single records from outside are written in pre_commit, never in a put(): of one that fails nothing is kept
-_NEVER = Limits(sys.maxsize, sys.maxsize, math.inf)
+_NEVER = FlushLimits(sys.maxsize, sys.maxsize, math.inf)
 
 
 class ObjectSinkConnector(UniformSinkConnector):
@@ -47,7 +47,7 @@ class ObjectSinkConnector(UniformSinkConnector):
 
     def problems(self, props: Mapping[str, str]) -> Iterable[tuple[str, str]]:
         """The store, which is opened: that needs no network."""
-        look = partial(open_store, SINK_CONFIG.parse(props)["object.url"], store_options(props))
+        look = partial(object_store, SINK_CONFIG.parse(props)["object.url"], props)
         return raised_by(look, SINK_CONFIG, "object.url")
 
 
@@ -74,11 +74,11 @@ class ObjectSinkTask(SinkTask):
 
     def start(self, props: Mapping[str, str]) -> None:
         config = SINK_CONFIG.parse(props)
-        self._store = Store(config["object.url"], store_options(props))
+        self._store = object_store(config["object.url"], props)
         self._names = ObjectNames(config["object.path"], config["object.format"], config["object.compression"])
         self._encoder = Encoder(config["object.format"], config["object.compression"], config["csv.delimiter"])
         self._is_replay = props.get("kconnect.replay") == "true"  # as kconnect.testing.SinkChain says
-        limits = Limits(config["flush.rows"], config["flush.bytes"], config["flush.ms"] / 1000)
+        limits = FlushLimits(config["flush.rows"], config["flush.bytes"], config["flush.ms"] / 1000)
         self._limits = _NEVER if self._is_replay else limits
         self._units: dict[TopicPartition, Unit] = {}
         self._added: dict[TopicPartition, int] = {}  # the last offset that is in a unit
@@ -196,7 +196,7 @@ class ObjectSinkTask(SinkTask):
     def _written_ends(self, place: TopicPartition, topic: str | None) -> list[int]:
         """Where the units end whose objects are in the store. `topic`: where the rows go, None if that is not known."""
         prefix = self._names.prefix(topic if topic == place.topic else None, place.partition, place.topic)
-        return self._names.ends(place.topic, place.partition, self._store.below(f"{self._store.root}/{prefix}"))
+        return self._names.ends(place.topic, place.partition, self._store.below(self._store.at(prefix)))
 
     def _give_up(self, record: SinkRecord, error: DataError) -> None:
         where = f"{record.original_topic}-{record.original_kafka_partition}, offset {record.original_kafka_offset}"
@@ -258,7 +258,7 @@ class ObjectSinkTask(SinkTask):
         for folder, content in unit.contents.items():
             if content.is_empty:
                 continue
-            path = "/".join(part for part in (self._store.root, folder, name) if part)
+            path = self._store.at("/".join(part for part in (folder, name) if part))
             body = content.body()
             # In this put: encoding and writing take their time
             if unit.token is None and self.now_s() - self._called_s >= _AWAY_S:

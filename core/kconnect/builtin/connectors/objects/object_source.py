@@ -22,10 +22,9 @@ from kconnect.api import (
     SourceTask,
 )
 from kconnect.builtin.connectors.checked_settings import raised_by, with_problems
-from kconnect.builtin.connectors.objects.object_config import DELETE, KEEP, MOVE, SOURCE_CONFIG
+from kconnect.builtin.connectors.objects.object_config import DELETE, KEEP, MOVE, SOURCE_CONFIG, object_store
 from kconnect.builtin.connectors.objects.object_progress import Place, Progress, check_offset, partition_of
 from kconnect.builtin.connectors.objects.object_reading import OpenObject, RowSettings
-from kconnect.builtin.connectors.objects.object_store import Store, open_store, store_options
 from kconnect.builtin.version import KAFKA_VERSION
 
 log = logging.getLogger(__name__)
@@ -78,16 +77,15 @@ class ObjectSourceConnector(SourceConnector):
 
 def _checked(props: Mapping[str, str]) -> dict[str, Any]:
     config = SOURCE_CONFIG.parse(props)
-    options = store_options(props)
-    fs, root = open_store(config["object.url"], options)
+    store = object_store(config["object.url"], props)
     if config["object.after"] == MOVE:
         target = config["object.move.url"]
         if not target:
             raise ConfigError.invalid("object.move.url", target, "object.after=move needs it")
-        other, path = open_store(target, options)
-        if type(other) is not type(fs):
+        other = object_store(target, props)
+        if other.kind is not store.kind:
             raise ConfigError.invalid("object.move.url", target, "It must be in the same store as object.url")
-        if path == root:
+        if other.root == store.root:
             raise ConfigError.invalid("object.move.url", target, "It must be another folder than object.url")
     return config
 
@@ -104,8 +102,8 @@ class ObjectSourceTask(SourceTask):
 
     def start(self, props: Mapping[str, str]) -> None:
         config = self._config = _checked(props)
-        self._store = Store(config["object.url"], store_options(props))
-        self._target = open_store(config["object.move.url"], store_options(props))[1] if self._moves else None
+        self._store = object_store(config["object.url"], props)
+        self._target = object_store(config["object.move.url"], props).root if self._moves else None
         self._topic: str = config["topic"]
         self._settings = RowSettings.of(config)
         self._progress = Progress(

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kconnect.builtin.connectors.objects.object_names import ObjectNames
 from kconnect.builtin.connectors.objects.object_writers import Content
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """When a unit is written: flush.rows, flush.bytes, flush.ms."""
-
-    rows: int
-    bytes: int
-    wait_s: float
+from kconnect.builtin.stores.flush_plan import FlushLimits
 
 
 class Unit:
@@ -41,7 +32,7 @@ class Unit:
         self._content, self._began_s = content, began_s
         self._rows = 0
 
-    def room(self, limits: Limits, offsets: Sequence[int]) -> int:
+    def room(self, limits: FlushLimits, offsets: Sequence[int]) -> int:
         """How many of the rows with these offsets can come in."""
         if self.is_due:
             return 0
@@ -62,16 +53,16 @@ class Unit:
         self._rows += rows
         self.last = last
 
-    def is_full(self, limits: Limits, following: int | None) -> bool:
+    def is_full(self, limits: FlushLimits, following: int | None) -> bool:
         """Whether it must be written before the row with the offset `following`, None if that is not there yet."""
         if self.is_due:
             return True
         if self.end is not None:
             return self.last >= self.end or (following is not None and following > self.end)
-        return self._rows >= limits.rows or sum(part.size for part in self.contents.values()) >= limits.bytes
+        return limits.are_reached(self._rows, sum(part.size for part in self.contents.values()))
 
-    def is_late(self, limits: Limits, now_s: float) -> bool:
-        return self.end is None and now_s - self._began_s >= limits.wait_s
+    def is_late(self, limits: FlushLimits, now_s: float) -> bool:
+        return self.end is None and limits.due_in_s(self._began_s, now_s) == 0
 
 
 def folder_runs(

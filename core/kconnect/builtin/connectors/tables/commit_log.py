@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from kconnect.api import ConnectError, TopicPartition
-from kconnect.builtin.connectors.tables.file_store import FileStore
+from kconnect.builtin.stores.file_store import FileStore
 
 FOLDER = "_kconnect"
 """Readers of Parquet folders leave names with an underscore out."""
@@ -70,49 +70,50 @@ class CommitLog:
         if not self._files.create(self._path(made.number), json.dumps(record).encode()):
             return None
         if self._is_hole(base):
-            self._files.delete(self._path(made.number))
+            self._files.remove(self._path(made.number))
             return None
         self.head = made
         if made.number >= _KEPT:
-            self._files.delete(self._path(made.number - _KEPT))
+            self._files.remove(self._path(made.number - _KEPT))
         return made
 
     def finish(self, commit: Commit) -> None:
         """Give the commit's files their final names, where that was not done."""
         for temporary, final in commit.files:
-            if self._files.exists(temporary):
-                self._files.move(temporary, final)
+            self._files.move(self._files.at(temporary), self._files.at(final))
 
     def _is_hole(self, base: Commit) -> bool:
         """Whether the number that was just made was used before, and removed: the ones before it are removed first."""
         if base.number >= 0:
-            return not self._files.exists(self._path(base.number))
+            return self._files.find(self._path(base.number)) is None
         return max(self._numbers(), default=0) > 0
 
     def _tidy(self) -> None:
         """Remove what writers left that died before they committed. They cannot commit any more."""
-        for name in self._files.names(self.folder):
+        for name in self._files.names(self._files.at(self.folder)):
             if name.endswith(".tmp"):
-                self._files.delete(f"{self.folder}/{name}")
+                self._files.remove(self._files.at(f"{self.folder}/{name}"))
 
     def _numbers(self) -> list[int]:
-        return [int(name.removesuffix(".json")) for name in self._files.names(self.folder) if _is_commit(name)]
+        names = self._files.names(self._files.at(self.folder))
+        return [int(name.removesuffix(".json")) for name in names if _is_commit(name)]
 
     def _read(self, number: int) -> Commit | None:
         path = self._path(number)
+        content = self._files.read(path)
+        if content is None:
+            return None
         try:
-            found = json.loads(self._files.read(path))
+            found = json.loads(content)
             files = tuple((str(temporary), str(final)) for temporary, final in found["files"])
             return Commit(number, found["offset"], files, found.get("columns"))
-        except FileNotFoundError:
-            return None
         except (ValueError, KeyError, TypeError) as error:
             raise ConnectError(
                 f"{path} is no commit of a table: {error}", hint="Remove it only if you know that it is not the last."
             ) from error
 
     def _path(self, number: int) -> str:
-        return f"{self.folder}/{number:020d}.json"
+        return self._files.at(f"{self.folder}/{number:020d}.json")
 
 
 def _is_commit(name: str) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConnectError, RetriableError, TopicPartition
-from kconnect.builtin.connectors.tables.store_errors import store_error
 from kconnect.builtin.connectors.tables.table_format import StaleOffsetsError, TableWrite, stale_offsets
 from kconnect.builtin.connectors.tables.table_schema import plain_schema
 from kconnect.builtin.connectors.tables.upserts import DELETED, with_deletes
+from kconnect.builtin.stores.store_errors import store_error
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -98,7 +98,7 @@ class DeltaLakeTable:
                 if self._has(write):
                     return  # it was committed, and failed afterwards
                 if not _is_conflict(error):
-                    raise store_error(f"write {write} to", self.where, error) from error
+                    raise store_error(f"write {write} to", f"table {self.where}", error) from error
         raise RetriableError(
             f"Table {self.where} was changed by others {_TRIES} times while {write} were written to it"
         )
@@ -119,7 +119,7 @@ class DeltaLakeTable:
                 self._write_transactions(self._properties_of(changed))
             except Exception as error:  # as in write
                 if not _is_conflict(error):
-                    raise store_error("set offsets in", self.where, error) from error
+                    raise store_error("set offsets in", f"table {self.where}", error) from error
             self._load()
         raise RetriableError(f"Table {self.where} was changed by others {_TRIES} times while its offsets were set")
 
@@ -132,7 +132,7 @@ class DeltaLakeTable:
         except Exception as error:  # as in write
             if _is_conflict(error):
                 return None  # somebody changed these files: later
-            raise store_error("compact", self.where, error) from error
+            raise store_error("compact", f"table {self.where}", error) from error
         if not done["numFilesRemoved"]:
             return None
         return f"{done['numFilesRemoved']} files became {done['numFilesAdded']}"
@@ -154,7 +154,7 @@ class DeltaLakeTable:
                 with contextlib.suppress(TableNotFoundError):
                     self._table = DeltaTable(self.where, storage_options=self._options)
         except Exception as error:  # as in write
-            raise store_error("read", self.where, error) from error
+            raise store_error("read", f"table {self.where}", error) from error
 
     def _create(self, schema: pa.Schema) -> None:
         from deltalake import DeltaTable
@@ -170,7 +170,7 @@ class DeltaLakeTable:
         except Exception as error:  # as in write
             self._load()  # another task may have been faster
             if self._table is None:
-                raise store_error("create", self.where, error) from error
+                raise store_error("create", f"table {self.where}", error) from error
 
     def _commit(self, write: TableWrite) -> None:
         from deltalake import WriterProperties, write_deltalake

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConnectError, RetriableError, TopicPartition
 from kconnect.builtin.connectors.tables.iceberg_files import expire_snapshots, join_files, small_files
-from kconnect.builtin.connectors.tables.store_errors import store_error
 from kconnect.builtin.connectors.tables.table_format import TableWrite, stale_offsets
 from kconnect.builtin.connectors.tables.table_schema import plain_schema
+from kconnect.builtin.stores.store_errors import store_error
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -190,7 +190,9 @@ class IcebergTable:
     def _problem(self, what: str, error: Exception) -> ConnectError:
         from kconnect.builtin.connectors.tables.iceberg_catalog import catalog_problem
 
-        return store_error(what, self.where, catalog_problem(error, self._catalog_properties, self._timeout_s))
+        return store_error(
+            what, f"table {self.where}", catalog_problem(error, self._catalog_properties, self._timeout_s)
+        )
 
     def _commit(self, write: TableWrite | None, offsets: Mapping[TopicPartition, int]) -> None:
         import pyarrow as pa

@@ -6,10 +6,11 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from kconnect.api import TopicPartition
-from kconnect.builtin.connectors.tables.flush_plan import FlushPlan
-from kconnect.builtin.connectors.tables.table_config import TableConfig
+from kconnect.builtin.connectors.tables.table_config import STORAGE_PREFIX, TableConfig
 from kconnect.builtin.connectors.tables.table_format import TableFormat
 from kconnect.builtin.connectors.tables.table_schema import SchemaRules
+from kconnect.builtin.stores.file_store import FileStore, StoreSettings, file_store
+from kconnect.builtin.stores.flush_plan import FlushPlan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,15 +33,19 @@ class OpenTable:
         return found
 
 
+def table_files(where: str, config: TableConfig) -> FileStore:
+    """Where the files of a table of plain files are. Errors: ConfigError when a package is missing."""
+    return file_store(where, config.storage, StoreSettings("table.path", STORAGE_PREFIX))
+
+
 def open_table(config: TableConfig, topic: str) -> TableFormat:
     """Opens no connection yet. Errors: ConfigError when a package is missing."""
     where = config.table_of(topic)
     columns = [column.name for column in config.partition_by]
     if config.format == "parquet":
-        from kconnect.builtin.connectors.tables.file_store import file_store
         from kconnect.builtin.connectors.tables.parquet_table import ParquetTable
 
-        return ParquetTable(where, file_store(where, config.storage), config.writer, columns, config.compression)
+        return ParquetTable(where, table_files(where, config), config.writer, columns, config.compression)
     if config.format == "delta":
         from kconnect.builtin.connectors.tables.delta_table import DeltaLakeTable
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import uuid
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from kconnect.api import DataError, RetriableError, TopicPartition
 from kconnect.builtin.connectors.tables.commit_log import Commit, CommitLog
-from kconnect.builtin.connectors.tables.file_store import FileStore
-from kconnect.builtin.connectors.tables.store_errors import store_error
 from kconnect.builtin.connectors.tables.table_format import TableWrite, stale_offsets
+from kconnect.builtin.stores.file_store import FileStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +25,7 @@ class ParquetTable:
     """Implements TableFormat. Folders of partition columns are Hive's: region=eu/day=2026-11-23/.
 
     A flush of several files is seen file by file; if the writer dies in between, the rest appears when the connector
-    starts again. Errors of the store become sentences by `store_error`.
+    starts again. Errors of the store say what was done to the table.
     """
 
     joins_partitions = False
@@ -57,10 +57,8 @@ class ParquetTable:
         found = {}
         for at in partitions:
             log = CommitLog(self._files, self._writer, at)
-            try:
+            with self._telling(f"open partition {at} of"):
                 commit = log.take_over()
-            except OSError as error:
-                raise store_error(f"open partition {at} of", self.where, error) from error
             self._logs[at] = log
             self._unfinished.pop(at, None)
             self._learn(commit.columns)
@@ -71,24 +69,20 @@ class ParquetTable:
     def write(self, write: TableWrite) -> None:
         (span,) = write.ranges
         log = self._logs[span.at]
-        try:
+        with self._telling(f"write {span} to"):
             self._finish(span.at)
             if log.head.offset != span.base:  # an earlier call committed, and failed afterwards
                 if log.head.offset == span.stop:
                     return
                 raise stale_offsets(self.where, write, {span.at: log.head.offset})
             self._commit(log, write)
-        except OSError as error:
-            raise store_error(f"write {span} to", self.where, error) from error
         self._schema = write.rows.schema
 
     def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         found = {}
         for at in partitions:
-            try:
+            with self._telling(f"read the offset of {at} in"):
                 last = CommitLog(self._files, self._writer, at).last()
-            except OSError as error:
-                raise store_error(f"read the offset of {at} in", self.where, error) from error
             if last is not None and last.offset is not None:
                 found[at] = last.offset
         return found
@@ -96,14 +90,12 @@ class ParquetTable:
     def set_offsets(self, offsets: Mapping[TopicPartition, int | None]) -> None:
         for at, offset in offsets.items():
             log = CommitLog(self._files, self._writer, at)
-            try:
+            with self._telling(f"set the offset of {at} in"):
                 last = log.last()
                 while last is not None and last.offset not in (None, offset):
                     log.finish(last)
                     log.head = last
                     last = None if log.append(offset, (), last.columns) is not None else log.last()
-            except OSError as error:
-                raise store_error(f"set the offset of {at} in", self.where, error) from error
 
     def compact(self, small_bytes: int) -> str | None:
         raise DataError("Plain Parquet files cannot be exchanged at once: no reader may see a record twice, or not")
@@ -120,10 +112,13 @@ class ParquetTable:
             known = [found] if self._schema is None else [self._schema, found]
             self._schema = pa.unify_schemas(known, promote_options="permissive")
 
+    def _telling(self, what: str) -> AbstractContextManager[None]:
+        return self._files.telling(what, f"table {self.where}")
+
     # --- writing ---
 
     def _commit(self, log: CommitLog, write: TableWrite) -> None:
-        """Errors: StaleOffsetsError; OSError; RetriableError while others open the partition again and again."""
+        """Errors: StaleOffsetsError; the store's; RetriableError while others open the partition again and again."""
         (span,) = write.ranges
         for _ in range(_TRIES):
             files = self._write_files(log, write)
@@ -133,7 +128,7 @@ class ParquetTable:
                 self._finish(span.at)
                 return
             for temporary, _final in files:
-                self._files.delete(temporary)
+                self._files.remove(self._files.at(temporary))
             found = log.take_over().offset
             if found != span.base:
                 raise stale_offsets(self.where, write, {span.at: found})
@@ -157,7 +152,7 @@ class ParquetTable:
     def _write_file(self, path: str, rows: pa.Table) -> None:
         import pyarrow.parquet as pq
 
-        with self._files.open_new(path) as file:
+        with self._files.open_new(self._files.at(path)) as file:
             pq.write_table(rows, file, compression=self._compression)
 
     def _finish(self, at: TopicPartition) -> None:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kconnect.api import ConfigDef, ConfigError, DataError
-from kconnect.builtin.connectors.tables.flush_plan import FlushLimits
 from kconnect.builtin.connectors.tables.partition_columns import PartitionColumn, partition_columns
 from kconnect.builtin.connectors.tables.table_schema import Evolution
+from kconnect.builtin.stores.flush_plan import FlushLimits
 
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 

@@ -19,7 +19,6 @@ from kconnect.api import (
 )
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector
 from kconnect.builtin.connectors.tables.compaction import Compaction
-from kconnect.builtin.connectors.tables.flush_plan import Waiting, due_plans
 from kconnect.builtin.connectors.tables.open_table import OpenTable, open_table
 from kconnect.builtin.connectors.tables.partition_columns import with_partition_columns
 from kconnect.builtin.connectors.tables.record_columns import Rows, batches_of_records, rows_of_batch
@@ -34,6 +33,7 @@ from kconnect.builtin.connectors.tables.upserts import (
     last_changes,
     with_keys,
 )
+from kconnect.builtin.stores.flush_plan import Waiting, due_plans
 from kconnect.builtin.version import KAFKA_VERSION
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The sentence for what a table's store or package refused, and whether it is tried again. Pure."""
+"""The sentence for what a store or its package refused, and whether it is tried again. Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from kconnect.api import ConnectError, RetriableError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR)
+# Stores raise these without a number, too
+_DENIALS = (PermissionError, NotADirectoryError, IsADirectoryError)
+# Failures that pass by themselves have other classes in each library; those of settings and rights are the ones above
+_NETWORKS = ("botocore", "aiobotocore", "aiohttp", "asyncio", "requests", "urllib3", "google", "azure", "fsspec")
 # Packages written in Rust have the number in their text alone
 _NUMBER = re.compile(r"\(os error (\d+)\)")
 # What object stores say for a while, in the words of deltalake: a network that is away, a server that is busy
@@ -18,18 +22,24 @@ _PASSES = re.compile(r"Generic \w+ error|timed? ?out|[Cc]onnection|503|SlowDown|
 _NOISE = ("(Background on this error", "[SQL:", "[parameters:", "stack backtrace", "note: ")
 
 
-def store_error(what: str, where: str, error: Exception) -> ConnectError:
-    """The error for `what` ("write .. to") that failed at table `where`: RetriableError if it may pass by itself."""
+def store_error(
+    what: str, where: str, error: Exception, hint: str | None = None, lasting: tuple[type[Exception], ...] = ()
+) -> ConnectError:
+    """The error for `what` ("write .. to") that failed at `where`: RetriableError if it may pass by itself.
+
+    `lasting`: what else will not pass where this is asked. `hint`: for what will not.
+    """
     number = _number_of(error)
     kind = "" if isinstance(error, OSError) and error.strerror else f"{type(error).__name__}: "
-    text = f"Cannot {what} table {where}: {kind}{_words_of(error)}"
+    text = f"Cannot {what} {where}: {kind}{_words_of(error)}".removesuffix(": ")
     if number in _FULL or "disk is full" in str(error):
         return RetriableError(f"{text}. Nothing is lost: it is tried again until there is room.")
-    if number in _DENIED or isinstance(error, PermissionError):
-        return ConnectError(text)
-    if isinstance(error, OSError) or _PASSES.search(str(error)):
+    if number in _DENIED or isinstance(error, _DENIALS + lasting):
+        return ConnectError(text, hint=hint)
+    is_of_network = type(error).__module__.partition(".")[0] in _NETWORKS
+    if isinstance(error, OSError) or is_of_network or _PASSES.search(str(error)):
         return RetriableError(text)
-    return ConnectError(text)
+    return ConnectError(text, hint=hint)
 
 
 def _number_of(error: Exception) -> int | None:

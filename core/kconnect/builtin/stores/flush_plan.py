@@ -1,4 +1,4 @@
-"""FlushPlan: the rows that wait for a table's next commit, and when that is due. Pure."""
+"""FlushPlan: the rows that wait for a table's next commit or for an object, and when that is due. Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FlushLimits:
-    """When a table is written to: after so many rows or bytes (in memory), or that long after the oldest of them."""
+    """When what waits is written: after so many rows or bytes (in memory), or that long after the oldest of them."""
 
     rows: int
     bytes: int
     seconds: float
+
+    def are_reached(self, rows: int, size: int) -> bool:
+        """Whether these numbers of rows and bytes are enough to write them."""
+        return rows >= self.rows or size >= self.bytes
+
+    def due_in_s(self, since_s: float, now_s: float) -> float:
+        """How long rows that wait since then may go on waiting; 0 when they may not."""
+        return max(since_s + self.seconds - now_s, 0.0)
 
 
 @dataclass(slots=True)
@@ -71,20 +79,14 @@ class FlushPlan:
 
     def is_due(self, now_s: float) -> bool:
         """Whether to write now."""
-        if not self._waiting:
-            return False
-        limits, waiting = self._limits, self._waiting.values()
-        return (
-            sum(one.rows for one in waiting) >= limits.rows
-            or self.bytes >= limits.bytes
-            or now_s - min(one.since_s for one in waiting) >= limits.seconds
-        )
+        rows = sum(one.rows for one in self._waiting.values())
+        return bool(self._waiting) and (self._limits.are_reached(rows, self.bytes) or self.due_in_s(now_s) == 0)
 
     def due_in_s(self, now_s: float) -> float | None:
         """How long until it is due by time; None when nothing waits."""
         if not self._waiting:
             return None
-        return max(min(one.since_s for one in self._waiting.values()) + self._limits.seconds - now_s, 0.0)
+        return self._limits.due_in_s(min(one.since_s for one in self._waiting.values()), now_s)
 
     def waits(self, at: TopicPartition) -> bool:
         """Whether records of this partition wait."""
