@@ -1,8 +1,9 @@
-"""`connect records`: records of a topic, decoded for people."""
+"""`connect records`: records of a topic, decoded for people; options say which."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -16,8 +17,8 @@ from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.cluster import ClusterArguments, cluster_of
 from kconnect_cli.options.direct import DirectOrChecked
 from kconnect_cli.options.looks import Follow
-from kconnect_cli.options.record_range import From, Last, Offset, Partitions, Until, range_of
 from kconnect_cli.options.shared import takes
+from kconnect_cli.options.topic_points import milliseconds_of
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.screen.output import Format
 from kconnect_cli.screen.record_lines import RecordFormat, RecordWriter
@@ -25,7 +26,7 @@ from kconnect_cli.session import CliSession, ShowSecrets, session_of
 
 if TYPE_CHECKING:
     from kconnect.admin.direct.access import ClusterAccess
-    from kconnect.admin.records import Range, RecordFilter
+    from kconnect.admin.records import AtTime, Edge, Range, RecordFilter
 
 _Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Topic to read.", show_default=False)]
 _Limit = Annotated[
@@ -136,7 +137,7 @@ class _Look:
 
 def _show(session: CliSession, access: ClusterAccess, look: _Look, chosen: RecordFilter, writer: RecordWriter) -> int:
     """Writes the records as they come; gives how many."""
-    from kconnect.admin.direct.read.config_masks import config_masks
+    from kconnect.admin.direct.read.installed_plugins import config_masks
     from kconnect.admin.records import TopicRecords
 
     clients = access.clients()
@@ -169,3 +170,58 @@ def _form_of(session: CliSession) -> RecordFormat:
     if session.output not in (Format.TABLE, Format.JSON):
         raise UsageProblem(f"Records cannot be written as {session.output}", hint="-o table, json, jsonl or raw.")
     return RecordFormat(session.output)
+
+
+_FROM_HELP = "First time: how long ago (-2h), ISO 8601 in the local zone by default, earliest, or latest."
+From = Annotated[str | None, typer.Option("--from", metavar="TIME", help=_FROM_HELP, show_default=False)]
+Offset = Annotated[
+    int | None, typer.Option("--offset", metavar="N", min=0, help="First offset of each partition.", show_default=False)
+]
+Last = Annotated[
+    int | None,
+    typer.Option("--last", "-n", metavar="N", min=0, help="Only the last N records. [default: 10]", show_default=False),
+]
+_PARTITION_HELP = "Only partitions with this number; may be repeated."
+Partitions = Annotated[
+    list[int] | None,
+    typer.Option("--partition", "-p", metavar="N", min=0, help=_PARTITION_HELP, show_default=False),
+]
+_UNTIL_HELP = "Last time, as --from."
+Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help=_UNTIL_HELP, show_default=False)]
+
+_DEFAULT_LAST = 10
+
+
+def range_of(
+    from_: str | None, offset: int | None, last: int | None, partitions: Sequence[int] | None, until: str | None
+) -> Range:
+    """What the options say; the last ten records by default. Errors: UsageProblem that names the option."""
+    from kconnect.admin.records import AtOffset, Last, Range
+
+    given = [name for name, value in (("--from", from_), ("--offset", offset), ("--last", last)) if value is not None]
+    if len(given) > 1:
+        raise UsageProblem(f"{given[0]} cannot be combined with {given[1]}", hint="Give one of them.")
+    until_ms = None if until is None else _time_of(until, "--until")
+    chosen = frozenset(partitions or ())
+    if from_ is not None:
+        return Range(_start_of(from_), chosen, until_ms)
+    if offset is not None:
+        return Range(AtOffset(offset), chosen, until_ms)
+    return Range(Last(_DEFAULT_LAST if last is None else last), chosen, until_ms)
+
+
+def _start_of(text: str) -> Edge | AtTime:
+    from kconnect.admin.records import AtTime, Edge
+
+    word = text.strip().lower()
+    for edge in Edge:
+        if word == edge.value:
+            return edge
+    return AtTime(_time_of(text, "--from"))
+
+
+def _time_of(text: str, option: str) -> int:
+    """A point in time: `2h` is as long ago as `-2h`."""
+    text = text.strip()
+    is_ago = text[:1].isdigit() and text[-1:] in ("s", "m", "h")
+    return milliseconds_of(f"-{text}" if is_ago else text, option, time.time())

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from kconnect_cli.processes.failure_hook import failure_hook
+from kconnect_cli.commands.connectors.watch import failure_hook
 
 
 def test_a_cause_that_is_longer_than_a_variable_may_be_is_whole_on_the_input(tmp_path: Path) -> None:

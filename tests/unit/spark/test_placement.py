@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.model import TaskId
-from kconnect.spark.placement import Loads
+from kconnect.spark.task_table import Loads
 
 TASKS = st.lists(st.builds(TaskId, st.sampled_from("abc"), st.integers(0, 20)), unique=True, max_size=40)
 SLOTS = st.lists(st.integers(0, 6), unique=True, max_size=6)

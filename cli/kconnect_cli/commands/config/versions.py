@@ -22,7 +22,7 @@ from kconnect_cli.settings.spelling import check_settings
 
 if TYPE_CHECKING:
     from kconnect.admin.direct.access import ClusterAccess
-    from kconnect.admin.direct.history.config_versions import ConfigVersion
+    from kconnect.admin.direct.history.config_history import ConfigVersion
     from kconnect.admin.direct.read.secret_masks import SecretMasks
 
 _VERSION_HELP = "A version of connect config history: its offset in the config topic."
@@ -64,7 +64,7 @@ def diff(
 ) -> None:
     """Show what changed from one version to another, or to the current one; by default since the previous."""
     session = session_of(ctx)
-    from kconnect.admin.direct.history.config_versions import the_previous, the_version
+    from kconnect.admin.direct.history.config_history import the_previous, the_version
 
     access = cluster_of(session).access()
     versions = _versions(access, name)
@@ -88,7 +88,7 @@ def rollback(
     Refused if somebody changed the connector meanwhile. With --direct it is written to the config topic.
     """
     session = session_of(ctx)
-    from kconnect.admin.direct.history.config_versions import restorable, the_previous, the_version
+    from kconnect.admin.direct.history.config_history import restorable, the_previous, the_version
 
     access = cluster_of(session).access()
     versions = _versions(access, name)
@@ -117,8 +117,7 @@ def rollback(
 def _versions(access: ClusterAccess, name: str) -> list[ConfigVersion]:
     """Errors: NotFoundError for a connector without any."""
     from kconnect.admin.direct.access import InternalTopic
-    from kconnect.admin.direct.history.config_history import config_history
-    from kconnect.admin.direct.history.config_versions import config_versions
+    from kconnect.admin.direct.history.config_history import config_history, config_versions
     from kconnect.admin.direct.read.reader import ClusterReader
     from kconnect.admin.direct.read.record_json import connector_of
 

@@ -14,10 +14,7 @@ from kconnect.logs.redaction import redact
 from kconnect.logs.wording import counted
 from kconnect_cli.admin.dead_letters import LetterDesk
 from kconnect_cli.exits import FAILED, UsageProblem
-from kconnect_cli.options.cluster import ClusterArguments
-from kconnect_cli.options.dead_letters import LetterOptions, Limit
-from kconnect_cli.options.direct import DirectOrChecked
-from kconnect_cli.options.shared import takes
+from kconnect_cli.options.dead_letters import Limit
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.screen.letter_pages import prepared_page
 from kconnect_cli.screen.output import Format, write_object, write_text
@@ -43,10 +40,6 @@ _DryRun = Annotated[bool, typer.Option("--dry-run", help="Show each record befor
 _Most = Annotated[int, typer.Option("--max-replays", metavar="N", min=1, help=_MOST_HELP)]
 _Again = Annotated[bool, typer.Option("--again", help=_AGAIN_HELP)]
 _ToTopic = Annotated[str | None, typer.Option("--to-topic", metavar="TOPIC", help=_TO_HELP, show_default=False)]
-
-
-def add_to(app: typer.Typer) -> None:
-    app.command("replay", cls=takes(LetterOptions, DirectOrChecked, ClusterArguments))(replay)
 
 
 def replay(

@@ -58,8 +58,8 @@ def _get(
     session: CliSession, cluster: ClusterOptions, which: InternalTopic, asked: tuple[str, Bounds, bool, bool]
 ) -> None:
     from kconnect.admin.direct.access import InternalTopic
+    from kconnect.admin.direct.read.documents import look_up
     from kconnect.admin.direct.read.installed_plugins import secret_masks
-    from kconnect.admin.direct.read.key_lookup import look_up
     from kconnect.admin.direct.read.reader import ClusterReader
     from kconnect.admin.direct.read.record_json import bytes_of, moment
 

@@ -8,12 +8,17 @@ from kconnect.admin.dead_letters.chain import SourceChain, is_source, letter_doc
 from kconnect.admin.dead_letters.document import Documents
 from kconnect.admin.dead_letters.letter import DeadLetter, dead_letter
 from kconnect.admin.dead_letters.marks import Marks
-from kconnect.admin.dead_letters.place import letters_worker, refuse_two_clusters
 from kconnect.admin.dead_letters.planning import Outcome, ReplayRules, Tally, isolation_level
 from kconnect.admin.dead_letters.replay import MarkWriter, Preparation, Prepared, replay, tally
 from kconnect.admin.dead_letters.selection import OffsetRange, Selection, Summary, selected, summary
 from kconnect.admin.dead_letters.through import replay_through, sink_settings
-from kconnect.admin.dead_letters.topic import DeadLetterTopic, KafkaAccess, dead_letter_settings
+from kconnect.admin.dead_letters.topic import (
+    DeadLetterTopic,
+    KafkaAccess,
+    dead_letter_settings,
+    letters_worker,
+    refuse_two_clusters,
+)
 from kconnect.admin.dead_letters.views import letter_view, prepared_view, summary_view, tally_view
 
 __all__ = [

@@ -9,8 +9,7 @@ from kconnect.admin.preflight.brokers import broker_probes, only_with_brokers
 from kconnect.admin.preflight.clients import client_identities
 from kconnect.admin.preflight.cluster import clock_probe, cluster_probes
 from kconnect.admin.preflight.connectors import connector_probes, plugin_path_probe
-from kconnect.admin.preflight.listening import listening_probes
-from kconnect.admin.preflight.machine import machine_probes
+from kconnect.admin.preflight.machine import listening_probes, machine_probes
 from kconnect.admin.preflight.outside import certificate_probes, registry_probes
 from kconnect.admin.preflight.probe import Probe, run
 from kconnect.admin.preflight.results import Result, settled

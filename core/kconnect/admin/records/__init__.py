@@ -5,12 +5,11 @@ raises for what is in a record: bytes that it cannot read are given as bytes, wi
 """
 
 from kconnect.admin.records.bounds import AtOffset, AtTime, Edge, Last, Range
-from kconnect.admin.records.converters import converter_decoder
+from kconnect.admin.records.decoders import RegistryDecoder, converter_decoder
 from kconnect.admin.records.decoding import Decoded, DecodedRecord, FieldDecoder, RecordDecoder
 from kconnect.admin.records.filters import RecordFilter
 from kconnect.admin.records.guess import GuessDecoder, guess
 from kconnect.admin.records.reading import TopicRecords
-from kconnect.admin.records.registry import RegistryDecoder
 from kconnect.api.plain_values import plain
 
 __all__ = [

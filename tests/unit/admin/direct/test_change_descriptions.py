@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.admin.direct.access import InternalTopic
-from kconnect.admin.direct.read.change_descriptions import describer_of
-from kconnect.admin.direct.read.key_lookup import look_up
-from kconnect.admin.direct.read.topic_search import named_alike
+from kconnect.admin.direct.read.documents import describer_of, look_up
+from kconnect.admin.direct.read.reader import named_alike
 from kconnect.model import LogRecord, RunState, TargetState, TaskId
 from kconnect.runtime.storage import config_topic
 from kconnect.runtime.storage.config_topic import RestartRequested

@@ -1,15 +1,18 @@
-"""InstalledConnectors: what connector classes installed here declare about themselves."""
+"""InstalledConnectors: what connector classes installed here declare about themselves, such as their secrets."""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kconnect.admin.direct.access import ClusterAccess
+from kconnect.admin.direct.access import ClusterAccess, InternalTopic
+from kconnect.admin.direct.read.record_json import kind_of
 from kconnect.admin.direct.read.secret_masks import SecretMasks
-from kconnect.api import Connector, SinkConnector, SourceConnector
+from kconnect.api import Connector, ConsumerRecord, SinkConnector, SourceConnector
 from kconnect.errors import ConfigError
 from kconnect.model import ConnectorType
 from kconnect.runtime.plugins import PluginRegistry
@@ -67,3 +70,40 @@ class InstalledConnectors:
 def secret_masks(access: ClusterAccess, *, reveal: bool = False) -> SecretMasks:
     """SecretMasks that know the connector classes which are installed here."""
     return SecretMasks(InstalledConnectors(access.worker.get("plugin.path")).password_keys, reveal=reveal)
+
+
+_FIELDS = ("properties", "key")
+
+
+def config_masks(
+    access: ClusterAccess, topic: str, *, reveal: bool = False
+) -> Callable[[ConsumerRecord], ConsumerRecord]:
+    """Masks what is secret in records of connectors, tasks and session keys; gives others as they are.
+
+    The cluster's own config topic, where `access` names it, is read first: what is a password depends on classes that
+    later records name. Of other topics only records that look like such ones are masked.
+    """
+    if reveal:
+        return lambda record: record
+    masks = secret_masks(access)
+    is_config_topic = topic == access.worker.get(InternalTopic.CONFIG.setting)
+    if is_config_topic:
+        from kconnect.admin.direct.read.reader import ClusterReader  # here: other topics need none of it
+
+        with ClusterReader(access) as reader:
+            masks.learn(reader.configs(any_kind=True).snapshot.configs)
+
+    def masked(record: ConsumerRecord) -> ConsumerRecord:
+        if kind_of(record.key) is not InternalTopic.CONFIG or not (is_config_topic or _looks_like_one(record.value)):
+            return record
+        return replace(record, value=masks.value(InternalTopic.CONFIG, record.key, record.value))
+
+    return masked
+
+
+def _looks_like_one(value: bytes | None) -> bool:
+    try:
+        body = json.loads(value or b"null")
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(body, dict) and any(field in body for field in _FIELDS)

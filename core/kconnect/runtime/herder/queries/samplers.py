@@ -1,4 +1,6 @@
-"""Keeps the lag of sinks for `/metrics` and webhooks: looked up on a thread of its own, all sinks at once."""
+"""What a worker looks up for itself now and then, each on a thread of its own: the lag of all sinks at once, for
+`/metrics` and webhooks, and the samples of its history, every ten seconds.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from kconnect.runtime.herder.health.watch_thread import WatchThread
+from kconnect.runtime.herder.interface import Launcher
 from kconnect.runtime.herder.offsets.sink_lags import Lags, SinkLags
+from kconnect.runtime.metrics.history import EVERY_S, History, SlotLoad
 
 log = logging.getLogger(__name__)
 
@@ -91,3 +95,38 @@ class LagWatch:
         self._troubles = 0 if problem is None else self._troubles + 1
         if self._troubles == _LASTING:
             log.warning("The lag of a sink cannot be looked up, so /metrics does not show it: %s", problem)
+
+
+class HistorySampler:
+    """States: new -> start() -> stop(). Threads: start and stop from one."""
+
+    def __init__(self, launcher: Launcher, history: History, wall_s: Callable[[], float] = time.time) -> None:
+        self._launcher = launcher
+        self._history = history
+        self._wall_s = wall_s
+        self._thread = WatchThread("history", self._run)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 1.0) -> None:
+        """Idempotent."""
+        self._thread.stop(timeout_s)
+
+    def _run(self, stop: threading.Event) -> None:
+        # At the multiples of the interval, as all workers do: their samples can be added up
+        while not stop.wait(EVERY_S - self._wall_s() % EVERY_S):
+            try:
+                self.take()
+            except Exception:  # thread top; a worker does not end for want of a plot
+                log.exception("A sample of the worker's history was not taken")
+
+    def take(self) -> None:
+        """One sample of now."""
+        loads = [
+            SlotLoad(slot.slot, slot.cpu_percent, slot.memory_bytes, len(slot.tasks))
+            for slot in self._launcher.slots()
+            if slot.slot is not None
+        ]
+        meters = self._launcher.task_meters()
+        self._history.sample(time.monotonic(), int(self._wall_s() * 1000), meters, loads)
