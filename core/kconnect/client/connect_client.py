@@ -26,7 +26,7 @@ from kconnect.client.response_json import (
     as_task_infos,
     as_task_state,
 )
-from kconnect.client.transport import HttpTransport, Transport, checked_url
+from kconnect.client.transport import Transport, checked_url, worker_exchange
 from kconnect.clock import Clock, SystemClock
 from kconnect.model import (
     ConnectorInfo,
@@ -72,7 +72,10 @@ class ConnectClient:
         urls = list(dict.fromkeys(checked_url(one) for one in ([url] if isinstance(url, str) else url)))
         access = access or ClientAccess()
         carriers = {
-            one: HttpTransport(one, access, timeout_s=timeout_s, connect_timeout_s=connect_timeout_s) for one in urls
+            one: worker_exchange(
+                one, access.tls, timeout_s=timeout_s, connect_timeout_s=connect_timeout_s, certificate=access.cert
+            )
+            for one in urls
         }
         self._carriers = tuple(carriers.values())
         self._first_url = urls[0]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kconnect.client.failures import foreign, is_passing_conflict, refusal, retry_after_s
-from kconnect.client.http_messages import Request, Response
+from kconnect.client.http_exchange import Request, Response
 from kconnect.client.outage import Outage
 from kconnect.client.transport import Transport
 from kconnect.errors import BadRequestError

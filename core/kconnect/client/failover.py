@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kconnect.client.failures import BrokenOffError, NotConnectedError, nobody_of
-from kconnect.client.http_messages import Request, Response
-from kconnect.client.transport import HttpTransport
+from kconnect.client.failures import nobody_of
+from kconnect.client.http_exchange import HttpExchange, Request, Response
+from kconnect.client.http_failures import BrokenOffError, NotConnectedError
 from kconnect.errors import ConnectError, TimedOutError
 
 # Asking twice changes nothing. A POST or PATCH may have been carried out by a worker that broke it off
@@ -26,7 +26,7 @@ class FailoverTransport:
     in time or answers 503 is skipped only for requests that may be sent twice.
     """
 
-    def __init__(self, transports: Mapping[str, HttpTransport]) -> None:
+    def __init__(self, transports: Mapping[str, HttpExchange]) -> None:
         """`transports`: by URL, in the order in which they are tried."""
         self._transports = dict(transports)
         self._order = list(transports)
@@ -39,7 +39,7 @@ class FailoverTransport:
     def send(self, request: Request) -> Response:
         """One exchange with the first worker that answers.
 
-        Errors: as HttpTransport for requests that must not be sent again; UnreachableError with all URLs and reasons.
+        Errors: as HttpExchange for requests that must not be sent again; UnreachableError with all URLs and reasons.
         """
         failures: list[tuple[str, ConnectError]] = []
         unavailable: Response | None = None

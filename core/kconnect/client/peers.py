@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kconnect.client.http_messages import Request, Response
-from kconnect.client.transport import HttpTransport, checked_url
+from kconnect.client.http_exchange import HttpExchange, Request, Response
+from kconnect.client.transport import checked_url, worker_exchange
 from kconnect.errors import BadRequestError, UnreachableError
 
 if TYPE_CHECKING:
@@ -33,10 +32,10 @@ class Peers:
     """
 
     def __init__(self, tls: Callable[[], ssl.SSLContext], timeout_s: float) -> None:
-        self._access = _PeerAccess(tls)
+        self._tls = tls
         self._timeout_s = timeout_s
         self._lock = threading.Lock()  # guards both below
-        self._open: set[HttpTransport] = set()
+        self._open: set[HttpExchange] = set()
         self._is_closed = False
 
     def send(self, url: str, request: Request) -> Response:
@@ -47,7 +46,7 @@ class Peers:
             raise UnreachableError(
                 f"{url!r}, which another worker gives as its own, is not the URL of a worker"
             ) from err
-        transport = HttpTransport(base, self._access, timeout_s=self._timeout_s, connect_timeout_s=_CONNECT_TIMEOUT_S)
+        transport = worker_exchange(base, self._tls, timeout_s=self._timeout_s, connect_timeout_s=_CONNECT_TIMEOUT_S)
         with self._lock:
             if self._is_closed:
                 raise UnreachableError(f"The worker is stopping; it sends no more requests to {url} any more")
@@ -66,11 +65,3 @@ class Peers:
             under_way = list(self._open)
         for transport in under_way:
             transport.abort()
-
-
-@dataclass(frozen=True, slots=True)
-class _PeerAccess:
-    """Implements TlsAccess: the certificates are in the TLS context already."""
-
-    tls: Callable[[], ssl.SSLContext]
-    cert: str | None = None

@@ -9,29 +9,37 @@ took 6.5 s of CPU that way.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cmp_to_key, partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit, urlunsplit
 
+from kconnect.client.http_exchange import HttpExchange, Request, Response, Terms
+from kconnect.client.http_failures import HttpFailure
 from kconnect.errors import EnvironmentProblemError, TimedOutError, UnreachableError
 from kconnect.files.file_turn import turn
 
 if TYPE_CHECKING:
-    import requests
+    import ssl
 
 _PARALLEL = 4
-_CHUNK = 1 << 14
-_READ_TIMEOUT_S = 30
 _ATTEMPTS = 3
+_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 60.0
+# How long connecting may take, and how long nothing may come
+_IDLE_S = 30.0
+# A download that is slower is given up: 45 MB are an hour and a quarter then
+_SLOWEST_BYTES_A_S: Final = 10_000
+_LONGEST_S: Final = 24 * 3600.0
 # Another process that fetches the same artifacts: 45 MB at 100 kB/s is 450 s.
 _TURN_TIMEOUT_S = 600.0
 
@@ -160,29 +168,35 @@ class _Fetcher:
         self._title = title
         self._staging = staging
         self._counter = counter
-        self._repositories = list(_repositories().values())
-        self._sessions = ExitStack()
+        self._repositories = [_Repository.of(url) for url in _repositories().values()]
+        self._exchanges = ExitStack()
         self._of_thread = threading.local()
         self.stop = threading.Event()
 
     def close(self) -> None:
         """Close its connections, once no thread fetches any more."""
-        self._sessions.close()
+        self._exchanges.close()
 
     def fetch(self, jar: Jar, target: Path) -> None:
         """Raises UnreachableError or EnvironmentProblemError; the target is whole or untouched."""
-        import requests
-
-        why: str | None = None  # and not the exception: its frames would keep connections open
+        why: str | None = None
+        pause_s = 0.0
         for attempt in range(_ATTEMPTS):
-            if self.stop.wait(0.5 * attempt):
+            if self.stop.wait(pause_s):
                 return
+            pause_s = _PAUSE_S * (attempt + 1)
+            found = self._staging / jar.file_name
             try:
-                found = self._download(jar, self._staging / jar.file_name)
+                answer = self._download(jar, found)
             except _Stopped:
                 return
-            except requests.RequestException as err:
-                why = _reason(err)
+            except HttpFailure as err:
+                why = err.why
+                continue
+            if not 200 <= answer.status < 300:
+                why = "it does not exist" if answer.status == HTTPStatus.NOT_FOUND else f"it answers {answer.status}"
+                if answer.status == HTTPStatus.TOO_MANY_REQUESTS:  # it may say when to ask again
+                    pause_s = min(answer.retry_after_s or pause_s, _LONGEST_PAUSE_S)
                 continue
             if _is_good(found, jar):
                 os.replace(found, target)
@@ -194,47 +208,90 @@ class _Fetcher:
                 hint="Something between this machine and the Maven repository alters downloads: is it a proxy?",
             )
         raise UnreachableError(
-            f"{jar.file_name} cannot be fetched from the Maven repository: {why}",
+            f"{jar.file_name} cannot be fetched from the Maven repository {self._repositories[-1].url}: {why}",
             hint=f"{self._title} are fetched once and kept: check the network and HTTPS_PROXY, and try again.",
         )
 
-    def _download(self, jar: Jar, target: Path) -> Path:
-        """From the first repository that has it. Errors: _Stopped; those of requests, HTTPError when none has it."""
+    def _download(self, jar: Jar, target: Path) -> Response:
+        """From the first repository that has it; the last one's answer. Errors: _Stopped, HttpFailure."""
         *others, last = self._repositories
-        for repository in others:
-            with self._asked(repository, jar) as answer:
-                if answer.ok:  # one that lacks it may also say that it is forbidden
-                    return self._written(answer, target)
-        with self._asked(last, jar) as answer:
-            answer.raise_for_status()
-            return self._written(answer, target)
+        for repository in others:  # one that lacks it may also say that it is forbidden
+            answer = self._written(repository, jar, target)
+            if 200 <= answer.status < 300:
+                return answer
+        return self._written(last, jar, target)
 
-    def _asked(self, repository: str, jar: Jar) -> requests.Response:
-        return self._session().get(f"{repository.rstrip('/')}/{jar.path}", stream=True, timeout=_READ_TIMEOUT_S)
-
-    def _written(self, answer: requests.Response, target: Path) -> Path:
+    def _written(self, repository: _Repository, jar: Jar, target: Path) -> Response:
+        request = Request("GET", f"{repository.url}/{jar.path}", None, repository.headers)
+        deadline_s = _IDLE_S + jar.size_bytes / _SLOWEST_BYTES_A_S
         with target.open("wb") as file:
-            for chunk in answer.iter_content(_CHUNK):
+
+            def write(piece: bytes) -> None:
                 if self.stop.is_set():
                     raise _Stopped
-                file.write(chunk)
-                self._counter.add(len(chunk))
-        return target
+                file.write(piece)
+                self._counter.add(len(piece))
 
-    def _session(self) -> requests.Session:
-        """The calling thread's, which keeps its connection: a session is not for several threads at once."""
-        from requests import Session
-        from requests.adapters import HTTPAdapter
-        from urllib3.util import Retry
+            return self._exchange().send(request, deadline_s, write)
 
-        session: Session | None = getattr(self._of_thread, "session", None)
-        if session is None:
-            session = self._of_thread.session = self._sessions.enter_context(Session())
-            # A repository that is asked too much says when to ask again
-            patience = Retry(total=_ATTEMPTS, connect=0, read=0, status_forcelist=[429], raise_on_status=False)
-            for scheme in ("http://", "https://"):
-                session.mount(scheme, HTTPAdapter(max_retries=patience))
-        return session
+    def _exchange(self) -> HttpExchange:
+        """The calling thread's, which keeps its connections: an exchange is not for several threads at once."""
+        exchange: HttpExchange | None = getattr(self._of_thread, "exchange", None)
+        if exchange is None:
+            exchange = self._of_thread.exchange = self._exchanges.enter_context(closing(HttpExchange(_terms())))
+        return exchange
+
+
+@dataclass(frozen=True, slots=True)
+class _Repository:
+    """A Maven repository: its URL without user, and the headers that say who we are to it."""
+
+    url: str
+    headers: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def of(cls, url: str) -> _Repository:
+        """The user is in the URL, or in ~/.netrc."""
+        from requests.utils import get_auth_from_url, get_netrc_auth  # read as by jgo, which resolves with requests
+
+        login = get_auth_from_url(url)
+        if not any(login):
+            login = get_netrc_auth(url) or login
+        pair = base64.b64encode(":".join(login).encode()).decode()
+        parts = urlsplit(url)
+        plain = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])).rstrip("/")
+        return cls(plain, {"Authorization": f"Basic {pair}"} if any(login) else {})
+
+
+def _tls() -> ssl.SSLContext:
+    """What the system trusts, and what jgo's own requests trust: REQUESTS_CA_BUNDLE or the certificates of certifi."""
+    import ssl
+
+    from requests.utils import DEFAULT_CA_BUNDLE_PATH
+
+    named = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or DEFAULT_CA_BUNDLE_PATH
+    context = ssl.create_default_context()
+    try:
+        if Path(named).is_dir():
+            context.load_verify_locations(capath=named)
+        else:
+            context.load_verify_locations(cafile=named)
+    except OSError as err:
+        raise EnvironmentProblemError(
+            f"{named} cannot be used as CA certificates: {err.strerror or err}", hint="Correct REQUESTS_CA_BUNDLE."
+        ) from err
+    return context
+
+
+def _terms() -> Terms:
+    return Terms(
+        timeout_s=_LONGEST_S,
+        connect_timeout_s=_IDLE_S,
+        idle_s=_IDLE_S,
+        tls=_tls,
+        redirects=10,
+        uses_proxies=True,
+    )
 
 
 def _repositories() -> dict[str, str]:
@@ -250,7 +307,7 @@ def maven_context(folder: Path) -> Any:  # jgo has no type information we may re
     from jgo.maven import MavenContext, PythonResolver
 
     resolver, remotes = PythonResolver(), _repositories()
-    context = MavenContext(resolver=resolver, repo_cache=folder, remote_repos=remotes, timeout=_READ_TIMEOUT_S)
+    context = MavenContext(resolver=resolver, repo_cache=folder, remote_repos=remotes, timeout=round(_IDLE_S))
     context.project = partial(_project, context)  # type: ignore[method-assign]  # what jgo makes begins with a project
     return context
 
@@ -282,20 +339,6 @@ def _project(context: Any, group: str, artifact: str) -> Any:
     project = Project(context, group, artifact)
     project.at_version = lambda version: Ranged(project, version)  # type: ignore[method-assign]
     return project
-
-
-def _reason(err: Exception) -> str:
-    name, answer = type(err).__name__, getattr(err, "response", None)
-    if answer is not None and answer.status_code == HTTPStatus.NOT_FOUND:
-        return "it does not exist"
-    return {
-        "ConnectionError": "no connection",
-        "ConnectTimeout": "it does not answer",
-        "ReadTimeout": f"it stopped answering for {_READ_TIMEOUT_S} s",
-        "ProxyError": "the proxy refuses",
-        "SSLError": "its certificate is not trusted here",
-        "ChunkedEncodingError": "the download broke off",
-    }.get(name, f"{name}: {err}")
 
 
 def _is_good(path: Path, jar: Jar) -> bool:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kconnect.errors import ConfigError, ConnectError, DataError
 from kconnect.testing import ManualClock, SourceHarness
+from kit.bad_servers import answering, bad_server, tls_of
+from kit.certificates import Authority
 from kit.json_server import Server
 from kit.pace import ample_s
 
@@ -189,6 +192,22 @@ def test_credentials_are_sent_and_stay_with_their_server(server: Server) -> None
         other.close()
 
 
+def test_an_authority_of_ones_own_is_trusted_beside_the_systems(tmp_path: Path) -> None:
+    authority = Authority()
+    ca_file = str(authority.file(tmp_path / "ca.pem"))
+    with bad_server(answering(b"[1]"), tls_of(authority.sign("127.0.0.1"), tmp_path)) as address:
+        config = {"url": f"https://{address}/items", "topic": "items", "tls.ca.file": ca_file}
+        with SourceHarness(SOURCE, config, clock=ManualClock()) as source:
+            assert values(source, 1) == [1]
+        del config["tls.ca.file"]
+        with (
+            pytest.raises(ConnectError, match="not trusted") as caught,
+            SourceHarness(SOURCE, config, clock=ManualClock()) as source,
+        ):
+            source.poll(1)
+        assert "tls.ca.file" in (caught.value.hint or "")
+
+
 def test_settings_that_can_not_work_are_refused(server: Server) -> None:
     for wrong, told in (
         ({"url": "file:///etc/passwd"}, "http"),
@@ -197,6 +216,7 @@ def test_settings_that_can_not_work_are_refused(server: Server) -> None:
         ({"auth_type": "basic", "auth_user": "me"}, "auth.password"),
         ({"pagination": "guess"}, "pagination"),
         ({"header.X": "a\nb"}, "header"),
+        ({"tls_ca_file": "/no/ca.pem"}, r"tls\.ca\.file"),
     ):
         with pytest.raises(ConfigError, match=told) as caught:
             harness(server, **wrong).start()

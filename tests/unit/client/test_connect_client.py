@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import ssl
-from http.client import RemoteDisconnected
 
 import pytest
 
 from kconnect.client import ClientAccess, ConnectClient, Response
-from kconnect.client.failures import BrokenOffError, NotConnectedError, broken_off, late, not_connected
 from kconnect.errors import (
     AlreadyExistsError,
     BadRequestError,
@@ -19,7 +16,6 @@ from kconnect.errors import (
     NotFoundError,
     RetriableError,
     TimedOutError,
-    UnreachableError,
 )
 from kconnect.model import ConnectorOffset, RunState, TaskId
 
@@ -208,76 +204,6 @@ def test_something_that_is_no_connect_worker_is_told_as_such(answer):
 def test_a_worker_that_is_unwell_still_tells_its_health():
     client, _ = client_of(ok({"status": "starting", "message": "m"}, 503))
     assert client.health()["status"] == "starting"
-
-
-def alert(reason, **more):
-    """An error as OpenSSL's module raises it."""
-    err = ssl.SSLError(1, f"[SSL: {reason}] words for developers (_ssl.c:2580)")
-    err.reason = reason
-    for name, value in more.items():
-        setattr(err, name, value)
-    return err
-
-
-@pytest.mark.parametrize(
-    ("err", "said"),
-    [
-        (ConnectionRefusedError(111, "Connection refused"), "Nobody answers at http://w (connection refused)"),
-        (TimeoutError("timed out"), "Nobody answers at http://w (no connection within 3 s)"),
-        (OSError(-2, "Name or service not known"), "Nobody answers at http://w (Name or service not known)"),
-    ],
-)
-def test_nobody_there_names_the_url_and_what_to_do(err, said):
-    found = not_connected("http://w", err, 3.0)
-    assert (type(found), str(found)) == (NotConnectedError, said)
-    assert "connect standalone" in (found.hint or "")
-
-
-def test_a_late_answer_names_the_deadline():
-    found = late("http://w", "GET /connectors", 7.0)
-    assert (type(found), str(found)) == (TimedOutError, "http://w did not answer GET /connectors within 7 s")
-
-
-def test_a_broken_connection_is_no_trace():
-    found = broken_off("http://w", "GET /connectors", RemoteDisconnected("peer closed"))
-    assert (type(found), str(found)) == (BrokenOffError, "http://w broke off GET /connectors: peer closed")
-
-
-def test_a_connection_closed_before_the_first_answer_over_https_is_about_our_certificate():
-    closed = RemoteDisconnected("closed")
-    assert "requires a client certificate: none was shown" in str(broken_off("https://w", "GET /", closed))
-    assert str(broken_off("https://w", "GET /", closed, first=False)) == "https://w broke off GET /: closed"
-
-
-@pytest.mark.parametrize(
-    ("err", "said", "hint"),
-    [
-        (
-            alert("CERTIFICATE_VERIFY_FAILED", verify_message="self-signed certificate in certificate chain"),
-            "shows a certificate that is not trusted: self-signed certificate in certificate chain",
-            "--ca FILE",
-        ),
-        (
-            alert("CERTIFICATE_VERIFY_FAILED", verify_message="certificate has expired"),
-            "shows a certificate that is not trusted: certificate has expired",
-            "ssl.keystore.location",
-        ),
-        (
-            alert("CERTIFICATE_VERIFY_FAILED", verify_message="IP address mismatch, certificate is not valid for 'w'."),
-            "shows a certificate that is not trusted: IP address mismatch, certificate is not valid for 'w'",
-            "Use the name",
-        ),
-        (alert("TLSV13_ALERT_CERTIFICATE_REQUIRED"), "requires a client certificate, and none was shown", "--cert"),
-        (alert("SSLV3_ALERT_CERTIFICATE_EXPIRED"), "rejects our client certificate: it has expired", "--cert"),
-        (alert("TLSV1_ALERT_UNKNOWN_CA"), "rejects our client certificate: it does not trust who signed", "--cert"),
-        (alert("WRONG_VERSION_NUMBER"), "does not speak https", "Is it http there?"),
-    ],
-)
-def test_certificates_of_either_side_are_told_apart_while_connecting_and_later(err, said, hint):
-    for found in (not_connected("https://w", err, 3.0), broken_off("https://w", "GET /", err)):
-        assert type(found) is UnreachableError
-        assert str(found).startswith(f"https://w {said}")
-        assert hint in (found.hint or "")
 
 
 def test_conflicts_are_not_retried_unless_asked_for():

@@ -6,7 +6,7 @@ import pytest
 
 from kconnect.client import Request, Response
 from kconnect.client.failover import FailoverTransport
-from kconnect.client.failures import BrokenOffError, NotConnectedError
+from kconnect.client.http_failures import BrokenOffError, NotConnectedError
 from kconnect.errors import ConfigError, TimedOutError, UnreachableError
 
 A, B, C = "http://a:1", "http://b:2", "http://c:3"

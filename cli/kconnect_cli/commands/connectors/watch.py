@@ -283,13 +283,13 @@ class _Post:
         body = json.dumps(event).encode()
         for attempt in range(_POST_TRIES):
             try:
-                status = self._post.send(body, {"User-Agent": "kconnect", "X-Kconnect-Event": str(event["event"])})
+                answer = self._post.send(body, {"X-Kconnect-Event": str(event["event"])})
             except ConnectError:
                 if attempt == _POST_TRIES - 1:
                     raise
                 continue
-            if 200 <= status < 300:
+            if 200 <= answer.status < 300:
                 return
-            if status < 500:
+            if not answer.may_pass:
                 break
-        raise ConnectError(f"{self._post.host} answered {status}")
+        raise ConnectError(f"{self._post.host} answered {answer.status}")

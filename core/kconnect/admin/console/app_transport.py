@@ -14,7 +14,8 @@ from starlette.types import ASGIApp, Message
 
 from kconnect.admin.console.cluster import Caller, carried
 from kconnect.client import Request, Response
-from kconnect.client.failures import late
+from kconnect.client.http_failures import late
+from kconnect.client.transport import ADVICE
 from kconnect.errors import UnreachableError
 
 # A worker gives up after 90 s (Java's REST request timeout); a little longer, so that its answer is shown
@@ -44,7 +45,7 @@ class AppTransport:
             return answer.result(_TIMEOUT_S)
         except TimeoutError as err:
             answer.cancel()
-            raise late(self._url, str(request), _TIMEOUT_S) from err
+            raise late(self._url, str(request), _TIMEOUT_S, ADVICE) from err
         except concurrent.futures.CancelledError as err:
             raise UnreachableError("The worker is stopping") from err
 

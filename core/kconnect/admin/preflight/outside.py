@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ssl
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -14,11 +13,22 @@ from typing import Final
 from kconnect.admin.preflight.clients import ClientIdentity
 from kconnect.admin.preflight.probe import Probe
 from kconnect.admin.preflight.results import Result, Verdict
+from kconnect.client.http_exchange import HttpExchange, Request, Terms
+from kconnect.client.http_failures import Advice, HttpFailure
 from kconnect.java.compat.key_stores import key_store, trust_store
 
 # Time enough to get another certificate made
 _SOON_DAYS: Final = 14
 _REGISTRY: Final = "schema.registry.url"
+_MOST_BYTES: Final = 4096
+_ADVICE: Final = Advice(
+    nobody=f"Is it running? Correct {_REGISTRY}.",
+    late=f"Is it a schema registry? Correct {_REGISTRY}.",
+    broken=f"Is it a schema registry? Correct {_REGISTRY}.",
+    url=f"Correct {_REGISTRY}.",
+    trust="Correct schema.registry.ssl.truststore.location of the converter.",
+    own_certificate="Set schema.registry.ssl.keystore.location of the converter.",
+)
 
 
 def certificate_probes(properties: Mapping[str, str], identities: Sequence[ClientIdentity]) -> list[Probe]:
@@ -104,22 +114,20 @@ def _registry(url: str, settings: Mapping[str, str], within_s: float) -> Iterato
     store = {key.removeprefix("schema.registry."): value for key, value in settings.items()}
     anchors = trust_store(store, "schema.registry.")
     context = ssl.create_default_context(cadata=None if anchors is None else b"".join(anchors).decode())
+    terms = Terms(timeout_s=within_s * 0.9, most_bytes=_MOST_BYTES, cuts=True, tls=lambda: context, advice=_ADVICE)
     try:
-        with urllib.request.urlopen(f"{shown}/schemas/types", timeout=within_s * 0.9, context=context) as answer:
-            yield result(Verdict.OK, f"answers ({answer.status})")
-    except urllib.error.HTTPError as err:
-        with err:
-            # The check shows no credentials to it: that it wants some is as good as an answer
-            wants = err.code in (401, 403)
-            has = any("basic.auth" in key or "bearer.auth" in key for key in settings) or "@" in url
-            if wants and not has:
-                hint = "Set basic.auth.credentials.source and basic.auth.user.info of the converter."
-                yield result(Verdict.WARNING, f"wants a login ({err.code}), and the converter has none", hint)
-            else:
-                yield result(Verdict.OK, f"answers ({err.code}{', it wants a login' if wants else ''})")
-    except urllib.error.URLError as err:
-        reason = err.reason
-        why = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
-        yield result(Verdict.FAILED, f"does not answer: {why}", f"Is it running? Correct {_REGISTRY}.")
-    except OSError as err:
-        yield result(Verdict.FAILED, f"does not answer: {err.strerror or err}", f"Correct {_REGISTRY}.")
+        with closing(HttpExchange(terms, shown)) as exchange:
+            status = exchange.send(Request("GET", "/schemas/types")).status
+    except HttpFailure as err:
+        yield result(Verdict.FAILED, f"cannot be asked: {err.why}", err.hint)
+        return
+    # The check shows no credentials to it: that it wants some is as good as an answer
+    wants = status in (401, 403)
+    has = any("basic.auth" in key or "bearer.auth" in key for key in settings) or "@" in url
+    if wants and not has:
+        hint = "Set basic.auth.credentials.source and basic.auth.user.info of the converter."
+        yield result(Verdict.WARNING, f"wants a login ({status}), and the converter has none", hint)
+    elif 300 <= status < 400:
+        yield result(Verdict.FAILED, f"answers {status}, which leads elsewhere", f"Correct {_REGISTRY}.")
+    else:
+        yield result(Verdict.OK, f"answers ({status}{', it wants a login' if wants else ''})")

@@ -20,15 +20,15 @@ from kconnect.api import (
     SourceRecord,
     SourceTask,
 )
+from kconnect.api.http_client import Response, shown_url
 from kconnect.builtin.connectors.http_config import CONFIG, HEADER_PREFIX
 from kconnect.builtin.connectors.http_pages import (
     BusyError,
     HttpClient,
-    HttpResponse,
+    json_of,
     next_link,
     pointer,
     same_origin,
-    shown,
     with_parameter,
 )
 from kconnect.builtin.connectors.time_cursor import cursor_before
@@ -153,7 +153,7 @@ class HttpJsonSourceTask(SourceTask):
         if answer.status == 304:
             self._wait_s = self._config["poll.interval.ms"] / 1000
             return None
-        document = answer.json(url)
+        document = json_of(answer, url)
         items = self._items(document, url)
         before, self._place = self._place, self._after(url, answer, document, items)
         if self._place.page is None:
@@ -203,12 +203,12 @@ class HttpJsonSourceTask(SourceTask):
         where = self._config["items.pointer"]
         found = pointer(document, where, _MISSING)
         if found is _MISSING:
-            raise DataError(f"The answer of {shown(url)} has nothing at items.pointer={where}")
+            raise DataError(f"The answer of {shown_url(url)} has nothing at items.pointer={where}")
         if isinstance(found, list):
             return found
         return [] if found is None else [found]
 
-    def _after(self, url: str, answer: HttpResponse, document: Any, items: list[Any]) -> _Place:
+    def _after(self, url: str, answer: Response, document: Any, items: list[Any]) -> _Place:
         """The position after this page."""
         place = self._place
         if place.page is None:
@@ -224,7 +224,7 @@ class HttpJsonSourceTask(SourceTask):
         reached = highest if highest is not None and _is_beyond(highest, place.cursor) else place.cursor
         return _Place(reached, None, None, *self._etag_of_round)
 
-    def _next_page(self, url: str, answer: HttpResponse, document: Any) -> str | None:
+    def _next_page(self, url: str, answer: Response, document: Any) -> str | None:
         kind = self._config["pagination"]
         if kind == "none":
             return None
@@ -239,9 +239,9 @@ class HttpJsonSourceTask(SourceTask):
         if found is None:
             return None
         if not same_origin(found, self._url):
-            raise ConnectError(f"{shown(url)} names a next page on another server: {shown(found)}")
+            raise ConnectError(f"{shown_url(url)} names a next page on another server: {shown_url(found)}")
         if found == url:
-            raise ConnectError(f"{shown(url)} names itself as its next page: it would be read without end")
+            raise ConnectError(f"{shown_url(url)} names itself as its next page: it would be read without end")
         return found
 
     def _cursor(self, item: Any) -> Any:
@@ -250,7 +250,9 @@ class HttpJsonSourceTask(SourceTask):
             return None
         cursor = pointer(item, field)
         if cursor is None or isinstance(cursor, bool | list | dict):
-            raise DataError(f"An item of {shown(self._url)} has no usable cursor at cursor.field={field}: {cursor!r}")
+            raise DataError(
+                f"An item of {shown_url(self._url)} has no usable cursor at cursor.field={field}: {cursor!r}"
+            )
         return cursor
 
     def _is_fresh(self, item: Any, cursor: Any) -> bool:

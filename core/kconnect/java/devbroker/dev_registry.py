@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import shutil
@@ -11,11 +10,14 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from types import TracebackType
 
+from kconnect.client.http_exchange import HttpExchange, Request, Terms
+from kconnect.client.http_failures import HttpFailure
 from kconnect.errors import EnvironmentProblemError
 from kconnect.files.folders import cache_folder, data_folder
 from kconnect.java.devbroker.server_folder import ServerFolder
@@ -172,15 +174,13 @@ class DevRegistry:
 
 def answers(port: int, timeout_s: float) -> bool:
     """Whether a registry on this host answers at the port."""
-    connection = http.client.HTTPConnection(_HOST, port, timeout=timeout_s)
+    exchange = HttpExchange(Terms(timeout_s=timeout_s), f"http://{_HOST}:{port}")
     try:
-        connection.request("GET", f"{_API}/subjects")
-        response = connection.getresponse()
-        return response.status == 200 and isinstance(json.loads(response.read()), list)
-    except (OSError, ValueError, http.client.HTTPException):
+        with closing(exchange):
+            response = exchange.send(Request("GET", f"{_API}/subjects"))
+        return response.status == 200 and isinstance(json.loads(response.body), list)
+    except (HttpFailure, ValueError):
         return False
-    finally:
-        connection.close()
 
 
 _TITLE = "The schema registry's files"

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import orjson
 
-from kconnect.client.http_messages import Request
+from kconnect.client.http_exchange import Request
 from kconnect.client.peers import Peers
 from kconnect.client.response_json import as_conditions
 from kconnect.errors import ConnectError

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from kconnect.client.http_exchange import Response
+from kconnect.client.http_failures import Advice, BadAddressError
 from kconnect.client.json_post import JsonPost, checked_target, shown_target, signature
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError
@@ -22,14 +24,16 @@ from kconnect.runtime.webhooks.documents import Document, body_of
 log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
-# Other refusals stay: the same document would be refused again
-_WORTH_A_RETRY = frozenset({408, 425, 429})
+_ADVICE = Advice(
+    connect_deadline="kconnect.webhook.connect.timeout.ms",
+    deadline="kconnect.webhook.timeout.ms",
+)
 
 
 class Target(Protocol):
     """Where documents go."""
 
-    def send(self, body: bytes, headers: Mapping[str, str]) -> int:
+    def send(self, body: bytes, headers: Mapping[str, str]) -> Response:
         """Errors: ConnectError."""
         ...
 
@@ -83,7 +87,10 @@ class WebhookSender:
         self._identity = identity
         self._clock = clock or SystemClock()
         self._target: Target = target or JsonPost(
-            settings.url, connect_timeout_s=settings.connect_timeout_s, timeout_s=settings.timeout_s
+            settings.url,
+            connect_timeout_s=settings.connect_timeout_s,
+            timeout_s=settings.timeout_s,
+            advice=_ADVICE,
         )
         self.shown_url = shown_target(settings.url)
         self._lock = threading.Lock()  # guards all below
@@ -200,16 +207,18 @@ class WebhookSender:
         if self._settings.secret is not None:
             headers["X-Kconnect-Signature"] = signature(self._settings.secret, timestamp, data)
         try:
-            status = self._target.send(data, headers)
+            answer = self._target.send(data, headers)
+        except BadAddressError as err:
+            return str(err), True
         except ConnectError as err:
             return str(err), False
-        except Exception as err:  # a header or URL that http.client does not take, or anything else: the thread goes on
+        except Exception as err:  # whatever it is: the thread goes on
             log.exception("Webhook %s: a document could not be sent", self.shown_url)
             return f"{type(err).__name__}: {err}", True
-        if 200 <= status < 300:
+        if 200 <= answer.status < 300:
             self._note_delivery()
             return None, True
-        return f"answered {status}", status < 500 and status not in _WORTH_A_RETRY
+        return f"answered {answer.status}", not answer.may_pass
 
     def _note_delivery(self) -> None:
         with self._lock:

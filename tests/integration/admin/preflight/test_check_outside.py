@@ -56,7 +56,7 @@ def test_schema_registries_of_the_worker_and_of_connectors_are_asked_once_each(r
     found = run(registry_probes([worker, connector]), ample_s(10))
     told = {one.where.removeprefix(registry): (one.verdict, one.message) for one in found}
     assert told[""] == (Verdict.OK, "answers (200)")
-    assert told[away] == (Verdict.FAILED, "does not answer: Connection refused")
+    assert told[away] == (Verdict.FAILED, "cannot be asked: nobody answers (connection refused)")
     assert told["/guarded"] == told["/guarded2"] == (Verdict.OK, "answers (401, it wants a login)")
     assert told["/guarded3"] == (Verdict.WARNING, "wants a login (401), and the converter has none")
     assert len(found) == 5

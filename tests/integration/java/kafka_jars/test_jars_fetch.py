@@ -189,7 +189,9 @@ def test_a_repository_that_does_not_answer_is_one_sentence(tmp_path: Path, monke
     _use([f"http://127.0.0.1:{free_port()}"], tmp_path, monkeypatch)
     jar = Jar("org.example:a:1.0", "0" * 64, 4, frozenset({"broker"}))
 
-    with pytest.raises(UnreachableError, match=r"a-1\.0\.jar cannot be fetched .*: no connection"):
+    with pytest.raises(
+        UnreachableError, match=r"a-1\.0\.jar cannot be fetched .*: nobody answers \(connection refused\)"
+    ):
         JarSet(folder=tmp_path / "jars", jars=[jar]).fetch()
 
 

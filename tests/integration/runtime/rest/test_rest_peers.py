@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.client.http_messages import Request
+from kconnect.client.http_exchange import Request
 from kconnect.client.peers import Peers
 from kconnect.clock import SystemClock
 from kconnect.errors import ForbiddenError, UnreachableError, WrongWorkerError

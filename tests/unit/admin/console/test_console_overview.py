@@ -15,7 +15,7 @@ from kconnect.admin.console.connector_rows import Standing, connector_row, conne
 from kconnect.admin.console.rest_cluster import UrlClusters
 from kconnect.admin.console.shared_view import ClusterView, SharedView
 from kconnect.client import ConnectClient
-from kconnect.client.http_messages import Response
+from kconnect.client.http_exchange import Response
 from kconnect.client.outage import OUTAGE_HEADER, Outage
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.model import (

@@ -136,13 +136,16 @@ def test_wrong_credentials_hint_at_the_settings() -> None:
 
 
 def test_nothing_listens() -> None:
-    with pytest.raises(RetriableError, match="nothing listens there"):
+    with pytest.raises(RetriableError, match=r"nobody answers \(connection refused\)"):
         ask(f"http://127.0.0.1:{free_port()}")
 
 
 def test_a_silent_registry_is_given_up_at_the_deadline() -> None:
     silent = socket.create_server(("127.0.0.1", 0))
-    with silent, pytest.raises(RetriableError, match="does not answer in time"):
+    with (
+        silent,
+        pytest.raises(RetriableError, match=r"it did not (end its )?answer within 0\.2 s \(http\.read\.timeout\.ms\)"),
+    ):
         ask(f"http://127.0.0.1:{silent.getsockname()[1]}", http_read_timeout_ms="200")
 
 
@@ -176,7 +179,9 @@ def test_an_answer_that_trickles_is_given_up_at_the_deadline_of_the_whole(head: 
         thread = threading.Thread(target=trickle, args=(listener,))
         thread.start()
         try:
-            with pytest.raises(RetriableError, match="does not answer in time"):
+            with pytest.raises(
+                RetriableError, match=r"it did not (end its )?answer within 0\.2 s \(http\.read\.timeout\.ms\)"
+            ):
                 ask(f"http://127.0.0.1:{listener.getsockname()[1]}", http_read_timeout_ms="200")
         finally:
             is_over.set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kconnect.client.http_messages import Response
+from kconnect.client.http_exchange import Response
 from kconnect.client.peers import Peers
 from kconnect.errors import ConfigError
 from kconnect.runtime.config import DistributedConfig

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kconnect.client.http_messages import Request, Response
+from kconnect.client.http_exchange import Request, Response
 from kconnect.errors import ConflictError, WrongWorkerError
 from kconnect.runtime.rest.exchange import Call
 from kconnect.runtime.rest.forward import forwarded_request, passed_on

@@ -155,7 +155,7 @@ def test_nothing_secret_is_shown(caplog: pytest.LogCaptureFixture) -> None:
     hook.send(of_notice(NOTICE))
     eventually(lambda: hook.document()["dropped"] == 1, 5, "")
     hook.stop(1)
-    assert "http://127.0.0.1:1 cannot be reached" in hook.document()["problem"]
+    assert "Nobody answers at http://127.0.0.1:1 (connection refused)" in hook.document()["problem"]
     with pytest.raises(ConfigError) as raised:
         sender("ftp://t0ken")
     assert "t0ken" not in str(raised.value)

@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import quote
 
 from kconnect.client.failures import refusal
-from kconnect.client.http_messages import Request, Response
+from kconnect.client.http_exchange import Request, Response
 from kconnect.client.peers import ADVERTISED, DEADLINE, Peers
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError, ForbiddenError, TimedOutError, UnreachableError

@@ -8,23 +8,23 @@ Differs: Kerberos (GSSAPI) is not built in, nor are JWT assertions for OAUTHBEAR
 from __future__ import annotations
 
 import base64
-import http.client
 import json
 import secrets
 import ssl
 import tempfile
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from kconnect.api.config_parse import parse_type
 from kconnect.api.configdef import ConfigDef
+from kconnect.client.http_exchange import HttpExchange, Request, Terms
+from kconnect.client.http_failures import Advice, HttpFailure
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.runtime.config.addresses import Address, parse_servers
 from kconnect.runtime.config.client_security import security_settings
@@ -44,6 +44,8 @@ _TOKEN_SHARE: Final = 0.8
 _TOKEN_TIMEOUT: Final = "sasl.login.read.timeout.ms"
 # Where it is not set; Java's clients wait for ever then
 _TOKEN_TIMEOUT_S: Final = 10.0
+# Of an answer with a token: those with many claims have a few kilobytes
+_MOST_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,33 +214,51 @@ class _Endpoint:
         """Token and seconds it lives. Errors: Unanswered; ConnectError when the credentials are refused."""
         form = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
         pair = base64.b64encode(f"{self.client_id}:{self.secret}".encode()).decode()
-        request = urllib.request.Request(
+        request = Request(
+            "POST",
             self.url,
-            data=urllib.parse.urlencode(form).encode(),
-            headers={"Authorization": f"Basic {pair}", "Accept": "application/json"},
+            urllib.parse.urlencode(form).encode(),
+            {
+                "Authorization": f"Basic {pair}",
+                "Accept": "application/json",
+                "Content-Type": "application/x-www-form-urlencoded",
+            },
         )
         if urllib.parse.urlsplit(self.url).scheme not in ("http", "https"):
             raise ConfigError.invalid("sasl.oauthbearer.token.endpoint.url", self.url, "expected http:// or https://")
+        exchange = HttpExchange(
+            Terms(
+                timeout_s=self.timeout_s,
+                connect_timeout_s=self.timeout_s,
+                most_bytes=_MOST_BYTES,
+                uses_proxies=True,
+                advice=Advice(connect_deadline=_TOKEN_TIMEOUT, deadline=_TOKEN_TIMEOUT),
+            )
+        )
         try:
-            with urllib.request.urlopen(request, timeout=self.timeout_s) as answer:
-                document = json.load(answer)
+            with closing(exchange):
+                answer = exchange.send(request)
+        except HttpFailure as err:
+            raise Unanswered(f"{self.url} gives no token: {err.why}") from err
+        if answer.status in (400, 401, 403):
+            raise ConnectError(
+                f"sasl.oauthbearer.token.endpoint.url={self.url} gives no token: status {answer.status}.",
+                hint="Correct clientId, clientSecret and scope in sasl.jaas.config.",
+            )
+        if not 200 <= answer.status < 300:
+            raise Unanswered(f"{self.url} answers {answer.status}")
+        return self._token_in(answer.body)
+
+    def _token_in(self, body: bytes) -> tuple[str, float]:
+        try:
+            document = json.loads(body)
             token = document["access_token"]
             if not isinstance(token, str) or not token:
                 raise TypeError("its access_token is not a string")  # shown nowhere: it may be a secret all the same
             return token, float(document.get("expires_in", 0))
-        except urllib.error.HTTPError as err:
-            with err:
-                if err.code in (400, 401, 403):
-                    raise ConnectError(
-                        f"sasl.oauthbearer.token.endpoint.url={self.url} gives no token: status {err.code}.",
-                        hint="Correct clientId, clientSecret and scope in sasl.jaas.config.",
-                    ) from err
-                raise Unanswered(f"{self.url} answers {err.code}") from err
-        except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as err:
+        except (ValueError, KeyError, TypeError) as err:
             # TypeError: JSON of another form, such as a list; what answers may be a proxy
-            late = isinstance(err, TimeoutError) or isinstance(getattr(err, "reason", None), TimeoutError)
-            why = f"no answer within {self.timeout_s:g} s ({_TOKEN_TIMEOUT})" if late else repr(err)
-            raise Unanswered(f"{self.url} gives no token: {why}") from err
+            raise Unanswered(f"{self.url} gives no token: {err!r}") from err
 
 
 def _unsecured_token(subject: str) -> tuple[str, float]:
