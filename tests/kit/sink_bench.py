@@ -188,7 +188,7 @@ class SinkRun:
         tolerance = Tolerance(ToleranceSettings(tolerate_all=tolerates_all), self.control.wait, [self.letters])
         raw_records = RawRecords(is_wanted=False)
         errant = ErrantRecords(tolerance, type(task), raw_records, converters.unguarded().to_kafka_record)
-        self.context = SinkContext(self.consumer, dict, PluginMetricsRegistry().of_plugin(), errant)
+        self.context = SinkContext(self.consumer, dict, PluginMetricsRegistry().of_plugin(), errant.for_task)
         parts = SinkParts(
             task=task,
             task_config={},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 from kconnect.api import RecordMetadata, SourceRecord, SourceTask
@@ -27,6 +28,7 @@ from kconnect.runtime.pipeline.source_offsets import SourceOffsetCommitter
 from kconnect.runtime.pipeline.stages import TransformChain, TransformStep
 from kconnect.runtime.pipeline.task_hooks import TaskHooks
 from kconnect.runtime.pipeline.unit_producer import UnitProducer
+from kconnect.runtime.storage import CommittedOffsets
 from kconnect.runtime.storage.offset_topic import decode_value
 from kit.memory_producer import MemoryProducer
 from kit.pipeline_host import MemoryOffsets
@@ -232,7 +234,12 @@ class Run:
         parts = SourceParts(
             task=self.task,
             task_config={},
-            context=SourceContext(self.control, self._bench.offsets, dict),
+            context=SourceContext(
+                self.control,
+                CommittedOffsets(partial(self._bench.offsets.read, "numbers")),
+                dict,
+                self.control.monitor.of_task,
+            ),
             transforms=TransformChain(steps),
             converters=Converters(converter, converter, SimpleHeaderConverter()),
             producer=producer,

@@ -113,7 +113,8 @@ class ConnectorRun:
         self.config = {"name": "test", "tasks.max": "1", "connector.class": class_name, **config}
         self.connector_class = self.plugins.connector_class(self.config["connector.class"])
         self.clock = clock
-        self.stopping = threading.Event()
+        self._stopping = threading.Event()
+        self._woken = threading.Event()
         self.is_reconfiguration_wanted = False
         self.failure: BaseException | None = None
         self.calls = PluginCalls()
@@ -152,7 +153,8 @@ class ConnectorRun:
 
     def start(self, context: Any) -> list[dict[str, str]]:  # the harness's own SourceConnectorContext or the sink's
         """Make the connector, start it, and ask it for task configs. Errors: ConfigError, what the connector raises."""
-        self.stopping.clear()
+        self._stopping.clear()
+        self._woken.clear()
         self._metrics = PluginMetricsRegistry().of_plugin(connector=self.config["name"])
         self.connector = self._new()
         self.connector.initialize(context)
@@ -192,21 +194,37 @@ class ConnectorRun:
         return TaskStages(config, self.worker, self.plugins, tolerance, failures)
 
     def stop(self) -> None:
-        self.stopping.set()
+        self.end_waits()
         connector, self.connector = self.connector, None
         if connector is not None:
             with self.calls.calling(connector, "stop"):
                 connector.stop()
 
     def wait(self, timeout_s: float) -> bool:
-        """What a task's context.wait does: on the harness's clock."""
-        return self.clock.wait(self.stopping, timeout_s)
+        """A pause of the runtime's own, as before a retry, on the harness's clock; returns whether all must stop."""
+        return self.clock.wait(self._stopping, timeout_s)
+
+    def end_waits(self) -> None:
+        """Have all waits come back at once, now and later: everything must stop. Threads: any."""
+        self._stopping.set()
+        self._woken.set()
 
     def raise_failure(self) -> None:
         """Raise what the connector gave to raise_error."""
         if self.failure is not None:
             with self.calls.calling(self.connector, "raise_error"):
                 raise self.failure
+
+    # --- WorkWaits ---
+
+    def wait_for_work(self, timeout_s: float) -> bool:
+        self.clock.wait(self._woken, timeout_s)
+        if not self._stopping.is_set():
+            self._woken.clear()
+        return self._stopping.is_set()
+
+    def wake(self) -> None:
+        self._woken.set()
 
     # --- ConnectorContext ---
 

@@ -107,7 +107,7 @@ class SinkChain:
         """
         (task,) = self._harness._tasks
         try:
-            allowed = task.pre_commit(task.assignment(), is_last=True)
+            allowed = task.pre_commit(task.assignment, is_last=True)
         except Exception as error:  # the plugin's
             raise ConnectError(f"flush() failed: {type(error).__name__}: {error}") from error
         for place, behind in self._behind.items():

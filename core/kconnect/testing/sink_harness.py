@@ -76,7 +76,7 @@ class SinkHarness(Harness[SinkTaskRun]):
             for config in self._run.start(self._run):
                 task = make_task(self._run.config, self._run.plugins, SinkTask)  # type: ignore[type-abstract]  # looks for a subclass
                 stages = self._run.stages([self._errant])
-                running = SinkTaskRun(task, config, stages, self.log, self._reporter(), self._run.calls)
+                running = SinkTaskRun(task, config, stages, self.log, self._reporter, self._run.calls)
                 self._tasks.append(running)
                 running.start()
             self._deal()
@@ -89,7 +89,7 @@ class SinkHarness(Harness[SinkTaskRun]):
         """Flush and commit, close the partitions, stop the tasks and the connector."""
         try:
             for task in self._tasks:
-                task.give_up(task.assignment(), self._committer())
+                task.give_up(task.assignment, self._committer())
         finally:
             self.crash()
 
@@ -178,7 +178,7 @@ class SinkHarness(Harness[SinkTaskRun]):
         for task in self._tasks:
             try:
                 self._failures.raise_if_due("flush")
-                wanted = task.pre_commit(task.assignment(), is_last=is_last)
+                wanted = task.pre_commit(task.assignment, is_last=is_last)
             except RetriableError:
                 task.go_back(self.committed)
                 raise
@@ -198,7 +198,7 @@ class SinkHarness(Harness[SinkTaskRun]):
         """Take partitions away without a commit, as when a consumer was away too long."""
         self._partitions = [tp for tp in self._partitions if tp not in partitions]
         for task in self._tasks:
-            task.lose(task.assignment() & set(partitions))
+            task.lose(task.assignment & set(partitions))
 
     def fail(self, step: str, error: BaseException, *, times: int = 1, after: int = 0) -> None:
         """Have a coming step raise: "put", "flush", "commit". `after` calls go well first, then `times` calls raise."""
@@ -214,12 +214,12 @@ class SinkHarness(Harness[SinkTaskRun]):
     @property
     def assignment(self) -> list[set[TopicPartition]]:
         """The partitions of each task."""
-        return [task.assignment() for task in self._tasks]
+        return [task.assignment for task in self._tasks]
 
     @property
     def is_commit_requested(self) -> bool:
         """Whether a task asked for a commit since the last one."""
-        return any(task.is_commit_requested for task in self._tasks)
+        return any(task.context.is_commit_requested for task in self._tasks)
 
     # --- inside ---
 
@@ -258,7 +258,7 @@ class SinkHarness(Harness[SinkTaskRun]):
     def task_of(self, record: MemoryRecord) -> SinkTaskRun:
         """The task that reads the record's partition, with its stages. Errors: ConnectError when none does."""
         for task in self._tasks:
-            if record.place in task.assignment():
+            if record.place in task.assignment:
                 return task
         raise ConnectError(
             f"No task reads {record.place}: task_configs() of the connector gave {counted(len(self._tasks), 'task')}"
@@ -285,7 +285,7 @@ class SinkHarness(Harness[SinkTaskRun]):
             except RetriableError:
                 if attempt == self._put_retries:
                     raise
-                wait_s = task.take_timeout_s()
+                wait_s = task.context.take_timeout_s()
                 self._run.wait(retry_pause_s(attempt) if wait_s is None else wait_s)
         task.moved(after)
         return count
@@ -310,6 +310,6 @@ class SinkHarness(Harness[SinkTaskRun]):
             if shares:
                 shares[index % len(shares)].add(partition)
         for task, share in zip(self._tasks, shares, strict=True):
-            task.give_up(task.assignment() - share, self._committer())
+            task.give_up(task.assignment - share, self._committer())
         for task, share in zip(self._tasks, shares, strict=True):
-            task.take(share - task.assignment(), self.committed)
+            task.take(share - task.assignment, self.committed)

@@ -1,14 +1,17 @@
-"""One sink task under the harness: its partitions, positions, stages, and the context it sees."""
+"""One sink task under the harness: its partitions, positions and stages."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import nullcontext
 from typing import Any
 
-from kconnect.api import ErrantRecordReporter, PluginMetrics, RecordBatch, SinkRecord, SinkTask, TimestampType
+from kconnect.api import ErrantRecordReporter, RecordBatch, SinkRecord, SinkTask, TimestampType
 from kconnect.errors import ConnectError
 from kconnect.model import TopicPartition
 from kconnect.runtime.pipeline.conversion import FetchedBatch
+from kconnect.runtime.pipeline.sink_context import SinkContext
+from kconnect.runtime.pipeline.sink_partitions import HeldPartitions
 from kconnect.testing.connector_run import TaskStages
 from kconnect.testing.memory_log import MemoryLog, MemoryRecord
 from kconnect.testing.plugin_calls import PluginCalls
@@ -18,7 +21,7 @@ Payload = RecordBatch | list[SinkRecord]
 
 
 class SinkTaskRun:
-    """Also the task's context: implements kconnect.api.SinkTaskContext. Threads: the test's."""
+    """Threads: the test's."""
 
     def __init__(
         self,
@@ -26,26 +29,24 @@ class SinkTaskRun:
         config: Mapping[str, str],
         stages: TaskStages,
         log: MemoryLog,
-        reporter: ErrantRecordReporter | None,
+        reporter: Callable[[], ErrantRecordReporter | None],
         calls: PluginCalls,
     ) -> None:
         self.task = task
         self._calls = calls
         self.config = config
-        self.is_commit_requested = False
         self.stages = stages
         self._log = log
-        self._reporter = reporter
+        self.context = SinkContext(self, lambda: config, stages.metrics, reporter)
         self._positions: dict[TopicPartition, int] = {}
-        self._paused: set[TopicPartition] = set()
-        self._rewinds: dict[TopicPartition, int] = {}
-        self._timeout_ms: int | None = None
-        self._closes = False
+        self._held = HeldPartitions()
 
-    # --- for the harness ---
+    @property
+    def assignment(self) -> set[TopicPartition]:
+        return set(self._positions)
 
     def start(self) -> None:
-        self.task.initialize(self)
+        self.task.initialize(self.context)
         with self._calls.calling(self.task, "start"):
             self.task.start(self.config)
 
@@ -84,15 +85,16 @@ class SinkTaskRun:
             self.task.close(sorted(partitions))
         for partition in list(partitions):
             self._positions.pop(partition, None)
-            self._paused.discard(partition)
+        self._held.forget(partitions)
 
     def fetch(self) -> tuple[list[Payload], dict[TopicPartition, int]]:
         """The next records to put, and the positions after them. Errors: StageError."""
         self._rewind()
+        self._held.ask(self.context.take_pauses())
         payloads: list[Payload] = []
         after: dict[TopicPartition, int] = {}
         for partition, position in sorted(self._positions.items()):
-            if partition in self._paused:
+            if partition in self._held:
                 continue
             found = self._log.read(partition, position)
             if found:
@@ -122,9 +124,10 @@ class SinkTaskRun:
 
     def pre_commit(self, partitions: Collection[TopicPartition], *, is_last: bool = False) -> dict[TopicPartition, int]:
         """What the task allows to commit. Errors: what it raises; ConnectError for an offset that was never read."""
-        self.is_commit_requested, self._closes = False, is_last
+        self.context.take_commit_request()
         current = {tp: self._positions[tp] for tp in sorted(partitions)}
-        with self._calls.calling(self.task, "pre_commit"):
+        closing = self.context.closing() if is_last else nullcontext()
+        with closing, self._calls.calling(self.task, "pre_commit"):
             allowed = dict(self.task.pre_commit(dict(current)) or {})
         for partition, offset in allowed.items():
             if partition not in current or offset > current[partition]:
@@ -135,55 +138,10 @@ class SinkTaskRun:
                 )
         return allowed
 
-    def take_timeout_s(self) -> float | None:
-        timeout_ms, self._timeout_ms = self._timeout_ms, None
-        return None if timeout_ms is None else timeout_ms / 1000
-
-    # --- SinkTaskContext ---
-
-    def configs(self) -> Mapping[str, str]:
-        return self.config
-
-    def plugin_metrics(self) -> PluginMetrics:
-        return self.stages.metrics
-
-    def offset(self, tp: TopicPartition | Mapping[TopicPartition, int], offset: int | None = None) -> None:
-        if isinstance(tp, TopicPartition):
-            if offset is None:
-                raise ValueError(f"offset({tp}) needs the offset to go to")
-            self._rewinds[tp] = offset
-        else:
-            self._rewinds.update(tp)
-
-    def timeout(self, timeout_ms: int) -> None:
-        self._timeout_ms = timeout_ms
-
-    def assignment(self) -> set[TopicPartition]:
-        return set(self._positions)
-
-    def pause(self, *partitions: TopicPartition) -> None:
-        self._paused.update(partitions)
-
-    def resume(self, *partitions: TopicPartition) -> None:
-        self._paused.difference_update(partitions)
-
-    def request_commit(self) -> None:
-        self.is_commit_requested = True
-
-    def put_within(self, timeout_ms: int) -> None:
-        """The test says when put is called."""
-
-    def is_closing(self) -> bool:
-        return self._closes
-
-    def errant_record_reporter(self) -> ErrantRecordReporter | None:
-        return self._reporter
-
     # --- inside ---
 
     def _rewind(self) -> None:
-        for partition in list(self._rewinds.keys() & self._positions.keys()):
-            self._positions[partition] = self._rewinds.pop(partition)
+        self._positions.update(self.context.take_offsets(self.assignment))
 
     def _convert(self, found: list[MemoryRecord]) -> list[Payload]:
         """Converters for what is bytes, then transforms, for runs of records of one kind."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from kconnect.api import (
@@ -13,19 +13,23 @@ from kconnect.api import (
     SourceConnector,
     SourceRecord,
     SourceTask,
-    TransactionContext,
 )
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.logs.wording import counted
 from kconnect.model import ConnectorOffset
 from kconnect.runtime.kafka import KafkaRecord
-from kconnect.runtime.metrics import PluginMetricsRegistry
 from kconnect.runtime.pipeline.inflight import partition_key
 from kconnect.runtime.pipeline.offset_updates import updated_offsets
 from kconnect.runtime.pipeline.plugin_parts import make_task
+from kconnect.runtime.pipeline.source_context import SourceContext
 from kconnect.runtime.storage.offset_store import MemoryOffsetStore
-from kconnect.runtime.storage.offset_values import commit_source_offsets, list_source_offsets, read_source_offsets
+from kconnect.runtime.storage.offset_values import (
+    CommittedOffsets,
+    commit_source_offsets,
+    list_source_offsets,
+    read_source_offsets,
+)
 from kconnect.testing.connector_run import ConnectorRun
 from kconnect.testing.harness import Harness
 from kconnect.testing.injected_failures import InjectedFailures
@@ -227,21 +231,25 @@ class SourceHarness(Harness[SourceTaskRun]):
     def _name(self) -> str:
         return self._run.config["name"]
 
-    def _read_offsets(self, partitions: Collection[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+    def _read_offsets(self, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
         self._failures.raise_if_due("read_offsets")
-        return read_source_offsets(self._store, self._name, list(partitions))
+        return read_source_offsets(self._store, self._name, partitions)
 
     def _start_tasks(self, configs: Sequence[Mapping[str, str]]) -> None:
         for config in configs:
             made = make_task(self._run.config, self._run.plugins, SourceTask)  # type: ignore[type-abstract]  # looks for a subclass
             running = SourceTaskRun(made, config, self._run.stages())
             self._tasks.append(running)
-            made.initialize(_TaskContext(self, config))
+            made.initialize(self._context(running))
             with self._run.calls.calling(made, "start"):
                 made.start(config)
 
+    def _context(self, task: SourceTaskRun) -> SourceContext:
+        configs, offsets = (lambda: task.config), CommittedOffsets(self._read_offsets)
+        return SourceContext(self._run, offsets, configs, task.stages.metrics, give_up=self.report_errant)
+
     def _end(self) -> None:
-        self._run.stopping.set()
+        self._run.end_waits()
         try:
             self._end_tasks()
         finally:
@@ -312,49 +320,8 @@ class _ConnectorContext:
     def raise_error(self, error: BaseException) -> None:
         self._harness._run.raise_error(error)
 
-    def offset_storage_reader(self) -> _OffsetReader:
-        return _OffsetReader(self._harness)
+    def offset_storage_reader(self) -> CommittedOffsets:
+        return CommittedOffsets(self._harness._read_offsets)
 
     def plugin_metrics(self) -> PluginMetrics:
         return self._harness._run.plugin_metrics()
-
-
-class _TaskContext:
-    """Implements kconnect.api.SourceTaskContext."""
-
-    def __init__(self, harness: SourceHarness, config: Mapping[str, str]) -> None:
-        self._harness = harness
-        self._config = config
-        self._metrics = PluginMetricsRegistry().of_plugin(connector=harness._name)
-
-    def configs(self) -> Mapping[str, str]:
-        return self._config
-
-    def offset_storage_reader(self) -> _OffsetReader:
-        return _OffsetReader(self._harness)
-
-    def plugin_metrics(self) -> PluginMetrics:
-        return self._metrics
-
-    def transaction_context(self) -> TransactionContext | None:
-        return None
-
-    def report_errant(self, record: SourceRecord, error: BaseException) -> None:
-        self._harness.report_errant(record, error)
-
-    def wait(self, timeout_s: float) -> bool:
-        return self._harness._run.wait(timeout_s)
-
-    def wake(self) -> None:
-        """Nothing to interrupt: the harness polls again as soon as a wait on its clock ends."""
-
-
-class _OffsetReader:
-    def __init__(self, harness: SourceHarness) -> None:
-        self._harness = harness
-
-    def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        return self._harness._read_offsets([partition])[0]
-
-    def offsets(self, partitions: Collection[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
-        return self._harness._read_offsets(partitions)

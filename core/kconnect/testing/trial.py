@@ -242,7 +242,7 @@ class _TracedSource(SourceHarness):
         super().__init__(config["connector.class"], config, worker=worker)
         self._run.warn_misspelt = warn
         self.calls = self._run.calls
-        self.cut_short = self._run.stopping.set
+        self.cut_short = self._run.end_waits
         self.retries = 0
         self.last_retriable: PluginFailure | None = None
         self.count = 0
@@ -326,7 +326,7 @@ class _TracedSink(SinkHarness):
         super().__init__(config["connector.class"], {**config, "name": name}, worker=worker)
         self._run.warn_misspelt = warn
         self.calls = self._run.calls
-        self.cut_short = self._run.stopping.set
+        self.cut_short = self._run.end_waits
         self.attempts = 0
         """Of the last put."""
         self.retries = 0
@@ -341,7 +341,7 @@ class _TracedSink(SinkHarness):
             try:
                 return task.put([record])
             except RetriableError as error:
-                asked_s = task.take_timeout_s()
+                asked_s = task.context.take_timeout_s()
                 pause_s = retry_pause_s(attempt - 1) if asked_s is None else asked_s
                 if time.monotonic() + pause_s > deadline:
                     raise

@@ -156,6 +156,12 @@ def test_a_source_with_nothing_more_is_told_with_what_came_and_no_hour_is_waited
         assert source.poll_once() == []
 
 
+def test_a_wake_ends_the_next_wait_as_in_a_worker() -> None:
+    with SourceHarness(CountConnector, offsets=[({"part": "0"}, {"next": 100})]) as source:
+        source.task.context.wake()  # by a thread of the task's own, before poll() waits for an hour
+        assert source.poll_once() == []
+
+
 def test_commit_record_hears_where_each_record_went_and_of_dropped_ones() -> None:
     config = {
         "transforms": "bad",

@@ -71,6 +71,7 @@ from kconnect.runtime.pipeline.stages import Stage, StageError, TransformChain
 from kconnect.runtime.pipeline.task_hooks import TaskHooks, release, wants_each_record
 from kconnect.runtime.pipeline.tolerance import LogReporter, Tolerance, ToleranceSettings
 from kconnect.runtime.pipeline.topics import MissingTopics, TopicCreation
+from kconnect.runtime.storage import CommittedOffsets
 
 log = logging.getLogger(__name__)
 
@@ -134,7 +135,12 @@ def _source_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> Sour
         task=task,
         task_config=spec.task_config,
         context=SourceContext(
-            control, ports.offsets, lambda: spec.task_config, requests, partial(_give_up, stages.tolerance, type(task))
+            control,
+            CommittedOffsets(partial(ports.offsets.read, spec.id.connector)),
+            lambda: spec.task_config,
+            control.monitor.of_task,
+            requests,
+            partial(stages.give_up, type(task)),
         ),
         transforms=stages.transforms,
         converters=stages.converters,
@@ -148,10 +154,6 @@ def _source_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> Sour
     return SourceLoop(control, parts, guarantee)
 
 
-def _give_up(tolerance: Tolerance, plugin: type, record: SourceRecord, error: BaseException) -> None:
-    tolerance.give_up(StageError(Stage.TASK_POLL, plugin, record, error))
-
-
 @dataclass(frozen=True, slots=True)
 class SourceStages:
     """What a source's records go through between task and producer."""
@@ -160,6 +162,10 @@ class SourceStages:
     transforms: TransformChain
     converters: Converters
     dead_letters: SourceDeadLetters | None
+
+    def give_up(self, plugin: type, record: SourceRecord, error: BaseException) -> None:
+        """A record that the task of this class could not read. Errors: StageError unless errors are tolerated."""
+        self.tolerance.give_up(StageError(Stage.TASK_POLL, plugin, record, error))
 
     def close(self) -> None:
         self.tolerance.close()
@@ -276,8 +282,7 @@ def _sink_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> SinkLo
     consumer = _consumer(control, ports)
     closes.append(consumer.close)
     tolerance, raw_records = stages.tolerance, stages.raw_records
-    errant = stages.errant if raw_records.is_wanted else None
-    context = SinkContext(consumer, lambda: spec.task_config, control.monitor.of_task, errant)
+    context = SinkContext(consumer, lambda: spec.task_config, control.monitor.of_task, stages.reporter)
     java = _java_decoding(task, chain, stages)
     return SinkLoop(
         control,
@@ -298,7 +303,7 @@ def _sink_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> SinkLo
             max_records=_fetch_size(spec.worker_config, spec.connector_config, task),
             tolerance=tolerance,
             raw_records=raw_records,
-            errant=errant,
+            errant=stages.errant if raw_records.is_wanted else None,
             java=java,
             dead_letters=stages.dead_letters,
             clock=ports.clock,
@@ -316,6 +321,10 @@ class SinkStages:
     raw_records: RawRecords
     errant: ErrantRecords
     dead_letters: DeadLetterQueue | None
+
+    def reporter(self) -> ErrantRecords | None:
+        """What the task reports to, if anybody listens."""
+        return self.errant.for_task() if self.raw_records.is_wanted else None
 
     def close(self) -> None:
         self.tolerance.close()

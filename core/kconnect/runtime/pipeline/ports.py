@@ -39,6 +39,18 @@ class OffsetPort(Protocol):
         ...
 
 
+class WorkWaits(Protocol):
+    """What a source task waits with while it has nothing to give. TaskControl is one."""
+
+    def wait_for_work(self, timeout_s: float) -> bool:
+        """Wait for `wake`, or for a stop; returns whether the task must stop. Threads: the task's."""
+        ...
+
+    def wake(self) -> None:
+        """There is work: a wait ends, also one that has yet to begin. Threads: any."""
+        ...
+
+
 class Ticket(Protocol):
     """A registered timer."""
 

@@ -8,33 +8,47 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
+from typing import Protocol
 
 from kconnect.api import ErrantRecordReporter, PluginMetrics, SinkRecord
 from kconnect.model import TopicPartition
 from kconnect.runtime.kafka import KafkaRecord
 from kconnect.runtime.pipeline.conversion import FetchedRecord
 from kconnect.runtime.pipeline.raw_records import RawRecords
-from kconnect.runtime.pipeline.sink_consumer import SinkConsumer
 from kconnect.runtime.pipeline.stages import Stage, StageError
 from kconnect.runtime.pipeline.tolerance import Tolerance
 
 log = logging.getLogger(__name__)
 
 
+class HoldsPartitions(Protocol):
+    """Whoever knows which partitions the task has; a SinkConsumer does."""
+
+    @property
+    def assignment(self) -> set[TopicPartition]: ...
+
+
+def _no_reporter() -> ErrantRecordReporter | None:
+    return None
+
+
 class SinkContext:
     """Implements kconnect.api.SinkTaskContext. Threads: pause, resume and request_commit from any, the rest the task's.
+
+    One for all that run a task: each takes what the task asked for when it is its turn.
 
     Source: o.a.k.connect.runtime.WorkerSinkTaskContext (Kafka 4.3).
     """
 
     def __init__(
         self,
-        consumer: SinkConsumer,
+        partitions: HoldsPartitions,
         configs: Callable[[], Mapping[str, str]],
         metrics: PluginMetrics,
-        reporter: ErrantRecords | None = None,
+        reporter: Callable[[], ErrantRecordReporter | None] = _no_reporter,
     ) -> None:
-        self._consumer = consumer
+        """`reporter`: called each time the task asks for it."""
+        self._partitions = partitions
         self._configs = configs
         self._metrics = metrics
         self._reporter = reporter
@@ -66,7 +80,7 @@ class SinkContext:
         return self._metrics
 
     def assignment(self) -> set[TopicPartition]:
-        return self._consumer.assignment
+        return self._partitions.assignment
 
     def pause(self, *partitions: TopicPartition) -> None:
         self._pauses.append((True, partitions))
@@ -84,9 +98,7 @@ class SinkContext:
         return self._closes
 
     def errant_record_reporter(self) -> ErrantRecordReporter | None:
-        if self._reporter is not None:
-            self._reporter.expect_reports()
-        return self._reporter
+        return self._reporter()
 
     # --- for the loop ---
 
@@ -138,6 +150,11 @@ class SinkContext:
         finally:
             self._closes = False
 
+    @property
+    def is_commit_requested(self) -> bool:
+        """The task wants a commit; see `take_commit_request`."""
+        return self._commit_requested.is_set()
+
     def take_commit_request(self) -> bool:
         if self._commit_requested.is_set():
             self._commit_requested.clear()
@@ -179,9 +196,10 @@ class ErrantRecords:
         done.set_result(None)
         return done
 
-    def expect_reports(self) -> None:
-        """The task asked for the reporter: from now on its records must know where they came from."""
+    def for_task(self) -> ErrantRecords:
+        """The task asks for the reporter: from now on its records must know where they came from."""
         self._raw_records.expect_reports()
+        return self
 
     def raise_unhandled(self) -> None:
         """Raise what report() raised, in case the task swallowed it: the record was not tolerated."""

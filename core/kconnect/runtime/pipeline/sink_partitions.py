@@ -28,6 +28,10 @@ class HeldPartitions:
         self._held: set[TopicPartition] = set()
         """Paused at the consumer."""
 
+    def __contains__(self, partition: object) -> bool:
+        """Whether the task wants nothing of this partition for now."""
+        return partition in self._by_task
+
     @property
     def has_any(self) -> bool:
         """A partition is paused, or the task asked for it."""

@@ -1,12 +1,14 @@
-"""What a source task may ask of its runtime: configs, committed offsets, and waits that end with a stop."""
+"""What a source task may ask of its runtime: configs, committed offsets, and waits that end with a stop.
+
+One for all that run a task: what differs (waits, offsets, transactions, errant records) comes in by ports.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from kconnect.api import OffsetStorageReader, PluginMetrics, SourceRecord, TransactionContext
-from kconnect.runtime.pipeline.ports import OffsetPort, TaskControl
+from kconnect.runtime.pipeline.ports import WorkWaits
 
 
 class SourceContext:
@@ -14,16 +16,18 @@ class SourceContext:
 
     def __init__(
         self,
-        control: TaskControl,
-        offsets: OffsetPort,
+        waits: WorkWaits,
+        offsets: OffsetStorageReader,
         configs: Callable[[], Mapping[str, str]],
+        metrics: PluginMetrics,
         transactions: TransactionContext | None = None,
         give_up: Callable[[SourceRecord, BaseException], object] | None = None,
     ) -> None:
         """`give_up` takes what the task reports; without it a report fails the task."""
-        self._control = control
-        self._reader = _OffsetReader(control, offsets)
+        self._waits = waits
+        self._offsets = offsets
         self._configs = configs
+        self._metrics = metrics
         self._transactions = transactions
         self._give_up = give_up
 
@@ -31,7 +35,7 @@ class SourceContext:
         return self._configs()
 
     def offset_storage_reader(self) -> OffsetStorageReader:
-        return self._reader
+        return self._offsets
 
     def transaction_context(self) -> TransactionContext | None:
         return self._transactions
@@ -42,22 +46,10 @@ class SourceContext:
         self._give_up(record, error)
 
     def plugin_metrics(self) -> PluginMetrics:
-        return self._control.monitor.of_task
+        return self._metrics
 
     def wait(self, timeout_s: float) -> bool:
-        return self._control.wait_for_work(timeout_s)
+        return self._waits.wait_for_work(timeout_s)
 
     def wake(self) -> None:
-        self._control.wake()
-
-
-class _OffsetReader:
-    def __init__(self, control: TaskControl, offsets: OffsetPort) -> None:
-        self._connector = control.spec.id.connector
-        self._offsets = offsets
-
-    def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        return self._offsets.read(self._connector, [partition])[0]
-
-    def offsets(self, partitions: Collection[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
-        return self._offsets.read(self._connector, list(partitions))
+        self._waits.wake()

@@ -2,6 +2,7 @@
 
 from kconnect.runtime.storage.offset_store import FileOffsetStore, MemoryOffsetStore, OffsetStore
 from kconnect.runtime.storage.offset_values import (
+    CommittedOffsets,
     commit_source_offsets,
     connector_partitions,
     list_source_offsets,
@@ -9,6 +10,7 @@ from kconnect.runtime.storage.offset_values import (
 )
 
 __all__ = [
+    "CommittedOffsets",
     "FileOffsetStore",
     "MemoryOffsetStore",
     "OffsetStore",

@@ -6,7 +6,7 @@ Source: OffsetStorageReaderImpl, OffsetStorageWriter, ConnectorOffsetBackingStor
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from kconnect.errors import DataError
@@ -53,6 +53,20 @@ def list_source_offsets(store: OffsetStore, connector: str) -> list[ConnectorOff
             continue
         found.append(ConnectorOffset(decoded[1], _offset_of(connector, value)))
     return [item for item in found if item.offset is not None]
+
+
+class CommittedOffsets:
+    """Committed offsets of one connector: an OffsetStorageReader."""
+
+    def __init__(self, read: Callable[[Sequence[Mapping[str, Any]]], list[Mapping[str, Any] | None]]) -> None:
+        """`read`: the offsets of these source partitions, None where there is none."""
+        self._read = read
+
+    def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        return self._read([partition])[0]
+
+    def offsets(self, partitions: Collection[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+        return self._read(list(partitions))
 
 
 def _key_of(connector: str, partition: Mapping[str, Any]) -> bytes | None:

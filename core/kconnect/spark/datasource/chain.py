@@ -87,7 +87,7 @@ class SourceChain:
         config = SourceConnectorConfig.parse(control.spec.connector_config)
         stages = source_stages(control, ports_without_host(plugins))
         self.metrics = control.monitor.of_task
-        self.tolerance = stages.tolerance
+        self.give_up = stages.give_up
         self._transforms, self._converters = stages.transforms, stages.converters
         self._letters = None if stages.dead_letters is None else LetterSender(stages.dead_letters, control)
         self._lists = PolledLists(self._transforms)

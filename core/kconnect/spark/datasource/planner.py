@@ -200,8 +200,8 @@ class StreamPlanner:
         writer = None
         try:
             run.start()
-            run.context.end_after(max(_REPLAY_IDLE_S, self._options.idle_s))
-            while not replay.is_done and not run.context.is_at_end:
+            run.idleness.end_after(max(_REPLAY_IDLE_S, self._options.idle_s))
+            while not replay.is_done and not run.idleness.is_at_end:
                 polled = run.poll()
                 for rows in () if polled is None else run.rows(replay.cut(polled)):
                     batch = self._columns.batch(rows)

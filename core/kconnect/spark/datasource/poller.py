@@ -72,11 +72,11 @@ class TaskPoller:
     @property
     def is_quiet(self) -> bool:
         """Whether the task has nothing to give right now, or is waiting for Spark to take what it gave."""
-        return self._is_over or self._run.context.is_idle or self._run.context.is_at_end or self._is_ahead()
+        return self._is_over or self._run.idleness.is_idle or self._run.idleness.is_at_end or self._is_ahead()
 
     def end_when_idle(self, idle_s: float) -> None:
         """Poll no more once the task has given nothing for so long."""
-        self._run.context.end_after(idle_s)
+        self._run.idleness.end_after(idle_s)
 
     def allow(self, rows: float) -> None:
         """Let the task be ahead by so many rows."""
@@ -126,7 +126,7 @@ class TaskPoller:
                 self._run.start()
                 while self._may_go_on():
                     self._call_hooks()
-                    if self._run.context.is_at_end or self._is_ahead():
+                    if self._run.idleness.is_at_end or self._is_ahead():
                         continue  # it was woken for the hooks alone
                     polled = self._run.poll()
                     if polled is not None:
@@ -143,12 +143,12 @@ class TaskPoller:
 
     def _may_go_on(self) -> bool:
         """Waits while there is nothing to do: far enough ahead, or at the end. False when it must stop."""
-        context = self._run.context
+        idleness = self._run.idleness
         with self._changed:
-            while (self._is_ahead() or context.is_at_end) and not self._commits and not context.is_stopping:
+            while (self._is_ahead() or idleness.is_at_end) and not self._commits and not idleness.is_stopping:
                 self._changed.notify_all()
                 self._changed.wait(1.0)
-        return not context.is_stopping
+        return not idleness.is_stopping
 
     def _is_ahead(self) -> bool:
         writer = self._writer
@@ -160,7 +160,7 @@ class TaskPoller:
         """Spool what was polled; from here on it may be cut."""
         batches = [self._columns.batch(rows) for rows in self._run.rows(polled)]
         with self._changed:
-            if self._run.context.is_stopping:
+            if self._run.idleness.is_stopping:
                 return  # nobody takes it any more
             for batch in batches:
                 if self._writer is None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kconnect.api import ErrantRecordReporter, PluginMetrics, RecordBatch, SinkRecord, SinkTask
+from kconnect.api import RecordBatch, SinkRecord, SinkTask
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.model import ConnectorType, TopicPartition
 from kconnect.runtime.pipeline.build import sink_stages
@@ -15,6 +15,8 @@ from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch
 from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.plugin_parts import make_task
 from kconnect.runtime.pipeline.ports import TaskControl
+from kconnect.runtime.pipeline.sink_context import SinkContext
+from kconnect.runtime.pipeline.sink_partitions import HeldPartitions
 from kconnect.spark.datasource.connector import ConnectorOfFormat
 from kconnect.spark.no_host import ports_without_host
 
@@ -30,7 +32,7 @@ Payload = RecordBatch | list[SinkRecord]
 class SinkTaskRun:
     """Threads: one. Lifecycle: constructed -> start -> puts -> finish -> stop, which is due after any error, too.
 
-    Implements SinkTaskContext. A task may skip ahead to an offset when a partition is opened, as one does that keeps
+    A task may skip ahead to an offset when a partition is opened, as one does that keeps
     offsets with its data: rows before it are there already.
     """
 
@@ -44,11 +46,13 @@ class SinkTaskRun:
         self._name = type(self._task).__name__
         self._stages = sink_stages(self._control, ports, type(self._task))
         self._positions: dict[TopicPartition, int] = {}
-        self._seeks: dict[TopicPartition, int] = {}
         self._given: set[TopicPartition] = set()
-        self._paused: set[TopicPartition] = set()
-        self._is_commit_wanted = self._is_finishing = False
-        self._timeout_s: float | None = None
+        self._held = HeldPartitions()
+        self._context = SinkContext(self, lambda: config, self._control.monitor.of_task, self._stages.reporter)
+
+    @property
+    def assignment(self) -> set[TopicPartition]:
+        return set(self._positions)
 
     @property
     def converters(self) -> Converters:
@@ -63,7 +67,7 @@ class SinkTaskRun:
         if self._stages.dead_letters is not None:
             self._stages.dead_letters.start()
         with plugin_call(self._task, "initialize"):
-            self._task.initialize(self)
+            self._task.initialize(self._context)
         with plugin_call(self._task, "start"):
             self._task.start(self._config)
 
@@ -73,7 +77,7 @@ class SinkTaskRun:
             self._positions[place] = first_offset
             with plugin_call(self._task, "open"):
                 self._task.open([place])
-            self._positions[place] = max(self._seeks.pop(place, 0), first_offset)
+            self._positions[place] = max(self._context.take_offsets({place}).get(place, 0), first_offset)
         return self._positions[place]
 
     def put(self, place: TopicPartition, read: FetchedBatch, make: Callable[[Converters], Payload]) -> None:
@@ -95,8 +99,8 @@ class SinkTaskRun:
         raw_records.put((), ())
         self._positions[place] = read.offsets[-1] + 1
         self._given.add(place)
-        if self._is_commit_wanted:
-            self._is_commit_wanted = False
+        self._refuse_rewinds()
+        if self._context.take_commit_request():
             self._pre_commit()
 
     def finish(self) -> None:
@@ -106,17 +110,8 @@ class SinkTaskRun:
         """
         if not self._positions:
             return
-        self._is_finishing = True
-        deadline = time.monotonic() + self._options.flush_timeout_s
-        while late := self._held_back():
-            if time.monotonic() >= deadline:
-                raise TimedOutError(
-                    f"{self._name} holds back rows of {', '.join(map(str, late))} for longer than "
-                    f"{self._options.flush_timeout_s:g} s",
-                    hint="kconnect.flush.timeout.ms is how long it may; have it flush sooner by its own settings.",
-                )
-            self._control.wait(_FLUSH_AGAIN_S)
-            self._deliver([])  # as a worker does between fetches: a task may act on time
+        with self._context.closing():
+            self._flush()
         with plugin_call(self._task, "close"):
             self._task.close(sorted(self._positions))
         self._stages.tolerance.settle(self._options.flush_timeout_s)
@@ -129,49 +124,19 @@ class SinkTaskRun:
             self._control.stop()
             self._stages.close()
 
-    # --- SinkTaskContext ---
-
-    def configs(self) -> Mapping[str, str]:
-        return self._config
-
-    def offset(self, tp: TopicPartition | Mapping[TopicPartition, int], offset: int | None = None) -> None:
-        wanted = {tp: offset or 0} if isinstance(tp, TopicPartition) else dict(tp)
-        for place, at in wanted.items():
-            if place in self._given and at < self._positions[place]:
-                raise ConnectError(f"{self._name} asks for rows of {place} again, which Spark has given already")
-        self._seeks.update(wanted)
-
-    def plugin_metrics(self) -> PluginMetrics:
-        return self._control.monitor.of_task
-
-    def timeout(self, timeout_ms: int) -> None:
-        self._timeout_s = timeout_ms / 1000
-
-    def assignment(self) -> set[TopicPartition]:
-        return set(self._positions)
-
-    def pause(self, *partitions: TopicPartition) -> None:
-        self._paused.update(partitions)
-
-    def resume(self, *partitions: TopicPartition) -> None:
-        self._paused.difference_update(partitions)
-
-    def request_commit(self) -> None:
-        self._is_commit_wanted = True
-
-    def put_within(self, timeout_ms: int) -> None:
-        """Rows come as Spark has them, and `finish` comes behind the last: there is nothing to be timed."""
-
-    def is_closing(self) -> bool:
-        return self._is_finishing
-
-    def errant_record_reporter(self) -> ErrantRecordReporter | None:
-        if not self._stages.raw_records.is_wanted:
-            return None
-        self._stages.errant.expect_reports()
-        return self._stages.errant
-
     # --- inside ---
+
+    def _flush(self) -> None:
+        deadline = time.monotonic() + self._options.flush_timeout_s
+        while late := self._held_back():
+            if time.monotonic() >= deadline:
+                raise TimedOutError(
+                    f"{self._name} holds back rows of {', '.join(map(str, late))} for longer than "
+                    f"{self._options.flush_timeout_s:g} s",
+                    hint="kconnect.flush.timeout.ms is how long it may; have it flush sooner by its own settings.",
+                )
+            self._control.wait(_FLUSH_AGAIN_S)
+            self._deliver([])  # as a worker does between fetches: a task may act on time
 
     def _deliver(self, payload: Payload, read: Sequence[FetchedBatch] = ()) -> None:
         """put() or put_batch(), repeated while it raises RetriableError, for kconnect.retry.timeout.ms."""
@@ -187,7 +152,7 @@ class SinkTaskRun:
                     call(payload)
                 return
             except RetriableError as error:
-                asked_s, self._timeout_s = self._timeout_s, None
+                asked_s = self._context.take_timeout_s()
                 if time.monotonic() >= deadline:
                     raise TimedOutError(
                         f"{error}\n  {self._name}.{method}() failed for {self._options.retry_timeout_s:g} s",
@@ -204,12 +169,24 @@ class SinkTaskRun:
 
     def _pre_commit(self) -> Mapping[TopicPartition, int]:
         with plugin_call(self._task, "pre_commit"):
-            return self._task.pre_commit(dict(self._positions)) or {}
+            allowed = self._task.pre_commit(dict(self._positions)) or {}
+        self._refuse_rewinds()
+        return allowed
+
+    def _refuse_rewinds(self) -> None:
+        """Errors: ConnectError when the task asks for rows again that Spark has given already."""
+        for place, offset in self._context.take_offsets(self._given).items():
+            if offset < self._positions[place]:
+                raise ConnectError(f"{self._name} asks for rows of {place} again, which Spark has given already")
 
     def _await_resume(self, place: TopicPartition) -> None:
         deadline = time.monotonic() + self._options.flush_timeout_s
-        while place in self._paused:
+        while self._is_held(place):
             if time.monotonic() >= deadline:
                 raise TimedOutError(f"{self._name} has paused {place} for {self._options.flush_timeout_s:g} s")
             self._control.wait(_FLUSH_AGAIN_S)
             self._deliver([])
+
+    def _is_held(self, place: TopicPartition) -> bool:
+        self._held.ask(self._context.take_pauses())
+        return place in self._held

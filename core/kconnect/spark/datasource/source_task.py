@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from kconnect.api import RecordBatch, SourceRecord, SourceTask
@@ -16,12 +17,12 @@ from kconnect.runtime.pipeline.plugin_call import call_error, plugin_call
 from kconnect.runtime.pipeline.plugin_parts import make_task
 from kconnect.runtime.pipeline.polled_lists import no_records_error
 from kconnect.runtime.pipeline.ports import TaskControl
-from kconnect.runtime.pipeline.stages import Stage, StageError
+from kconnect.runtime.pipeline.source_context import SourceContext
 from kconnect.runtime.pipeline.task_hooks import wants_each_record
 from kconnect.spark.datasource.chain import Rows, SourceChain
 from kconnect.spark.datasource.connector import ConnectorOfFormat
+from kconnect.spark.datasource.idleness import Idleness, is_empty
 from kconnect.spark.datasource.positions import Positions
-from kconnect.spark.datasource.task_context import PollingContext, is_empty
 from kconnect.spark.no_host import ports_without_host
 
 log = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ _RETRY_FIRST_S, _RETRY_LAST_S = 0.1, 10.0
 
 
 class SourceTaskRun:
-    """Threads: one for start, poll, rows, committed and stop; `context` has what others may call.
+    """Threads: one for start, poll, rows, committed and stop; `idleness` has what others may call.
 
     Lifecycle: constructed -> start -> polls -> stop, which is due after a failed start, too.
     """
@@ -61,8 +62,10 @@ class SourceTaskRun:
         spec = connector.spec(ConnectorType.SOURCE, index, config, letters=letters)
         self._control = TaskControl(spec, ports_without_host(connector.plugins))
         self.chain = SourceChain(self._control, connector.plugins)
-        self.context = PollingContext(config, offsets, self.chain.metrics, self._give_up)
         self._task: SourceTask = make_task(connector.config, connector.plugins, SourceTask)  # type: ignore[type-abstract]  # looks for a subclass
+        self.idleness = Idleness()
+        give_up = partial(self.chain.give_up, type(self._task))
+        self._context = SourceContext(self.idleness, offsets, lambda: config, self.chain.metrics, give_up=give_up)
         self.name = type(self._task).__name__
         self.wants_each = wants_each_record(self._task)
         self._empty_polls = 0
@@ -70,7 +73,7 @@ class SourceTaskRun:
     def start(self) -> None:
         self.chain.start()
         with plugin_call(self._task, "initialize"):
-            self._task.initialize(self.context)
+            self._task.initialize(self._context)
         with plugin_call(self._task, "start"):
             self._task.start(self._config)
 
@@ -86,13 +89,13 @@ class SourceTaskRun:
             raise no_records_error(self._task, polled)
         self.chain.send_letters()  # of records that the task itself reported
         found = not is_empty(polled)
-        self.context.gave(any_records=found, took_s=took_s)
+        self.idleness.gave(any_records=found, took_s=took_s)
         if found:
             self._empty_polls = 0
             return polled
         self._empty_polls += 1
-        if self.context.is_idle and not self.context.is_at_end:
-            self.context.wait(min(_IDLE_WAIT_S[0] * self._empty_polls, _IDLE_WAIT_S[1]))
+        if self.idleness.is_idle and not self.idleness.is_at_end:
+            self.idleness.wait_for_work(min(_IDLE_WAIT_S[0] * self._empty_polls, _IDLE_WAIT_S[1]))
         return None
 
     def rows(self, polled: Polled) -> Iterator[Rows]:
@@ -124,7 +127,7 @@ class SourceTaskRun:
     def ask_to_stop(self) -> None:
         """Have poll() and all waits come back. Threads: any."""
         self._control.stop()
-        self.context.stop()
+        self.idleness.stop()
 
     def stop(self) -> None:
         """Stop the task, whatever its chain does."""
@@ -134,22 +137,18 @@ class SourceTaskRun:
         finally:
             self.chain.close()
 
-    def _give_up(self, record: SourceRecord, error: BaseException) -> None:
-        """A record that the task could not read. Errors: StageError unless errors are tolerated."""
-        self.chain.tolerance.give_up(StageError(Stage.TASK_POLL, type(self._task), record, error))
-
     def _poll_with_retries(self) -> Any:  # whatever the plugin gives
         deadline, wait_s, failures = None, _RETRY_FIRST_S, 0
         while True:
             try:
                 polled = self._task.poll()
-                self.context.fails_until(float("inf"))
+                self.idleness.fails_until(float("inf"))
                 return polled
             except RetriableError as error:
                 failures += 1
                 now = time.monotonic()
                 deadline = now + self._retry_timeout_s if deadline is None else deadline
-                self.context.fails_until(deadline)
+                self.idleness.fails_until(deadline)
                 if now >= deadline:
                     raise _still_failing(self.name, failures, self._retry_timeout_s, error) from error
                 log.warning("%s.poll() failed and will be retried: %s", self.name, error)
@@ -161,7 +160,7 @@ class SourceTaskRun:
 
     def _wait(self, timeout_s: float) -> bool:
         """Wait between retries; tells whether the task must stop."""
-        return self.context.pause(timeout_s)
+        return self.idleness.pause(timeout_s)
 
     def _hook(self, name: str, *args: Any) -> None:
         try:
@@ -187,8 +186,8 @@ def read_to_end(
     try:
         run.start()
         deadline = time.monotonic() + within_s  # a slow start leaves time for a poll
-        run.context.end_after(connector.options.idle_s)
-        while not run.context.is_at_end:
+        run.idleness.end_after(connector.options.idle_s)
+        while not run.idleness.is_at_end:
             polled = run.poll()
             if polled is not None:
                 yield from run.rows(polled)

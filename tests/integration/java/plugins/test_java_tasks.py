@@ -313,7 +313,7 @@ def test_in_a_chain_of_ours_a_java_tasks_report_has_what_was_read_or_what_our_co
 ) -> None:
     letters = Letters()
     sink = Sink(host, folder, "reports", letters=letters, chain=None)
-    letters.errant.expect_reports()
+    letters.errant.for_task()
     record = SinkRecord("t", 0, None, None, Schema.STRING_SCHEMA, says, 0)
     letters.raw_records.put([record], [_READ])
     sink.task.put([record])

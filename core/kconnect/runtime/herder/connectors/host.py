@@ -6,11 +6,11 @@ Source: Worker, AbstractHerder, HerderConnectorContext, WorkerConnector (Kafka 4
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kconnect.errors import ConfigError, ConnectError, RetriableError, TimedOutError
 from kconnect.logs import redaction
@@ -25,7 +25,7 @@ from kconnect.runtime.herder.decisions.connector_entry import (
     report_too_many_tasks,
 )
 from kconnect.runtime.metrics import PluginMetricsRegistry, PluginValue
-from kconnect.runtime.storage import OffsetStore, read_source_offsets
+from kconnect.runtime.storage import CommittedOffsets, OffsetStore, read_source_offsets
 
 if TYPE_CHECKING:
     from kconnect.api import Connector, ConnectorContext, OffsetStorageReader, PluginMetrics
@@ -272,23 +272,11 @@ class ConnectorHost:
             request = partial(self._request_tasks, name)
             if kind is ConnectorType.SINK:
                 return SinkHostContext(host, request, metrics)
-            return SourceHostContext(host, request, metrics, StoreOffsetReader(self._offsets_of(name), name))
+            return SourceHostContext(
+                host, request, metrics, CommittedOffsets(partial(read_source_offsets, self._offsets_of(name), name))
+            )
 
         return context
-
-
-class StoreOffsetReader:
-    """Committed source offsets of one connector, straight from the worker's store: an OffsetStorageReader."""
-
-    def __init__(self, store: OffsetStore, connector: str) -> None:
-        self._store = store
-        self._connector = connector
-
-    def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        return read_source_offsets(self._store, self._connector, [partition])[0]
-
-    def offsets(self, partitions: Collection[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
-        return read_source_offsets(self._store, self._connector, list(partitions))
 
 
 class SinkHostContext:

@@ -1,14 +1,10 @@
-"""What a source task sees of Spark: its SourceTaskContext, with waits that tell when it has nothing to give."""
+"""When a source task has nothing more to give: what it waits with tells."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
 from typing import Any, Final
-
-from kconnect.api import PluginMetrics, SourceRecord
-from kconnect.spark.datasource.positions import Positions
 
 # An empty poll that is as quick as this did not look for long: there is nothing
 _AT_ONCE_S: Final = 0.005
@@ -16,25 +12,15 @@ _AT_ONCE_S: Final = 0.005
 _SLOW_FACTOR: Final = 30
 
 
-class PollingContext:
-    """Implements kconnect.api.SourceTaskContext. Threads: the task's; `wake` and `stop` any.
+class Idleness:
+    """Implements WorkWaits. Threads: the task's; `wake` and `stop` any.
 
-    A task that gives nothing for `end_after(idle_s)` is at its end. That looks like a stop: its `wait` returns
-    True and poll() comes back. What waits in `wait`, or comes back empty at once, has nothing; a poll that is slow and
+    A task that gives nothing for `end_after(idle_s)` is at its end. That looks like a stop: its wait returns True and
+    poll() comes back. What waits in `wait_for_work`, or comes back empty at once, has nothing; a poll that is slow and
     empty may be busy, as with a query that has no row yet, and gets more time.
     """
 
-    def __init__(
-        self,
-        config: Mapping[str, str],
-        offsets: Positions,
-        metrics: PluginMetrics,
-        give_up: Callable[[SourceRecord, BaseException], object],
-    ) -> None:
-        self._config = config
-        self._offsets = offsets
-        self._metrics = metrics
-        self._give_up = give_up
+    def __init__(self) -> None:
         self._changed = threading.Condition()  # guards what stands below
         self._is_woken = False
         self._is_stopping = False
@@ -45,22 +31,7 @@ class PollingContext:
 
     # --- for the task ---
 
-    def configs(self) -> Mapping[str, str]:
-        return self._config
-
-    def offset_storage_reader(self) -> Positions:
-        return self._offsets
-
-    def transaction_context(self) -> None:
-        return None
-
-    def report_errant(self, record: SourceRecord, error: BaseException) -> None:
-        self._give_up(record, error)
-
-    def plugin_metrics(self) -> PluginMetrics:
-        return self._metrics
-
-    def wait(self, timeout_s: float) -> bool:
+    def wait_for_work(self, timeout_s: float) -> bool:
         with self._changed:
             self._begin_idling()
             deadline = min(time.monotonic() + timeout_s, self._failing_until)
