@@ -1,4 +1,4 @@
-"""The seams around the herder: its interface to REST and the CLI (Herder), and to the runtime (Launcher)."""
+"""The seams around the herder: to REST (Herder, in parts as its roots need them), and to the runtime (Launcher)."""
 
 from __future__ import annotations
 
@@ -191,19 +191,20 @@ class PluginDescription:
     """The folder or jar it is in, or `classpath` for what is included."""
 
 
-class Herder(Protocol):
-    """REST's interface to a worker. Threads: any; each call blocks until done or until its deadline (TimedOutError).
-
-    Errors: NotFoundError, AlreadyExistsError, BadRequestError, ForbiddenError, ConfigError, ConflictError,
-    TimedOutError; WrongWorkerError if another worker of the cluster must do it.
-    """
+class AnyWorker(Protocol):
+    """A worker by its name."""
 
     @property
     def worker_id(self) -> str:
         """The advertised host:port of this worker, as in statuses; empty before the start."""
         ...
 
+
+class Health(AnyWorker, Protocol):
+    """`/` and `/health`: what a worker is, and its health."""
+
     def server_info(self) -> ServerInfo: ...
+
     def is_ready(self) -> bool:
         """Whether start-up is complete: `GET /health` turns green."""
         ...
@@ -223,12 +224,33 @@ class Herder(Protocol):
         """Kafka does not answer this worker; None while it does."""
         ...
 
+
+class Connectors(Protocol):
+    """`/connectors`: what connectors and tasks are, and their states."""
+
     def connectors(self) -> list[str]: ...
+
     def connector_info(self, name: str) -> ConnectorInfo: ...
+
     def connector_config(self, name: str) -> Mapping[str, str]: ...
+
     def connector_status(self, name: str) -> ConnectorStatus: ...
+
+    def with_restarts(self, status: ConnectorStatus) -> ConnectorStatus:
+        """The status, with the automatic restarts of the connector and its tasks."""
+        ...
+
     def task_infos(self, name: str) -> list[TaskInfo]: ...
+
     def task_status(self, task_id: TaskId) -> TaskState: ...
+
+    def connector_topics(self, name: str) -> list[str]:
+        """Topics the connector was seen to use. ForbiddenError when they are not tracked."""
+        ...
+
+
+class ConnectorChanges(Protocol):
+    """`/connectors`: what can be done to connectors and tasks."""
 
     def put_connector(
         self,
@@ -267,6 +289,7 @@ class Herder(Protocol):
         ...
 
     def delete_connector(self, name: str, *, expected: Collection[str] | None = None) -> None: ...
+
     def set_target_state(self, name: str, state: TargetState) -> None:
         """Pause, resume or stop; for STOPPED it returns when the tasks have ended."""
         ...
@@ -280,7 +303,46 @@ class Herder(Protocol):
         ...
 
     def restart_task(self, task_id: TaskId) -> None: ...
+
     def request_task_reconfiguration(self, name: str) -> None: ...
+
+    def reset_connector_topics(self, name: str) -> None: ...
+
+
+class Offsets(Protocol):
+    """`/connectors/{name}/offsets`: how far connectors have got."""
+
+    def connector_offsets(self, name: str) -> list[ConnectorOffset]: ...
+
+    def sink_lag(self, name: str) -> SinkLag | None:
+        """How far a sink is behind the ends of its topics; None for a source."""
+        ...
+
+    def alter_connector_offsets(
+        self, name: str, offsets: Sequence[ConnectorOffset], *, expected: Collection[str] | None = None
+    ) -> str:
+        """Alter offsets of a STOPPED connector; returns the message that REST shows."""
+        ...
+
+    def reset_connector_offsets(self, name: str, *, expected: Collection[str] | None = None) -> str: ...
+
+
+class Plugins(Protocol):
+    """`/connector-plugins`: what can be configured."""
+
+    def connector_plugins(self, connectors_only: bool = True) -> list[PluginDescription]: ...
+
+    def plugin_config(self, plugin: str, version: str | None = None) -> Sequence[ConfigKey]:
+        """Settings of a plugin of any type; `version`: one, or a range of them, that it must have."""
+        ...
+
+    def validate_config(self, config: Mapping[str, str | None]) -> ConfigInfos:
+        """Every setting of a connector's config, with its errors and recommended values; creates nothing."""
+        ...
+
+
+class Peers(AnyWorker, Protocol):
+    """What other workers of the cluster ask for, and how they know each other."""
 
     def check_peer(self, signature: RequestSignature | None, *, always: bool = False) -> None:
         """Whether a request comes from another worker of the cluster; without a cluster nothing is checked.
@@ -303,36 +365,16 @@ class Herder(Protocol):
         """Fence off earlier exactly-once tasks; BadRequestError without a cluster."""
         ...
 
-    def connector_topics(self, name: str) -> list[str]:
-        """Topics the connector was seen to use. ForbiddenError when they are not tracked."""
-        ...
 
-    def reset_connector_topics(self, name: str) -> None: ...
-
-    def connector_offsets(self, name: str) -> list[ConnectorOffset]: ...
-    def sink_lag(self, name: str) -> SinkLag | None:
-        """How far a sink is behind the ends of its topics; None for a source."""
-        ...
-
-    def alter_connector_offsets(
-        self, name: str, offsets: Sequence[ConnectorOffset], *, expected: Collection[str] | None = None
-    ) -> str:
-        """Alter offsets of a STOPPED connector; returns the message that REST shows."""
-        ...
-
-    def reset_connector_offsets(self, name: str, *, expected: Collection[str] | None = None) -> str: ...
-
-    def connector_plugins(self, connectors_only: bool = True) -> list[PluginDescription]: ...
-    def plugin_config(self, plugin: str, version: str | None = None) -> Sequence[ConfigKey]:
-        """Settings of a plugin of any type; `version`: one, or a range of them, that it must have."""
-        ...
-
-    def validate_config(self, config: Mapping[str, str | None]) -> ConfigInfos:
-        """Every setting of a connector's config, with its errors and recommended values; creates nothing."""
-        ...
+class Work(AnyWorker, Protocol):
+    """`/metrics`, `/conditions`, `/admin/slots` and `/admin/webhooks`: what this worker runs now."""
 
     def metrics(self) -> Sequence[Reading]:
         """All metrics of this worker, at this moment."""
+        ...
+
+    def task_conditions(self) -> Mapping[TaskId, TaskCondition]:
+        """Conditions of the tasks this worker runs."""
         ...
 
     def slots(self) -> Sequence[SlotInfo]:
@@ -347,20 +389,16 @@ class Herder(Protocol):
         """How deliveries of webhooks fare: one for each target."""
         ...
 
+
+class Past(AnyWorker, Protocol):
+    """`/admin/history`, `/admin/logs`, `/admin/rebalances` and `/admin/herder-trace`: what this worker did."""
+
     def history(self) -> History:
         """What the tasks and slots of this worker did over the last hour."""
         ...
 
     def log_tail(self) -> LogTail:
         """The last lines of this worker's log, its slots' among them."""
-        ...
-
-    def task_conditions(self) -> Mapping[TaskId, TaskCondition]:
-        """Conditions of the tasks this worker runs."""
-        ...
-
-    def with_restarts(self, status: ConnectorStatus) -> ConnectorStatus:
-        """The status, with the automatic restarts of the connector and its tasks."""
         ...
 
     def rebalances(self) -> Sequence[Rebalance]:
@@ -375,8 +413,23 @@ class Herder(Protocol):
         """
         ...
 
+
+class Loggers(Protocol):
+    """`/admin/loggers`: levels of loggers."""
+
     def loggers(self) -> Mapping[str, LoggerLevel]: ...
+
     def logger(self, name: str) -> LoggerLevel: ...
+
     def set_logger(self, name: str, level: int, *, whole_cluster: bool) -> list[str]:
         """Give a logger, and those below it, a level; names of those of this worker that had another one."""
         ...
+
+
+class Herder(Health, Connectors, ConnectorChanges, Offsets, Plugins, Peers, Work, Past, Loggers, Protocol):
+    """REST's interface to a worker: all that its modules ask for, each by the parts that it needs.
+
+    Threads: any; each call blocks until done or until its deadline (TimedOutError).
+    Errors: NotFoundError, AlreadyExistsError, BadRequestError, ForbiddenError, ConfigError, ConflictError,
+    TimedOutError; WrongWorkerError if another worker of the cluster must do it.
+    """

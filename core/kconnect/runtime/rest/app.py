@@ -39,14 +39,11 @@ from kconnect.runtime.rest import (
     conditions,
     connectors,
     dead_letters,
-    history,
     internal,
-    log_lines,
-    loggers,
+    logs,
     observe,
     plugins_api,
     root,
-    webhooks,
     workers,
 )
 from kconnect.runtime.rest.access.access import CHALLENGE, Access, DeniedError, Gatekeeper
@@ -68,12 +65,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *connectors.ENDPOINTS,
     *internal.ENDPOINTS,
     *plugins_api.ENDPOINTS,
-    *loggers.ENDPOINTS,
     *observe.ENDPOINTS,
-    *history.ENDPOINTS,
-    *webhooks.ENDPOINTS,
     *dead_letters.ENDPOINTS,
-    *log_lines.ENDPOINTS,
+    *logs.ENDPOINTS,
     *workers.ENDPOINTS,
     *conditions.ENDPOINTS,
 )
@@ -139,7 +133,7 @@ def create_app(
 def _document(endpoints: Sequence[Endpoint], herder: Herder, login: bool) -> Endpoint:
     """`GET /openapi.json`: these routes and this one."""
 
-    def show(_call: Call) -> Answer:
+    def show(_call: Call[Herder]) -> Answer:
         return Answer(openapi_document((*endpoints, own), herder.server_info().version, login=login))
 
     own = Endpoint(
@@ -261,7 +255,7 @@ class _RawPathRoute(BaseRoute):
         self._shared.gatekeeper.denied += 1
         return denied(error)
 
-    async def _wait(self, call: Call, request: Request) -> None:
+    async def _wait(self, call: Call[Herder], request: Request) -> None:
         """Wait for what the endpoint waits for, without a pool thread. Errors: BadRequestError, ClientDisconnect."""
         wait = self._endpoint.waits(call) if self._endpoint.waits is not None else None
         if wait is None:
@@ -273,7 +267,7 @@ class _RawPathRoute(BaseRoute):
                 raise ClientDisconnect
             await asyncio.sleep(min(_ASK_EVERY_S, max(deadline - loop.time(), 0)))
 
-    def _call(self, request: Request, body: bytes, access: Access) -> Call:
+    def _call(self, request: Request, body: bytes, access: Access) -> Call[Herder]:
         return Call(
             herder=self._shared.herder,
             path={key: _decoded(value) for key, value in request.path_params.items()},
@@ -293,7 +287,7 @@ class _RawPathRoute(BaseRoute):
         shared = self._shared
         return shared.gatekeeper.headers_for(access, shared.herder.peer_seal, method, target, body)
 
-    async def _run(self, handler: Handler, call: Call, request: Request) -> Response:
+    async def _run(self, handler: Handler, call: Call[Herder], request: Request) -> Response:
         deadline_s = self._endpoint.deadline_s or self._shared.settings.request_timeout_s
         loop = asyncio.get_running_loop()
         deadline = loop.time() + deadline_s
@@ -323,7 +317,7 @@ class _RawPathRoute(BaseRoute):
         reasons = [reason for reason in self._shared.herder.health() if reason.is_starting]
         return reasons_text(reasons, time.time_ns() // 1_000_000)
 
-    async def _await_start(self, call: Call, deadline_s: float) -> Response | None:
+    async def _await_start(self, call: Call[Herder], deadline_s: float) -> Response | None:
         """Wait for a starting worker, without a pool thread; returns the answer if it does not open.
 
         Source: DistributedHerder#addRequest: requests to a starting herder wait for it, as for a rebalance.
@@ -342,7 +336,7 @@ class _RawPathRoute(BaseRoute):
             return _json_response(status, error_body(status, message))
         return None
 
-    async def _forward(self, error: WrongWorkerError, call: Call, timeout_s: float) -> Response:
+    async def _forward(self, error: WrongWorkerError, call: Call[Herder], timeout_s: float) -> Response:
         try:
             if self._shared.forwarder is None:
                 raise error
@@ -368,7 +362,9 @@ def denied(error: DeniedError) -> Response:
     return _json_response(error.status, error_body(error.status, str(error)), headers)
 
 
-def _answer(handler: Handler, call: Call, method: str, path: str, media_type: str) -> Response | WrongWorkerError:
+def _answer(
+    handler: Handler, call: Call[Herder], method: str, path: str, media_type: str
+) -> Response | WrongWorkerError:
     """Runs in a pool thread: REST's error boundary. A WrongWorkerError means: forward it."""
     try:
         return _rendered(handler(call), media_type)

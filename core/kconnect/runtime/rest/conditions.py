@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import orjson
 
@@ -22,6 +22,7 @@ from kconnect.client.peers import Peers
 from kconnect.client.response_json import as_conditions
 from kconnect.errors import ConnectError
 from kconnect.model import ConnectorStatus, RunState, TaskCondition, TaskId, TaskState
+from kconnect.runtime.herder.interface import Connectors, Work
 from kconnect.runtime.rest.access.needs import SEES_SOME
 from kconnect.runtime.rest.exchange import Answer, Call, Endpoint
 from kconnect.runtime.rest.operation import Operation, Query, Schema, array_of, boolean, integer, object_of, ref, text
@@ -41,7 +42,11 @@ _JOIN_S: Final = 1.0
 _LIVE: Final = frozenset({RunState.RUNNING, RunState.PAUSED, RunState.UNASSIGNED, RunState.RESTARTING})
 
 
-def with_conditions(call: Call, statuses: Sequence[ConnectorStatus]) -> list[ConnectorStatus]:
+class Watched(Connectors, Work, Protocol):
+    """Statuses, and conditions of the tasks that run here."""
+
+
+def with_conditions(call: Call[Watched], statuses: Sequence[ConnectorStatus]) -> list[ConnectorStatus]:
     """The statuses, with the conditions of their tasks if requested."""
     if not call.flag("condition"):
         return list(statuses)
@@ -54,7 +59,7 @@ def with_conditions(call: Call, statuses: Sequence[ConnectorStatus]) -> list[Con
     ]
 
 
-def with_condition(call: Call, task_id: TaskId, task: TaskState) -> TaskState:
+def with_condition(call: Call[Watched], task_id: TaskId, task: TaskState) -> TaskState:
     """The same for one task."""
     if not call.flag("condition"):
         return task
@@ -70,7 +75,7 @@ def _with(task: TaskState, task_id: TaskId, known: Mapping[TaskId, TaskCondition
 
 
 def _of_others(
-    call: Call, own: Mapping[TaskId, TaskCondition], tasks: Iterable[tuple[str, TaskState]]
+    call: Call[Watched], own: Mapping[TaskId, TaskCondition], tasks: Iterable[tuple[str, TaskState]]
 ) -> dict[TaskId, TaskCondition]:
     if call.others is None:
         return {}
@@ -146,7 +151,7 @@ class OtherWorkers:
             self._not_before_s[worker, path] = self._monotonic() + for_s
 
 
-def list_conditions(call: Call) -> Answer:
+def list_conditions(call: Call[Work]) -> Answer:
     """Of the tasks that this worker runs."""
     found = call.herder.task_conditions()
     seen = [task_id for task_id in sorted(found) if call.access.may_read(task_id.connector)]

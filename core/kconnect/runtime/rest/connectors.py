@@ -9,8 +9,9 @@ from typing import Any
 from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.model import ConnectorInfo, ConnectorOffset, TargetState, TaskId, offsets_from_json, offsets_to_json
 from kconnect.runtime.herder.decisions.etags import config_etag, offsets_etag
+from kconnect.runtime.herder.interface import ConnectorChanges, Connectors, Offsets
 from kconnect.runtime.rest.access.needs import CREATES, EDITS, FROM_PEERS, OPERATES, READS, SEES_SOME
-from kconnect.runtime.rest.conditions import CONDITION, with_condition, with_conditions
+from kconnect.runtime.rest.conditions import CONDITION, Watched, with_condition, with_conditions
 from kconnect.runtime.rest.config_body import CHANGES, CONFIG, as_texts, without_nulls
 from kconnect.runtime.rest.exchange import Answer, Call, Endpoint, accepted, no_content
 from kconnect.runtime.rest.internal import put_task_configs
@@ -47,7 +48,7 @@ _CREATE = 'a JSON object {"name": "..", "config": {"key": "value", ..}}'
 _OFFSETS = 'a JSON object {"offsets": [{"partition": {..}, "offset": {..}}, ..]}'
 
 
-def list_connectors(call: Call) -> Answer:
+def list_connectors(call: Call[Watched]) -> Answer:
     expansions = call.query_values("expand")
     if not expansions:
         return Answer(call.access.readable(call.herder.connectors()))
@@ -63,7 +64,7 @@ def list_connectors(call: Call) -> Answer:
     return Answer(found)
 
 
-def _expanded(call: Call, name: str, expansions: list[str]) -> dict[str, Any]:
+def _expanded(call: Call[Watched], name: str, expansions: list[str]) -> dict[str, Any]:
     """A status without a condition, as conditions are fetched for all of them at once."""
     body: dict[str, Any] = {}
     for expansion in expansions:
@@ -76,7 +77,7 @@ def _expanded(call: Call, name: str, expansions: list[str]) -> dict[str, Any]:
     return body
 
 
-def create_connector(call: Call) -> Answer:
+def create_connector(call: Call[ConnectorChanges]) -> Answer:
     body = call.json_object(_CREATE, texts=True, known=("name", "config", "initial_state", *_FIRST_OFFSETS))
     if (name := body.get("name")) is not None and not isinstance(name, str):
         raise BadRequestError('"name" must be a text')
@@ -93,7 +94,7 @@ def create_connector(call: Call) -> Answer:
     return Answer({**info.to_json(), "offsets_status": status}, 201, {"location": call.location(info.name)})
 
 
-def put_config(call: Call) -> Answer:
+def put_config(call: Call[ConnectorChanges]) -> Answer:
     name = call.path["name"]
     config = _named(without_nulls(as_texts(call.json_object(CONFIG, texts=True))), name)
     created, info = call.herder.put_connector(name, config, replace=True, expected=call.expected())
@@ -102,49 +103,49 @@ def put_config(call: Call) -> Answer:
     return Answer(info.to_json(), headers=_tag(info))
 
 
-def patch_config(call: Call) -> Answer:
+def patch_config(call: Call[ConnectorChanges]) -> Answer:
     """Merge the body into the config; null removes a setting (KIP-477)."""
     changes = as_texts(call.json_object(CHANGES, texts=True))
     info = call.herder.patch_connector(call.path["name"], changes, expected=call.expected())
     return Answer(info.to_json(), headers=_tag(info))
 
 
-def show_connector(call: Call) -> Answer:
+def show_connector(call: Call[Connectors]) -> Answer:
     info = call.herder.connector_info(call.path["name"])
     return Answer(info.to_json(), headers=_tag(info))
 
 
-def delete_connector(call: Call) -> Answer:
+def delete_connector(call: Call[ConnectorChanges]) -> Answer:
     call.herder.delete_connector(call.path["name"], expected=call.expected())
     return no_content()
 
 
-def show_config(call: Call) -> Answer:
+def show_config(call: Call[Connectors]) -> Answer:
     config = call.herder.connector_config(call.path["name"])
     return Answer(dict(config), headers={"etag": config_etag(config)})
 
 
-def show_status(call: Call) -> Answer:
+def show_status(call: Call[Watched]) -> Answer:
     (status,) = with_conditions(call, [call.herder.connector_status(call.path["name"])])
     return Answer(status.to_json())
 
 
-def pause(call: Call) -> Answer:
+def pause(call: Call[ConnectorChanges]) -> Answer:
     call.herder.set_target_state(call.path["name"], TargetState.PAUSED)
     return accepted()
 
 
-def resume(call: Call) -> Answer:
+def resume(call: Call[ConnectorChanges]) -> Answer:
     call.herder.set_target_state(call.path["name"], TargetState.STARTED)
     return accepted()
 
 
-def stop(call: Call) -> Answer:
+def stop(call: Call[ConnectorChanges]) -> Answer:
     call.herder.set_target_state(call.path["name"], TargetState.STOPPED)
     return no_content()
 
 
-def restart(call: Call) -> Answer:
+def restart(call: Call[ConnectorChanges]) -> Answer:
     """Plain: the connector alone, 204. With includeTasks or onlyFailed: by a plan, 202 and the status it leads to."""
     name = call.path["name"]
     include_tasks, only_failed = call.flag("includeTasks"), call.flag("onlyFailed")
@@ -155,31 +156,31 @@ def restart(call: Call) -> Answer:
     return Answer(status.to_json(), 202)
 
 
-def list_tasks(call: Call) -> Answer:
+def list_tasks(call: Call[Connectors]) -> Answer:
     return Answer([task.to_json() for task in call.herder.task_infos(call.path["name"])])
 
 
-def task_status(call: Call) -> Answer:
+def task_status(call: Call[Watched]) -> Answer:
     task_id = _task(call)
     return Answer(with_condition(call, task_id, call.herder.task_status(task_id)).to_json())
 
 
-def restart_task(call: Call) -> Answer:
+def restart_task(call: Call[ConnectorChanges]) -> Answer:
     call.herder.restart_task(_task(call))
     return no_content()
 
 
-def show_topics(call: Call) -> Answer:
+def show_topics(call: Call[Connectors]) -> Answer:
     name = call.path["name"]
     return Answer({name: {"topics": call.herder.connector_topics(name)}})
 
 
-def reset_topics(call: Call) -> Answer:
+def reset_topics(call: Call[ConnectorChanges]) -> Answer:
     call.herder.reset_connector_topics(call.path["name"])
     return accepted()
 
 
-def show_offsets(call: Call) -> Answer:
+def show_offsets(call: Call[Offsets]) -> Answer:
     """Java's body, unless a sink's lag is asked for."""
     name = call.path["name"]
     offsets = call.herder.connector_offsets(name)
@@ -188,7 +189,7 @@ def show_offsets(call: Call) -> Answer:
     return Answer(body if lag is None else {**body, "lag": lag.to_json()}, headers={"etag": offsets_etag(offsets)})
 
 
-def alter_offsets(call: Call) -> Answer:
+def alter_offsets(call: Call[Offsets]) -> Answer:
     body = call.json_object(_OFFSETS, known=("offsets",))
     if not body.get("offsets") and body.get("offsets") in (None, []):
         raise BadRequestError("Partitions / offsets need to be provided for an alter offsets request")
@@ -196,7 +197,7 @@ def alter_offsets(call: Call) -> Answer:
     return Answer({"message": call.herder.alter_connector_offsets(name, offsets, expected=call.expected())})
 
 
-def reset_offsets(call: Call) -> Answer:
+def reset_offsets(call: Call[Offsets]) -> Answer:
     return Answer({"message": call.herder.reset_connector_offsets(call.path["name"], expected=call.expected())})
 
 
@@ -205,7 +206,7 @@ def _tag(info: ConnectorInfo) -> dict[str, str]:
     return {"etag": config_etag(info.config)}
 
 
-def _task(call: Call) -> TaskId:
+def _task(call: Call[object]) -> TaskId:
     return TaskId(call.path["name"], call.task_number())
 
 
@@ -218,7 +219,7 @@ def _named(config: dict[str, str], name: str) -> dict[str, str]:
     return config
 
 
-def _first_offsets(call: Call, body: Mapping[str, Any]) -> list[ConnectorOffset] | None:
+def _first_offsets(call: Call[object], body: Mapping[str, Any]) -> list[ConnectorOffset] | None:
     """Those that a new connector starts at; None when the body has none. KIP-995 calls them "initial_offsets"."""
     given = [name for name in _FIRST_OFFSETS if body.get(name) is not None]
     if len(given) > 1:

@@ -10,6 +10,7 @@ from typing import Final
 
 from kconnect.errors import BadRequestError
 from kconnect.runtime.config.connector_config import DeadLetterSettings
+from kconnect.runtime.herder.interface import Connectors
 from kconnect.runtime.rest.access.needs import EDITS
 from kconnect.runtime.rest.exchange import Answer, Call, Endpoint, no_content
 from kconnect.runtime.rest.operation import Operation, Schema, boolean, integer, object_of, text
@@ -25,14 +26,14 @@ _REPLAY_BODY: Final[Schema] = object_of(
 )
 
 
-def show_place(call: Call) -> Answer:
+def show_place(call: Call[Connectors]) -> Answer:
     """The topic; null when the connector keeps no letters."""
     name = call.path["name"]
     settings = DeadLetterSettings.parse(call.herder.connector_config(name))
     return Answer({"connector": name, "topic": None if settings is None else settings.topic})
 
 
-def announce_replay(call: Call) -> Answer:
+def announce_replay(call: Call[Connectors]) -> Answer:
     """Changes nothing itself: the caller sends the letters next, and the audit log has said who does."""
     body = call.json_object(_REPLAY, known=("targets", "edited"))
     targets, edited = body.get("targets"), body.get("edited", False)

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import orjson
@@ -48,11 +48,15 @@ def _nobody_vouches(_access: Access, _method: str, _target: str, _body: bytes) -
     return {}
 
 
+H = TypeVar("H", covariant=True)
+"""The part of a herder that a handler asks for; a whole one does for all."""
+
+
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(Generic[H]):
     """One request: handlers run in a pool thread, call the herder, and give an Answer or raise."""
 
-    herder: Herder
+    herder: H
     path: Mapping[str, str]
     """Parts of the path by their names in the route, percent-decoded."""
     query: Sequence[tuple[str, str]] = ()
@@ -180,7 +184,7 @@ def json_bytes(body: Any) -> bytes:
         return json.dumps(body, separators=(",", ":")).encode()
 
 
-Handler: TypeAlias = Callable[[Call], Answer]
+Handler: TypeAlias = Callable[[Call[Herder]], Answer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +210,7 @@ class Endpoint:
     """Of its good answers; errors are JSON."""
     awaits_start: bool = True
     """Whether a request waits for a starting worker; otherwise it can be answered at any time."""
-    waits: Callable[[Call], Wait | None] | None = None
+    waits: Callable[[Call[Herder]], Wait | None] | None = None
     """What a request waits for, without a thread. Errors: BadRequestError."""
 
 

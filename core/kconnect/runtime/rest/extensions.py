@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -25,7 +25,7 @@ from kconnect.api.rest_extension import (
     RestResponse,
 )
 from kconnect.errors import ConfigError
-from kconnect.runtime.herder.interface import Herder
+from kconnect.runtime.herder.interface import Connectors, Health
 from kconnect.runtime.rest.access.access import CHALLENGE, DeniedError, Gatekeeper
 from kconnect.runtime.rest.access.needs import ADMINISTERS, SEES_SOME, Needs, Of, Role
 from kconnect.runtime.rest.bodies import BodyTooLargeError, read_body
@@ -66,6 +66,10 @@ def load_extensions(
     return extensions
 
 
+class _Shown(Connectors, Health, Protocol):
+    """What extensions may know of a worker."""
+
+
 class Extensions:
     """The extensions of one REST server. Lifecycle: constructed -> register -> close.
 
@@ -76,7 +80,7 @@ class Extensions:
         self._extensions = extensions
         self._added: list[_Added] = []
 
-    def register(self, herder: Herder) -> None:
+    def register(self, herder: _Shown) -> None:
         """Let each add its routes and middleware. Errors: ConfigError with what it raised."""
         for extension in self._extensions:
             added = _Added(ClusterState(herder))
@@ -141,7 +145,7 @@ class _Added:
 class ClusterState:
     """Implements ConnectClusterState. Source: o.a.k.connect.runtime.health.ConnectClusterStateImpl (Kafka 4.3)."""
 
-    def __init__(self, herder: Herder) -> None:
+    def __init__(self, herder: _Shown) -> None:
         self._herder = herder
 
     def connectors(self) -> Collection[str]:

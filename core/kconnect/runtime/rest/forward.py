@@ -48,7 +48,7 @@ class Forwarder:
             "false": ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="forward-again"),
         }
 
-    async def forward(self, call: Call, error: WrongWorkerError, timeout_s: float) -> Answer:
+    async def forward(self, call: Call[object], error: WrongWorkerError, timeout_s: float) -> Answer:
         """The other worker's answer; a failure to get one is an answer too. Errors: ConflictError after two hops."""
         request = forwarded_request(call)
         pool = self._pools["false" if _hop(call) else "true"]
@@ -69,7 +69,7 @@ class Forwarder:
             for thread in list(pool._threads):  # the executor offers no join with a deadline
                 thread.join(_JOIN_S)
 
-    def _send(self, url: str, request: Request, call: Call) -> Answer:
+    def _send(self, url: str, request: Request, call: Call[object]) -> Answer:
         """Runs in a pool thread."""
         try:
             return passed_on(call, url.rstrip("/"), request, self._peers.send(url, request))
@@ -83,12 +83,12 @@ _FRAME: Final = "IO Error trying to forward REST request: "
 _TWO_HOPS: Final = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
 
 
-def _hop(call: Call) -> bool | None:
+def _hop(call: Call[object]) -> bool | None:
     """`forward` of the query as Java reads it; None: a user's request."""
     return call.flag("forward") if call.query_values("forward") else None
 
 
-def forwarded_request(call: Call) -> Request:
+def forwarded_request(call: Call[object]) -> Request:
     """The request of the next hop. Errors: ConflictError if no further hop is allowed."""
     hop = _hop(call)
     if hop is False:
@@ -104,7 +104,7 @@ def forwarded_request(call: Call) -> Request:
     return Request(call.method, target, call.body or None, headers)
 
 
-def passed_on(call: Call, url: str, request: Request, response: Response) -> Answer:
+def passed_on(call: Call[object], url: str, request: Request, response: Response) -> Answer:
     """Another worker's answer as ours; a Location names this worker, as in Java."""
     status = response.status
     if 300 <= status < 400 or status < 200:
@@ -120,7 +120,7 @@ def passed_on(call: Call, url: str, request: Request, response: Response) -> Ans
     return Answer(status=status, headers=headers, text=response.body.decode())
 
 
-def _headers(call: Call, response: Response) -> Mapping[str, str]:
+def _headers(call: Call[object], response: Response) -> Mapping[str, str]:
     headers = {}
     if location := response.headers.get("location"):
         headers["location"] = call.base_url + urlsplit(location).path

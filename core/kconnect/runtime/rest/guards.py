@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kconnect.errors import ForbiddenError
-from kconnect.runtime.herder.interface import Herder
+from kconnect.runtime.herder.interface import Peers
 from kconnect.runtime.metrics import Reading
 from kconnect.runtime.metrics.readings import RestView, rest_readings
 from kconnect.runtime.rest.access.callers import Caller
@@ -34,7 +34,7 @@ _CHANGES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 class Guards:
     """Threads: start, stop and the readings from any; the rest on the server's event loop. Implements ServerState."""
 
-    def __init__(self, options: RestOptions, herder: Herder) -> None:
+    def __init__(self, options: RestOptions, herder: Peers) -> None:
         self._keeper, self._trail, self._herder = options.gatekeeper, options.trail, herder
         self._limit: RateLimit | None = None
         if options.rate is not None:

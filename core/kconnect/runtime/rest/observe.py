@@ -1,6 +1,7 @@
-"""`/metrics` for Prometheus, `/admin/slots`, `/admin/rebalances` and `/admin/herder-trace`.
+"""`/metrics` for Prometheus, `/admin/slots`, `/admin/rebalances`, `/admin/herder-trace` and `/admin/webhooks`.
 
-Differs: Java shows its metrics over JMX only, has no slots, and keeps no list of its rebalances or decisions.
+Differs: Java shows its metrics over JMX only, has no slots and no webhooks, and keeps no list of its rebalances or
+decisions.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kconnect.errors import BadRequestError
+from kconnect.runtime.herder.interface import Past, Work
 from kconnect.runtime.metrics import CONTENT_TYPE, Reading, prometheus_text
 from kconnect.runtime.rest.access.needs import ADMINISTERS, SEES_SOME
 from kconnect.runtime.rest.exchange import Answer, Call, Endpoint
-from kconnect.runtime.rest.operation import Operation, Query, array_of, boolean, integer, object_of, text
+from kconnect.runtime.rest.operation import Operation, Query, Schema, array_of, boolean, integer, object_of, text
 
 _CONNECTOR_TAG: Final = "connector"
 _NUMBER = {"type": ["number", "null"]}
@@ -75,7 +77,7 @@ _TRACE = object_of(
 )
 
 
-def show_metrics(call: Call) -> Answer:
+def show_metrics(call: Call[Work]) -> Answer:
     """Of connectors that the caller may see, and of the worker."""
     readings = [*call.herder.metrics(), *(call.server.readings() if call.server is not None else ())]
     if call.access.is_guarded:
@@ -83,16 +85,16 @@ def show_metrics(call: Call) -> Answer:
     return Answer(text=prometheus_text(readings))
 
 
-def _may_see(call: Call, reading: Reading) -> bool:
+def _may_see(call: Call[object], reading: Reading) -> bool:
     labels = dict(zip(reading.metric.tags, reading.labels, strict=True))
     return _CONNECTOR_TAG not in labels or call.access.may_read(labels[_CONNECTOR_TAG])
 
 
-def list_slots(call: Call) -> Answer:
+def list_slots(call: Call[Work]) -> Answer:
     return Answer(visible_slots(call))
 
 
-def visible_slots(call: Call) -> list[dict[str, Any]]:
+def visible_slots(call: Call[Work]) -> list[dict[str, Any]]:
     """Of this worker, with the tasks of connectors that the caller may see."""
     slots = call.herder.slots()
     if call.access.is_guarded:
@@ -101,23 +103,23 @@ def visible_slots(call: Call) -> list[dict[str, Any]]:
     return [slot.to_json() for slot in slots]
 
 
-def show_spark(call: Call) -> Answer:
+def show_spark(call: Call[Work]) -> Answer:
     """Null while it starts, and where there is none."""
     runtime = call.herder.runtime()
     return Answer(None if runtime is None else runtime.to_json())
 
 
-def list_rebalances(call: Call) -> Answer:
+def list_rebalances(call: Call[Past]) -> Answer:
     return Answer(own_rebalances(call))
 
 
-def own_rebalances(call: Call) -> list[dict[str, Any]]:
+def own_rebalances(call: Call[Past]) -> list[dict[str, Any]]:
     """As this worker saw them, with its id: whoever reached it by another name finds it among the members so."""
     worker = call.herder.worker_id
     return [{"worker": worker, **rebalance.to_json()} for rebalance in call.herder.rebalances()]
 
 
-def show_trace(call: Call) -> Answer:
+def show_trace(call: Call[Past]) -> Answer:
     """The entire trace, which can be replayed; with `since` only later entries."""
     since = call.query_values("since")
     return Answer(call.herder.trace(_entry_number(since[0]) if since else None))
@@ -128,6 +130,26 @@ def _entry_number(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 19):
         raise BadRequestError(f"since must be the number of an entry of the trace, not {text!r}")
     return int(text)
+
+
+_TIME: Final[Schema] = {"type": ["integer", "null"]}
+_WEBHOOK: Final[Schema] = object_of(
+    {
+        "target": text,
+        "events": array_of(text),
+        "is_signed": boolean,
+        **dict.fromkeys(("waiting", "delivered", "failed_attempts", "dropped"), integer),
+        "last_delivered_ms": _TIME,
+        "failing_since_ms": _TIME,
+        "problem": {"type": ["string", "null"]},
+    },
+    required=("target", "events", "waiting", "delivered", "failed_attempts", "dropped"),
+)
+
+
+def show_webhooks(call: Call[Work]) -> Answer:
+    """Counters, and what is wrong; of a URL only scheme, host and port."""
+    return Answer([dict(each) for each in call.herder.webhooks()])
 
 
 ENDPOINTS = (
@@ -176,6 +198,19 @@ ENDPOINTS = (
                 needs=ADMINISTERS,
             )
         },
+        awaits_start=False,
+    ),
+    Endpoint(
+        "/admin/webhooks",
+        {
+            "GET": Operation(
+                show_webhooks,
+                "Whether the webhooks of this worker are delivered",
+                {200: array_of(_WEBHOOK)},
+                needs=SEES_SOME,
+            )
+        },
+        deadline_s=10,
         awaits_start=False,
     ),
 )

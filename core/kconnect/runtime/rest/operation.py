@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from kconnect.runtime.herder.interface import Herder
 from kconnect.runtime.rest.access.needs import Needs, Of
 from kconnect.runtime.rest.exchange import Answer, Call, Handler
 
@@ -69,5 +70,5 @@ class Operation:
         """Whether a request with this method belongs into the audit log."""
         return self.changes and method not in _READING and self.needs.of is not Of.PEERS
 
-    def __call__(self, call: Call) -> Answer:
+    def __call__(self, call: Call[Herder]) -> Answer:
         return self.handler(call)

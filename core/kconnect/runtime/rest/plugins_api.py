@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kconnect.errors import BadRequestError
-from kconnect.runtime.herder.interface import PluginDescription
+from kconnect.runtime.herder.interface import PluginDescription, Plugins
 from kconnect.runtime.herder.validation.config_infos import key_info
 from kconnect.runtime.rest.access.needs import CREATES, NOTHING
 from kconnect.runtime.rest.config_body import CONFIG, as_texts
@@ -47,7 +47,7 @@ _REPORT: Schema = object_of(
 )
 
 
-def list_plugins(call: Call) -> Answer:
+def list_plugins(call: Call[Plugins]) -> Answer:
     """Java's fields, and with `locations`, which Java ignores, where each plugin is."""
     connectors_only = call.flag("connectorsOnly", default=True)
     plugins = call.herder.connector_plugins(connectors_only)
@@ -56,14 +56,14 @@ def list_plugins(call: Call) -> Answer:
     return Answer([_to_json(plugin) for plugin in plugins])
 
 
-def show_config(call: Call) -> Answer:
+def show_config(call: Call[Plugins]) -> Answer:
     """The settings of one plugin of any type; `version` is one, or a range of them, that it must have."""
     versions = call.query_values("version")
     keys = call.herder.plugin_config(call.path["plugin"], versions[0] if versions else None)
     return Answer([key_info(key) for key in keys])
 
 
-def validate(call: Call) -> Answer:
+def validate(call: Call[Plugins]) -> Answer:
     """What is wrong with a connector's config, setting by setting; creates nothing.
 
     Differs: without `connector.class`, or with one that does not exist, Java answers 500.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 from kconnect.errors import ConflictError, NotFoundError
 from kconnect.logs.wording import counted
 from kconnect.model import RunState, TaskId
 from kconnect.runtime.herder.health.reasons import Reason, reasons_text
+from kconnect.runtime.herder.interface import Connectors, Health
 from kconnect.runtime.rest.access.needs import NOTHING
 from kconnect.runtime.rest.exchange import Answer, Call, Endpoint
 from kconnect.runtime.rest.operation import Operation, array_of, boolean, integer, object_of, text
@@ -24,12 +25,16 @@ _HEALTH = object_of(
 )
 
 
-def server_info(call: Call) -> Answer:
+class _Alive(Health, Connectors, Protocol):
+    """The health of the worker and of its tasks."""
+
+
+def server_info(call: Call[Health]) -> Answer:
     info = call.herder.server_info()
     return Answer({"version": info.version, "commit": info.commit, "kafka_cluster_id": info.kafka_cluster_id})
 
 
-def health(call: Call) -> Answer:
+def health(call: Call[_Alive]) -> Answer:
     """Java's words and statuses, with what is wrong behind them; `reasons` has the same for programs.
 
     Differs: Java waits for its herder's thread, and says what that one does; ours is asked for what it knows, at once.
@@ -50,7 +55,7 @@ def health(call: Call) -> Answer:
     return _health(200, "healthy", message)
 
 
-def _failed_tasks(call: Call) -> list[str]:
+def _failed_tasks(call: Call[_Alive]) -> list[str]:
     """How many there are here; not which, as everybody may ask.
 
     By what is in memory alone: the status of a connector may have to ask Java what kind of one it is.
@@ -63,13 +68,13 @@ def _failed_tasks(call: Call) -> list[str]:
     return [f"{counted(count, 'task')} on it {'is' if count == 1 else 'are'} FAILED"] if count else []
 
 
-def _tasks(call: Call) -> Iterator[TaskId]:
+def _tasks(call: Call[Connectors]) -> Iterator[TaskId]:
     for name in call.herder.connectors():
         with suppress(NotFoundError):  # deleted meanwhile
             yield from (info.id for info in call.herder.task_infos(name))
 
 
-def unhealthy(_call: Call) -> Answer:
+def unhealthy(_call: Call[object]) -> Answer:
     return _health(
         500, "unhealthy", "Worker was unable to handle this request and may be unable to handle other requests."
     )
@@ -84,7 +89,7 @@ def _health(
     return Answer({"status": word, "message": message, **details}, status)
 
 
-def _is_open(call: Call) -> bool:
+def _is_open(call: Call[Health]) -> bool:
     try:
         return call.herder.is_open()
     except ConflictError:

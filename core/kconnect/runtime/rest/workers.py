@@ -1,21 +1,24 @@
-"""`GET /admin/workers`: all workers of the cluster with their slots and rebalances; and how to ask the others.
+"""`GET /admin/workers` and `/admin/history`: all workers of the cluster, with their slots, rebalances, and last hour.
 
-Each worker knows its own slots only, so the one that gets the request asks the others, with the caller's login.
-Differs: Java has no such resource.
+Each worker knows its own only, so the one that gets the request asks the others, with the caller's login.
+Differs: Java has no such resources.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Any, Final, Protocol
+from urllib.parse import quote, urlsplit
 
 from kconnect.errors import ConnectError
-from kconnect.runtime.rest.access.needs import SEES_SOME
+from kconnect.runtime.herder.interface import Connectors, Health, Past, Work
+from kconnect.runtime.metrics.history import SLOT_SERIES, TASK_SERIES
+from kconnect.runtime.metrics.history_sum import sum_of_histories, sum_of_overviews
+from kconnect.runtime.rest.access.needs import READS, SEES_SOME
 from kconnect.runtime.rest.exchange import Answer, Call, Endpoint
 from kconnect.runtime.rest.observe import REBALANCE, RUNTIME, SLOT, own_rebalances, visible_slots
-from kconnect.runtime.rest.operation import Operation, array_of, boolean, object_of, text
+from kconnect.runtime.rest.operation import Operation, Query, Schema, array_of, boolean, integer, object_of, text
 
 _WORKER: Final = object_of(
     {
@@ -32,7 +35,11 @@ _WORKER: Final = object_of(
 )
 
 
-def list_workers(call: Call) -> Answer:
+class ClusterView(Health, Connectors, Work, Past, Protocol):
+    """What a worker knows of its cluster: who has which work, by statuses and rebalances, and its own share."""
+
+
+def list_workers(call: Call[ClusterView]) -> Answer:
     """The worker that is asked first. Those that do not answer, and Java's, have neither slots nor rebalances."""
     rebalances = own_rebalances(call)
     own, runs = call.herder.worker_id, _runs(call)
@@ -61,24 +68,24 @@ def list_workers(call: Call) -> Answer:
     )
 
 
-def ask_others(call: Call, target: str) -> dict[str, Any]:
+def ask_others(call: Call[ClusterView], target: str) -> dict[str, Any]:
     """JSON of a path and query from each other worker, as far as they answer within two seconds; by worker id."""
     return ask_workers(call, other_workers(call), target)
 
 
-def other_workers(call: Call) -> set[str]:
+def other_workers(call: Call[ClusterView]) -> set[str]:
     """Ids of the other workers of the cluster."""
     return _others(call, _runs(call))
 
 
-def ask_workers(call: Call, others: Collection[str], target: str) -> dict[str, Any]:
+def ask_workers(call: Call[object], others: Collection[str], target: str) -> dict[str, Any]:
     """The same of these workers, which must be of this cluster: they get the caller's login."""
     if call.others is None or not others:
         return {}
     return dict(call.others.ask(others, target, call.headers_for("GET", target)))
 
 
-def _others(call: Call, runs: Mapping[str, object]) -> set[str]:
+def _others(call: Call[ClusterView], runs: Mapping[str, object]) -> set[str]:
     """Ids of the other workers: those of the last rebalance, as its leader knows them, and those in statuses."""
     found, rebalances = set(runs), list(call.herder.rebalances())
     if rebalances:
@@ -93,7 +100,7 @@ def _others(call: Call, runs: Mapping[str, object]) -> set[str]:
     return found - {"", call.herder.worker_id}
 
 
-def _runs(call: Call) -> Mapping[str, tuple[list[str], list[str]]]:
+def _runs(call: Call[ClusterView]) -> Mapping[str, tuple[list[str], list[str]]]:
     """Connectors and tasks of each worker, as statuses say: those that the caller may see."""
     found: dict[str, tuple[list[str], list[str]]] = {}
     for name in call.access.readable(call.herder.connectors()) if call.herder.is_open() else ():
@@ -103,6 +110,54 @@ def _runs(call: Call) -> Mapping[str, tuple[list[str], list[str]]]:
             for task in status.tasks:
                 found.setdefault(task.worker_id, ([], []))[1].append(f"{name}-{task.id}")
     return found
+
+
+_VALUES: Final[Schema] = array_of({"type": ["number", "null"]})
+_LINE: Final[Schema] = object_of(
+    {
+        "records_per_s": array_of({"type": "number"}),
+        **{name: {"type": "number"} for name in ("now_per_s", "lag", "errors", "restarts")},
+    }
+)
+_HISTORY: Final[Schema] = object_of(
+    {
+        "worker": text,
+        "every_ms": integer,
+        "times": array_of(integer),
+        "tasks": array_of(
+            object_of(
+                {"connector": text, "task": integer, "series": object_of(dict.fromkeys(TASK_SERIES, _VALUES))},
+                required=("connector", "task", "series"),
+            )
+        ),
+        "slots": array_of(
+            object_of(
+                {"worker": text, "slot": integer, "series": object_of(dict.fromkeys(SLOT_SERIES, _VALUES))},
+                required=("slot", "series"),
+            )
+        ),
+        "left_out": integer,
+        "connectors": {"type": "object", "additionalProperties": _LINE},
+    },
+    required=("worker", "every_ms", "times"),
+)
+
+
+def show_history(call: Call[ClusterView]) -> Answer:
+    """Of one connector everything, for its readers; without `connector` a line for each, or with `slots` the slots."""
+    names, history = call.query_values("connector"), call.herder.history()
+    worker, is_overview = call.herder.worker_id, not names and not call.flag("slots")
+    if names:
+        call.require(READS, names[0])
+    own = {"worker": worker, **(history.overview() if is_overview else history.of(names[0] if names else None))}
+    if is_overview:
+        own["connectors"] = {name: line for name, line in own["connectors"].items() if call.access.may_read(name)}
+    if not call.flag("cluster"):
+        return Answer(own)
+    query = f"connector={quote(names[0], safe='')}" if names else f"slots={str(not is_overview).lower()}"
+    others = ask_others(call, f"/admin/history?{query}")
+    add_up = sum_of_overviews if is_overview else sum_of_histories
+    return Answer({"worker": worker, **add_up([own, *others.values()])})
 
 
 ENDPOINTS = (
@@ -117,6 +172,24 @@ ENDPOINTS = (
             )
         },
         deadline_s=15,
+        awaits_start=False,
+    ),
+    Endpoint(
+        "/admin/history",
+        {
+            "GET": Operation(
+                show_history,
+                "What the tasks and slots of this worker did over the last hour",
+                {200: _HISTORY},
+                query=(
+                    Query("connector", "All series of its tasks, and of the slots; without it a line per connector"),
+                    Query("slots", "Without a connector: true for the series of the slots instead"),
+                    Query("cluster", "true: of all workers, as far as they answer within two seconds", boolean),
+                ),
+                needs=SEES_SOME,
+            )
+        },
+        deadline_s=10,
         awaits_start=False,
     ),
 )

@@ -16,7 +16,7 @@ from kconnect.api.config_parse import ConfigType
 from kconnect.client.masks import masked
 from kconnect.errors import ConnectError
 from kconnect.model import named_plugins, offsets_to_json
-from kconnect.runtime.herder.interface import Herder
+from kconnect.runtime.herder.interface import AnyWorker, Connectors, Herder, Offsets, Plugins
 from kconnect.runtime.rest.access.access import Access
 from kconnect.runtime.rest.audit.entry import AuditEntry
 from kconnect.runtime.rest.audit.trail import AuditTrail
@@ -28,7 +28,7 @@ _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 class Recorder:
     """Makes attempts. `trail` None: nothing is written down."""
 
-    def __init__(self, trail: AuditTrail | None, herder: Herder) -> None:
+    def __init__(self, trail: AuditTrail | None, herder: AnyWorker) -> None:
         self.trail = trail
         self._herder = herder
 
@@ -44,7 +44,7 @@ class Attempt:
     """Lifecycle: constructed -> around, if it comes that far -> end."""
 
     def __init__(
-        self, trail: AuditTrail | None, herder: Herder, method: str, route: str, path: str, connector: str | None
+        self, trail: AuditTrail | None, herder: AnyWorker, method: str, route: str, path: str, connector: str | None
     ) -> None:
         self._trail = trail
         self._herder = herder
@@ -53,14 +53,14 @@ class Attempt:
         self._path = path
         self._connector = connector
         self._before: Any = None
-        self._call: Call | None = None
+        self._call: Call[Herder] | None = None
 
     def around(self, handler: Handler) -> Handler:
         """The same, with a look at what is there before."""
         if self._trail is None:
             return handler
 
-        def run(call: Call) -> Answer:
+        def run(call: Call[Herder]) -> Answer:
             self._call, self._before = call, before_of(self._route, call)
             return handler(call)
 
@@ -92,7 +92,7 @@ class Attempt:
         ).to_line()
 
 
-def _named(call: Call | None) -> str | None:
+def _named(call: Call[Herder] | None) -> str | None:
     """The connector that a body names."""
     try:
         name = json.loads(call.body)["name"] if call is not None and call.body else None
@@ -112,11 +112,11 @@ def _message(body: bytes) -> str | None:
 class View:
     """`before` is read ahead of the change; `after` is made of the request and the body of a good answer."""
 
-    before: Callable[[Call], Any]
-    after: Callable[[Call, Any], Any]
+    before: Callable[[Call[Herder]], Any]
+    after: Callable[[Call[Herder], Any], Any]
 
 
-def before_of(path: str, call: Call) -> Any:
+def before_of(path: str, call: Call[Herder]) -> Any:
     """What the request is about to change; None if there is nothing, or it cannot be read."""
     view = VIEWS.get((call.method, path))
     if view is None:
@@ -127,7 +127,7 @@ def before_of(path: str, call: Call) -> Any:
         return None
 
 
-def after_of(path: str, call: Call, body: bytes) -> Any:
+def after_of(path: str, call: Call[Herder], body: bytes) -> Any:
     """What a change that went well has made of it. `body`: the answer's."""
     view = VIEWS.get((call.method, path))
     if view is None:
@@ -138,13 +138,13 @@ def after_of(path: str, call: Call, body: bytes) -> Any:
         return None
 
 
-def shown_config(herder: Herder, config: Mapping[str, Any]) -> dict[str, Any]:
+def shown_config(herder: Plugins, config: Mapping[str, Any]) -> dict[str, Any]:
     """A config without its secrets; references to secrets stay."""
     passwords = _passwords(herder, config)
     return masked(config, passwords)
 
 
-def _passwords(herder: Herder, config: Mapping[str, Any]) -> set[str]:
+def _passwords(herder: Plugins, config: Mapping[str, Any]) -> set[str]:
     """Settings that the plugins which a config names type as PASSWORD, as far as these are installed here."""
     found: set[str] = set()
     for prefix, name in named_plugins(config):
@@ -156,19 +156,19 @@ def _passwords(herder: Herder, config: Mapping[str, Any]) -> set[str]:
     return found
 
 
-def _config_before(call: Call) -> Any:
+def _config_before(call: Call[Herder]) -> Any:
     return shown_config(call.herder, call.herder.connector_config(call.path["name"]))
 
 
-def _config_after(call: Call, body: Any) -> Any:
+def _config_after(call: Call[Plugins], body: Any) -> Any:
     return shown_config(call.herder, body["config"])
 
 
-def _state_before(call: Call) -> Any:
+def _state_before(call: Call[Connectors]) -> Any:
     return {"state": str(call.herder.connector_status(call.path["name"]).connector.state)}
 
 
-def _offsets_before(call: Call) -> Any:
+def _offsets_before(call: Call[Offsets]) -> Any:
     return offsets_to_json(call.herder.connector_offsets(call.path["name"]))["offsets"]
 
 
@@ -176,7 +176,7 @@ def _nothing(*_: Any) -> Any:
     return None
 
 
-def _asked(call: Call) -> Any:
+def _asked(call: Call[object]) -> Any:
     return json.loads(call.body) if call.body else None
 
 

@@ -1,23 +1,25 @@
-"""`GET /admin/logs`: the last lines of this worker's log, those of its slots among them.
+"""`/admin/logs` and `/admin/loggers`: the last lines of this worker's log, those of its slots among them, and levels.
 
 With `wait_ms` the answer comes with the first line that fits, so that one can follow the log without asking every
 second; nobody's thread waits meanwhile.
-Differs: Java has no such resource.
+Source: LoggingResource (KIP-495, KIP-976). Differs: Java has no resource for lines.
 """
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from kconnect.errors import BadRequestError
+from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.logs.log_context import level_name, level_number
 from kconnect.logs.log_tail import MOST_AT_ONCE, LogQuery
+from kconnect.runtime.herder.interface import Loggers, Past
 from kconnect.runtime.rest.access.needs import ADMINISTERS, READS, SEES_SOME
-from kconnect.runtime.rest.exchange import Answer, Call, Endpoint, Wait
+from kconnect.runtime.rest.exchange import Answer, Call, Endpoint, Wait, no_content
 from kconnect.runtime.rest.operation import Operation, Query, Schema, array_of, boolean, integer, object_of, text
-from kconnect.runtime.rest.workers import ask_workers, other_workers
+from kconnect.runtime.rest.workers import ClusterView, ask_workers, other_workers
 
 # Shorter than what proxies in between wait for an answer, usually a minute
 MOST_WAIT_MS: Final = 25_000
@@ -42,12 +44,12 @@ _LINE: Final[Schema] = object_of(
 )
 
 
-def show_lines(call: Call) -> Answer:
+def show_lines(call: Call[ClusterView]) -> Answer:
     """Of this worker, or with `cluster=true` of all that answer, merged by time; `silent` are the others."""
     return Answer(_of_cluster(call) if call.flag("cluster") else _of_this(call, _query(call)))
 
 
-def _of_this(call: Call, query: LogQuery) -> dict[str, Any]:
+def _of_this(call: Call[Past], query: LogQuery) -> dict[str, Any]:
     page = call.herder.log_tail().page(query)
     worker = call.herder.worker_id
     return {
@@ -58,7 +60,7 @@ def _of_this(call: Call, query: LogQuery) -> dict[str, Any]:
     }
 
 
-def _of_cluster(call: Call) -> dict[str, Any]:
+def _of_cluster(call: Call[ClusterView]) -> dict[str, Any]:
     """`cursor` says for each worker which line was the last: `worker=number`, divided by commas."""
     query = _query(call)
     cursor = dict(part.rpartition("=")[::2] for text in call.query_values("cursor") for part in text.split(","))
@@ -95,14 +97,14 @@ def _after(text: str | None) -> int | None:
     return int(text) if text is not None and text.isascii() and text.isdecimal() and len(text) < 19 else None
 
 
-def wait_for_line(call: Call) -> Wait | None:
+def wait_for_line(call: Call[Past]) -> Wait | None:
     """What a request with `wait_ms` waits for. Errors: BadRequestError."""
     wait_ms = _number(call, "wait_ms", MOST_WAIT_MS) or 0
     query = _query(call)
     return Wait(call.herder.log_tail().watch(query), wait_ms / 1000) if wait_ms and query.after is not None else None
 
 
-def _query(call: Call) -> LogQuery:
+def _query(call: Call[object]) -> LogQuery:
     """Lines of one connector are for its readers, the others for administrators.
 
     Errors: BadRequestError, DeniedError.
@@ -122,7 +124,7 @@ def _query(call: Call) -> LogQuery:
     )
 
 
-def _number(call: Call, key: str, most: int = 2**63 - 1) -> int | None:
+def _number(call: Call[object], key: str, most: int = 2**63 - 1) -> int | None:
     """Errors: BadRequestError."""
     values = call.query_values(key)
     if not values:
@@ -130,6 +132,43 @@ def _number(call: Call, key: str, most: int = 2**63 - 1) -> int | None:
     if not (values[0].isascii() and values[0].isdecimal() and len(values[0]) < 19):
         raise BadRequestError(f"{key} must be a number from 0 on, not {values[0]!r}")
     return min(int(values[0]), most)
+
+
+log = logging.getLogger(__name__)
+
+_LEVEL = 'a JSON object {"level": "DEBUG"}'
+
+
+def list_loggers(call: Call[Loggers]) -> Answer:
+    return Answer({name: level.to_json() for name, level in call.herder.loggers().items()})
+
+
+def show_logger(call: Call[Loggers]) -> Answer:
+    return Answer(call.herder.logger(call.path["logger"]).to_json())
+
+
+def set_logger(call: Call[Loggers]) -> Answer:
+    """Names of the changed loggers; no content with `scope=cluster`, which applies to every worker.
+
+    As in Java an unknown level is 404, and an unknown scope means this worker.
+    """
+    wanted = call.json_object(_LEVEL, texts=True).get("level")
+    if wanted is None:
+        raise BadRequestError("Desired 'level' parameter was not specified in request.")
+    if not isinstance(wanted, str):
+        raise BadRequestError(f'"level" must be a string; expected {_LEVEL}')
+    level = level_number(wanted)
+    if level is None:
+        raise NotFoundError(f"invalid log level '{wanted}'.", hint="Levels: OFF FATAL ERROR WARN INFO DEBUG TRACE ALL.")
+    scope = (call.query_values("scope") or ["worker"])[0].lower()
+    if scope not in ("worker", "cluster"):
+        log.warning("Unknown scope %r for a change of log levels: it changes this worker only", scope)
+    changed = call.herder.set_logger(call.path["logger"], level, whole_cluster=scope == "cluster")
+    return no_content() if scope == "cluster" else Answer(changed)
+
+
+_LEVELS: Schema = {"enum": ["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE", "ALL"]}
+_LOGGER: Schema = object_of({"level": _LEVELS, "last_modified": {"type": ["integer", "null"]}})
 
 
 ENDPOINTS = (
@@ -168,5 +207,31 @@ ENDPOINTS = (
         deadline_s=10 + MOST_WAIT_MS / 1000,
         awaits_start=False,
         waits=wait_for_line,
+    ),
+    Endpoint(
+        "/admin/loggers",
+        {
+            "GET": Operation(
+                list_loggers,
+                "Levels of all loggers",
+                {200: {"type": "object", "additionalProperties": _LOGGER}},
+                needs=ADMINISTERS,
+            )
+        },
+        awaits_start=False,
+    ),
+    Endpoint(
+        "/admin/loggers/{logger}",
+        {
+            "GET": Operation(show_logger, "Level of a logger", {200: _LOGGER}, needs=ADMINISTERS),
+            "PUT": Operation(
+                set_logger,
+                "Give a logger, and those below it, a level; names of those that changed",
+                {200: array_of(text), 204: None},
+                body=object_of({"level": _LEVELS}, required=("level",)),
+                query=(Query("scope", "Whose loggers; worker if absent", {"enum": ["worker", "cluster"]}),),
+                needs=ADMINISTERS,
+            ),
+        },
     ),
 )
