@@ -45,7 +45,7 @@ def ui(
 
 
 def _clusters(session: CliSession) -> Clusters:
-    from kconnect.admin.console import TopicClusters, UrlClusters
+    from kconnect.admin.console import READ_S, TopicClusters, UrlClusters
     from kconnect.client import ConnectClient
 
     if session.direct is not None:
@@ -54,7 +54,7 @@ def _clusters(session: CliSession) -> Clusters:
     cluster = cluster_of(session)
     return UrlClusters(
         session.url,
-        lambda: ConnectClient(urls, retry_conflicts_s=session.retry_s, access=access),
+        lambda: ConnectClient(urls, read_timeout_s=READ_S, retry_conflicts_s=session.retry_s, access=access),
         cluster.access() if cluster.is_given else None,
         _sink,
     )

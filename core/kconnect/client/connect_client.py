@@ -54,7 +54,8 @@ class ConnectClient:
 
     Errors of every method: UnreachableError, TimedOutError, NotFoundError, AlreadyExistsError, ConflictError (409),
     BadRequestError (400), ConnectError for anything else, with the worker's own message.
-    `retry_conflicts_s`: how long to retry during a rebalance (409); 0 disables retries.
+    `timeout_s`: how long an answer may take; `read_timeout_s`: where it is less for a read, for who would rather be
+    told than wait. `retry_conflicts_s`: how long to retry during a rebalance (409); 0 disables retries.
     `access`: credentials and certificates. `transport`: replaces the network, for tests.
     """
 
@@ -63,6 +64,7 @@ class ConnectClient:
         url: str | Sequence[str] = "http://localhost:8083",
         *,
         timeout_s: float = _REQUEST_TIMEOUT_S,
+        read_timeout_s: float | None = None,
         connect_timeout_s: float = _CONNECT_TIMEOUT_S,
         retry_conflicts_s: float = 0.0,
         clock: Clock | None = None,
@@ -79,7 +81,8 @@ class ConnectClient:
         }
         self._carriers = tuple(carriers.values())
         self._first_url = urls[0]
-        self._failover = FailoverTransport(carriers) if transport is None and len(urls) > 1 else None
+        is_plain = len(urls) == 1 and read_timeout_s is None
+        self._failover = None if transport is not None or is_plain else FailoverTransport(carriers, read_timeout_s)
         self._exchange = Exchange(
             lambda: self.url,
             access,

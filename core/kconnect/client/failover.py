@@ -26,9 +26,10 @@ class FailoverTransport:
     in time or answers 503 is skipped only for requests that may be sent twice.
     """
 
-    def __init__(self, transports: Mapping[str, HttpExchange]) -> None:
-        """`transports`: by URL, in the order in which they are tried."""
+    def __init__(self, transports: Mapping[str, HttpExchange], read_s: float | None = None) -> None:
+        """`transports`: by URL, in the order in which they are tried. `read_s`: how long a read waits for each."""
         self._transports = dict(transports)
+        self._read_s = read_s
         self._order = list(transports)
 
     @property
@@ -45,7 +46,7 @@ class FailoverTransport:
         unavailable: Response | None = None
         for url in list(self._order):
             is_last = len(failures) + 1 == len(self._order)
-            patience_s = None if is_last or request.method != "GET" else _PATIENCE_S
+            patience_s = self._patience_s(request, is_last=is_last)
             try:
                 response = self._transports[url].send(request, patience_s)
             except NotConnectedError as err:
@@ -64,6 +65,12 @@ class FailoverTransport:
             return unavailable
         raise _error_of(failures)
 
+    def _patience_s(self, request: Request, *, is_last: bool) -> float | None:
+        """None: as the worker's own transport."""
+        if request.method != "GET":
+            return None
+        return self._read_s or (None if is_last else _PATIENCE_S)
+
     def close(self) -> None:
         for transport in self._transports.values():
             transport.close()
@@ -75,6 +82,8 @@ def _may_ask_another(request: Request) -> bool:
 
 def _error_of(failures: Sequence[tuple[str, ConnectError]]) -> ConnectError:
     """The last worker's error if it means that the request may be executed, else one that names all workers."""
+    if len(failures) == 1:
+        return failures[0][1]
     for _, error in failures:
         if isinstance(error, TimedOutError):
             return TimedOutError(str(nobody_of([error for _, error in failures])), hint=error.hint)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import re
+import signal
 import socket
 import ssl
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -18,6 +20,7 @@ from http.cookiejar import CookieJar
 import pytest
 from confluent_kafka import Producer
 
+from kconnect.admin.console import READ_S
 from kconnect.client import ClientAccess, ConnectClient
 from kconnect.model import RunState
 from kconnect.testing import ThreadLauncher
@@ -26,6 +29,7 @@ from kit.certificates import Authority
 from kit.connect_ui import connect_ui
 from kit.distributed_worker import workers
 from kit.pace import ample_s
+from kit.standalone import Standalone
 from kit.topics import consume_values, create_topic, produce_lines
 from kit.waiting import eventually
 from kit.written_cluster import WrittenCluster
@@ -394,3 +398,57 @@ def test_connect_ui_with_a_worker_and_its_file_shows_and_puts_letters_and_the_wo
 
 def _states(client):
     return [task.state for task in client.connector_status("orders").tasks]
+
+
+# Each kind of page that asks the worker itself
+PAGES = ("/connectors/lines", "/connectors/lines/config", "/connectors/lines/offsets", "/workers", "/plugins")
+
+
+@pytest.mark.spark
+def test_every_page_about_a_frozen_worker_ends_in_time_and_says_so(tmp_path, broker, home, topic):
+    (tmp_path / "in.txt").write_text("one\n")
+    lines = {"connector.class": "FileStreamSource", "file": str(tmp_path / "in.txt"), "topic": topic}
+    with Standalone(tmp_path, broker.bootstrap, {"lines": lines}, {"kconnect.slots": "1"}) as worker:
+        worker.start()
+        with opened_ui(home, "--url", worker.url) as known, ExitStack() as stack:
+            worker.signal(signal.SIGSTOP)
+            stack.callback(worker.signal, signal.SIGCONT)
+            with ThreadPoolExecutor(len(PAGES) + 2) as visitors:
+                change = visitors.submit(timed, known, "/ui/connectors/lines/do/pause", {"seen": "RUNNING"})
+                shared = visitors.submit(
+                    eventually, lambda: is_told(known.ask("/ui")[1]), READ_S, "the rows are said to be from before"
+                )
+                seen = list(visitors.map(lambda path: timed(known, f"/ui{path}"), PAGES))
+                shared.result()
+            for path, (took_s, status, page) in zip((*PAGES, "pause"), (*seen, change.result()), strict=True):
+                assert took_s < ample_s(READ_S + 5), path
+                assert status == 504, (path, page)
+                assert "did not answer GET /" in page, (path, page)
+            stack.close()
+            eventually(lambda: not is_told(known.ask("/ui")[1]), 20, "it is told that the worker is back")
+
+
+def test_pages_about_topics_whose_broker_does_not_answer_end_in_time_and_say_so(tmp_path, home):
+    with socket.create_server(("127.0.0.1", 0)) as frozen:  # it takes connections, as the kernel does for a frozen one
+        at = f"127.0.0.1:{frozen.getsockname()[1]}"
+        topics = [f"--{which}-topic=t-{which}" for which in ("config", "status", "offset")]
+        with connect_ui(home, "--direct", "--timeout=2s", "--bootstrap-servers", at, *topics) as address:
+            url, token = re.fullmatch(r"(http://[^/]+)(/ui\?token=.+)", address).groups()
+            browser = Browser(url)
+            for path in (token, "/ui/connectors/lines", "/ui/workers"):
+                took_s, status, page = timed(browser, path)
+                assert took_s < ample_s(6), path
+                assert status in (503, 504), (path, page)
+                assert at in page, page
+
+
+def is_told(page):
+    """Whether it says that what it shows is from before."""
+    return "did not answer" in page or "still being asked" in page
+
+
+def timed(browser, path, form=None):
+    """How long it took, status and page."""
+    began = time.monotonic()
+    status, page = browser.ask(path, form)
+    return time.monotonic() - began, status, page

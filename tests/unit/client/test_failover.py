@@ -105,3 +105,14 @@ def test_a_read_waits_less_for_a_worker_while_there_is_another():
     found = workers(a=OK, b=OK)
     FailoverTransport(found).send(PUT)
     assert found[A].patience == [None], "a change may take its time"
+
+
+def test_a_reader_who_would_rather_be_told_waits_that_long_for_each_and_changes_wait_on():
+    found = workers(a=LATE, b=OK)
+    carrier = FailoverTransport(found, 15.0)
+    assert carrier.send(GET) is OK
+    carrier.send(PUT)
+    assert (found[A].patience, found[B].patience) == ([15.0], [15.0, None])
+    alone = FailoverTransport(workers(a=LATE), 15.0)
+    with pytest.raises(TimedOutError, match=str(LATE)):
+        alone.send(GET)

@@ -12,14 +12,14 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message
 
-from kconnect.admin.console.cluster import Caller, carried
+from kconnect.admin.console.cluster import READ_S, Caller, carried
 from kconnect.client import Request, Response
 from kconnect.client.http_failures import late
 from kconnect.client.transport import ADVICE
 from kconnect.errors import UnreachableError
 
 # A worker gives up after 90 s (Java's REST request timeout); a little longer, so that its answer is shown
-_TIMEOUT_S = 95.0
+_CHANGE_S = 95.0
 # Headers of the caller that go along: who it is, and through whom it came
 _CARRIED = frozenset({b"authorization", b"x-forwarded-for", b"forwarded", b"host"})
 
@@ -41,11 +41,12 @@ class AppTransport:
         except RuntimeError as err:
             coroutine.close()
             raise UnreachableError("The worker is stopping") from err
+        timeout_s = READ_S if request.method == "GET" else _CHANGE_S
         try:
-            return answer.result(_TIMEOUT_S)
+            return answer.result(timeout_s)
         except TimeoutError as err:
             answer.cancel()
-            raise late(self._url, str(request), _TIMEOUT_S, ADVICE) from err
+            raise late(self._url, str(request), timeout_s, ADVICE) from err
         except concurrent.futures.CancelledError as err:
             raise UnreachableError("The worker is stopping") from err
 

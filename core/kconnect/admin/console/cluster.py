@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from starlette.types import Scope
 
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from kconnect.client import ConnectClient
     from kconnect.client.outage import Outage
     from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus
+
+
+# A sink's offsets and a plugin's table take seconds on a busy worker; a page that waits for longer seems to hang
+READ_S: Final = 15.0
+"""How long a page waits for one answer that it only reads."""
 
 
 @dataclass(frozen=True, slots=True)

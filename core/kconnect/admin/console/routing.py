@@ -26,7 +26,7 @@ from kconnect.admin.console.cluster import Caller, Clusters
 from kconnect.admin.console.security import PAGE_HEADERS, SAFE_METHODS, refusal
 from kconnect.admin.console.shared_view import SharedView
 from kconnect.admin.console.visit import Handler, Route, Tab, Visit
-from kconnect.errors import BadRequestError, NotFoundError
+from kconnect.errors import BadRequestError, NotFoundError, TimedOutError, UnreachableError
 
 log = logging.getLogger(__name__)
 
@@ -117,14 +117,18 @@ class ConsoleRoute(BaseRoute):
                 is_fragment=is_fragment(request),
                 theme=request.cookies.get("kconnect-theme", ""),
             )
+            problem: Exception | None = None
             try:
                 handler, path = self._find(request.method, parts)
                 visit = replace(visit, path=path)
                 reply = handler(visit)
             except Exception as err:  # the console's boundary: every failure is a page
+                problem = err
                 reply = error_reply(err, request.method, request.url.path, fragment=visit.is_fragment)
             if request.method not in SAFE_METHODS:  # something may have been changed, also by what failed
                 self._shared.forget()
+            if isinstance(problem, TimedOutError | UnreachableError):
+                self._shared.note_failure(caller, problem)
             return html_response(reply, visit, self._tabs, self._clusters.place)
 
     def _find(self, method: str, parts: Sequence[str]) -> tuple[Handler, Mapping[str, str]]:

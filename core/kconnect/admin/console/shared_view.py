@@ -11,6 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -66,6 +67,8 @@ class _Kept:
     began_at: float | None = None
     """When the reading in progress began."""
     began_ms: int = 0
+    failure: ConnectError | None = None
+    """Why nothing was read at the last attempt, while nothing was ever read."""
 
 
 class SharedView:
@@ -85,16 +88,22 @@ class SharedView:
         """
         kept = self._of(caller.identity)
         if not fresh and self._monotonic() < kept.due_at:
-            return kept.view
+            return _known(kept)
         # Who comes while another reads takes what there is; the first ever waits
         if not kept.lock.acquire(blocking=fresh or not kept.view.has_read):
             return self._meanwhile(kept)
         try:
             if fresh or self._monotonic() >= kept.due_at:
                 self._renew(caller, kept)
-            return kept.view
+            return _known(kept)
         finally:
             kept.lock.release()
+
+    def note_failure(self, caller: Caller, error: ConnectError) -> None:
+        """A page has just found that the cluster does not answer: nobody waits for it again at once."""
+        kept = self._of(caller.identity)
+        with self._lock:
+            self._end_failed(kept, error, time.time_ns() // 1_000_000)
 
     def forget(self) -> None:
         """Read again when somebody next looks: something was changed."""
@@ -119,24 +128,28 @@ class SharedView:
             return kept.view
 
     def _renew(self, caller: Caller, kept: _Kept) -> None:
-        """Errors: ConnectError while nothing was ever read."""
         began_s, began_ms, forgotten = self._monotonic(), time.time_ns() // 1_000_000, self._forgotten
         with self._lock:
             kept.began_at, kept.began_ms = began_s, began_ms
-        found, problem, pause_s = None, "", REFRESH_S
         try:
             found = self._read(caller, kept)
-            pause_s = min(max(REFRESH_S, (self._monotonic() - began_s) / _MOST_LOAD), _MOST_PAUSE_S)
         except ConnectError as err:
-            if not kept.view.has_read:
-                raise
-            problem = str(err)
+            with self._lock:
+                self._end_failed(kept, err, began_ms)
+            return
         finally:
             kept.began_at = None
+        pause_s = min(max(REFRESH_S, (self._monotonic() - began_s) / _MOST_LOAD), _MOST_PAUSE_S)
         with self._lock:
-            kept.view = _unread(kept.view, problem, began_ms) if found is None else _following(kept.view, found)
+            kept.view, kept.failure = _following(kept.view, found), None
             # Something was changed behind its back: it is read again
             kept.due_at = self._monotonic() + pause_s if forgotten == self._forgotten else 0.0
+
+    def _end_failed(self, kept: _Kept, error: ConnectError, began_ms: int) -> None:
+        """Call with the lock. Whoever has waited for the same reading, and a page's own banner, get this answer."""
+        kept.failure = error
+        kept.view = _unread(kept.view, str(error), began_ms) if kept.view.has_read else kept.view
+        kept.due_at = self._monotonic() + REFRESH_S
 
     def _read(self, caller: Caller, kept: _Kept) -> ClusterView:
         old = kept.view
@@ -157,6 +170,14 @@ class SharedView:
             kept.activities = cluster.activities()
             kept.activities_due_at = self._monotonic() + SAMPLES_S
         return kept.activities
+
+
+def _known(kept: _Kept) -> ClusterView:
+    """Errors: ConnectError while nothing was ever read; a copy, as several threads may raise it."""
+    failure = kept.failure
+    if failure is not None and not kept.view.has_read:
+        raise copy(failure)
+    return kept.view
 
 
 def _unread(old: ClusterView, problem: str, since_ms: int) -> ClusterView:

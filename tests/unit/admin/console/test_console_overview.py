@@ -356,6 +356,32 @@ def test_a_cluster_that_has_not_answered_in_time_is_asked_again_within_seconds(h
     assert shared.get(CALLER).problem is None
 
 
+def test_who_waits_for_the_first_reading_gets_its_failure_and_does_not_wait_once_more(hanging, shared):
+    def late():
+        hanging.now_s += 15
+        raise TimedOutError("w did not answer within 15 s", hint="Look at its log.")
+
+    hanging.asked = late
+    for _ in range(3):
+        with pytest.raises(TimedOutError, match="w did not answer") as told:
+            shared.get(CALLER)
+        assert told.value.hint == "Look at its log."
+    assert hanging.readings == 1
+    hanging.now_s += 3
+    hanging.asked = lambda: None
+    assert shared.get(CALLER).rows
+
+
+def test_what_a_page_has_found_out_its_banner_does_not_ask_again(hanging, shared):
+    rows = shared.get(CALLER).rows
+    hanging.now_s += 3
+    shared.note_failure(CALLER, TimedOutError("w did not answer within 15 s"))
+    told = shared.get(CALLER)
+    assert (told.problem, told.rows, hanging.readings) == ("w did not answer within 15 s", rows, 1)
+    hanging.now_s += 3
+    assert shared.get(CALLER).problem is None
+
+
 def test_a_reading_that_once_took_long_does_not_keep_the_next_one_away_for_minutes(hanging, shared):
     shared.get(CALLER)
     hanging.now_s += 3
