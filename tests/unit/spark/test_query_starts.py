@@ -14,12 +14,12 @@ from kconnect.errors import ConnectError, RetriableError
 from kconnect.model import ConnectorOffset, ConnectorType, TaskId, TaskSpec, TopicPartition
 from kconnect.runtime.kafka import CommittedOffset
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
-from kconnect.spark.query.cursor import CursorQuery
+from kconnect.spark.query.batch_loop import BatchLoop
 from kconnect.spark.query.positions import TopicPosition
 from kconnect.spark.query.row_source import RowSource
 from kconnect.spark.query.source_positions import RowPosition
 from kconnect.spark.query.starts import Starts
-from kconnect.spark.query.topic_sink import TopicSink
+from kconnect.spark.query.topic_batches import TopicBatches
 from kit.pace import ample_s
 from kit.pipeline_host import MemoryOffsets
 from kit.waiting import eventually
@@ -106,7 +106,7 @@ class World:
             monkeypatch.setattr(pyspark.sql.functions, name, lambda _: Column())
         self.offsets = Offsets()
         self.session = Session()
-        self.starts: list[CursorQuery] = []
+        self.starts: list[BatchLoop] = []
         config = {"spark.format": "jdbc", "topic": "t", "cursor.column": "id", "spark.trigger.ms": "50"}
         worker = {"task.shutdown.graceful.timeout.ms": "20"}
         ports = TaskPorts(
@@ -122,13 +122,13 @@ class World:
         self.offsets.commit("db", [RowPosition("q", 5, _DONE).to_commit("db")])
         self.offsets.asked.clear()
 
-    def begin(self) -> CursorQuery:
+    def begin(self) -> BatchLoop:
         query = self.source.begin()
-        assert isinstance(query, CursorQuery)
+        assert isinstance(query, BatchLoop)
         self.starts.append(query)
         return query
 
-    def give_up(self, query: CursorQuery) -> threading.Thread:
+    def give_up(self, query: BatchLoop) -> threading.Thread:
         """Stop it, as for a pause. The thread is the one that would wait for its end, for some seconds."""
         self.source.end()
         stop = threading.Thread(target=query.stop)
@@ -196,22 +196,43 @@ def test_a_start_that_is_over_sends_no_batch_and_none_begins_beside_one() -> Non
         pass
 
 
+class Writer:
+    """What was written, in place of a table."""
+
+    query_id = "q"
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+
+    def write(self, rows: object, batch: int) -> None:
+        self.batches.append(batch)
+
+
+def sink_of(
+    group: Group, starts: Starts, key: str, position: TopicPosition, *partitions: TopicPartition
+) -> TopicBatches:
+    spec = TaskSpec(TaskId("lake", 0), 1, ConnectorType.SINK, {"spark.format": "delta"}, {}, {})
+    ports = SimpleNamespace(report=lambda *_: None, topic_used=lambda *_: None)
+    ends = SimpleNamespace(partitions=lambda: list(partitions))
+    return TopicBatches(
+        TaskControl(spec, cast("Any", ports)), starts, key, position, cast("Any", group), cast("Any", ends)
+    )
+
+
 def test_a_late_batch_of_a_sink_writes_nothing_with_the_position_of_the_next_start() -> None:
     """Spark gives a query up that does not end in 10 s, and its thread goes on."""
-    sink = object.__new__(TopicSink)
-    sink._control = cast("Any", SimpleNamespace(spec=SimpleNamespace(id=TaskId("lake", 0))))
-    sink._starts, sink._writing, sink._failure = Starts(), threading.Lock(), None
-    written: list[int] = []
-    sink._write_batch = lambda rows, number: written.append(number)  # type: ignore[method-assign]
-    late = sink._starts.begin()
-    now = sink._starts.begin()
+    at, starts, group, writer = TopicPartition("t", 0), Starts(), Group(), Writer()
+    position = TopicPosition("q", 6, {at: 3})
+    late = sink_of(group, starts, starts.begin(), position, at)
+    now = sink_of(group, starts, starts.begin(), position, at)
 
     with pytest.raises(ConnectError, match="is being stopped"):
-        sink._on_batch(late, None, 7)
-    sink._on_batch(now, None, 8)
+        late.write(cast("Any", writer), None, 7, {at: 5})
+    assert (writer.batches, group.commits) == ([], [])
 
-    assert written == [8]
-    assert sink._failure is None, "the query that runs has not failed"
+    now.write(cast("Any", writer), None, 8, {at: 5})
+    assert writer.batches == [8]
+    assert now.position.done == {at: 5}
 
 
 class Group:
@@ -231,18 +252,15 @@ class Group:
 def test_offsets_of_partitions_without_records_are_committed_again_before_kafka_forgets_them() -> None:
     """A group without members keeps each offset for a week from its commit, also while the query runs."""
     busy, idle, gone = (TopicPartition(name, 0) for name in ("busy", "idle", "gone"))
-    spec = TaskSpec(TaskId("lake", 0), 1, ConnectorType.SINK, {"spark.format": "delta"}, {}, {})
-    sink, group = object.__new__(TopicSink), Group()
-    sink._control = TaskControl(spec, cast("Any", SimpleNamespace(report=lambda *_: None)))
-    sink._starts, sink._writing, sink._renewed_s = Starts(), threading.Lock(), float("-inf")
-    sink._offsets, sink._ends = cast("Any", group), cast("Any", SimpleNamespace(partitions=lambda: [busy, idle]))
-    sink._position = TopicPosition("q", 4, {busy: 7, idle: 3, gone: 1})
-    key = sink._starts.begin()
+    starts, group = Starts(), Group()
+    key = starts.begin()
+    sink = sink_of(group, starts, key, TopicPosition("q", 4, {busy: 7, idle: 3, gone: 1}), busy, idle)
+    over = sink_of(group, starts, "an earlier start", TopicPosition("q", 4, {busy: 7}), busy, idle)
 
-    sink._renew("an earlier start")
+    over.renew()
     assert group.commits == []
-    sink._renew(key)
-    sink._renew(key)
+    sink.renew()
+    sink.renew()
     (first,) = group.commits  # not again before an hour has passed
     assert {at: to.offset for at, to in first.items()} == {busy: 7, idle: 3}
     found = TopicPosition.of(first, {"busy", "idle", "gone"})
@@ -250,11 +268,11 @@ def test_offsets_of_partitions_without_records_are_committed_again_before_kafka_
 
     sink._renewed_s = float("-inf")
     sink._position = sink._position.plan({busy: 9})
-    sink._renew(key)
+    sink.renew()
     assert len(group.commits) == 1, "what is planned stays planned"
     sink._position = sink._position.ended()
     with sink._writing:
-        sink._renew(key)  # comes back at once: the batch that is written does it
-    sink._starts.end(cast("Any", sink._control))
-    sink._renew(key)
+        sink.renew()  # comes back at once: the batch that is written does it
+    starts.end(sink._control)
+    sink.renew()
     assert len(group.commits) == 1

@@ -19,8 +19,10 @@ from kconnect.errors import ConfigError, ConnectError, FencedError
 from kconnect.logs.log_context import set_log_context
 from kconnect.runtime.config.exactly_once_settings import is_exactly_once
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
+from kconnect.spark.query.arrow_map import mapped
+from kconnect.spark.query.batch_loop import BatchLoop
 from kconnect.spark.query.checkpoint import kept_conf, new_files, offset_of, seed, seed_files
-from kconnect.spark.query.cursor import CursorQuery
+from kconnect.spark.query.cursor import CursorBatches
 from kconnect.spark.query.row_sender import SendOrder, last_batch, sender
 from kconnect.spark.query.sink_settings import EXACTLY_ONCE
 from kconnect.spark.query.source_positions import ReadFiles, RowPosition, files_from, partition_of, text_of
@@ -74,7 +76,8 @@ class RowSource:
         log.info("Batch %d is the next of query %s; %s", self._position.batch + 1, self._position.id, guarantee)
         if settings.cursor_column:
             send = partial(self._send_planned, key)
-            return CursorQuery(session, settings, self._position, send, name=self._name).start()
+            batches = CursorBatches(session, settings, self._position, send)
+            return BatchLoop(session, control.spec.id, settings.trigger_ms, batches).start()
         return self._streamed(session, key)
 
     def failure(self) -> BaseException | None:
@@ -229,18 +232,9 @@ class RowSource:
 
 
 def sent_rows(rows: Any, run: Any) -> list[tuple[int, str]]:
-    """Runs a `sender` over all rows; gives what each Spark task says: how many it has sent, and which RowSender.
-
-    As `mapInArrow`, which asks for pandas although nothing in it uses pandas.
-    """
-    from pyspark.sql import DataFrame
-    from pyspark.sql.udf import UserDefinedFunction
-    from pyspark.util import PythonEvalType
-
-    of_batches = UserDefinedFunction(run, "rows bigint, writer string", evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
-    columns = of_batches(*[rows[name] for name in rows.columns])
-    made = DataFrame(rows._jdf.mapInArrow(columns._jc, False, None), rows.sparkSession)
-    return [(int(row[0]), str(row[1])) for row in made.collect()]
+    """Runs a `sender` over all rows; gives what each Spark task says: how many it has sent, and which RowSender."""
+    told = mapped(rows, run, "rows bigint, writer string").collect()
+    return [(int(row[0]), str(row[1])) for row in told]
 
 
 def _is_of_files(value: Any) -> bool:

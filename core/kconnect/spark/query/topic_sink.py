@@ -1,39 +1,38 @@
 """TopicSink: a query that reads topics and writes batches of them into a table of any format of Spark.
 
 What is done and what is planned is in the consumer group's offsets (positions.py), committed before and after each
-write. Spark's checkpoint is made from them at each start, and thrown away at its end.
+write. A query without state is a loop of batch jobs (topic_jobs.py); one with state is Spark's streaming, whose
+checkpoint has the state, and the position with it.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-import shutil
-import tempfile
-import threading
 import time
 import uuid
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kconnect.errors import ConfigError, ConnectError, FencedError
+from kconnect.errors import ConfigError, ConnectError
 from kconnect.logs.log_context import set_log_context
-from kconnect.model import TopicPartition
 from kconnect.runtime.config.client_config import consumer_config, producer_config
-from kconnect.runtime.kafka import CommittedOffset, FencedOffsets
+from kconnect.runtime.kafka import FencedOffsets
 from kconnect.runtime.pipeline.build_transactions import warn
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts, Ticket
+from kconnect.spark.query.batch_loop import BatchLoop
 from kconnect.spark.query.batch_writer import BatchWriter
-from kconnect.spark.query.checkpoint import Checkpoint, kept_conf, offset_of, seed
+from kconnect.spark.query.checkpoint import Checkpoint, offset_of
 from kconnect.spark.query.failures import RestartQueryError, root_cause
 from kconnect.spark.query.formats import guarantee_of
-from kconnect.spark.query.plans import has_state
-from kconnect.spark.query.positions import Offsets, TopicPosition
+from kconnect.spark.query.plans import keeps_state, needs_all
+from kconnect.spark.query.positions import TopicPosition
 from kconnect.spark.query.sink_settings import MERGE, SinkQuerySettings
 from kconnect.spark.query.starts import Starts
+from kconnect.spark.query.topic_batches import TopicBatches
 from kconnect.spark.query.topic_ends import TopicEnds
+from kconnect.spark.query.topic_jobs import TopicJobs, records
 from kconnect.spark.query.topic_order import TopicOrder
 from kconnect.spark.query.topic_reader import TopicPath
 from kconnect.spark.query.topic_rows import ABOUT, SchemaGrownError
@@ -55,14 +54,12 @@ _FIRST_RECORDS_S: Final = 1.0
 _BEFORE_LOOK: Final = ("Initializing", "Getting offsets")
 _FIRST_LOOK_S: Final = 30.0
 _LOOK_AGAIN_S: Final = 0.05
-# Kafka forgets each offset of a group without members when it is offsets.retention.minutes old, a week by default: that
-# of a partition without records would go while the query runs, and its records be read again from the first
-_RENEW_EVERY_S: Final = 3600.0
+# How often to see whether offsets must be committed again
 _RENEW_LOOK_S: Final = 600.0
 
 
 class TopicSink:
-    """Implements Query. Threads: the task's; `_on_batch` runs on one of py4j's, one call at a time."""
+    """Implements Query. Threads: the task's; batches run on the loop's or one of py4j's, one at a time."""
 
     def __init__(self, control: TaskControl, ports: TaskPorts, engine: QueryEngine) -> None:
         """`control.spec` has its references resolved."""
@@ -73,15 +70,9 @@ class TopicSink:
         self._grown: pa.Schema | None = None  # fields that records turned out to have
         self._ends: TopicEnds | None = None
         self._offsets: FencedOffsets | None = None
-        self._folder: Path | None = None
         self._session: Any = None
-        self._position: TopicPosition | None = None
-        self._writer: BatchWriter | None = None
-        self._checkpoint: Checkpoint | None = None
         self._failure: BaseException | None = None
         self._starts = Starts()
-        self._writing = threading.Lock()  # held by who uses the two below
-        self._renewed_s = float("-inf")  # when offsets of all partitions were committed last
         self._renewal: Ticket | None = None
 
     def begin(self) -> Any | None:
@@ -91,8 +82,8 @@ class TopicSink:
         if session is None:
             return None
         self._ports.may_run(control.spec.id, control.spec.run)  # claiming the offsets would fence off who may
-        self._ends = TopicEnds(control.spec)
-        position = self._position = self._find_position(self._ends)
+        ends = self._ends = TopicEnds(control.spec)
+        position = self._find_position(ends)
         if position is None:
             return None
         about = self._columns_about()
@@ -101,16 +92,13 @@ class TopicSink:
             return None
         guarantee = guarantee_of(settings.format, settings.mode)
         log.info("Batch %d is the next of query %s; %s", position.batch + 1, position.id, guarantee)
-        with self._engine.one_start(lambda: control.is_stopping) as is_mine:
-            if not is_mine:
-                return None
-            name = f"kconnect-{control.spec.id.connector}"
-            session.dataSource.register(topic_source(name, self._order(schema, about, position)))
-            rows = session.readStream.format(name).load()
-            running = self._started(self._result(session, rows), position, key)
-            self._await_first_look(running)
-        renew = partial(self._renew, key)
-        self._renewal = self._ports.housekeeping.every(_RENEW_LOOK_S, renew, f"offsets of {control.spec.id}")
+        assert self._offsets is not None
+        batches = TopicBatches(control, self._starts, key, position, self._offsets, ends)
+        running = self._run(session, self._order(schema, about, position), batches, ends, key)
+        if running is not None:
+            self._renewal = self._ports.housekeeping.every(
+                _RENEW_LOOK_S, batches.renew, f"offsets of {control.spec.id}"
+            )
         return running
 
     def failure(self) -> BaseException | None:
@@ -126,9 +114,6 @@ class TopicSink:
             if part is not None:
                 part.close()
         self._ends = self._offsets = self._session = None
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
 
     # --- where to begin, and with which fields ---
 
@@ -204,7 +189,46 @@ class TopicSink:
 
     # --- the query ---
 
-    def _result(self, session: Any, rows: Any) -> Any:  # a DataFrame
+    def _run(self, session: Any, order: TopicOrder, batches: TopicBatches, ends: TopicEnds, key: str) -> Any | None:
+        """The query, as a loop or as a stream by its plan; None if the task is stopping. Errors: ConfigError, Spark's."""
+        settings = self._settings
+        plan = _plan_of(self._result(session, records(session, order, ())))
+        is_stateful = keeps_state(plan)
+        if is_stateful or settings.checkpoint:
+            return self._streamed(session, order, batches, key, is_stateful=is_stateful)
+        if (what := needs_all(plan)) is not None:
+            why = f"{what} needs all records, of which there is no end: each batch alone would have it"
+            raise ConfigError.invalid("spark.query", settings.query, why)
+        writer = BatchWriter(settings, batches.position.id)
+        jobs = TopicJobs(session, order, ends, batches, writer, partial(self._result, session), partial(self._end, key))
+        return BatchLoop(session, self._control.spec.id, settings.trigger_ms, jobs).start()
+
+    def _streamed(
+        self, session: Any, order: TopicOrder, batches: TopicBatches, key: str, *, is_stateful: bool
+    ) -> Any | None:  # a StreamingQuery
+        settings, control = self._settings, self._control
+        where = self._own_checkpoint(batches.position, is_stateful=is_stateful)
+        checkpoint = Checkpoint(session, where)
+        # A table knows a batch by its number: numbers go with what counts them, once Spark has made that
+        writer = BatchWriter(settings, "")
+        with self._engine.one_start(lambda: control.is_stopping) as is_mine:
+            if not is_mine:
+                return None
+            name = f"kconnect-{control.spec.id.connector}"
+            session.dataSource.register(topic_source(name, order))
+            running = (
+                self._result(session, session.readStream.format(name).load())
+                .writeStream.queryName(control.spec.id.connector)
+                .outputMode(settings.output_mode)
+                .option("checkpointLocation", where)
+                .trigger(processingTime=f"{settings.trigger_ms} milliseconds")
+                .foreachBatch(partial(self._on_batch, key, batches, writer, checkpoint))
+                .start()
+            )
+            self._await_first_look(running)
+        return running
+
+    def _result(self, session: Any, rows: Any) -> Any:  # DataFrames
         settings = self._settings
         if settings.watermark:
             column, _, delay = settings.watermark.partition(" ")
@@ -214,45 +238,12 @@ class TopicSink:
         rows.createOrReplaceTempView(VIEW)
         return session.sql(settings.query)
 
-    def _started(self, result: Any, position: TopicPosition, key: str) -> Any:  # a StreamingQuery
-        settings, name = self._settings, self._control.spec.id.connector
-        is_stateful = has_state(result)
-        if is_stateful or settings.checkpoint:
-            checkpoint = self._own_checkpoint(position, is_stateful=is_stateful)
-        else:
-            checkpoint = self._seeded(position)
-        self._checkpoint = Checkpoint(self._session, checkpoint)
-        # A table knows a batch by its number: numbers go with what counts them
-        self._writer = BatchWriter(settings, position.id if self._folder is not None else "")
-        return (
-            result.writeStream.queryName(name)
-            .outputMode(settings.output_mode)
-            .option("checkpointLocation", checkpoint)
-            .trigger(processingTime=f"{settings.trigger_ms} milliseconds")
-            .foreachBatch(partial(self._on_batch, key))
-            .start()
-        )
-
     def _await_first_look(self, running: Any) -> None:
         """Until its Python process has said for the first time how far the topics go."""
         deadline_s = time.monotonic() + _FIRST_LOOK_S
         while running.isActive and str(running.status["message"]).startswith(_BEFORE_LOOK):
             if self._control.wait(_LOOK_AGAIN_S) or time.monotonic() > deadline_s:
                 return
-
-    def _seeded(self, position: TopicPosition) -> str:
-        """A checkpoint of this start alone."""
-        folder = self._folder = Path(tempfile.mkdtemp(prefix="query-", dir=self._engine.app.folder))
-        planned = {**position.done, **position.planned} if position.planned else None
-        seed(
-            folder,
-            batch=position.batch,
-            done=to_json(position.done),
-            planned=None if planned is None else to_json(planned),
-            now_ms=time.time_ns() // 1_000_000,
-            conf=kept_conf(self._session),
-        )
-        return folder.as_uri()
 
     def _first_begin(self, position: TopicPosition) -> Any | None:
         """Where the first batch of the query's own checkpoint begins; None if it has none."""
@@ -284,84 +275,24 @@ class TopicSink:
 
     # --- one batch ---
 
-    def _on_batch(self, key: str, rows: Any, number: int) -> None:
+    def _on_batch(
+        self, key: str, batches: TopicBatches, writer: BatchWriter, checkpoint: Checkpoint, rows: Any, number: int
+    ) -> None:
         """Called by Spark for each batch. Errors end the query; they are kept for the task."""
         set_log_context(self._control.spec.id.connector, self._control.spec.id.task)
         try:
-            with self._writing, self._starts.batch(key):
-                self._write_batch(rows, number)
+            if not writer.query_id:
+                writer.query_id = checkpoint.id()
+            end = from_json(offset_of(checkpoint.text("offsets", str(number))))
+            batches.write(writer, rows, number, end)
         except BaseException as error:
-            if self._starts.is_latest(key):
-                self._failure = self._failure or self._told(error)
+            self._end(key, error)
             raise
 
-    def _write_batch(self, rows: Any, number: int) -> None:
-        position, offsets, writer, checkpoint = self._position, self._offsets, self._writer, self._checkpoint
-        if position is None or offsets is None or writer is None or checkpoint is None:
-            raise ConnectError("The query is being stopped")
-        if not writer.query_id:
-            writer.query_id = checkpoint.id()
-        end = from_json(offset_of(checkpoint.text("offsets", str(number))))
-        ahead = position.ahead(end)
-        if ahead != position.planned:
-            position = position.plan(ahead)
-            self._commit(offsets, position.to_commit(), settles=True)
-        self._position = position
-        writer.write(rows, number)
-        ended = position.ended()
-        self._commit(offsets, ended.to_commit_as_ended({**ahead, **self._to_renew(ended)}))
-        self._position = ended
-        self._control.counters.commits += 1
-        self._control.used_topics({at.topic for at, to in ahead.items() if to > position.done.get(at, 0)})
-
-    def _renew(self, key: str) -> None:
-        """Commit the offsets of all partitions again if that is due. Threads: the housekeeping one; between batches."""
-        if not self._writing.acquire(blocking=False):  # a batch is being written, which does it
-            return
-        try:
-            position, offsets = self._position, self._offsets
-            is_over = self._control.is_stopping or not self._starts.is_latest(key)
-            if is_over or position is None or offsets is None or position.planned:
-                return
-            with self._starts.batch(key):
-                if due := self._to_renew(position):
-                    self._commit(offsets, position.to_commit_as_ended(due))
-        except ConnectError as error:
-            self._renewed_s = float("-inf")
-            log.warning("The offsets of %s were not renewed, which will be retried: %s", self._control.spec.id, error)
-        finally:
-            self._writing.release()
-
-    def _to_renew(self, position: TopicPosition) -> Offsets:
-        """The offsets to commit again: of all partitions that exist, or of none until an hour has passed."""
-        now_s, ends = time.monotonic(), self._ends
-        if ends is None or now_s - self._renewed_s < _RENEW_EVERY_S:
-            return {}
-        existing = ends.partitions()  # an offset of one that does not would have all refused
-        self._renewed_s = now_s
-        return {at: position.done[at] for at in existing if at in position.done}
-
-    def _commit(
-        self, offsets: FencedOffsets, to: Mapping[TopicPartition, CommittedOffset], *, settles: bool = False
-    ) -> None:
-        """With `settles` until it is there for good: a plan that Kafka forgets would be made again, with other records,
-        for a number that the table may have. Errors: FencedError if a newer query writes this group's offsets;
-        ConnectError.
-        """
-        health, began_s = self._control.health, time.monotonic()
-        health.commit_began(began_s)
-        try:
-            if not offsets.write(to, self._gives_up) or (settles and not offsets.await_settled(to, self._gives_up)):
-                raise FencedError("The task was abandoned: nothing more of it is committed")
-        except ConnectError:
-            self._control.counters.commit_failures += 1
-            raise
-        finally:
-            health.commit_done()
-        self._control.counters.commit_ms.note((time.monotonic() - began_s) * 1000)
-
-    def _gives_up(self) -> bool:
-        return self._control.is_cancelled
+    def _end(self, key: str, error: BaseException) -> None:
+        """Keep what ends the query of this start."""
+        if self._starts.is_latest(key):
+            self._failure = self._failure or self._told(error)
 
     def _told(self, error: BaseException) -> BaseException:
         """The error for the task; one that new fields explain has the query start again with them."""
@@ -378,3 +309,7 @@ class TopicSink:
 
 def _uri(folder: str) -> str:
     return folder if "://" in folder or folder.startswith("file:") else Path(folder).absolute().as_uri()
+
+
+def _plan_of(rows: Any) -> str:  # a DataFrame
+    return str(rows._jdf.queryExecution().analyzed().toString())
