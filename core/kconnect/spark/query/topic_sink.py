@@ -190,7 +190,7 @@ class TopicSink:
     # --- the query ---
 
     def _run(self, session: Any, order: TopicOrder, batches: TopicBatches, ends: TopicEnds, key: str) -> Any | None:
-        """The query, as a loop or as a stream by its plan; None if the task is stopping. Errors: ConfigError, Spark's."""
+        """The query, a loop or a stream by its plan; None if the task is stopping. Errors: ConfigError, Spark's."""
         settings = self._settings
         plan = _plan_of(self._result(session, records(session, order, ())))
         is_stateful = keeps_state(plan)
