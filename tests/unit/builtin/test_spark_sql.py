@@ -24,12 +24,21 @@ def engine() -> Any:
     ("expression", "why"),
     [
         ("hash(i)", "hash() cannot be used: DuckDB has another function of that kind"),
-        ("to_json(st)", "to_json() cannot be used: DuckDB's gives another text than Spark's"),
+        (
+            "from_utc_timestamp(ts, s)",
+            "from_utc_timestamp(): s must be a time zone written out, such as 'Europe/Berlin'",
+        ),
+        ("from_utc_timestamp(ts, 'europe/berlin')", "must be a time zone written out"),
+        (
+            "coalesce(st, st).*",
+            "(st, st).*: only the name of a field can have .* after it; write the fields",
+        ),
         ("reverse(s)", "reverse() cannot be used: DuckDB counts letters with accents in another way"),
         ("array_distinct(arr)", "array_distinct() cannot be used: DuckDB gives another order"),
         ("current_timestamp()", "it gives something else each time"),
         ("count(*)", "count() cannot be used: it needs more than one record"),
-        ("explode(arr)", "explode() cannot be used: it makes several records of one"),
+        ("explode(arr)", "explode() cannot be used: it makes several records of one, which have one offset; keep the"),
+        ("posexplode_outer(arr)", "or use SparkSink or SparkSource, whose spark.query has it"),
         ("read_csv('/etc/passwd')", "read_csv() cannot be used: queries read records, never files"),
         ("getenv('HOME')", "it is not among the functions that give what Spark gives"),
         ("row_number() OVER (ORDER BY i)", "cannot be used here"),

@@ -221,6 +221,47 @@ def test_a_field_that_is_only_named_keeps_its_schema_and_the_others_are_optional
     ]
 
 
+def test_a_field_of_what_can_be_null_can_be_null() -> None:
+    """By columns, by records and in a schema alike; a field of the value itself stays as required as it is."""
+    bare, full = record_of(0, Struct.from_values(ROW, [7, "12", None, None, None, None, None])), record_of(1, FULL)
+    batch = RecordBatch.from_records([bare, full])
+    assert batch is not None
+    for query in ("SELECT id, nested.x AS x FROM records", "SELECT id, nested.* EXCEPT (y) FROM records"):
+        transform = transform_of(query)
+        made = transform.apply_batch(batch)
+        assert isinstance(made, RecordBatch)
+        assert made.to_records() == [transform.apply(bare), transform.apply(full)]
+        assert [str(record.value) for record in made.to_records()] == ["Struct{id=7}", "Struct{id=7,x=1}"]
+        assert made.value_schema is not None
+        assert [field.schema.is_optional for field in made.value_schema.fields] == [False, True]
+
+
+def test_the_fields_of_a_struct_can_be_taken_by_a_star() -> None:
+    schema = SchemaBuilder.struct().field("op", Schema.STRING_SCHEMA).field("before", ROW).field("after", ROW).build()
+    change, key = Struct.from_values(schema, ["u", FULL, FULL]), Struct(KEY, {"k": 5})
+    transform = transform_of("SELECT after.* EXCEPT (tags, nested), _key.*, c.op AS op FROM records c")
+    made = transform.apply(SourceRecord({}, {}, "t", change, value_schema=schema, key=key, key_schema=KEY))
+    assert made is not None
+    assert made.value_schema is not None
+    assert [field.name for field in made.value_schema.fields] == ["id", "name", "amount", "at", "price", "k", "op"]
+    assert (made.value.get("id"), made.value.get("k"), made.value.get("op")) == (7, 5, "u")
+
+
+def test_a_star_of_a_schemaless_struct_has_all_that_is_in_it() -> None:
+    transform = transform_of("SELECT op, after.* FROM records")
+    values = [
+        {"op": "c", "after": {"a": 1, "b": [2]}},
+        {"op": "d", "after": None},
+        {"op": "d"},
+        {"op": "u", "after": {}},
+    ]
+    made = [transform.apply(SourceRecord({}, {}, "t", value)) for value in values]
+    wanted = [{"op": "c", "a": 1, "b": [2]}, {"op": "d"}, {"op": "d"}, {"op": "u"}]
+    assert [record.value if record else None for record in made] == wanted
+    with pytest.raises(DataError, match="has no fields"):
+        transform.apply(SourceRecord({}, {}, "t", {"op": "c", "after": 5}))
+
+
 def test_equal_schemas_give_the_very_same_schema() -> None:
     """Converters and the schema registry remember schemas by identity."""
     transform = transform_of("SELECT id FROM records")
@@ -311,6 +352,12 @@ def test_rows_that_fail_are_told_one_by_one_and_the_others_go_on() -> None:
     ("query", "why"),
     [
         ("SELECT nothing FROM records", "The value has no field nothing; it has id, name, amount"),
+        ("SELECT coalesce(nested, nested).z AS x FROM records", "COALESCE(nested, nested) has no field z; it has x, y"),
+        ("SELECT upper(name).z AS x FROM records", "UPPER(name) of type VARCHAR has no fields"),
+        ("SELECT coalesce(nested, struct(1 AS q)) AS x FROM records", "are of several types: cast them to one"),
+        ("SELECT id.* FROM records", "id.*: id has no fields"),
+        ("SELECT nothing.* FROM records", "The value has no field nothing"),
+        ("SELECT to_json(name) AS x FROM records", "to_json(): it takes a struct, array or map, found VARCHAR"),
         ("SELECT nested.z FROM records", "The value has no field nested.z; it has x, y"),
         ("SELECT id.z FROM records", "The value has no field id.z"),
         ("SELECT id + name AS x FROM records", "calculates with text: write CAST"),

@@ -46,17 +46,18 @@ class Plans(Generic[P]):
 
     SIZE: Final = 16
 
-    def __init__(self, make: Callable[[Rows], P], paths: Sequence[Path], *, reads_all: bool) -> None:
+    def __init__(self, make: Callable[[Rows], P], paths: Sequence[Path], stars: Sequence[Path] = ()) -> None:
+        """`stars`: the structs of which all fields are read, `()` for the value."""
         self._make = make
         self._paths = paths
-        self._reads_all = reads_all
+        self._stars = stars
         self._plans: dict[Hashable, P] = {}
 
     def of(self, rows: Rows) -> P:
         """The plan for these rows. Errors: DataError for a field that there is none of, or of a wrong type."""
         key: Hashable = tuple(rows.schema(path) for path in self._paths)
-        if self._reads_all:
-            key = (key, tuple((name, rows.schema((name,))) for name in rows.names()))
+        for star in self._stars:
+            key = (key, tuple((name, rows.schema((*star, name))) for name in rows.names(star)))
         plan = self._plans.get(key)
         if plan is None:
             plan = self._make(rows)
@@ -76,8 +77,9 @@ class SelectPlan:
         selected = [_ROW] if self._has_condition else []
         for output in query.outputs:
             if isinstance(output, AllFields):
-                kept = [name for name in rows.names() if name.lower() not in output.left_out]
-                self.fields += [Field(name, rows.schema((name,)), (name,)) for name in kept]
+                kept = [name for name in rows.names(output.path) if name.lower() not in output.left_out]
+                paths = [(*output.path, name) for name in kept]
+                self.fields += [Field(path[-1], rows.schema(path), path) for path in paths]
                 continue
             path = path_of(output.expression)
             if path is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kconnect.api import (
@@ -51,8 +52,8 @@ class Rows(Protocol):
         """The field's values. A null takes the default of its schema."""
         ...
 
-    def names(self) -> Sequence[str]:
-        """The fields of the value, for `*`."""
+    def names(self, path: Path = ()) -> Sequence[str]:
+        """The fields of the value, or of a struct in it, for `*`. Errors: DataError if it is no struct."""
         ...
 
 
@@ -63,8 +64,8 @@ class BatchRows:
         self._batch = batch
         self.length = len(batch)
 
-    def names(self) -> Sequence[str]:
-        return [field.name for field in _fields(self._batch.value_schema)]
+    def names(self, path: Path = ()) -> Sequence[str]:
+        return _names_in(self.schema(path), path) if path else _names_of(self._batch.value_schema)
 
     def schema(self, path: Path) -> Schema | None:
         return self._found(path)[0]
@@ -77,12 +78,11 @@ class BatchRows:
 
     def _found(self, path: Path) -> tuple[Schema | None, pa.Array | None]:
         """Schema and column; no column where every row is null."""
-        name = named(path[0], [field.name for field in _fields(self._batch.value_schema)])
-        schema: Schema | None
+        name = named(path[0], _names_of(self._batch.value_schema))
         if name is not None:
-            return _below(self._batch.value_schema, self._batch.value, (name, *path[1:]))
-        schema, column = self._of_the_record(path[0].lower(), path)
-        return _below(schema, column, path[1:])
+            return _below(self._batch.value_schema, self._batch.value, (name, *path[1:]), is_there=True)
+        first = path[0].lower()
+        return _below(*self._of_the_record(first, path), path[1:], is_there=first == "_value")
 
     def _of_the_record(self, name: str, path: Path) -> tuple[Schema | None, pa.Array | None]:
         batch = self._batch
@@ -117,11 +117,11 @@ class RecordRows:
     def __init__(self, record: ConnectRecord) -> None:
         self._record = record
 
-    def names(self) -> Sequence[str]:
-        value, schema = self._record.value, self._record.value_schema
-        if schema is None and isinstance(value, Mapping):
-            return [name for name in value if isinstance(name, str)]
-        return [field.name for field in _fields(schema)]
+    def names(self, path: Path = ()) -> Sequence[str]:
+        schema, value = self._found(path) if path else (self._record.value_schema, self._record.value)
+        if schema is None and (isinstance(value, Mapping) or (path and value is None)):
+            return [name for name in value or () if isinstance(name, str)]
+        return _names_in(schema, path) if path else _names_of(schema)
 
     def schema(self, path: Path) -> Schema | None:
         schema, value = self._found(path)
@@ -139,13 +139,13 @@ class RecordRows:
         record = self._record
         name = named(path[0], self.names())
         if name is not None:
-            return _value_below(record.value_schema, record.value, (name, *path[1:]))
+            return _value_below(record.value_schema, record.value, (name, *path[1:]), is_there=True)
         first = path[0].lower()
         if first not in _OF_THE_RECORD:
             if record.value_schema is None and (record.value is None or isinstance(record.value, Mapping)):
                 return None, None
             raise no_field(path, self.names())
-        return _value_below(*self._of_the_record(first), path[1:])
+        return _value_below(*self._of_the_record(first), path[1:], is_there=first == "_value")
 
     def _of_the_record(self, name: str) -> tuple[Schema | None, Any]:
         record = self._record
@@ -241,21 +241,33 @@ def _fields(schema: Schema | None) -> Sequence[Any]:  # Field
     return schema.fields if schema is not None and schema.type is Type.STRUCT else ()
 
 
-def _below(schema: Schema | None, column: pa.Array | None, path: Path) -> tuple[Schema | None, pa.Array | None]:
+def _names_of(schema: Schema | None) -> Sequence[str]:
+    return [field.name for field in _fields(schema)]
+
+
+def _names_in(schema: Schema | None, path: Path) -> Sequence[str]:
+    if schema is None or schema.type is not Type.STRUCT:
+        raise DataError(f"{'.'.join(path)}.*: {'.'.join(path)} has no fields")
+    return _names_of(schema)
+
+
+def _below(
+    schema: Schema | None, column: pa.Array | None, path: Path, *, is_there: bool
+) -> tuple[Schema | None, pa.Array | None]:
+    """`is_there`: the outermost is never null. A field of what can be null can be null."""
+    can_be_null = False
     for step in path:
         if schema is None:  # and no column: every key or value is null
             return None, None
-        name = named(step, [field.name for field in _fields(schema)])
-        if name is None:
-            raise no_field(path, [field.name for field in _fields(schema)])
-        field = schema.field(name)
-        assert field is not None  # named() has found it
+        can_be_null, is_there = can_be_null or (schema.is_optional and not is_there), False
+        field = _field(schema, step, path)
         schema = field.schema
         column = None if column is None else _with_default(schema, column.flatten()[field.index])
-    return schema, column
+    return _as_optional(schema) if can_be_null else schema, column
 
 
-def _value_below(schema: Schema | None, value: Any, path: Path) -> tuple[Schema | None, Any]:
+def _value_below(schema: Schema | None, value: Any, path: Path, *, is_there: bool) -> tuple[Schema | None, Any]:
+    can_be_null = False
     for step in path:
         if schema is None:
             if value is not None and not isinstance(value, Mapping):
@@ -263,15 +275,38 @@ def _value_below(schema: Schema | None, value: Any, path: Path) -> tuple[Schema 
             found = None if value is None else named(step, [name for name in value if isinstance(name, str)])
             value = None if value is None or found is None else value[found]
             continue
-        name = named(step, [field.name for field in _fields(schema)])
-        if name is None:
-            raise no_field(path, [field.name for field in _fields(schema)])
-        field = schema.field(name)
-        assert field is not None  # named() has found it
+        can_be_null, is_there = can_be_null or (schema.is_optional and not is_there), False
+        field = _field(schema, step, path)
         schema, value = field.schema, None if value is None else value.get(field)
         if value is None:
             value = schema.default
-    return schema, value
+    return _as_optional(schema) if can_be_null else schema, value
+
+
+def _field(schema: Schema, step: str, path: Path) -> Any:  # Field
+    name = named(step, _names_of(schema))
+    if name is None:
+        raise no_field(path, _names_of(schema))
+    return schema.field(name)
+
+
+@lru_cache(maxsize=256)  # asked for each record, and the very same schema has to come
+def _as_optional(schema: Schema | None) -> Schema | None:
+    """The same schema, optional. One with a default needs not be: a null takes it."""
+    if schema is None or schema.is_optional or schema.default is not None:
+        return schema
+    if schema.type is Type.ARRAY and schema.value_schema is not None:
+        builder = SchemaBuilder.array(schema.value_schema)
+    elif schema.type is Type.MAP and schema.key_schema is not None and schema.value_schema is not None:
+        builder = SchemaBuilder.map(schema.key_schema, schema.value_schema)
+    else:
+        builder = SchemaBuilder(schema.type)
+    builder.name(schema.name).version(schema.version).doc(schema.doc)
+    if schema.parameters:
+        builder.parameters(schema.parameters)
+    for field in _fields(schema):
+        builder.field(field.name, field.schema)
+    return builder.optional().build()
 
 
 def _with_default(schema: Schema, column: pa.Array) -> pa.Array:

@@ -38,6 +38,16 @@ def shown(node: exp.Expression) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+def duckdb_type(kind: str) -> exp.DataType:
+    """A type that DuckDB names, with those in it."""
+    return exp.DataType.build(kind, dialect="duckdb")
+
+
+def struct_names(kind: str) -> list[str]:
+    """The fields of a struct, as DuckDB names its type; none of another type."""
+    return [field.name for field in duckdb_type(kind).expressions] if kind.startswith("STRUCT(") else []
+
+
 def quoted_text(text: str) -> str:
     """A text as DuckDB reads it."""
     return "'" + text.replace("'", "''") + "'"
@@ -104,12 +114,14 @@ def comparable(terms: Sequence[Term]) -> list[str]:
 
 
 def alike(terms: Sequence[Term]) -> list[str]:
-    """The terms as possible values of one expression. Errors: DataError for text beside something else.
+    """The terms as possible values of one expression. Errors: DataError for text beside something else, and structs
+    with other fields, of which DuckDB would make one with all of them.
 
     A float beside another number makes all of them doubles.
     """
     kinds = {term.type for term in terms} - {'"NULL"'}
-    if "VARCHAR" in kinds and len(kinds) > 1:
+    structs = {tuple(struct_names(kind)) for kind in kinds} if len(kinds) > 1 else set()
+    if ("VARCHAR" in kinds and len(kinds) > 1) or len(structs) > 1:
         raise DataError(f"{shown(terms[0].node)} and the other values are of several types: cast them to one")
     if "FLOAT" in kinds and len(kinds) > 1:
         return [f"CAST({term.sql} AS DOUBLE)" for term in terms]

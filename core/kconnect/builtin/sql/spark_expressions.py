@@ -23,6 +23,7 @@ from kconnect.builtin.sql.spark_casts import (
     quoted_text,
     require_no_decimals,
     shown,
+    struct_names,
     text_of,
 )
 from kconnect.builtin.sql.spark_functions import FUNCTIONS
@@ -114,18 +115,23 @@ def _no_function(name: str) -> str:
 
 _OF_GROUPS = "it needs more than one record"
 _OTHER_EACH_TIME = "it gives something else each time, and a record may be transformed again after an error"
+_GENERATORS: Final = ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack")
+_SEVERAL = (
+    "it makes several records of one, which have one offset; keep the array, take items by get(array, 0), "
+    "or use SparkSink or SparkSource, whose spark.query has it"
+)
 _OF_FILES = "queries read records, never files"
 _OTHER_TEXT = "DuckDB's gives another text than Spark's"
 _REASONS: Final = {
     **dict.fromkeys(("count", "sum", "avg", "mean", "min", "max", "first", "last", "any_value"), _OF_GROUPS),
     **dict.fromkeys(("collect_list", "collect_set", "stddev", "variance", "median", "percentile"), _OF_GROUPS),
-    **dict.fromkeys(("explode", "posexplode", "inline", "stack"), "it makes several records of one"),
+    **dict.fromkeys(_GENERATORS, _SEVERAL),
     **dict.fromkeys(("rand", "randn", "random", "uuid", "monotonically_increasing_id"), _OTHER_EACH_TIME),
     **dict.fromkeys(("now", "current_timestamp", "current_date", "curdate", "localtimestamp"), _OTHER_EACH_TIME),
     **dict.fromkeys(("read_csv", "read_csv_auto", "read_json", "read_parquet", "read_text", "read_blob"), _OF_FILES),
     **dict.fromkeys(("glob", "read_files", "input_file_name", "parquet_scan"), _OF_FILES),
     **dict.fromkeys(("hash", "xxhash64", "crc32"), "DuckDB has another function of that kind"),
-    **dict.fromkeys(("to_json", "format_number", "format_string", "printf", "soundex", "url_encode"), _OTHER_TEXT),
+    **dict.fromkeys(("format_number", "format_string", "printf", "soundex", "url_encode"), _OTHER_TEXT),
     **dict.fromkeys(("levenshtein", "reverse"), "DuckDB counts letters with accents in another way"),
     **dict.fromkeys(("array_distinct", "array_union", "array_intersect"), "DuckDB gives another order"),
 }
@@ -358,6 +364,28 @@ def _item_problem(node: exp.Expression) -> str:
     return "the index must be a number from 0 on, or the text of a key"
 
 
+def _field(translation: Translation, node: exp.Expression) -> str:
+    """`f(..).name`: of a struct, of each struct in an array, or the value of a map's key."""
+    outer, name = translation.term(node.this), node.expression.name
+    if outer.type.startswith("MAP("):
+        return f"({outer.sql})[{quoted_text(name)}]"
+    is_array = outer.type.endswith("[]")
+    names = struct_names(outer.type.removesuffix("[]"))
+    found = [name] if name in names else [other for other in names if other.lower() == name.lower()]
+    if len(found) != 1:
+        has = f"has no field {name}; it has {', '.join(names)}" if names else f"of type {outer.type} has no fields"
+        raise DataError(f"{shown(node.this)} {has}")
+    if is_array:
+        return f"list_transform({outer.sql}, lambda item: struct_extract(item, {quoted_text(found[0])}))"
+    return f"struct_extract({outer.sql}, {quoted_text(found[0])})"
+
+
+def _field_problem(node: exp.Expression) -> str:
+    if isinstance(node.expression, exp.Identifier):
+        return ""
+    return "only the name of a field can have .* after it; write the fields that are meant, f(..).a AS a, f(..).b AS b"
+
+
 def _trim(translation: Translation, node: exp.Expression) -> str:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get((node.args.get("position") or "").upper(), "trim")
     removed = "" if node.expression is None else f", {translation.sql(node.expression)}"
@@ -418,6 +446,7 @@ _NODES: Final[Mapping[type[exp.Expression], _Node]] = {
     exp.DPipe: _Node(_joined, parts=_parts("this", "expression", "safe")),
     exp.Concat: _Node(_joined_texts, _only_texts, _parts("expressions")),
     exp.Bracket: _Node(_item, _item_problem, _parts("this", "expressions")),
+    exp.Dot: _Node(_field, _field_problem),
     exp.Trim: _Node(_trim, parts=_parts("this", "expression", "position")),
     exp.Extract: _Node(_extract, _extract_problem),
     exp.Alias: _Node(lambda translation, node: translation.sql(node.this), parts=_parts("this", "alias")),

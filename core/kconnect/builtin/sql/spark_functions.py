@@ -25,6 +25,7 @@ from kconnect.builtin.sql.spark_casts import (
     text_of,
 )
 from kconnect.builtin.sql.spark_dates import strftime_pattern, strptime_pattern
+from kconnect.builtin.sql.spark_json import json_of
 
 Make = Callable[[Sequence[Term]], str]
 _ANY_NUMBER: Final = 1000
@@ -126,6 +127,24 @@ def _one_of_all(name: str, fewest: int, most: int = _ANY_NUMBER) -> Function:
 
 def _cast_to(kind: str) -> Function:
     return Function(lambda terms: cast_sql(terms[0], kind), 1, 1)
+
+
+def _zone(node: exp.Expression) -> str:
+    is_known = node.is_string and re.fullmatch(r"UTC|GMT|[+-]\d\d:\d\d|[A-Z][A-Za-z]+(/[A-Z][\w+-]*)+", node.name)
+    return "" if is_known else "must be a time zone written out, such as 'Europe/Berlin' or '+02:00'"
+
+
+def _in_zone(macro: str, sign: int) -> Function:
+    """A timestamp, in UTC as all are, as clocks in the zone show it, or the other way round."""
+
+    def make(terms: Sequence[Term]) -> str:
+        time, zone = cast_sql(terms[0], "TIMESTAMP"), terms[1].node.name
+        if zone[0] not in "+-":
+            return f"{macro}({time}, {quoted_text(zone)})"
+        minutes = (int(zone[1:3]) * 60 + int(zone[4:])) * (sign if zone[0] == "+" else -sign)
+        return f"({time} + to_minutes({minutes}))"
+
+    return Function(make, 2, 2, {1: _zone})
 
 
 def _length(terms: Sequence[Term]) -> str:
@@ -375,6 +394,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "unhex": _as("unhex({0})"),
     "encode": _as("encode({0})", count=2, a1=_UTF8),
     "decode": _as("decode({0})", count=2, a1=_UTF8),
+    "to_json": Function(lambda terms: json_of(terms[0]), 1, 1),
     "get_json_object": _as("spark_json({0}, {1})", count=2, a1=_json_path),
     # numbers
     "abs": _as("abs({0})"),
@@ -436,6 +456,8 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "date_trunc": Function(_truncated(0, 1, "TIMESTAMP"), 2, 2, {0: _day}),
     "to_date": Function(_to_date, 1, 2, {1: _parsed_pattern}),
     "to_timestamp": Function(_to_timestamp, 1, 2, {1: _parsed_pattern}),
+    "from_utc_timestamp": _in_zone("spark_to_zone", 1),
+    "to_utc_timestamp": _in_zone("spark_from_zone", -1),
     "date_format": Function(_date_format, 2, 2, {1: _date_pattern}),
     "unix_timestamp": _as("(epoch_us({0}) // 1000000)"),
     "unix_seconds": _as("spark_seconds({0})"),

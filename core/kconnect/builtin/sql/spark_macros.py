@@ -59,4 +59,21 @@ MACROS: Final = (
     "WHEN CAST(t AS DOUBLE) <> 0 AND abs(CAST(t AS DOUBLE)) < 1e-3 "
     "THEN spark_scientific(t, -(length(t) - length(ltrim(ltrim(t, '-'), '0.')) - "
     "CASE WHEN starts_with(t, '-') THEN 1 ELSE 0 END - 1)) ELSE t END",
+    "spark_unscaled(t) AS CASE WHEN ltrim(t, '-0.') = '' THEN '0' ELSE ltrim(replace(t, '.', ''), '-0') END",
+    "spark_json_number(t) AS CASE WHEN t IN ('nan', 'inf', '-inf') "
+    "THEN '\"' || spark_double_text(t) || '\"' ELSE spark_double_text(t) END",
+    # As Java writes a BigDecimal: with an exponent where its first digit is behind the sixth place
+    "spark_json_decimal(t, n) AS CASE WHEN length(spark_unscaled(t)) - 1 - n >= -6 THEN t "
+    "ELSE (CASE WHEN starts_with(t, '-') THEN '-' ELSE '' END) || left(spark_unscaled(t), 1) || "
+    "(CASE WHEN length(spark_unscaled(t)) > 1 THEN '.' || substring(spark_unscaled(t), 2) ELSE '' END) || "
+    "'E' || (length(spark_unscaled(t)) - 1 - n) END",
+    "spark_json_list(texts) AS '[' || array_to_string(texts, ',') || ']'",
+    "spark_json_map(texts) AS '{' || array_to_string(texts, ',') || '}'",
+    "spark_to_zone(t, z) AS timezone(z, CAST(t AS TIMESTAMPTZ))",
+    # Of a time that comes twice in autumn Java takes the first, DuckDB the second
+    "spark_from_zone_later(t, z) AS CAST(timezone(z, t) AS TIMESTAMP)",
+    "spark_before(t, u, z) AS t - (spark_to_zone(u - INTERVAL 1 DAY, z) - (u - INTERVAL 1 DAY))",
+    "spark_earlier(t, u, o, z) AS CASE WHEN o < u AND spark_to_zone(o, z) = t THEN o ELSE u END",
+    "spark_from_zone(t, z) AS spark_earlier(t, spark_from_zone_later(t, z), "
+    "spark_before(t, spark_from_zone_later(t, z), z), z)",
 )

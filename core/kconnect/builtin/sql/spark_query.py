@@ -14,7 +14,7 @@ from sqlglot.parsers.spark import SparkParser
 
 from kconnect.api import ConfigError
 from kconnect.builtin.sql.spark_casts import shown
-from kconnect.builtin.sql.spark_expressions import check, path_of
+from kconnect.builtin.sql.spark_expressions import Path, check, path_of
 
 TABLE: Final = "records"
 
@@ -65,9 +65,10 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class AllFields:
-    """`*`, without the fields named in `* EXCEPT (..)`."""
+    """`*` or `a.b.*`, without the fields named in `EXCEPT (..)`."""
 
     left_out: frozenset[str]
+    path: Path = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,21 +177,32 @@ def _table_alias(select: exp.Select) -> str:
 
 
 def _output(expression: exp.Expression, alias: str) -> Output | AllFields:
-    if isinstance(expression, exp.Column) and isinstance(expression.this, exp.Star):
-        if expression.table.lower() != alias.lower():
-            raise ConfigError(f"{shown(expression)}: only * and {alias}.* name all fields")
-        expression = expression.this
-    if isinstance(expression, exp.Star):
-        if expression.args.get("replace") or expression.args.get("rename"):
+    star, outer = _star(expression, alias)
+    if star is not None:
+        if star.args.get("replace") or star.args.get("rename"):
             raise ConfigError("* can be followed by EXCEPT (..) only")
-        return AllFields(frozenset(column.name.lower() for column in expression.args.get("except_") or ()))
+        return AllFields(frozenset(column.name.lower() for column in star.args.get("except_") or ()), outer)
     named = expression.this if isinstance(expression, exp.Alias) else expression
     inner = _without_alias(named, alias)
     path = path_of(inner)
+    check(inner)
     if not isinstance(expression, exp.Alias) and path is None:
         raise ConfigError(f"{shown(inner)} needs a name: {shown(inner)} AS ..")
-    check(inner)
     return Output(expression.alias if isinstance(expression, exp.Alias) else (path or ("",))[-1], inner)
+
+
+def _star(expression: exp.Expression, alias: str) -> tuple[exp.Star | None, Path]:
+    """The star and the struct before it, `a.b` in `records.a.b.*`; no star in what is another expression."""
+    star: object = expression
+    outer: Path | None = ()
+    if isinstance(expression, exp.Column):
+        star, outer = expression.this, tuple(part.name for part in expression.parts[:-1])
+    elif isinstance(expression, exp.Dot):
+        star, outer = expression.expression, path_of(expression.this)
+    if outer is None or not isinstance(star, exp.Star):
+        return None, ()
+    is_alias = bool(outer) and outer[0].lower() == alias.lower()
+    return star, outer[1:] if is_alias else outer
 
 
 def _without_alias(expression: exp.Expression, alias: str) -> exp.Expression:

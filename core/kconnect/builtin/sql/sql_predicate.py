@@ -48,7 +48,7 @@ class SqlPredicate(Predicate):
         condition = parse_condition(CONFIG.parse(configs)[CONDITION_CONFIG])
         self._engine = Engine()
         self._plans: Plans[ConditionPlan] = Plans(
-            lambda rows: ConditionPlan(condition, self._engine, rows), paths_in([condition]), reads_all=False
+            lambda rows: ConditionPlan(condition, self._engine, rows), paths_in([condition])
         )
 
     def test(self, record: ConnectRecord) -> bool:

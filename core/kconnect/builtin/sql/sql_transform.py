@@ -55,12 +55,12 @@ class SqlTransform(Transformation):
 
         query = parse_query(CONFIG.parse(configs)[QUERY_CONFIG])
         self._engine = Engine()
-        reads_all = any(isinstance(output, AllFields) for output in query.outputs)
+        stars = [output.path for output in query.outputs if isinstance(output, AllFields)]
         expressions = [output.expression for output in query.outputs if not isinstance(output, AllFields)]
         if query.condition is not None:
             expressions.append(query.condition)
         self._plans: Plans[SelectPlan] = Plans(
-            lambda rows: SelectPlan(query, self._engine, rows), paths_in(expressions), reads_all=reads_all
+            lambda rows: SelectPlan(query, self._engine, rows), paths_in(expressions), stars
         )
 
     def apply(self, record: R) -> R | None:
