@@ -42,6 +42,9 @@ class Context:
     def is_closing(self) -> bool:
         return True
 
+    def is_ending(self) -> bool:
+        return False
+
 
 def converters() -> Converters:
     key, value = JsonConverter(), JsonConverter()

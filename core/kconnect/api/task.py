@@ -295,6 +295,15 @@ class SinkTaskContext(Protocol):
         """
         ...
 
+    def is_ending(self) -> bool:
+        """Whether this pre_commit is the last of all: nothing comes behind what was put, and nobody gives it again.
+
+        So at the end of `df.write` and of a micro-batch of Spark's: a task that holds records back until they are
+        enough must write them now. False where `is_closing` is, and at the end of a worker's task: whoever has the
+        partition next reads on from what was committed. Differs: Java has no such method.
+        """
+        ...
+
     def errant_record_reporter(self) -> ErrantRecordReporter | None:
         """For reporting records that cannot be written; None if the connector has no error reporting configured."""
         ...

@@ -18,6 +18,7 @@ from kconnect.runtime.metrics import PluginMetricsRegistry
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.plugin_monitor import PluginMonitor
 from kconnect.runtime.pipeline.plugin_parts import make_converters, make_steps
+from kconnect.runtime.pipeline.retries import Backoff
 from kconnect.runtime.pipeline.stages import StageError, TransformChain, TransformStep
 from kconnect.runtime.pipeline.tolerance import ErrorReporter, Tolerance, ToleranceSettings
 from kconnect.runtime.plugins import PluginRegistry
@@ -203,6 +204,11 @@ class ConnectorRun:
     def wait(self, timeout_s: float) -> bool:
         """A pause of the runtime's own, as before a retry, on the harness's clock; returns whether all must stop."""
         return self.clock.wait(self._stopping, timeout_s)
+
+    def backoff(self, first_s: float) -> Backoff:
+        """The worker's pauses between retries, but for their spread: a test knows how long each is."""
+        most_s = self.settings.errors_retry_delay_max_ms / 1000
+        return Backoff(first_s, most_s, uniform=lambda low, high: 1.0)
 
     def end_waits(self) -> None:
         """Have all waits come back at once, now and later: everything must stop. Threads: any."""

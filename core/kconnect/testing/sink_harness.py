@@ -11,20 +11,13 @@ from kconnect.errors import ConnectError, RetriableError
 from kconnect.logs.wording import counted
 from kconnect.model import TopicPartition
 from kconnect.runtime.pipeline.plugin_parts import make_task
+from kconnect.runtime.pipeline.retries import FIRST_PUT_PAUSE_S
 from kconnect.testing.connector_run import ConnectorRun
 from kconnect.testing.errant_records import ErrantLog, ErrantRecord, TaskReporter
 from kconnect.testing.harness import Harness
 from kconnect.testing.injected_failures import InjectedFailures
 from kconnect.testing.memory_log import MemoryLog, MemoryRecord
 from kconnect.testing.sink_task_run import SinkTaskRun
-
-# The worker's own waits before a put() that raised RetriableError is tried again.
-_RETRY_FIRST_S, _RETRY_MOST_S = 0.3, 60.0
-
-
-def retry_pause_s(attempt: int) -> float:
-    """The worker's pause after so many attempts, 0 for the first."""
-    return min(_RETRY_FIRST_S * 2.0**attempt, _RETRY_MOST_S)
 
 
 class SinkHarness(Harness[SinkTaskRun]):
@@ -168,17 +161,17 @@ class SinkHarness(Harness[SinkTaskRun]):
 
     # --- offsets and partitions ---
 
-    def commit(self, *, is_last: bool = False) -> dict[TopicPartition, int]:
+    def commit(self, *, is_last: bool = False, is_end: bool = False) -> dict[TopicPartition, int]:
         """pre_commit (and so flush) of every task, then commit what it allows; gives what was committed just now.
 
-        `is_last`: the task's `is_closing` says so.
+        `is_last`: the task's `is_closing` says so. `is_end`: and its `is_ending`, as at the end of `df.write`.
         Errors: what flush raises; a RetriableError there makes the task read again from the last commit.
         """
         done: dict[TopicPartition, int] = {}
         for task in self._tasks:
             try:
                 self._failures.raise_if_due("flush")
-                wanted = task.pre_commit(task.assignment, is_last=is_last)
+                wanted = task.pre_commit(task.assignment, is_last=is_last, is_end=is_end)
             except RetriableError:
                 task.go_back(self.committed)
                 raise
@@ -274,6 +267,7 @@ class SinkHarness(Harness[SinkTaskRun]):
     def _deliver_to(self, task: SinkTaskRun) -> int:
         count = 0
         payloads, after = task.fetch()
+        backoff = self._run.backoff(FIRST_PUT_PAUSE_S)
         for attempt in range(self._put_retries + 1):
             try:
                 if not payloads:
@@ -282,11 +276,13 @@ class SinkHarness(Harness[SinkTaskRun]):
                     self._put(task, payloads[0])
                     count += len(payloads.pop(0))
                 break
-            except RetriableError:
+            except RetriableError as error:
                 if attempt == self._put_retries:
                     raise
-                wait_s = task.context.take_timeout_s()
-                self._run.wait(retry_pause_s(attempt) if wait_s is None else wait_s)
+                asked_s = task.context.take_timeout_s()
+                wait_s = error.retry_after_s if asked_s is None else asked_s
+                pause_s = backoff.next_s()
+                self._run.wait(pause_s if wait_s is None else wait_s)
         task.moved(after)
         return count
 

@@ -122,11 +122,13 @@ class SinkTaskRun:
         for partition in self._positions:
             self._positions[partition] = committed.get(partition, 0)
 
-    def pre_commit(self, partitions: Collection[TopicPartition], *, is_last: bool = False) -> dict[TopicPartition, int]:
+    def pre_commit(
+        self, partitions: Collection[TopicPartition], *, is_last: bool = False, is_end: bool = False
+    ) -> dict[TopicPartition, int]:
         """What the task allows to commit. Errors: what it raises; ConnectError for an offset that was never read."""
         self.context.take_commit_request()
         current = {tp: self._positions[tp] for tp in sorted(partitions)}
-        closing = self.context.closing() if is_last else nullcontext()
+        closing = self.context.closing(is_end=is_end) if is_last or is_end else nullcontext()
         with closing, self._calls.calling(self.task, "pre_commit"):
             allowed = dict(self.task.pre_commit(dict(current)) or {})
         for partition, offset in allowed.items():

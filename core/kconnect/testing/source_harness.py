@@ -22,6 +22,7 @@ from kconnect.runtime.kafka import KafkaRecord
 from kconnect.runtime.pipeline.inflight import partition_key
 from kconnect.runtime.pipeline.offset_updates import updated_offsets
 from kconnect.runtime.pipeline.plugin_parts import make_task
+from kconnect.runtime.pipeline.retries import FIRST_POLL_PAUSE_S
 from kconnect.runtime.pipeline.source_context import SourceContext
 from kconnect.runtime.storage.offset_store import MemoryOffsetStore
 from kconnect.runtime.storage.offset_values import (
@@ -36,8 +37,6 @@ from kconnect.testing.injected_failures import InjectedFailures
 from kconnect.testing.memory_log import MemoryLog, MemoryRecord
 from kconnect.testing.source_task_run import SourceTaskRun, batch_to_kafka, checked_records, positions
 
-# As the worker's loop waits after the first poll() that raised RetriableError, unless that says how long.
-_RETRY_POLL_S = 0.1
 # A poll() that gives nothing is asked again after this, so that threads of the task's own get their turn.
 _IDLE_S = 0.001
 
@@ -148,8 +147,10 @@ class SourceHarness(Harness[SourceTaskRun]):
         except RetriableError as error:
             task.is_whole = True
             self._retried(task, error)
-            self._run.wait(_RETRY_POLL_S if error.retry_after_s is None else error.retry_after_s)
+            pause_s = task.backoff.next_s()
+            self._run.wait(pause_s if error.retry_after_s is None else error.retry_after_s)
             return []
+        task.backoff.reset()
         if polled is None or not len(polled):
             return []
         records = checked_records(polled, type(task.task))
@@ -238,7 +239,7 @@ class SourceHarness(Harness[SourceTaskRun]):
     def _start_tasks(self, configs: Sequence[Mapping[str, str]]) -> None:
         for config in configs:
             made = make_task(self._run.config, self._run.plugins, SourceTask)  # type: ignore[type-abstract]  # looks for a subclass
-            running = SourceTaskRun(made, config, self._run.stages())
+            running = SourceTaskRun(made, config, self._run.stages(), self._run.backoff(FIRST_POLL_PAUSE_S))
             self._tasks.append(running)
             made.initialize(self._context(running))
             with self._run.calls.calling(made, "start"):

@@ -11,6 +11,7 @@ from kconnect.model import ConnectorOffset
 from kconnect.runtime.kafka import KafkaBatch, KafkaRecord
 from kconnect.runtime.pipeline.inflight import InFlight
 from kconnect.runtime.pipeline.offset_updates import updates_offsets
+from kconnect.runtime.pipeline.retries import Backoff
 from kconnect.runtime.pipeline.task_hooks import wants_each_record
 from kconnect.testing.connector_run import TaskStages
 
@@ -18,10 +19,12 @@ from kconnect.testing.connector_run import TaskStages
 class SourceTaskRun:
     """One task and what belongs to it."""
 
-    def __init__(self, task: SourceTask, config: Mapping[str, str], stages: TaskStages) -> None:
+    def __init__(self, task: SourceTask, config: Mapping[str, str], stages: TaskStages, backoff: Backoff) -> None:
         self.task = task
         self.config = config
         self.stages = stages
+        self.backoff = backoff
+        """Paces a poll() that fails."""
         self.inflight = InFlight()
         self.uncommitted: dict[frozenset[tuple[str, Any]], ConnectorOffset] = {}
         self.reports_each = wants_each_record(task)

@@ -20,6 +20,7 @@ from kconnect.logs.wording import counted
 from kconnect.model import ConnectorOffset
 from kconnect.runtime.pipeline.inflight import partition_key
 from kconnect.runtime.pipeline.offset_updates import updated_offsets
+from kconnect.runtime.pipeline.retries import FIRST_PUT_PAUSE_S
 from kconnect.runtime.pipeline.stages import Stage, StageError, TransformChain
 from kconnect.runtime.plugins import PluginRegistry
 from kconnect.runtime.plugins.code_location import CodeLocation, PluginCode
@@ -28,7 +29,7 @@ from kconnect.testing.connector_run import TaskStages
 from kconnect.testing.memory_log import MemoryRecord
 from kconnect.testing.plugin_calls import LateCallError, PluginCall, PluginFailure, explained, failure_of
 from kconnect.testing.record_view import bytes_view, record_view
-from kconnect.testing.sink_harness import SinkHarness, retry_pause_s
+from kconnect.testing.sink_harness import SinkHarness
 from kconnect.testing.sink_task_run import SinkTaskRun
 from kconnect.testing.source_harness import SourceHarness
 from kconnect.testing.source_task_run import SourceTaskRun
@@ -336,13 +337,16 @@ class _TracedSink(SinkHarness):
     def put_one(self, task: SinkTaskRun, record: Any) -> None:
         """Put until the task accepts it. Errors: the last RetriableError at the timeout; any other at once."""
         deadline = time.monotonic() + self._timeout_s
+        backoff = self._run.backoff(FIRST_PUT_PAUSE_S)
         for attempt in itertools.count(1):
             self.attempts = attempt
             try:
                 return task.put([record])
             except RetriableError as error:
                 asked_s = task.context.take_timeout_s()
-                pause_s = retry_pause_s(attempt - 1) if asked_s is None else asked_s
+                pause_s = backoff.next_s()
+                wished_s = error.retry_after_s if asked_s is None else asked_s
+                pause_s = pause_s if wished_s is None else wished_s
                 if time.monotonic() + pause_s > deadline:
                     raise
                 self.retries += 1

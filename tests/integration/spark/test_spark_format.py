@@ -13,6 +13,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -368,6 +369,14 @@ def test_wrong_writes_are_refused_and_a_failing_row_is_named(spark, tmp_path):
     assert "row 2 of partition 0" in failed
 
 
+def test_a_sink_that_gathers_writes_what_it_has_at_the_end_of_a_batch(spark, tmp_path):
+    sink = {"connector.class": "ObjectSink", "topics": "t", "object.url": str(tmp_path / "out"), "flush.ms": "3600000"}
+    rows = spark.range(10).coalesce(1).selectExpr("id")
+    rows.write.format("kconnect").options(**sink, **{"object.format": "jsonl"}).mode("append").save()
+    found = [line for path in (tmp_path / "out").rglob("*.jsonl") for line in path.read_text().splitlines()]
+    assert [json.loads(line) for line in found] == [{"id": n} for n in range(10)]
+
+
 def test_a_stream_from_a_source_to_a_sink_writes_each_record_over_stops(spark, lines, tmp_path):
     out = tmp_path / "out.txt"
     for _ in range(2):
@@ -442,3 +451,9 @@ def test_a_source_in_java_streams_from_its_offsets(spark, lines, tmp_path):
         lines.grow(500)
     found = spark.read.parquet(f"{tmp_path}/table").collect()
     assert sorted(int(row.line) for row in found) == list(range(1500))
+
+    # Its poll() waits for a second when there is no line: behind records that is the end, not half a minute
+    began_s = time.monotonic()
+    read = spark.read.format("kconnect").options(**java).schema("line STRING").load()
+    assert read.count() == 2000
+    assert time.monotonic() - began_s < ample_s(20)

@@ -288,6 +288,14 @@ def test_units_are_written_when_full_and_offsets_follow_them(tmp_path: Path) -> 
         assert not list(tmp_path.rglob(".unfinished-*"))
 
 
+def test_the_end_of_a_batch_writes_units_that_are_not_full(tmp_path: Path) -> None:
+    with sink_into(tmp_path, flush_rows="4") as sink:
+        sink.put(*[{"id": number} for number in range(10)])
+        assert sink.commit(is_last=True) == {PLACE: 8}  # the next owner of the partition reads on from there
+        assert sink.commit(is_end=True) == {PLACE: 10}
+        assert lines_of(tmp_path) == [{"id": number} for number in range(10)]
+
+
 def test_records_that_come_again_replace_their_objects_even_with_other_limits(tmp_path: Path) -> None:
     log = MemoryLog()
     with sink_into(tmp_path, log, flush_rows="4") as sink:

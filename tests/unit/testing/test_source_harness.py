@@ -141,7 +141,7 @@ def test_a_retriable_poll_is_asked_again_after_a_wait_and_other_errors_come_to_t
     with SourceHarness(CountConnector, clock=clock) as source:
         source.fail("poll", RetriableError("busy"), times=2)
         assert numbers(source.poll(1)) == [0]
-        assert clock.waits == [0.1, 0.1]
+        assert clock.waits == [0.1, 0.2]
         source.fail("poll", ZeroDivisionError("oh"))
         with pytest.raises(ZeroDivisionError):
             source.poll(1)

@@ -1,4 +1,4 @@
-"""Retries: how a plugin call that failed with a RetriableError is retried. Shared by the source and sink loops."""
+"""Retries: how a plugin call that failed with a RetriableError is retried, the same for all that run a task."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
-from kconnect.errors import RetriableError
+from kconnect.errors import RetriableError, TimedOutError
 from kconnect.logs.repeats import RepeatedMessages
+from kconnect.logs.wording import counted
 from kconnect.runtime.pipeline.error_texts import cause_of
 from kconnect.runtime.pipeline.ports import TaskControl
 
@@ -22,6 +24,20 @@ _SHORTEST_CAP_S: Final = 0.1
 _MOST_DOUBLINGS: Final = 30
 
 
+# The first pause after a poll() or put() that raised RetriableError; each next one is twice as long. Java's
+# SEND_FAILED_BACKOFF_MS and RETRIES_DELAY_MIN_MS.
+FIRST_POLL_PAUSE_S: Final = 0.1
+FIRST_PUT_PAUSE_S: Final = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a call may fail before it is given up, and the setting that says so."""
+
+    timeout_s: float
+    setting: str
+
+
 class Retries:
     """Counts, logs and paces the failures of one call of a task, such as poll(). Threads: the task's.
 
@@ -29,7 +45,17 @@ class Retries:
     Differs: Java calls poll() again at once, with a warning each time, and put() at the next commit.
     """
 
-    def __init__(self, control: TaskControl, plugin: object, method: str, *, first_s: float, cap_s: float) -> None:
+    def __init__(
+        self,
+        control: TaskControl,
+        plugin: object,
+        method: str,
+        *,
+        first_s: float,
+        cap_s: float,
+        patience: Patience | None = None,
+    ) -> None:
+        """`patience`: without it a call is retried for ever, as in a worker."""
         self._control = control
         self._call = f"{type(plugin).__name__}.{method}()"
         self._stage = method
@@ -38,9 +64,15 @@ class Retries:
         self._messages = RepeatedMessages(log)
         self.is_on = False
         """The last call failed, or too few since then went well to be sure."""
+        self._patience = patience
+        self.gives_up_at_s = float("inf")
+        """When the call that fails now is given up, by `time.monotonic`; inf while it does not fail."""
 
     def failed(self, error: RetriableError, asked_s: float | None = None) -> float:
-        """The call failed; returns how long to wait before the next. `asked_s`: the wait that the plugin asked for."""
+        """The call failed; returns how long to wait before the next. `asked_s`: the wait that the plugin asked for.
+
+        Errors: TimedOutError when it has failed for as long as it may.
+        """
         wait_s = self._backoff.next_s()
         if asked_s is None:
             asked_s = error.retry_after_s
@@ -49,10 +81,11 @@ class Retries:
         with self._control.in_stage(self._stage):
             message = "%s failed and will be retried%s: %s"
             self._messages.log(logging.WARNING, message, self._call, self._pace(asked_s), error)
-        return wait_s if asked_s is None else asked_s
+        return min(wait_s if asked_s is None else asked_s, self._time_left_s(error))
 
     def went_well(self, *, moved: bool) -> bool:
         """The call succeeded; returns whether that ends the trouble. `moved`: it returned or took records."""
+        self.gives_up_at_s = float("inf")
         over = self._control.health.went_well(time.monotonic(), moved=moved)
         if over is None and not moved:
             return False
@@ -70,7 +103,22 @@ class Retries:
     def forget(self) -> None:
         """Stop retrying."""
         self.is_on = False
+        self.gives_up_at_s = float("inf")
         self._backoff.reset()
+
+    def _time_left_s(self, error: RetriableError) -> float:
+        """Until the call is given up. Errors: TimedOutError when that is now."""
+        if self._patience is None:
+            return float("inf")
+        now_s, timeout_s = time.monotonic(), self._patience.timeout_s
+        if self.gives_up_at_s == float("inf"):
+            self.gives_up_at_s = now_s + timeout_s
+        if now_s >= self.gives_up_at_s:
+            raise TimedOutError(
+                f"{error}\n  {self._call} failed {counted(self._backoff.failures, 'time')} in {timeout_s:g} s",
+                hint=error.hint or f"{self._patience.setting} says how long it is repeated.",
+            ) from error
+        return self.gives_up_at_s - now_s
 
     def _pace(self, asked_s: float | None) -> str:
         if asked_s is not None:

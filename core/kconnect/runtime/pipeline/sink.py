@@ -20,7 +20,7 @@ from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.pipeline.put_queue import PutBatch, PutQueue
 from kconnect.runtime.pipeline.raw_records import RawRecords
-from kconnect.runtime.pipeline.retries import Retries
+from kconnect.runtime.pipeline.retries import FIRST_PUT_PAUSE_S, Retries
 from kconnect.runtime.pipeline.sink_commits import CommitTimes, SinkCommits
 from kconnect.runtime.pipeline.sink_consumer import SinkConsumer
 from kconnect.runtime.pipeline.sink_context import ErrantRecords, SinkContext
@@ -35,9 +35,6 @@ log = logging.getLogger(__name__)
 # A fetch cannot be woken, so an idle one lasts this long at most: the stop waits for it. An idle task wakes 10 times
 # a second: 0.06 % of a core each, measured with 50 in one process.
 _FETCH_WAIT_S = 0.1
-# The first pause after a put() that raised RetriableError, unless the task named a time; each next one is twice as
-# long. Java's RETRIES_DELAY_MIN_MS.
-_RETRY_FIRST_S = 0.3
 # How often the distance to the ends of the partitions is noted; it costs 1 us for each partition.
 _LAG_EVERY_S = 1.0
 
@@ -113,7 +110,7 @@ class SinkLoop:
             self._commits,
             settle_puts=self._settle,
         )
-        self._retries = Retries(control, parts.task, "put", first_s=_RETRY_FIRST_S, cap_s=parts.retry_delay_most_s)
+        self._retries = Retries(control, parts.task, "put", first_s=FIRST_PUT_PAUSE_S, cap_s=parts.retry_delay_most_s)
         self._put_name = f"{type(parts.task).__name__}.put()"
         self._came = False
         """The last fetch brought records."""

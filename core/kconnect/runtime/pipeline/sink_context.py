@@ -57,7 +57,7 @@ class SinkContext:
         self._pauses: deque[tuple[bool, tuple[TopicPartition, ...]]] = deque()
         self._timeout_ms: int | None = None
         self._put_within_ms: int | None = None
-        self._closes = False
+        self._closes = self._ends = False
         self._commit_requested = threading.Event()
 
     # --- for the task ---
@@ -96,6 +96,9 @@ class SinkContext:
 
     def is_closing(self) -> bool:
         return self._closes
+
+    def is_ending(self) -> bool:
+        return self._ends
 
     def errant_record_reporter(self) -> ErrantRecordReporter | None:
         return self._reporter()
@@ -142,13 +145,16 @@ class SinkContext:
         return None if within_ms is None else max(within_ms, 0) / 1000
 
     @contextmanager
-    def closing(self) -> Iterator[None]:
-        """A block in which the task is asked for the last time what may be committed."""
-        self._closes = True
+    def closing(self, *, is_end: bool = False) -> Iterator[None]:
+        """A block in which the task is asked for the last time what may be committed.
+
+        `is_end`: nothing comes behind what was put, and nobody gives it again.
+        """
+        self._closes, self._ends = True, is_end
         try:
             yield
         finally:
-            self._closes = False
+            self._closes = self._ends = False
 
     @property
     def is_commit_requested(self) -> bool:

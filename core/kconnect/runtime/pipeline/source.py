@@ -18,7 +18,7 @@ from kconnect.runtime.pipeline.java_chain import EncodedPolls, EncodedUnit
 from kconnect.runtime.pipeline.plugin_call import call_error, plugin_call
 from kconnect.runtime.pipeline.polled_lists import PolledLists, index_of, no_records_error, positions_of, records_of
 from kconnect.runtime.pipeline.ports import TaskControl
-from kconnect.runtime.pipeline.retries import Retries
+from kconnect.runtime.pipeline.retries import FIRST_POLL_PAUSE_S, Retries
 from kconnect.runtime.pipeline.sending import Payloads, SourceTopics, UnitSender
 from kconnect.runtime.pipeline.source_context import SourceContext
 from kconnect.runtime.pipeline.source_dead_letters import SourceDeadLetters
@@ -33,9 +33,6 @@ log = logging.getLogger(__name__)
 # so that a source that never blocks is asked 100 times a second and does not take a whole core.
 _QUICK_POLL_S = 0.0005
 _IDLE_WAIT_S = (0.001, 0.010)
-# The first pause after a poll() that raised RetriableError; each next one is twice as long. Java's
-# SEND_FAILED_BACKOFF_MS.
-_RETRY_FIRST_S = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +76,7 @@ class SourceLoop:
         self._wants_each = wants_each_record(parts.task)
         self._health = control.health
         self._poll_name = f"{type(parts.task).__name__}.poll()"
-        self._retries = Retries(control, parts.task, "poll", first_s=_RETRY_FIRST_S, cap_s=parts.retry_delay_most_s)
+        self._retries = Retries(control, parts.task, "poll", first_s=FIRST_POLL_PAUSE_S, cap_s=parts.retry_delay_most_s)
         self._empty_polls = 0
         self._has_started = False
 

@@ -88,6 +88,7 @@ class SourceChain:
         stages = source_stages(control, ports_without_host(plugins))
         self.metrics = control.monitor.of_task
         self.give_up = stages.give_up
+        self.retry_delay_most_s = stages.tolerance.settings.retry_delay_max_ms / 1000
         self._transforms, self._converters = stages.transforms, stages.converters
         self._letters = None if stages.dead_letters is None else LetterSender(stages.dead_letters, control)
         self._lists = PolledLists(self._transforms)

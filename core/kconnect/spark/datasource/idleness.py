@@ -8,7 +8,7 @@ from typing import Any, Final
 
 # An empty poll that is as quick as this did not look for long: there is nothing
 _AT_ONCE_S: Final = 0.005
-# How many times longer a task may be slow and empty
+# How many times longer a task may be slow and empty before its first record
 _SLOW_FACTOR: Final = 30
 
 
@@ -16,8 +16,9 @@ class Idleness:
     """Implements WorkWaits. Threads: the task's; `wake` and `stop` any.
 
     A task that gives nothing for `end_after(idle_s)` is at its end. That looks like a stop: its wait returns True and
-    poll() comes back. What waits in `wait_for_work`, or comes back empty at once, has nothing; a poll that is slow and
-    empty may be busy, as with a query that has no row yet, and gets more time.
+    poll() comes back. What waits in `wait_for_work`, or comes back empty at once, has nothing. A poll that is slow and
+    empty may be busy before the first record, as with a query that has no row yet, and gets more time; behind records
+    it is one that waits for more, as polls of Java's do (a file source of Java's for a second).
     """
 
     def __init__(self) -> None:
@@ -27,6 +28,7 @@ class Idleness:
         self._idle_since: float | None = None
         self._idle_s: float | None = None
         self._empty_since: float | None = None
+        self._has_given = False
         self._failing_until = float("inf")
 
     # --- for the task ---
@@ -93,6 +95,7 @@ class Idleness:
         with self._changed:
             if any_records:
                 self._idle_since = self._empty_since = None
+                self._has_given = True
             elif took_s < _AT_ONCE_S:
                 self._begin_idling()
             elif self._empty_since is None:
@@ -106,7 +109,8 @@ class Idleness:
         if self._idle_s is None:
             return float("inf")
         idle = float("inf") if self._idle_since is None else self._idle_since + self._idle_s
-        slow = float("inf") if self._empty_since is None else self._empty_since + self._idle_s * _SLOW_FACTOR
+        slow_s = self._idle_s if self._has_given else self._idle_s * _SLOW_FACTOR
+        slow = float("inf") if self._empty_since is None else self._empty_since + slow_s
         return min(idle, slow)
 
 

@@ -58,7 +58,8 @@ OPTIONS: Final = (
         1000,
         _AT_LEAST_1,
         _MEDIUM,
-        "How long a task must give nothing to count as read to its end, by spark.read and by trigger(availableNow).",
+        "How long a task must give nothing to count as read to its end, by spark.read and by trigger(availableNow). "
+        "Before its first record a poll that is slow may take 30 times as long.",
     )
     .define(
         "kconnect.schema.timeout.ms",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from kconnect.api import RecordBatch, SinkRecord, SinkTask
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
@@ -15,17 +15,16 @@ from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch
 from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.plugin_parts import make_task
 from kconnect.runtime.pipeline.ports import TaskControl
+from kconnect.runtime.pipeline.retries import FIRST_PUT_PAUSE_S, Patience, Retries
 from kconnect.runtime.pipeline.sink_context import SinkContext
 from kconnect.runtime.pipeline.sink_partitions import HeldPartitions
 from kconnect.spark.datasource.connector import ConnectorOfFormat
 from kconnect.spark.no_host import ports_without_host
 
-log = logging.getLogger(__name__)
-
-_RETRY_FIRST_S, _RETRY_LAST_S = 0.1, 10.0
 # How often a sink that holds rows back is asked again
 _FLUSH_AGAIN_S = 0.05
 
+T = TypeVar("T")
 Payload = RecordBatch | list[SinkRecord]
 
 
@@ -49,6 +48,17 @@ class SinkTaskRun:
         self._given: set[TopicPartition] = set()
         self._held = HeldPartitions()
         self._context = SinkContext(self, lambda: config, self._control.monitor.of_task, self._stages.reporter)
+        self._retries = {
+            method: Retries(
+                self._control,
+                self._task,
+                method,
+                first_s=FIRST_PUT_PAUSE_S,
+                cap_s=self._stages.tolerance.settings.retry_delay_max_ms / 1000,
+                patience=Patience(connector.options.retry_timeout_s, "kconnect.retry.timeout.ms"),
+            )
+            for method in ("put", "pre_commit")
+        }
 
     @property
     def assignment(self) -> set[TopicPartition]:
@@ -110,7 +120,7 @@ class SinkTaskRun:
         """
         if not self._positions:
             return
-        with self._context.closing():
+        with self._context.closing(is_end=True):
             self._flush()
         with plugin_call(self._task, "close"):
             self._task.close(sorted(self._positions))
@@ -145,22 +155,22 @@ class SinkTaskRun:
         self._stages.raw_records.put(() if isinstance(payload, RecordBatch) else payload, read)
         method = "put_batch" if isinstance(payload, RecordBatch) else "put"
         call: Callable[[Any], None] = getattr(self._task, method)
-        deadline, wait_s = time.monotonic() + self._options.retry_timeout_s, _RETRY_FIRST_S
+        self._repeated("put", method, lambda: call(payload))
+
+    def _repeated(self, name: str, method: str, call: Callable[[], T]) -> T:
+        """What a call gives, repeated while it raises RetriableError. Errors: TimedOutError; what it raises."""
+        retries = self._retries[name]
         while True:
             try:
                 with plugin_call(self._task, method):
-                    call(payload)
-                return
+                    given = call()
             except RetriableError as error:
-                asked_s = self._context.take_timeout_s()
-                if time.monotonic() >= deadline:
-                    raise TimedOutError(
-                        f"{error}\n  {self._name}.{method}() failed for {self._options.retry_timeout_s:g} s",
-                        hint=error.hint or "kconnect.retry.timeout.ms says how long it is repeated.",
-                    ) from error
-                log.warning("%s.%s() failed and will be retried: %s", self._name, method, error)
-                self._control.wait(max(min(asked_s or error.retry_after_s or wait_s, deadline - time.monotonic()), 0))
-                wait_s = min(wait_s * 2, _RETRY_LAST_S)
+                self._control.wait(retries.failed(error, self._context.take_timeout_s()))
+                continue
+            self._context.take_timeout_s()  # named for a retry that is not needed
+            if retries.is_on:
+                retries.went_well(moved=True)
+            return given
 
     def _held_back(self) -> list[TopicPartition]:
         """Partitions whose rows the task does not vouch for yet."""
@@ -168,8 +178,8 @@ class SinkTaskRun:
         return [place for place, offset in self._positions.items() if allowed.get(place, 0) < offset]
 
     def _pre_commit(self) -> Mapping[TopicPartition, int]:
-        with plugin_call(self._task, "pre_commit"):
-            allowed = self._task.pre_commit(dict(self._positions)) or {}
+        ask = partial(self._task.pre_commit, dict(self._positions))
+        allowed = self._repeated("pre_commit", "pre_commit", ask) or {}
         self._refuse_rewinds()
         return allowed
 

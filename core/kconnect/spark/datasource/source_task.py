@@ -9,14 +9,15 @@ from functools import partial
 from typing import Any
 
 from kconnect.api import RecordBatch, SourceRecord, SourceTask
-from kconnect.errors import RetriableError, TimedOutError
+from kconnect.errors import RetriableError
 from kconnect.model import ConnectorOffset, ConnectorType
 from kconnect.runtime.pipeline.inflight import partition_key
 from kconnect.runtime.pipeline.offset_updates import updated_offsets, updates_offsets
-from kconnect.runtime.pipeline.plugin_call import call_error, plugin_call
+from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.plugin_parts import make_task
 from kconnect.runtime.pipeline.polled_lists import no_records_error
 from kconnect.runtime.pipeline.ports import TaskControl
+from kconnect.runtime.pipeline.retries import FIRST_POLL_PAUSE_S, Patience, Retries
 from kconnect.runtime.pipeline.source_context import SourceContext
 from kconnect.runtime.pipeline.task_hooks import wants_each_record
 from kconnect.spark.datasource.chain import Rows, SourceChain
@@ -31,7 +32,6 @@ Polled = RecordBatch | Sequence[SourceRecord]
 
 # A poll() that comes back empty at once is asked 100 times a second at most, as in a worker.
 _IDLE_WAIT_S = (0.001, 0.010)
-_RETRY_FIRST_S, _RETRY_LAST_S = 0.1, 10.0
 
 
 class SourceTaskRun:
@@ -58,7 +58,6 @@ class SourceTaskRun:
         self.index = index
         self._config = config
         self._connector_name = connector.config["name"]
-        self._retry_timeout_s = min(connector.options.retry_timeout_s, retry_timeout_s)
         spec = connector.spec(ConnectorType.SOURCE, index, config, letters=letters)
         self._control = TaskControl(spec, ports_without_host(connector.plugins))
         self.chain = SourceChain(self._control, connector.plugins)
@@ -68,6 +67,14 @@ class SourceTaskRun:
         self._context = SourceContext(self.idleness, offsets, lambda: config, self.chain.metrics, give_up=give_up)
         self.name = type(self._task).__name__
         self.wants_each = wants_each_record(self._task)
+        self._retries = Retries(
+            self._control,
+            self._task,
+            "poll",
+            first_s=FIRST_POLL_PAUSE_S,
+            cap_s=self.chain.retry_delay_most_s,
+            patience=Patience(min(connector.options.retry_timeout_s, retry_timeout_s), "kconnect.retry.timeout.ms"),
+        )
         self._empty_polls = 0
 
     def start(self) -> None:
@@ -138,29 +145,20 @@ class SourceTaskRun:
             self.chain.close()
 
     def _poll_with_retries(self) -> Any:  # whatever the plugin gives
-        deadline, wait_s, failures = None, _RETRY_FIRST_S, 0
         while True:
             try:
-                polled = self._task.poll()
-                self.idleness.fails_until(float("inf"))
-                return polled
+                with plugin_call(self._task, "poll"):
+                    polled = self._task.poll()
             except RetriableError as error:
-                failures += 1
-                now = time.monotonic()
-                deadline = now + self._retry_timeout_s if deadline is None else deadline
-                self.idleness.fails_until(deadline)
-                if now >= deadline:
-                    raise _still_failing(self.name, failures, self._retry_timeout_s, error) from error
-                log.warning("%s.poll() failed and will be retried: %s", self.name, error)
-                if self._wait(min(error.retry_after_s or wait_s, deadline - now)):
+                wait_s = self._retries.failed(error)
+                self.idleness.fails_until(self._retries.gives_up_at_s)
+                if self.idleness.pause(wait_s):
                     return None
-                wait_s = min(wait_s * 2, _RETRY_LAST_S)
-            except Exception as error:
-                raise call_error(self.name, "poll", error) from error
-
-    def _wait(self, timeout_s: float) -> bool:
-        """Wait between retries; tells whether the task must stop."""
-        return self.idleness.pause(timeout_s)
+                continue
+            if self._retries.is_on:
+                self._retries.went_well(moved=not is_empty(polled))
+            self.idleness.fails_until(float("inf"))
+            return polled
 
     def _hook(self, name: str, *args: Any) -> None:
         try:
@@ -199,10 +197,3 @@ def read_to_end(
 
 def _is_list(polled: Any) -> bool:
     return isinstance(polled, list) and all(isinstance(record, SourceRecord) for record in polled)
-
-
-def _still_failing(name: str, failures: int, timeout_s: float, error: RetriableError) -> TimedOutError:
-    return TimedOutError(
-        f"{error}\n  {name}.poll() failed {failures} times in {timeout_s:g} s",
-        hint=error.hint or "kconnect.retry.timeout.ms says how long it is repeated.",
-    )

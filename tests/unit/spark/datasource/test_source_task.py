@@ -99,6 +99,13 @@ def test_a_source_that_is_slow_and_empty_is_not_taken_for_one_at_its_end(connect
     assert _read(connector) == ["late"]
 
 
+def test_a_source_whose_polls_wait_by_themselves_behind_records_is_at_its_end_by_the_option(connector):
+    Scripted.polls = ["a", *[_slow(0.06)] * 10, "late"]  # as Java's file source, which waits for a second
+    assert _read(connector) == ["a"]
+    Scripted.polls = ["a", _slow(0.06), "b"]  # a single one says nothing
+    assert _read(connector) == ["a", "b"]
+
+
 def test_a_source_that_fails_for_longer_than_it_may_be_idle_is_not_at_its_end(connector):
     Scripted.polls = ["a", _busy, "b"]
     assert _read(connector) == ["a", "b"]

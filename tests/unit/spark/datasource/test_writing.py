@@ -24,6 +24,8 @@ class KeepsOffsets(SinkTask):
     calls: ClassVar[list[str]] = []
     failures: ClassVar[int] = 0
     late: ClassVar[int] = 0
+    busy_flushes: ClassVar[int] = 0
+    holds_back: ClassVar[bool] = False
 
     def start(self, props: Mapping[str, str]) -> None:
         type(self).calls = [f"start {props['name']}"]
@@ -40,6 +42,11 @@ class KeepsOffsets(SinkTask):
 
     def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         self.calls.append(f"pre_commit closing={self.context.is_closing()}")
+        if self.busy_flushes:
+            type(self).busy_flushes -= 1
+            raise RetriableError("busy", retry_after_s=0.001)
+        if self.holds_back and not self.context.is_ending():
+            return {}
         if self.late:
             type(self).late -= 1
             return {}
@@ -70,7 +77,7 @@ class KeepsOffsetsConnector(SinkConnector):
 
 @pytest.fixture
 def connector(monkeypatch: pytest.MonkeyPatch) -> ConnectorOfFormat:
-    for name, value in (("known", 0), ("failures", 0), ("late", 0)):
+    for name, value in (("known", 0), ("failures", 0), ("late", 0), ("busy_flushes", 0), ("holds_back", False)):
         monkeypatch.setattr(KeepsOffsets, name, value)
     monkeypatch.setattr(
         "kconnect.runtime.plugins.PluginRegistry.connector_class", lambda self, name, _=None: KeepsOffsetsConnector
@@ -117,6 +124,28 @@ def test_a_sink_that_is_behind_the_whole_write_is_told_and_not_believed(connecto
 def test_a_put_that_is_busy_is_repeated(connector):
     KeepsOffsets.failures = 3
     assert _write(connector, Span(0, 0, None, "partition 0")) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_flush_that_is_busy_is_repeated(connector):
+    KeepsOffsets.busy_flushes = 3
+    assert _write(connector, Span(0, 0, None, "partition 0")) == [0, 1, 2, 3, 4, 5]
+    assert KeepsOffsets.calls == ["start n", *["pre_commit closing=True"] * 4, "close", "stop"]
+
+
+def test_a_put_that_stays_busy_fails_the_write_and_names_the_setting(connector):
+    KeepsOffsets.failures = 10_000
+    hurried = ConnectorOfFormat(
+        {"connector.class": "KeepsOffsets", "topics": "t", "kconnect.retry.timeout.ms": "50"}, SinkConnector
+    )
+    with pytest.raises(TimedOutError, match=r"KeepsOffsets\.put\(\) failed \d+ times in 0\.05 s") as raised:
+        _write(hurried, Span(0, 0, None, "partition 0"))
+    assert "kconnect.retry.timeout.ms" in (raised.value.hint or "")
+
+
+def test_a_sink_that_gathers_is_told_that_the_batch_ends_and_is_not_waited_for(connector):
+    KeepsOffsets.holds_back = True
+    assert _write(connector, Span(0, 0, None, "partition 0")) == [0, 1, 2, 3, 4, 5]
+    assert KeepsOffsets.calls == ["start n", "pre_commit closing=True", "close", "stop"]
 
 
 def test_a_sink_that_never_flushes_fails_the_write(connector):

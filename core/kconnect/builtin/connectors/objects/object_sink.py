@@ -110,8 +110,11 @@ class ObjectSinkTask(SinkTask):
         self._write_due()
 
     def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
-        """Up to where all records are in complete objects. Errors: RetriableError, of a replay's."""
-        if self._is_replay:
+        """Up to where all records are in complete objects.
+
+        Errors: RetriableError, where what is kept must be written: of a replay, and at the end of a batch.
+        """
+        if self._is_replay or self.context.is_ending():
             for place, unit in list(self._units.items()):
                 self._write(place, unit)
         waiting = {place: unit.first for place, unit in self._units.items()}
