@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from kconnect.api.config_parse import Password
     from kconnect.api.config_provider import ConfigChangeCallback, ConfigData, ConfigProvider
     from kconnect.api.configdef import ConfigDef
-    from kconnect.api.connector_utils import ConnectorUtils
+    from kconnect.api.connector import ConnectorUtils
     from kconnect.api.interceptor import (
         ConsumerInterceptor,
         ConsumerRecord,
@@ -191,7 +191,7 @@ _LAZY = {
     "ConnectorClientConfigOverridePolicy": "override_policy",
     "ConnectorClientConfigRequest": "override_policy",
     "ConnectorHealth": "rest_extension",
-    "ConnectorUtils": "connector_utils",
+    "ConnectorUtils": "connector",
     "ConsumerInterceptor": "interceptor",
     "ConsumerRecord": "interceptor",
     "Date": "logical",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from kconnect.api.task import OffsetStorageReader, SinkTask, SourceTask, Task
 from kconnect.errors import ConnectError
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from kconnect.api.config_key import Config
     from kconnect.api.configdef import ConfigDef
     from kconnect.api.plugin_metrics import PluginMetrics
+
+T = TypeVar("T")
 
 
 class ExactlyOnceSupport(Enum):
@@ -229,3 +232,20 @@ class SinkConnector(Connector):
 
 def _class_name(plugin: object) -> str:
     return f"{type(plugin).__module__}.{type(plugin).__qualname__}"
+
+
+class ConnectorUtils:
+    """Help for `task_configs`."""
+
+    @staticmethod
+    def group_partitions(elements: Sequence[T], num_groups: int) -> list[list[T]]:
+        """Splits the elements, in order, into that many groups; the first ones may have one more than the others.
+
+        For the partitions of a source: `group_partitions(tables, min(len(tables), max_tasks))`. With fewer elements
+        than groups the last groups are empty. Errors: ValueError for fewer than one group.
+        """
+        if num_groups <= 0:
+            raise ValueError("Number of groups must be positive.")
+        size, left = divmod(len(elements), num_groups)
+        ends = [group * size + min(group, left) for group in range(num_groups + 1)]
+        return [list(elements[start:end]) for start, end in pairwise(ends)]

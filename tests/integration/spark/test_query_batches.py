@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from kconnect.spark.query.batch_writer import BatchWriter
-from kconnect.spark.query.iceberg_batches import IcebergBatches
+from kconnect.spark.query.batch_writer import BatchWriter, IcebergBatches
 from kconnect.spark.query.sink_settings import SinkQuerySettings
 from kit.query_tables import read_query_table, sink_settings, spark_settings, table_formats
 from kit.spark_session import local_session

@@ -7,10 +7,10 @@ import pytest
 from kconnect.api.config_key import Config
 from kconnect.spark import SparkSettings
 from kconnect.spark.application import SparkApplication
+from kconnect.spark.query.batch_writer import batch_in
 from kconnect.spark.query.checks import check_sink, check_source
 from kconnect.spark.query.engine import QueryEngine, set_current
 from kconnect.spark.query.formats import guarantee_of, missing
-from kconnect.spark.query.iceberg_batches import batch_in
 from kconnect.spark.query.sink_settings import SINK_QUERY_CONFIG
 from kconnect.spark.query.source_settings import SOURCE_QUERY_CONFIG
 from kconnect.spark.query.tallies import Tallies

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kconnect.spark.query.plans import keeps_state, needs_all
+from kconnect.spark.query.topic_jobs import keeps_state, needs_all
 
 RECORDS = "MapInArrow run(id#1L)#2, [id#0L], false"
 JOIN = f"Project [id#0L]\n+- Join Inner, (id#0L = id#9L)\n   :- {RECORDS}\n   +- "

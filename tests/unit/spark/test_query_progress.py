@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from kconnect.model import ConnectorType, TaskId, TaskSpec
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
-from kconnect.spark.query.progress import Progress
+from kconnect.spark.query.loop import Progress
 
 
 @dataclass

@@ -11,8 +11,10 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from kconnect.api import RecordBatch, Schema
+from kconnect.api import DataError, Date, Decimal, RecordBatch, Schema, SchemaBuilder, Timestamp
+from kconnect.api.columns import arrow_type
 from kconnect.errors import ConnectError, FencedError, TimedOutError
 from kconnect.model import TaskSpec, TopicPartition
 from kconnect.runtime.config.client_config import consumer_config, producer_config
@@ -30,7 +32,6 @@ from kconnect.runtime.pipeline.build import source_stages, source_topics
 from kconnect.runtime.pipeline.lifecycle import resolved_spec
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.spark.no_host import ports_without_host
-from kconnect.spark.query.row_schema import fitted, schema_of
 from kconnect.spark.query.tallies import TallySender
 from kconnect.spark.query.topic_reader import registry_of
 from kconnect.spark.slot_spec import TallyAddress
@@ -38,6 +39,18 @@ from kconnect.spark.slot_spec import TallyAddress
 log = logging.getLogger(__name__)
 
 _TIMEOUT_S: Final = 60.0
+_PRIMITIVES: Mapping[pa.DataType, Schema] = {
+    pa.int8(): Schema.OPTIONAL_INT8_SCHEMA,
+    pa.int16(): Schema.OPTIONAL_INT16_SCHEMA,
+    pa.int32(): Schema.OPTIONAL_INT32_SCHEMA,
+    pa.int64(): Schema.OPTIONAL_INT64_SCHEMA,
+    pa.float32(): Schema.OPTIONAL_FLOAT32_SCHEMA,
+    pa.float64(): Schema.OPTIONAL_FLOAT64_SCHEMA,
+    pa.bool_(): Schema.OPTIONAL_BOOLEAN_SCHEMA,
+    pa.string(): Schema.OPTIONAL_STRING_SCHEMA,
+    pa.binary(): Schema.OPTIONAL_BYTES_SCHEMA,
+    pa.date32(): Date.builder().optional().build(),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,3 +322,35 @@ def _struct(rows: pa.RecordBatch, names: Iterable[str]) -> pa.Array:
     return pa.StructArray.from_arrays(
         [rows.column(name) for name in names], fields=[rows.schema.field(name) for name in names]
     )
+
+
+def schema_of(kind: pa.DataType, name: str) -> Schema:
+    """The schema, optional all the way down. Errors: DataError that names the column."""
+    found = _PRIMITIVES.get(kind)
+    if found is not None:
+        return found
+    if pa.types.is_timestamp(kind):
+        return Timestamp.builder().optional().build()
+    if pa.types.is_decimal(kind):
+        return Decimal.builder(kind.scale).optional().build()
+    if pa.types.is_list(kind):
+        return SchemaBuilder.array(schema_of(kind.value_type, name)).optional().build()
+    if pa.types.is_map(kind):
+        key, item = (schema_of(part, name) for part in (kind.key_type, kind.item_type))
+        return SchemaBuilder.map(key, item).optional().build()
+    if pa.types.is_struct(kind):
+        builder = SchemaBuilder.struct().optional()
+        for part in kind:
+            builder.field(part.name, schema_of(part.type, f"{name}.{part.name}"))
+        return builder.build()
+    raise DataError(f"Column {name} of type {kind} cannot be in a record: cast it in spark.query")
+
+
+def fitted(column: pa.Array, schema: Schema) -> pa.Array:
+    """The column as one of the schema; parts of a millisecond are cut off."""
+    wanted = arrow_type(schema)
+    if column.type == wanted:
+        return column
+    if pa.types.is_timestamp(column.type):
+        column = pc.floor_temporal(column, unit="millisecond")
+    return column.cast(wanted, safe=False)

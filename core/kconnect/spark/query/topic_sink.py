@@ -26,13 +26,12 @@ from kconnect.spark.query.batch_writer import BatchWriter
 from kconnect.spark.query.checkpoint import Checkpoint, offset_of
 from kconnect.spark.query.failures import RestartQueryError, root_cause
 from kconnect.spark.query.formats import guarantee_of
-from kconnect.spark.query.plans import keeps_state, needs_all
 from kconnect.spark.query.positions import TopicPosition
 from kconnect.spark.query.sink_settings import MERGE, SinkQuerySettings
 from kconnect.spark.query.starts import Starts
 from kconnect.spark.query.topic_batches import TopicBatches
 from kconnect.spark.query.topic_ends import TopicEnds
-from kconnect.spark.query.topic_jobs import TopicJobs, records
+from kconnect.spark.query.topic_jobs import TopicJobs, keeps_state, needs_all, records
 from kconnect.spark.query.topic_order import TopicOrder
 from kconnect.spark.query.topic_reader import TopicPath
 from kconnect.spark.query.topic_rows import ABOUT, SchemaGrownError
