@@ -157,18 +157,6 @@ class Restarts:
     why: str | None = None
     """Why a restart does not help."""
 
-    def words(self) -> str:
-        """For a screen: `given up after 5 restarts`, `restart 2 of 5 follows`, `not restarted: ..`."""
-        match self.mend:
-            case Mend.GIVEN_UP:
-                return f"given up after {self.count} restart{'' if self.count == 1 else 's'}"
-            case Mend.WAITING:
-                return f"restart {self.count + 1} of {self.most} follows"
-            case Mend.NOT_RESTARTED:
-                return f"not restarted because {self.why}" if self.why else ""
-            case Mend.RESTARTED:
-                return f"restarted {self.count} time{'' if self.count == 1 else 's'}"
-
     def to_json(self) -> dict[str, Any]:
         body: dict[str, Any] = {"state": str(self.mend), "count": self.count, "max": self.most}
         return body if self.why is None else {**body, "why": self.why}

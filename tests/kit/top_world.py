@@ -13,7 +13,7 @@ from kconnect.model import (
     TaskId,
     TaskState,
 )
-from kconnect_cli.admin.figures import Figures
+from kconnect.runtime.standing.figures import Figures
 from kconnect_cli.top.events import Event, Key, Request, Resized
 from kconnect_cli.top.facts import ClusterFacts, StatusLook, WorkerFacts, WorkerLook
 from kconnect_cli.top.lines import text_of

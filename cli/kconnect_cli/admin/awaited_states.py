@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from kconnect.errors import ConnectError
-from kconnect_cli.screen.status_rows import failed_why, status_rows, why
-
-if TYPE_CHECKING:
-    from kconnect.model import ConnectorState, ConnectorStatus, TaskState
-
-# Mend.WAITING, as rows have it
-_RESTART_FOLLOWS = "waiting"
+from kconnect.model import ConnectorStatus, Mend
+from kconnect.runtime.standing.views import Standing, connector_view
 
 
 def is_reached(found: ConnectorStatus | None, wished: str) -> bool:
@@ -30,12 +24,12 @@ def raise_if_hopeless(statuses: Sequence[ConnectorStatus], wished: str) -> None:
     """What is FAILED recovers only if an automatic restart follows. Errors: ConnectError with the cause."""
     if wished in ("FAILED", "GONE", "STOPPED"):
         return
-    for row in status_rows(statuses):
-        restarts = row.get("restarts")
-        if row["state"] == "FAILED" and (restarts is None or restarts["state"] != _RESTART_FOLLOWS):
-            what = row["name"] if row["task"] is None else f"{row['name']} task {row['task']}"
-            reason = why(row) or "its worker does not say why"
-            raise ConnectError(f"{what} FAILED: {reason}", hint=f"connect connectors show {row['name']} has its trace.")
+    for status in statuses:
+        for part in connector_view(status).parts:
+            if part.standing is Standing.FAILED and (part.restarts is None or part.restarts.mend is not Mend.WAITING):
+                what = status.name if part.task is None else f"{status.name} {part.words}"
+                hint = f"connect connectors show {status.name} has its trace."
+                raise ConnectError(f"{what} FAILED: {part.why()}", hint=hint)
 
 
 def state_text(name: str, found: ConnectorStatus | None) -> str:
@@ -43,6 +37,5 @@ def state_text(name: str, found: ConnectorStatus | None) -> str:
     if found is None:
         return f"{name} does not exist"
     tasks = ", ".join(f"task {task.id} {task.state}" for task in found.tasks) or "no tasks"
-    parts: list[ConnectorState | TaskState] = [found.connector, *found.tasks]
-    cause = next(filter(None, (failed_why(part) for part in parts if str(part.state) == "FAILED")), "")
+    cause = next((part.why() for part in connector_view(found).parts if part.standing is Standing.FAILED), "")
     return f"{name} is {found.connector.state}, {tasks}{f' ({cause})' if cause else ''}"

@@ -5,30 +5,27 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.logs.wording import counted
-from kconnect_cli.admin.figures import WorkerFigures, figures_by_worker, summed, together
+from kconnect.model import Condition, RunState
+from kconnect.runtime.standing.figures import summed
+from kconnect.runtime.standing.views import ConnectorView, PartView, Standing, connector_view
+from kconnect_cli.admin.figures import WorkerFigures, figures_by_worker, together
 from kconnect_cli.admin.live_workers import look_at_group, notes_on_life
 from kconnect_cli.admin.worker_start import start_of, start_text
 from kconnect_cli.options.cluster import cluster_of
-from kconnect_cli.screen.conditions import condition_why, is_sick
-from kconnect_cli.screen.status_rows import failed_why
+from kconnect_cli.screen.status_rows import now_ms
 
 if TYPE_CHECKING:
     from kconnect.client import ConnectClient
-    from kconnect.model import ConnectorState, ConnectorStatus, TaskState
+    from kconnect.model import ConnectorStatus
     from kconnect_cli.session import CliSession
-
-    # Its name, the number of the task, and its status
-    _Part: TypeAlias = tuple[str, int | None, ConnectorState | TaskState]
 
 # A worker that does not tell within this time what its tasks move does not answer
 _ANSWER_S = 5.0
-# A backlog that grows is shown, and no fault of the cluster: as in the doctor's findings
-_LAGGING = "lagging"
 
 
 def cluster_health(session: CliSession) -> dict[str, Any]:
@@ -48,20 +45,20 @@ def health_document(
     **more: Any,  # fields that are known: cluster_id, outage, starting, doctor, figures, notes
 ) -> dict[str, Any]:
     """The document, and what in it is a problem. Pure."""
-    parts = _parts(statuses)
+    views = [connector_view(statuses[name]) for name in sorted(statuses)]
     figures: WorkerFigures = more.get("figures") or WorkerFigures()
     document: dict[str, Any] = {
         "place": place,
         "cluster_id": more.get("cluster_id"),
         "workers": None if workers is None else [dict(worker) for worker in workers],
-        "connectors": _counts([str(status.connector.state) for status in statuses.values()]),
-        "tasks": _counts([str(task.state) for status in statuses.values() for task in status.tasks]),
-        "failed": [_row(part, failed_why(part[2])) for part in parts if part[2].state == "FAILED"],
-        "unassigned": [_row(part, "") for part in parts if part[2].state == "UNASSIGNED"],
+        "connectors": _counts([str(view.state) for view in views]),
+        "tasks": _counts([str(part.state) for view in views for part in view.tasks]),
+        "failed": [row for _, row in _rows(views, Standing.FAILED)],
+        "unassigned": [row for part, row in _rows(views, Standing.WAITING) if part.state is RunState.UNASSIGNED],
         "late": [
-            _row(part, f"{condition.condition} {condition_why(condition)}") | {"condition": str(condition.condition)}
-            for part in parts
-            if (condition := getattr(part[2], "condition", None)) is not None and is_sick(condition.to_json())
+            row | {"condition": str(part.sickness.condition)}
+            for part, row in _rows(views, Standing.SICK)
+            if part.sickness is not None
         ],
         "outage": more.get("outage"),
         "records_per_s": summed(list(figures.tasks.values())).rate,
@@ -85,19 +82,24 @@ def _problems(document: Mapping[str, Any], starting: str) -> list[str]:
             found.append(f"Worker {worker['worker']} does not answer: {worker['problem']}")
     if document["workers"] == [] and document["connectors"]["total"]:
         found.append("No worker is running")
-    for key, word in (("failed", "FAILED"), ("unassigned", "UNASSIGNED")):
-        if rows := document[key]:
-            tasks = sum(row["task"] is not None for row in rows)
-            whole = len(rows) - tasks
-            what = [counted(whole, "connector")] * bool(whole) + [counted(tasks, "task")] * bool(tasks)
-            found.append(f"{' and '.join(what)} {word}")
-    if late := [row for row in document["late"] if row["condition"] != _LAGGING]:
+    found += _parts_in(document["failed"], "FAILED")
+    # A backlog that grows is shown, and no fault of the cluster: as in the doctor's findings
+    if late := [row for row in document["late"] if row["condition"] != Condition.LAGGING]:
         found.append(f"{counted(len(late), 'task')} RUNNING without progress")
+    found += _parts_in(document["unassigned"], "UNASSIGNED")
     doctor = document["doctor"]
     if doctor is not None and not doctor["ok"]:
         counts = [counted(doctor["counts"][kind], kind) for kind in ("error", "warning") if doctor["counts"][kind]]
         found.append(f"The doctor found {', '.join(counts)} in the topics: connect topics doctor")
     return found
+
+
+def _parts_in(rows: Sequence[Mapping[str, Any]], word: str) -> list[str]:
+    """`1 connector and 2 tasks FAILED`."""
+    tasks = sum(row["task"] is not None for row in rows)
+    whole = len(rows) - tasks
+    what = [counted(whole, "connector")] * bool(whole) + [counted(tasks, "task")] * bool(tasks)
+    return [f"{' and '.join(what)} {word}"] if what else []
 
 
 def _of_workers(session: CliSession) -> dict[str, Any]:
@@ -186,17 +188,13 @@ def _doctor(session: CliSession, notes: list[str]) -> dict[str, Any] | None:
     return {"ok": not is_sick(findings), "counts": severity_counts(findings)}
 
 
-def _parts(statuses: Mapping[str, ConnectorStatus]) -> list[_Part]:
-    found: list[_Part] = []
-    for name, status in sorted(statuses.items()):
-        found.append((name, None, status.connector))
-        found += [(name, task.id, task) for task in status.tasks]
-    return found
-
-
-def _row(part: _Part, why: str) -> dict[str, Any]:
-    name, number, seen = part
-    return {"name": name, "task": number, "worker_id": seen.worker_id, "why": why}
+def _rows(views: Sequence[ConnectorView], standing: Standing) -> list[tuple[PartView, dict[str, Any]]]:
+    """Connectors and tasks that stand so, the worst first."""
+    found = [(view.name, part) for view in views for part in view.parts if part.standing is standing]
+    return [
+        (part, {"name": name, "task": part.task, "worker_id": part.seen.worker_id, "why": part.why(now_ms())})
+        for name, part in sorted(found, key=lambda each: each[1].place)
+    ]
 
 
 def _counts(states: Sequence[str]) -> dict[str, Any]:

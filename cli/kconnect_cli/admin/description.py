@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kconnect.errors import ConnectError
 from kconnect.logs.traces import root_cause
 from kconnect.model import TaskId
-from kconnect_cli.admin.figures import NO_FIGURES, WorkerFigures, figures_by_worker, together
+from kconnect.runtime.standing.figures import NO_FIGURES
+from kconnect_cli.admin.figures import WorkerFigures, figures_by_worker, together
 from kconnect_cli.admin.live_workers import look_at_group, notes_on_life
 from kconnect_cli.admin.sink_lags import offsets_and_lags
 from kconnect_cli.options.cluster import cluster_of
@@ -28,9 +29,10 @@ _FIGURES_S = 5.0
 def description_of(session: CliSession, name: str, mask: Callable[..., dict[str, str]]) -> dict[str, Any]:
     """Null is what is not known.
 
-    Shape: name, type, state, worker_id, trace and cause if it failed; records_per_s, lag, errors; tasks: [{id, state,
-    worker_id, condition, trace, cause, records_per_s, records, errors}]; config; topics; offsets: [{partition, offset,
-    end_offset, lag}]; changes: [{timestamp, kind, sentence, settings, ..}]; notes: what is not known, and why.
+    Shape: name, type, state, worker_id; trace, cause and restarts if it failed; records_per_s, lag, errors; tasks:
+    [{id, state, worker_id, condition, restarts, trace, cause, records_per_s, records, errors}]; config; topics;
+    offsets: [{partition, offset, end_offset, lag}]; changes: [{timestamp, kind, sentence, settings, ..}]; notes: what
+    is not known, and why.
 
     Errors: NotFoundError; ConnectError when neither state nor config can be read.
     """
@@ -44,6 +46,7 @@ def description_of(session: CliSession, name: str, mask: Callable[..., dict[str,
         "type": str(info.type),
         "state": str(status.connector.state),
         "worker_id": status.connector.worker_id,
+        **more_of(status.connector),
         **_failure(status.connector.trace),
         "records_per_s": figures.of(name).rate,
         "lag": figures.lags.get(name) if lag is None else lag,

@@ -6,11 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.model import TaskId
-from kconnect_cli.screen.rates import Rates
+from kconnect.runtime.standing.figures import Figures, Rates, most, summed
 
 if TYPE_CHECKING:
     from kconnect.client import ConnectClient
@@ -28,20 +28,6 @@ _ERRORS = (
     "kafka_connect_task_error_metrics_total_record_failures",
 )
 _LAG = "kafka_connect_sink_topic_metrics_lag_records"
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """What a task, or all tasks of a connector, move; None where nobody says."""
-
-    rate: float | None = None
-    """Records per second."""
-    records: int | None = None
-    """Records since the start of the task."""
-    errors: int | None = None
-
-
-NO_FIGURES = Figures()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,26 +101,3 @@ def together(workers: Iterable[WorkerFigures]) -> WorkerFigures:
     parts = list(workers)
     tasks = {task: figures for part in parts for task, figures in part.tasks.items()}
     return WorkerFigures(tasks, most([part.lags for part in parts]))
-
-
-def most(lags: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """Lags that several workers tell of, each connector's once: the largest, as the others' may be older."""
-    found: dict[str, int] = {}
-    for each in lags:
-        for connector, lag in each.items():
-            found[connector] = max(lag, found.get(connector, 0))
-    return found
-
-
-def summed(figures: Sequence[Figures]) -> Figures:
-    """Of several tasks together; a figure that none of them has stays unknown."""
-    return Figures(
-        _sum([each.rate for each in figures]),
-        _sum([each.records for each in figures]),
-        _sum([each.errors for each in figures]),
-    )
-
-
-def _sum(values: Sequence[Any]) -> Any:  # ints stay ints, floats floats
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None

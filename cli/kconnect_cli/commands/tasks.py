@@ -12,9 +12,8 @@ from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.options.selection import LabelOption, Selection, chosen_names, find_names
 from kconnect_cli.options.shared import takes
-from kconnect_cli.screen.conditions import condition_name, condition_why
 from kconnect_cli.screen.output import Column, Format, Row, write_object, write_rows, write_text
-from kconnect_cli.screen.status_rows import more_of, why
+from kconnect_cli.screen.status_rows import condition_name, more_of, now_ms, part_of, why
 from kconnect_cli.session import Name, ShowSecrets, session_of
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ _COLUMNS = (
     Column("NAME", lambda row: row["name"]),
     Column("TASK", lambda row: str(row["task"])),
     Column("STATE", lambda row: row["state"]),
-    Column("CONDITION", lambda row: condition_name(row.get("condition"))),
+    Column("CONDITION", lambda row: condition_name(row)),
     Column("WORKER", lambda row: row["worker_id"]),
     Column("WHY", why),
 )
@@ -132,10 +131,10 @@ def _rows(status: ConnectorStatus, selection: Selection) -> list[dict[str, Any]]
 def _page(row: Row) -> str:
     lines = [f"{row['name']} task {row['task']}  {row['state']}  {row['worker_id']}", "config"]
     lines += [f"  {key} = {value}" for key, value in sorted(row["config"].items())]
-    if row.get("condition"):
-        lines[0] += f"  {condition_name(row['condition'])} {condition_why(row['condition'])}".rstrip()
-        if stack := row["condition"].get("stack"):
-            lines += ["stack", *(f"  {line}" for line in stack.rstrip().splitlines())]
+    if told := part_of(row).why(now_ms()) or condition_name(row):
+        lines[0] += f"  {told}"
+    if stack := (row.get("condition") or {}).get("stack"):
+        lines += ["stack", *(f"  {line}" for line in stack.rstrip().splitlines())]
     if row.get("trace"):
         lines += ["trace", *(f"  {line}" for line in row["trace"].rstrip().splitlines())]
     return "\n".join(lines) + "\n"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kconnect_cli.screen.conditions import condition_name
+from kconnect.model import ConnectorType
+from kconnect.runtime.standing.views import ConnectorView, Standing
 from kconnect_cli.screen.output import Column, Row, json_cell, painted, table_text
-from kconnect_cli.screen.status_rows import why
+from kconnect_cli.screen.status_rows import condition_name, part_of, why
 
 _COLOURS = {"RUNNING": "green", "FAILED": "red", "PAUSED": "yellow", "STOPPED": "yellow", "UNASSIGNED": "magenta"}
 
@@ -18,12 +19,14 @@ def description_text(found: Mapping[str, Any]) -> str:
 
 
 def _lines(found: Mapping[str, Any]) -> Iterator[str]:
-    state = painted(found["state"], _COLOURS.get(found["state"]), bold=True)
+    own, tasks = part_of(found), tuple(part_of(each) for each in found["tasks"])
+    view = ConnectorView(found["name"], ConnectorType(found["type"]), own, tasks)
+    state = painted(view.state, _COLOURS.get(view.state), bold=True)
     yield f"{painted(found['name'], bold=True)}  {found['type']}  {state}  {found['worker_id']}".rstrip()
     figures = [("records/s", found["records_per_s"]), ("behind", found["lag"]), ("errors", found["errors"])]
     if known := [f"{value:,.0f} {what}" for what, value in figures if value is not None]:
         yield f"  {', '.join(known)}"
-    yield from _failures(found)
+    yield from _failures(view)
     yield from _section("TASKS", table_text(_TASKS, found["tasks"]) if found["tasks"] else "none")
     yield from _section("CONFIG", "\n".join(f"{key} = {value}" for key, value in sorted(found["config"].items())))
     if found["topics"] is not None:
@@ -34,13 +37,12 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
         yield from _section("LAST CHANGES", "\n".join(line for each in found["changes"] for line in _change(each)))
 
 
-def _failures(found: Mapping[str, Any]) -> Iterator[str]:
-    """The root causes, each once."""
-    parts = [("connector", found.get("cause"))] + [(f"task {each['id']}", each.get("cause")) for each in found["tasks"]]
+def _failures(view: ConnectorView) -> Iterator[str]:
+    """Why what is FAILED is, each reason once."""
     by_cause: dict[str, list[str]] = {}
-    for what, cause in parts:
-        if cause:
-            by_cause.setdefault(cause, []).append(what)
+    for part in view.parts:
+        if part.standing is Standing.FAILED:
+            by_cause.setdefault(part.why(), []).append(part.words)
     for cause, whats in by_cause.items():
         yield painted(f"  {', '.join(whats)}: {cause}", "red")
 
@@ -69,7 +71,7 @@ def _number(value: float | None) -> str:
 _TASKS = (
     Column("TASK", lambda row: str(row["id"])),
     Column("STATE", lambda row: row["state"]),
-    Column("CONDITION", lambda row: condition_name(row.get("condition"))),
+    Column("CONDITION", lambda row: condition_name(row)),
     Column("RECORDS/S", lambda row: _number(row["records_per_s"])),
     Column("ERRORS", lambda row: _number(row["errors"])),
     Column("WORKER", lambda row: row["worker_id"]),

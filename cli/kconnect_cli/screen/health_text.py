@@ -36,7 +36,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     if found["doctor"] is not None:
         counts = [counted(count, kind) for kind, count in found["doctor"]["counts"].items() if count]
         yield f"doctor: {', '.join(counts) or 'nothing found'}"
-    for key in ("failed", "unassigned", "late"):
+    for key in ("failed", "late", "unassigned"):
         if rows := found[key]:
             yield ""
             yield painted(key.upper(), bold=True)

@@ -22,14 +22,14 @@ from rich.text import Text
 
 from kconnect.errors import ConnectError
 from kconnect.logs.wording import counted
-from kconnect_cli.screen.conditions import condition_why
+from kconnect.runtime.standing.figures import Rates
+from kconnect.runtime.standing.views import PartView, Standing, connector_view
 from kconnect_cli.screen.output import STATE_STYLES, state_counts
-from kconnect_cli.screen.rates import Rates
-from kconnect_cli.screen.status_rows import failed_why
+from kconnect_cli.screen.status_rows import now_ms
 
 if TYPE_CHECKING:
     from kconnect.client.outage import Outage
-    from kconnect.model import ConnectorStatus, TaskId, TaskState
+    from kconnect.model import ConnectorStatus, TaskId
     from kconnect.runtime.herder.health.reasons import Health
     from kconnect.runtime.metrics import TaskCounters
 
@@ -100,8 +100,8 @@ def page(facts: PageContent, height: int) -> RenderableType:
     for heading in ("RECORDS/S", "RECORDS", "ERRORS"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("WHY", no_wrap=True, overflow="ellipsis", ratio=1, min_width=10)
-    for row in _worst_first(rows)[:room]:
-        table.add_row(*row)
+    for _, cells in sorted(rows, key=lambda row: row[0].place)[:room]:  # what is wrong is never below the screen's end
+        table.add_row(*cells)
     parts: list[RenderableType] = [title, *banner, Text(""), table]
     if not rows and not facts.waits_for:
         parts.append(Text("No connectors yet: connect connectors create FILE", style="dim"))
@@ -227,40 +227,35 @@ class _LastLines(logging.Handler):
         return [entry.partition("\n")[0] for entry in list(self._kept)]
 
 
-def _rows(status: ConnectorStatus, facts: PageContent) -> list[tuple[Text, ...]]:
+def _rows(status: ConnectorStatus, facts: PageContent) -> list[tuple[PartView, tuple[Text, ...]]]:
     """A row for each task; one for the connector itself when it has none, or failed."""
     from kconnect.model import TaskId
 
+    view = connector_view(status)
     rows = []
-    own = status.connector
-    if not status.tasks or own.trace:
-        rows.append(_row(status.name, "", str(own.state), "", "", "", failed_why(own) or _waits(facts)))
-    for task in status.tasks:
-        id_ = TaskId(status.name, task.id)
+    if not view.tasks or view.own.standing is Standing.FAILED:
+        rows.append((view.own, _row(view.name, "", str(view.own.state), "", "", "", _why(view.own, facts))))
+    for part in view.tasks:
+        id_ = TaskId(view.name, part.task or 0)
         found, rate = facts.counters.get(id_), facts.rates.get(id_)
-        rows.append(
-            _row(
-                status.name,
-                str(task.id),
-                str(task.state),
-                "-" if rate is None else f"{rate:,.0f}",
-                "-" if found is None else f"{_moved(found):,}",
-                "-" if found is None else str(max(found.errors, found.failures)),
-                failed_why(task) or _waits(facts) or _condition(task),
-            )
+        cells = _row(
+            view.name,
+            str(part.task),
+            str(part.state),
+            "-" if rate is None else f"{rate:,.0f}",
+            "-" if found is None else f"{_moved(found):,}",
+            "-" if found is None else str(max(found.errors, found.failures)),
+            _why(part, facts),
         )
+        rows.append((part, cells))
     return rows
 
 
-def _condition(task: TaskState) -> str:
-    """`retrying for 34 s, 12 failed attempts: ..`, nothing of a healthy task."""
-    text = condition_why(task.condition)
-    return f"{task.condition.condition} {text}" if text and task.condition is not None else ""
-
-
-def _waits(facts: PageContent) -> str:
-    """Why a task moves nothing that has not failed."""
-    return "" if facts.outage is None else "waits for Kafka"
+def _why(part: PartView, facts: PageContent) -> str:
+    """An outage of Kafka explains what has not failed."""
+    if facts.outage is not None and part.standing is not Standing.FAILED:
+        return "waits for Kafka"
+    return part.why(now_ms())
 
 
 def _row(*cells: str) -> tuple[Text, ...]:
@@ -272,11 +267,6 @@ def _row(*cells: str) -> tuple[Text, ...]:
 
 def _banner(outage: Outage) -> Text:
     return Text(outage.banner(), style="bold red", no_wrap=True, overflow="ellipsis")
-
-
-def _worst_first(rows: Sequence[tuple[Text, ...]]) -> list[tuple[Text, ...]]:
-    """What failed or does not get on is never below the screen's end; else the order stays."""
-    return sorted(rows, key=lambda row: (row[2].plain != "FAILED", not row[6].plain))
 
 
 def _moved(counters: TaskCounters) -> int:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from kconnect.logs.traces import root_cause
-from kconnect_cli.screen.conditions import condition_why
+from kconnect.runtime.standing.views import PartView, connector_view
 from kconnect_cli.screen.output import Row
 
 if TYPE_CHECKING:
     from kconnect.client.outage import Outage
-    from kconnect.model import ConnectorState, ConnectorStatus, Restarts, TaskState
+    from kconnect.model import ConnectorState, ConnectorStatus, TaskState
+
+GONE = "GONE"
+"""The state of a row whose connector or task was deleted."""
 
 
 def status_rows(statuses: Sequence[ConnectorStatus]) -> list[dict[str, Any]]:
@@ -19,14 +22,12 @@ def status_rows(statuses: Sequence[ConnectorStatus]) -> list[dict[str, Any]]:
 
     Shape: name, task, state, worker_id; where there is one, condition {name, since_ms, count, cause, stack} and trace.
     """
-    rows: list[dict[str, Any]] = []
-    for found in statuses:
-        parts: list[tuple[int | None, ConnectorState | TaskState]] = [(None, found.connector)]
-        parts += [(task.id, task) for task in found.tasks]
-        for number, seen in parts:
-            row = {"name": found.name, "task": number, "state": str(seen.state), "worker_id": seen.worker_id}
-            rows.append(row | more_of(seen))
-    return rows
+    return [
+        {"name": found.name, "task": part.task, "state": str(part.state), "worker_id": part.seen.worker_id}
+        | more_of(part.seen)
+        for found in statuses
+        for part in connector_view(found).parts
+    ]
 
 
 def more_of(seen: ConnectorState | TaskState) -> dict[str, Any]:
@@ -37,28 +38,30 @@ def more_of(seen: ConnectorState | TaskState) -> dict[str, Any]:
     return more | ({"trace": seen.trace} if seen.trace else {})
 
 
+def part_of(row: Row) -> PartView:
+    """What a row tells of; rows of an array without `task` are tasks, known by `id`."""
+    from kconnect.client.response_json import as_task_state  # the client is loaded where somebody is asked
+
+    number = row.get("task", row.get("id"))
+    return PartView(number, as_task_state({**row, "id": number}))
+
+
 def why(row: Row) -> str:
     """Why a row is as it is, in one line: what failed, or since when and why a task does not get on."""
-    cause = root_cause(row.get("trace"))
-    restarts = restart_words(row.get("restarts"))
-    if cause and restarts:
-        return f"{restarts}: {cause}"
-    return cause or condition_why(row.get("condition")) or str(row.get("reason", ""))
-
-
-def restart_words(restarts: Mapping[str, Any] | Restarts | None) -> str:
-    """`given up after 5 restarts`: what the automatic restarts of a part that failed have come to."""
-    if restarts is None:
+    if row["state"] == GONE:
         return ""
-    from kconnect.model import Restarts
-
-    return (restarts if isinstance(restarts, Restarts) else Restarts.from_json(restarts)).words()
+    return part_of(row).why(now_ms(), named=False) or str(row.get("reason", ""))
 
 
-def failed_why(seen: ConnectorState | TaskState) -> str:
-    """Why it has FAILED, and what its automatic restarts have come to; empty of what has not."""
-    cause, restarts = root_cause(seen.trace), restart_words(seen.restarts)
-    return f"{restarts}: {cause}" if cause and restarts else cause
+def condition_name(row: Row) -> str:
+    """The word; empty where it is not known, such as of Java's workers."""
+    condition = row.get("condition")
+    return "" if condition is None else str(condition["name"])
+
+
+def now_ms() -> int:
+    """The time to which conditions have lasted."""
+    return time.time_ns() // 1_000_000
 
 
 def with_reason(rows: Sequence[Row], worker: str, start: str, outage: Outage | None) -> list[Row]:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from kconnect.client.outage import Outage
 from kconnect.model import ConnectorStatus, TargetState, TaskId
-from kconnect_cli.admin.figures import Figures, most
+from kconnect.runtime.standing.figures import Figures, most
 
 # A worker that nobody speaks of any more stays on the screen for as long as somebody may wonder where it went
 _REMEMBERED_S = 300.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kconnect.logs.traces import root_cause
-from kconnect.model import TaskId, TaskState
-from kconnect_cli.admin.figures import NO_FIGURES
-from kconnect_cli.screen.conditions import condition_why
+from kconnect.model import TaskId
+from kconnect.runtime.standing.figures import NO_FIGURES
+from kconnect.runtime.standing.views import PartView, Standing, connector_view
+from kconnect_cli.screen.status_rows import now_ms
 from kconnect_cli.top.events import Part
 from kconnect_cli.top.lines import Line, line, padded, wrapped
 from kconnect_cli.top.rows import whole
@@ -52,7 +52,7 @@ def _tasks(state: TopState, detail: Detail) -> Iterator[Line]:
         yield line(("It has no tasks.", "dim"))
         return
     figures = state.facts.figures
-    for task in status.tasks:
+    for part, task in zip(connector_view(status).tasks, status.tasks, strict=True):
         found = figures.get(TaskId(detail.connector, task.id), NO_FIGURES)
         rate = "-" if found.rate is None else whole(found.rate)
         errors = "-" if found.errors is None else whole(found.errors)
@@ -64,7 +64,7 @@ def _tasks(state: TopState, detail: Detail) -> Iterator[Line]:
             padded(rate, 11, to_right=True),
             padded(errors, 9, to_right=True) + "  ",
             (padded(task.worker_id, min(24, max(12, len(task.worker_id)))), "dim"),
-            ("  " + (root_cause(task.trace) or condition_why(task.condition)), "bad" if task.trace else "warn"),
+            ("  " + part.why(now_ms(), named=False), "bad" if part.standing is Standing.FAILED else "warn"),
         )
 
 
@@ -79,19 +79,19 @@ def _traces(state: TopState, detail: Detail) -> Iterator[Line]:
     width = state.columns - 1
     chosen = status.tasks[detail.task].id if detail.task < len(status.tasks) else None
     tasks = sorted(status.tasks, key=lambda task: task.id != chosen)
-    found = [("connector", status.connector.trace)] if status.connector.trace else []
-    found += [(f"task {task.id}", text) for task in tasks if (text := _trace_of(task))]
+    parts = [PartView(None, status.connector), *(PartView(task.id, task) for task in tasks)]
+    found = [(part.words, part.why(now_ms()), text) for part in parts if (text := _trace_of(part))]
     if not found:
         yield line(("Nothing has failed: there is no trace.", "good"))
         return
     by_cause: dict[str, list[str]] = {}
-    for what, trace in found:
-        by_cause.setdefault(root_cause(trace), []).append(what)
+    for what, cause, _ in found:
+        by_cause.setdefault(cause, []).append(what)
     for cause, whats in by_cause.items():
         for text in wrapped(f"{', '.join(whats)}: {cause}", width, "  "):
             yield line((text, "bad"))
     shown: set[str] = set()
-    for what, trace in found:
+    for what, _, trace in found:
         if trace in shown:
             continue
         shown.add(trace)
@@ -102,10 +102,8 @@ def _traces(state: TopState, detail: Detail) -> Iterator[Line]:
                 yield line((text, "bad" if each.lstrip().startswith("Caused by: ") else "plain"))
 
 
-def _trace_of(task: TaskState) -> str:
-    if task.trace:
-        return task.trace
-    if task.condition is not None and condition_why(task.condition):
-        stack = task.condition.stack or ""
-        return f"{task.condition.condition} {condition_why(task.condition)}\n{stack}".rstrip()
-    return ""
+def _trace_of(part: PartView) -> str:
+    """Of what failed its trace; of what hangs the stack of the call."""
+    if part.seen.trace or part.sickness is None:
+        return part.seen.trace or ""
+    return f"{part.why(now_ms())}\n{part.sickness.stack or ''}".rstrip()

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 from typing import Any
 
-from kconnect.client.outage import length_text
-from kconnect.logs.traces import root_cause
-from kconnect.model import ConnectorState, ConnectorStatus, TaskState
-from kconnect_cli.admin.figures import NO_FIGURES, Figures, summed
-from kconnect_cli.screen.conditions import condition_why
+from kconnect.logs.wording import length_text
+from kconnect.model import TaskId, TaskState
+from kconnect.runtime.standing.figures import NO_FIGURES, Figures, figures_of, summed
+from kconnect.runtime.standing.views import ConnectorView, PartView, Standing, connector_view
+from kconnect_cli.screen.status_rows import now_ms
 from kconnect_cli.top.facts import ClusterFacts, WorkerFacts
 
 # How bad a row is: the first of them come first
 BAD, WORRYING, WELL = 0, 1, 2
-# What is in these states does not get on by itself
-_GRADES = {"FAILED": BAD, "UNASSIGNED": WORRYING, "RESTARTING": WORRYING}
 
 
 class View(StrEnum):
@@ -37,6 +34,8 @@ class Row:
     id: str
     values: Mapping[str, Any]
     grade: int = WELL
+    place: tuple[int, int] = (0, 0)
+    """Among the rows of its grade: of connectors and tasks by how they stand."""
     is_old: bool = False
     """Its worker does not answer any more: what it says is the last that was known."""
     connector: str | None = None
@@ -122,11 +121,17 @@ def rows_of(view: View, facts: ClusterFacts, now_s: float) -> list[Row]:
     match view:
         case View.CONNECTORS:
             figures, lags = facts.figures, facts.lags
-            return [_connector_row(each, facts, figures, lags.get(each.name)) for each in facts.statuses.values()]
+            return [
+                _connector_row(
+                    connector_view(status, figures_of(status, figures, lags.get(name))),
+                    f"{facts.to_come[name]} with the next worker" if name in facts.to_come else "",
+                )
+                for name, status in facts.statuses.items()
+            ]
         case View.TASKS:
             figures = facts.figures
             return [
-                _task_row(status.name, task, facts, figures.get(_task_id(status, task), NO_FIGURES))
+                _task_row(status.name, task, facts, figures.get(TaskId(status.name, task.id), NO_FIGURES))
                 for status in facts.statuses.values()
                 for task in status.tasks
             ]
@@ -142,7 +147,7 @@ def arranged(rows: Sequence[Row], filter_: str, sort: str | None, *, is_reversed
     found = [row for row in rows if all(word in row.search for word in words)] if words else list(rows)
     found.sort(key=_name_key)
     if sort is None:
-        found.sort(key=lambda row: row.grade, reverse=is_reversed)
+        found.sort(key=lambda row: (row.grade, row.place), reverse=is_reversed)
         return found
     known = [row for row in found if row.values.get(sort) is not None]
     known.sort(key=lambda row: row.values[sort], reverse=is_reversed)
@@ -153,50 +158,32 @@ def _name_key(row: Row) -> tuple[str, int, str]:
     return (row.connector or row.id, -1 if row.task is None else row.task, row.id)
 
 
-def _connector_row(
-    status: ConnectorStatus, facts: ClusterFacts, figures: Mapping[Any, Figures], lag: int | None
-) -> Row:
-    tasks = status.tasks
-    running = sum(task.state == "RUNNING" for task in tasks)
-    worst = next((task for task in tasks if task.state == "FAILED"), None)
-    sick = next((task for task in tasks if condition_why(task.condition)), None)
-    state, own = state_of(status), str(status.connector.state)
-    why = _failed(status.connector)
-    if not why and worst is not None:
-        why = f"task {worst.id}: {_failed(worst)}"
-    if not why and sick is not None and sick.condition is not None:
-        why = f"task {sick.id} {sick.condition.condition} {condition_why(sick.condition)}"
-    if not why and status.name in facts.to_come:
-        why = f"{facts.to_come[status.name]} with the next worker"
-    grade = min((_GRADES.get(str(task.state), WELL) for task in tasks), default=WELL)
-    grade = min(grade, _GRADES.get(own, WELL), WORRYING if sick is not None else WELL)
-    total = summed([figures.get(_task_id(status, task), NO_FIGURES) for task in tasks])
+def _connector_row(view: ConnectorView, to_come: str) -> Row:
+    why = view.why(now_ms()) or to_come
+    state, figures = str(view.state), view.figures
     values = {
-        "NAME": status.name,
-        "TYPE": str(status.type),
+        "NAME": view.name,
+        "TYPE": str(view.type),
         "STATE": state,
-        "TASKS": f"{running}/{len(tasks)}",
-        "RECORDS/S": total.rate,
-        "LAG": lag,
-        "ERRORS": total.errors,
+        "TASKS": f"{view.running}/{len(view.tasks)}",
+        "RECORDS/S": figures.rate,
+        "LAG": figures.lag,
+        "ERRORS": figures.errors,
         "WHY": why,
     }
-    return Row(
-        status.name, values, grade, connector=status.name, search=f"{status.name} {status.type} {state} {why}".lower()
-    )
+    search = f"{view.name} {view.type} {state} {why}".lower()
+    return Row(view.name, values, _grade(view.standing), view.place, connector=view.name, search=search)
 
 
-def state_of(status: ConnectorStatus) -> str:
-    """The connector's own state; FAILED if a task has: RUNNING is no comfort then."""
-    own = str(status.connector.state)
-    return "FAILED" if own == "RUNNING" and any(task.state == "FAILED" for task in status.tasks) else own
+def _grade(standing: Standing) -> int:
+    return BAD if standing is Standing.FAILED else WORRYING if standing.is_wrong else WELL
 
 
 def _task_row(name: str, task: TaskState, facts: ClusterFacts, figures: Figures) -> Row:
     worker = facts.workers.get(task.worker_id)
+    part = PartView(task.id, task)
     condition = "" if task.condition is None else str(task.condition.condition)
-    why = _failed(task) or condition_why(task.condition)
-    grade = _GRADES.get(str(task.state), WORRYING if condition_why(task.condition) else WELL)
+    why, grade = part.why(now_ms(), named=False), _grade(part.standing)
     is_old = worker is not None and bool(worker.problem)
     if is_old and not why:
         why = "its worker does not answer"
@@ -213,7 +200,7 @@ def _task_row(name: str, task: TaskState, facts: ClusterFacts, figures: Figures)
         "WHY": why,
     }
     search = f"{name} {name}-{task.id} {task.state} {condition} {task.worker_id} {why}".lower()
-    return Row(f"{name}-{task.id}", values, grade, is_old, name, task.id, search)
+    return Row(f"{name}-{task.id}", values, grade, part.place, is_old, name, task.id, search)
 
 
 def _slot_row(worker: WorkerFacts, slot: Mapping[str, Any]) -> Row:
@@ -232,7 +219,7 @@ def _slot_row(worker: WorkerFacts, slot: Mapping[str, Any]) -> Row:
     }
     search = f"{worker.id} {slot.get('host')} {' '.join(tasks)}".lower()
     grade = WELL if attached and not worker.problem else WORRYING
-    return Row(f"{worker.id} {slot.get('slot')}", values, grade, bool(worker.problem), search=search)
+    return Row(f"{worker.id} {slot.get('slot')}", values, grade, is_old=bool(worker.problem), search=search)
 
 
 def _worker_row(worker: WorkerFacts, facts: ClusterFacts, now_s: float) -> Row:
@@ -253,27 +240,5 @@ def _worker_row(worker: WorkerFacts, facts: ClusterFacts, now_s: float) -> Row:
         "WHY": worker.problem,
     }
     grade = BAD if worker.problem else WELL
-    return Row(
-        worker.id, values, grade, bool(worker.problem), search=f"{worker.id} {worker.kind} {values['STATE']}".lower()
-    )
-
-
-def _task_id(status: ConnectorStatus, task: TaskState) -> Any:
-    from kconnect.model import TaskId
-
-    return TaskId(status.name, task.id)
-
-
-@lru_cache(maxsize=4096)
-def _cause(trace: str | None) -> str:
-    """Traces come again with each look: taken apart once."""
-    return root_cause(trace)
-
-
-def _failed(seen: ConnectorState | TaskState) -> str:
-    """What failed, behind what its automatic restarts have come to; why there is none comes last: a line is short."""
-    cause, restarts = _cause(seen.trace), "" if seen.restarts is None else seen.restarts.words()
-    if not (cause and restarts):
-        return cause
-    is_long = seen.restarts is not None and seen.restarts.mend == "not restarted"
-    return f"{cause} ({restarts})" if is_long else f"{restarts}: {cause}"
+    search = f"{worker.id} {worker.kind} {values['STATE']}".lower()
+    return Row(worker.id, values, grade, is_old=bool(worker.problem), search=search)

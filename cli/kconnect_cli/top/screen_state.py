@@ -133,7 +133,7 @@ class TopState:
 
 def banners(state: TopState) -> list[str]:
     """Lines that must not be missed, above the list: nobody answers, Kafka is away, a worker starts."""
-    from kconnect.client.outage import length_text
+    from kconnect.logs.wording import length_text
 
     facts, found = state.facts, []
     if facts.problem:

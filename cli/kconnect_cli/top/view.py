@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kconnect.client.outage import length_text
-from kconnect.logs.wording import counted
-from kconnect_cli.admin.figures import summed
+from kconnect.logs.wording import counted, length_text
+from kconnect.runtime.standing.figures import summed
+from kconnect.runtime.standing.views import connector_view
 from kconnect_cli.top.events import Part
 from kconnect_cli.top.lines import Line, Piece, fitted, line, padded, width_of, wrapped
 from kconnect_cli.top.pages import STATE_STYLES, TASK_HEAD, page_lines
-from kconnect_cli.top.rows import BAD, COLUMNS, WORRYING, Column, Row, View, state_of
+from kconnect_cli.top.rows import BAD, COLUMNS, WORRYING, Column, Row, View
 from kconnect_cli.top.screen_state import (
     PARTS,
     VIEWS,
@@ -112,7 +112,7 @@ def _summary(state: TopState) -> Line:
         pieces.append(("no rates: Java's workers do not tell them   ", "dim"))
     if facts.lags:
         pieces.append((f"lag {sum(facts.lags.values()):,}   ", "plain"))
-    pieces += _counts("connector", [state_of(status) for status in statuses])
+    pieces += _counts("connector", [str(connector_view(status).state) for status in statuses])
     pieces.append(("   ", "plain"))
     pieces += _counts("task", [str(task.state) for status in statuses for task in status.tasks])
     return tuple(pieces)
@@ -240,7 +240,7 @@ def _detail(state: TopState, detail: Detail) -> tuple[list[Line], int]:
     status = state.facts.statuses.get(detail.connector)
     pieces: list[Piece] = [(f" {detail.connector} ", "title")]
     if status is not None:
-        own = state_of(status)
+        own = str(connector_view(status).state)
         pieces += [(own, STATE_STYLES.get(own, "plain")), (f" {status.type} on {status.connector.worker_id}  ", "dim")]
     tabs = [(f" {number} {part} ", "tab" if part is detail.part else "dim") for number, part in enumerate(PARTS, 1)]
     if sum(width_of(text) for text, _ in [*pieces, *tabs]) > state.columns:

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.model import ConnectorStatus, TaskId
+from kconnect.runtime.standing.figures import Rates
 from kconnect_cli.admin.figures import worker_figures
 from kconnect_cli.admin.worker_start import has_unassigned, start_of, start_text
-from kconnect_cli.screen.rates import Rates
 from kconnect_cli.top.facts import Look, StatusLook, WorkerFacts, WorkerLook, worker_urls
 
 if TYPE_CHECKING:

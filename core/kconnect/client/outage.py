@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from kconnect.errors import ConnectError
+from kconnect.logs.wording import length_text
 
 OUTAGE_HEADER: Final = "x-kconnect-kafka-away"
 """On every REST response of a worker while Kafka is away: the outage as JSON. Java workers have no such header."""
@@ -81,15 +82,3 @@ class Outage:
             )
         except (ValueError, KeyError, TypeError) as err:
             raise ConnectError(f"The header {OUTAGE_HEADER} is not readable: {text}") from err
-
-
-def length_text(seconds: float) -> str:
-    """`83 s`, `4 min 12 s`, `2 h 5 min`: the two largest parts."""
-    whole = int(seconds)
-    if whole < 120:
-        return f"{whole} s"
-    minutes, rest_s = divmod(whole, 60)
-    if minutes < 120:
-        return f"{minutes} min {rest_s} s"
-    hours, rest_min = divmod(minutes, 60)
-    return f"{hours} h {rest_min} min"

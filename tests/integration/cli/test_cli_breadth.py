@@ -127,9 +127,9 @@ def test_a_retrying_task_is_told_with_its_attempts(connect, herder):
     herder.conditions[TaskId("lines", 0)] = TaskCondition(
         Condition.RETRYING, since_ms, 1012, "Lines.poll() raised X: y"
     )
-    assert (
-        "retrying    127.0.0.1:8083   for 60 min, 1,012 failed attempts: Lines.poll() raised X: y\n"
-        in connect("connectors", "status")[1]
+    assert re.search(
+        r"retrying    127\.0\.0\.1:8083   for 60 min \d+ s, 1,012 failed attempts: Lines\.poll\(\) raised X: y\n",
+        connect("connectors", "status")[1],
     )
 
 

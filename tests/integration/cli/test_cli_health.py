@@ -87,7 +87,7 @@ def test_describe_shows_everything_about_a_connector_with_its_secrets_masked(con
     code, out, err = connect("describe", "orders")
     assert code == 0
     assert out.splitlines()[:3] == [
-        "orders  source  RUNNING  127.0.0.1:8083",
+        "orders  source  FAILED  127.0.0.1:8083",
         "  12 records/s",
         "  task 0: OSError: disk is full",
     ]

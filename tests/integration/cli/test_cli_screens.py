@@ -66,8 +66,8 @@ def test_watch_draws_over_itself_keeps_to_the_screen_and_gives_it_back(terminal,
     assert "FAILED" in drawn.split("\r\n")[3]
     screen.forget()
     herder.traces.clear()
-    herder.set_target_state("lines", TargetState.PAUSED)
-    screen.until("PAUSED")
+    herder.traces["lines"] = "Boom"
+    screen.until("Boom")
     screen.interrupt()
     assert screen.wait() == 130
     assert screen.text.endswith("\x1b[?25h\x1b[?1049l")

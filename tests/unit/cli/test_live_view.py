@@ -7,7 +7,6 @@ import logging
 import re
 import time
 
-import pytest
 from rich.console import Console
 
 from kconnect.errors import ConnectError
@@ -24,7 +23,6 @@ from kconnect.model import (
 from kconnect.runtime.herder.health.reasons import Health
 from kconnect.runtime.metrics import TaskCounters
 from kconnect_cli.screen.live_view import LiveView, PageContent, page
-from kconnect_cli.screen.rates import Rates
 from kit.ages import Age
 
 TASK = TaskId("lines", 0)
@@ -125,13 +123,3 @@ def test_a_task_that_does_not_get_on_says_so_and_comes_before_those_that_do():
 def test_a_healthy_task_has_nothing_to_say():
     healthy = TaskCondition(Condition.HEALTHY, 0)
     assert drawn(PageContent("w", 0, [status("lines", condition=healthy)]))[3].split()[2:] == ["RUNNING", "-", "-", "-"]
-
-
-def test_rates_go_over_the_last_seconds_and_never_below_zero():
-    rates = Rates()
-    assert rates.add(0.0, {TASK: 0}) == {}
-    assert rates.add(1.0, {TASK: 100})[TASK] == pytest.approx(100)
-    for second in range(2, 20):
-        seen = rates.add(float(second), {TASK: 100})
-    assert seen[TASK] == 0
-    assert rates.add(20.0, {TASK: 3})[TASK] == 0, "a new run counts from zero"

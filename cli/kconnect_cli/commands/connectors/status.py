@@ -22,9 +22,8 @@ from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.looks import Regexp, interval_s
 from kconnect_cli.options.selection import STATES, LabelOption, Selection, chosen_names, find_names, nothing_chosen
 from kconnect_cli.processes.signals import signals_raise
-from kconnect_cli.screen.conditions import condition_name, is_sick
 from kconnect_cli.screen.output import Column, Format, Row, table_text, write_object, write_rows, write_text
-from kconnect_cli.screen.status_rows import as_known, status_rows, why, with_reason
+from kconnect_cli.screen.status_rows import GONE, as_known, condition_name, part_of, status_rows, why, with_reason
 from kconnect_cli.session import CliSession, session_of
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ _COLUMNS = (
     Column("NAME", lambda row: row["name"]),
     Column("TASK", lambda row: "" if row["task"] is None else str(row["task"])),
     Column("STATE", lambda row: row["state"]),
-    Column("CONDITION", lambda row: condition_name(row.get("condition"))),
+    Column("CONDITION", lambda row: condition_name(row)),
     Column("WORKER", lambda row: row["worker_id"]),
     Column("WHY", lambda row: why(row)),
 )
@@ -206,7 +205,7 @@ class _Screen:
     def _draw(self, rows: Sequence[Row], note: str) -> None:
         """Redraws the screen, one line per row, no more than fit: the worst first."""
         size = shutil.get_terminal_size()
-        worst_first = sorted(rows, key=lambda row: (row["state"] != "FAILED", not is_sick(row.get("condition"))))
+        worst_first = sorted(rows, key=lambda row: part_of(row).place)
         outage = self._session.outage
         head = [f"{self._session.url}  {time.strftime('%H:%M:%S')}  Ctrl-C ends"]
         head += [f"The worker is {note}"[: size.columns]] if note else []
@@ -230,12 +229,12 @@ class _Screen:
     def _append(self, rows: Sequence[Row], note: str) -> None:
         now = {(row["name"], row["task"]): row for row in rows}
         changed = [row for key, row in now.items() if _news(self._last.get(key)) != _news(row)]
-        gone = [{**row, "state": "GONE"} for key, row in self._last.items() if key not in now]
+        gone = [{**row, "state": GONE} for key, row in self._last.items() if key not in now]
         self._last = dict(now)
         for row in _explained_rows(self._session, [*changed, *gone], note):
             if self._session.output is Format.TABLE:
                 task = "" if row["task"] is None else f" task {row['task']}"
-                word = f" {condition_name(row['condition'])}" if is_sick(row.get("condition")) else ""
+                word = f" {sickness}" if (sickness := _sickness(row)) else ""
                 because = f": {text}" if (text := why(row)) else ""
                 write_text(f"{time.strftime('%H:%M:%S')} {row['name']}{task} {row['state']}{word}{because}\n")
             elif self._session.output is Format.JSON:
@@ -259,8 +258,13 @@ def _news(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """The part of a row that deserves a new line: a growing count does not."""
     if row is None:
         return None
-    condition = row.get("condition")
-    return {**row, "condition": condition_name(condition) if is_sick(condition) else ""}
+    return {**row, "condition": _sickness(row)}
+
+
+def _sickness(row: Mapping[str, Any]) -> str:
+    """The condition, if it is not healthy."""
+    found = None if row["state"] == GONE else part_of(row).sickness
+    return "" if found is None else str(found.condition)
 
 
 def _await_worker(session: CliSession, deadline: float, failed: str) -> None:

@@ -27,7 +27,7 @@ from kconnect_cli.options.looks import Interval, Regexp, interval_s
 from kconnect_cli.options.selection import LabelOption, Selection, find_names
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.screen.output import Format, write_object, write_text
-from kconnect_cli.screen.status_rows import status_rows, why
+from kconnect_cli.screen.status_rows import GONE, status_rows, why
 from kconnect_cli.session import CliSession, session_of
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class StateChanges:
         for key, last in (before or {}).items():
             if key not in rows:
                 self._failed.discard(key)
-                found.append(_event_of("gone", {**last, "state": "GONE", "trace": None}, last["state"]))
+                found.append(_event_of("gone", {**last, "state": GONE, "trace": None}, last["state"]))
         return found
 
     def failed(self) -> list[Row]:

@@ -4,28 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Final
 
 from kconnect.admin.console.cluster import Activity
-from kconnect.logs.traces import root_cause
-from kconnect.model import Condition, ConnectorState, ConnectorStatus, RunState, TaskState
+from kconnect.model import ConnectorStatus
+from kconnect.runtime.standing.figures import NO_FIGURES, Figures
+from kconnect.runtime.standing.views import ConnectorView, Standing, connector_view, worst_first
 
-
-class Standing(StrEnum):
-    """What a connector is on the whole, worst first."""
-
-    FAILED = "failed"
-    SICK = "sick"
-    """A task runs and does not get on: stuck, retrying, not committing, lagging."""
-    WAITING = "waiting"
-    """Something is UNASSIGNED or RESTARTING."""
-    RUNNING = "running"
-    PAUSED = "paused"
-    STOPPED = "stopped"
-
-
-_ORDER: Final = {standing: place for place, standing in enumerate(Standing)}
 # Points of a sparkline, and its height, in the units of its viewBox
 _LINE_WIDTH, _LINE_HEIGHT = 60, 16
 
@@ -39,7 +23,6 @@ class ConnectorRow:
     standing: Standing
     tasks: str
     """`4/4`: running of all."""
-    task_states: tuple[tuple[str, int], ...]
     why: str
     per_s: str
     line: str
@@ -66,42 +49,28 @@ class Filter:
 def connector_rows(
     statuses: Mapping[str, ConnectorStatus], activities: Mapping[str, Activity]
 ) -> tuple[ConnectorRow, ...]:
-    """Worst first, and by name."""
-    rows = [connector_row(status, activities.get(name)) for name, status in statuses.items()]
-    return tuple(sorted(rows, key=lambda row: (_ORDER[row.standing], row.name)))
+    """The worst first."""
+    views = worst_first(connector_view(status, _figures(activities.get(name))) for name, status in statuses.items())
+    return tuple(_row(view, activities.get(view.name)) for view in views)
 
 
-def connector_row(status: ConnectorStatus, activity: Activity | None) -> ConnectorRow:
-    """One connector's line."""
-    states = [task.state for task in status.tasks]
-    counts = tuple((str(state), states.count(state)) for state in dict.fromkeys(sorted(states)))
-    standing = standing_of(status)
+def _row(view: ConnectorView, activity: Activity | None) -> ConnectorRow:
+    figures = view.figures
     return ConnectorRow(
-        name=status.name,
-        type=str(status.type),
-        standing=standing,
-        tasks=f"{states.count(RunState.RUNNING)}/{len(states)}" if states else "0",
-        task_states=counts,
-        why=_why(status, standing),
-        per_s="" if activity is None else number_text(activity.now_per_s),
+        name=view.name,
+        type=str(view.type),
+        standing=view.standing,
+        tasks=f"{view.running}/{len(view.tasks)}" if view.tasks else "0",
+        why=view.why(),
+        per_s="" if figures.rate is None else number_text(figures.rate),
         line="" if activity is None else sparkline(activity.per_s),
-        lag="" if activity is None or not activity.lag else number_text(activity.lag),
-        errors="" if activity is None or not activity.errors else number_text(activity.errors),
+        lag=number_text(figures.lag) if figures.lag else "",
+        errors=number_text(figures.errors) if figures.errors else "",
     )
 
 
-def standing_of(status: ConnectorStatus) -> Standing:
-    """The worst of a connector and its tasks."""
-    states = {status.connector.state, *(task.state for task in status.tasks)}
-    if RunState.FAILED in states:
-        return Standing.FAILED
-    if any(_is_sick(task) for task in status.tasks):
-        return Standing.SICK
-    if states & {RunState.UNASSIGNED, RunState.RESTARTING}:
-        return Standing.WAITING
-    if status.connector.state is RunState.STOPPED:
-        return Standing.STOPPED
-    return Standing.PAUSED if status.connector.state is RunState.PAUSED else Standing.RUNNING
+def _figures(activity: Activity | None) -> Figures:
+    return NO_FIGURES if activity is None else Figures(activity.now_per_s, None, activity.errors, int(activity.lag))
 
 
 def number_text(value: float) -> str:
@@ -129,24 +98,3 @@ def sparkline(values: Iterable[float]) -> str:
     seen = enumerate(found[begin:], begin)
     points = ((place * step, _LINE_HEIGHT - 1 - room * value / top) for place, value in seen)
     return " ".join(f"{across:.1f},{down:.1f}" for across, down in points)
-
-
-def _is_sick(task: TaskState) -> bool:
-    return task.condition is not None and task.condition.condition is not Condition.HEALTHY
-
-
-def _why(status: ConnectorStatus, standing: Standing) -> str:
-    """The root cause of the first thing that failed, or the condition of the first sick task."""
-    if standing is Standing.FAILED:
-        failed: list[tuple[str, ConnectorState | TaskState]] = [("connector", status.connector)]
-        failed += [(f"task {task.id}", task) for task in status.tasks]
-        failed = [(who, seen) for who, seen in failed if seen.state is RunState.FAILED]
-        who, first = failed[0]
-        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
-        return f"{who}: {root_cause(first.trace) or 'the worker does not say why'}{more}"
-    if standing is Standing.SICK:
-        task = next(task for task in status.tasks if _is_sick(task))
-        assert task.condition is not None
-        cause = f": {task.condition.cause}" if task.condition.cause else ""
-        return f"task {task.id} is {task.condition.condition}{cause}"
-    return ""

@@ -6,12 +6,11 @@ import gc
 import re
 import threading
 from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
 
 from kconnect.admin.console.cluster import Activity, Caller, Capabilities
-from kconnect.admin.console.connector_rows import Standing, connector_row, connector_rows, number_text, sparkline
+from kconnect.admin.console.connector_rows import connector_rows, number_text, sparkline
 from kconnect.admin.console.rest_cluster import UrlClusters
 from kconnect.admin.console.shared_view import ClusterView, SharedView
 from kconnect.client import ConnectClient
@@ -19,13 +18,11 @@ from kconnect.client.http_exchange import Response
 from kconnect.client.outage import OUTAGE_HEADER, Outage
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.model import (
-    Condition,
     ConnectorState,
     ConnectorStatus,
     ConnectorType,
     RunState,
     TargetState,
-    TaskCondition,
     TaskId,
     TaskState,
 )
@@ -64,31 +61,6 @@ def now_due(console):
     console._console._shared.forget()
 
 
-def test_what_is_wrong_comes_first_and_then_names():
-    sick = TaskState(0, RunState.RUNNING, "w:1", condition=TaskCondition(Condition.STUCK, 1, cause="put() hangs"))
-    found = {
-        "paused": status("paused", RunState.PAUSED, state=RunState.PAUSED),
-        "stopped": status("stopped", state=RunState.STOPPED),
-        "b": status("b", RunState.RUNNING),
-        "a": status("a", RunState.RUNNING),
-        "waits": status("waits", RunState.RUNNING, RunState.UNASSIGNED),
-        "sick": status("sick", sick),
-        "dead": status("dead", RunState.RUNNING, RunState.FAILED),
-    }
-    rows = connector_rows(found, {})
-    assert [row.name for row in rows] == ["dead", "sick", "waits", "a", "b", "paused", "stopped"]
-    assert rows[0].tasks == "1/2"
-    assert rows[1].why == "task 0 is stuck: put() hangs"
-
-
-def test_a_failed_connector_says_why_in_a_line():
-    trace = "org.X: wrapped\n\tat a.b\nCaused by: java.sql.SQLException: the table is gone\n"
-    task = TaskState(1, RunState.FAILED, "w:1", trace=trace)
-    row = connector_row(status("x", RunState.RUNNING, task, replace(task, id=2)), None)
-    assert row.standing is Standing.FAILED
-    assert row.why == "task 1: java.sql.SQLException: the table is gone (and 1 more)"
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [(0, "0"), (0.44, "0.4"), (3, "3"), (12.6, "13"), (999.6, "1000"), (3400, "3.4k"), (2e6, "2M"), (123456, "123k")],
@@ -105,9 +77,10 @@ def test_a_sparkline_is_drawn_only_where_something_moved():
 
 
 def test_rates_lag_and_errors_are_shown_where_a_worker_tells_them():
-    row = connector_row(status("x", RunState.RUNNING), Activity((0, 1, 2), 1234.0, 56000, 7, 0))
+    (row,) = connector_rows({"x": status("x", RunState.RUNNING)}, {"x": Activity((0, 1, 2), 1234.0, 56000, 7, 0)})
     assert (row.per_s, row.lag, row.errors) == ("1.2k", "56k", "7")
-    assert connector_row(status("x", RunState.RUNNING), None).per_s == ""
+    (row,) = connector_rows({"x": status("x", RunState.RUNNING)}, {})
+    assert row.per_s == ""
 
 
 def test_the_page_has_all_connectors_and_counts_their_states(console, herder):

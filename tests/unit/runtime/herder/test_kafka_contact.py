@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from kconnect.client.outage import OUTAGE_HEADER, Outage, length_text
+from kconnect.client.outage import OUTAGE_HEADER, Outage
 from kconnect.errors import ConnectError
 from kconnect.runtime.herder.health.kafka_contact import KafkaContact
 from kconnect.runtime.herder.health.kafka_watch import KafkaWatch
@@ -211,10 +211,3 @@ def test_an_outage_survives_its_way_through_a_header():
 def test_a_header_that_is_not_ours_is_an_error(text):
     with pytest.raises(ConnectError, match=OUTAGE_HEADER):
         Outage.from_headers({OUTAGE_HEADER: text})
-
-
-@pytest.mark.parametrize(
-    ("seconds", "told"), [(0.4, "0 s"), (83, "83 s"), (252, "4 min 12 s"), (7500, "2 h 5 min"), (86_400, "24 h 0 min")]
-)
-def test_lengths_are_told_in_their_two_largest_parts(seconds, told):
-    assert length_text(seconds) == told

@@ -8,24 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kconnect.admin.console.connector_rows import Standing, standing_of
 from kconnect.admin.console.html import render, segment
 from kconnect.admin.console.visit import Fragment, Page, Reply, Route, Unchanged, Visit
 from kconnect.client.masks import Masks
 from kconnect.errors import ConnectError
 from kconnect.logs.redaction import redact
-from kconnect.logs.traces import root_cause
-from kconnect.model import ConnectorState, ConnectorStatus, RunState, TaskState
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A connector or task that failed: the root cause first, the trace for who wants it."""
-
-    who: str
-    task: int | None
-    cause: str
-    trace: str
+from kconnect.model import ConnectorStatus, RunState
+from kconnect.runtime.standing.views import Standing, connector_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +35,7 @@ def show(visit: Visit) -> Reply:
     offsets, offsets_problem = _if_told(lambda: visit.cluster.connector_offsets(name))
     values = {
         **header(visit, status, config, "status"),
-        **_state(status),
+        **state_values(status),
         "config": sorted(config.items()),
         "topics": topics,
         "topics_problem": topics_problem,
@@ -59,7 +48,7 @@ def show(visit: Visit) -> Reply:
 def state(visit: Visit) -> Reply:
     """What polling keeps current: state and tasks."""
     status = visit.cluster.connector_status(visit.path["name"])
-    values = _state(status)
+    values = state_values(status)
     if visit.query.get("v") == values["version"]:
         return Unchanged()
     values = {**header(visit, status, {}, "status"), **values}
@@ -84,7 +73,7 @@ def header(visit: Visit, status: ConnectorStatus, config: Mapping[str, str], her
         "name": name,
         "own": own,
         "status": status,
-        "standing": str(standing_of(status)),
+        "standing": str(connector_view(status).standing),
         "class_name": config.get("connector.class", ""),
         "subs": [Sub(title, url, key == here) for key, title, url in subs],
         "verbs": _verbs(status, has_workers=visit.cluster.rest is not None),
@@ -101,30 +90,18 @@ def _verbs(status: ConnectorStatus, *, has_workers: bool) -> list[tuple[str, str
     if status.connector.state is not RunState.STOPPED:
         found.append(("stop", "Stop"))
     if has_workers and status.connector.state is not RunState.STOPPED:
-        if standing_of(status) is Standing.FAILED:
+        if connector_view(status).standing is Standing.FAILED:
             found.insert(0, ("restart-failed", "Restart what failed"))
         found.append(("restart", "Restart"))
     return [*found, ("delete", "Delete")]
 
 
-def _state(status: ConnectorStatus) -> dict[str, Any]:
+def state_values(status: ConnectorStatus) -> dict[str, Any]:
+    """Values of the part that polling keeps current."""
+    view = connector_view(status)
     version = hashlib.sha256(json.dumps(status.to_json(), sort_keys=True).encode()).hexdigest()[:12]
-    return {"version": version, "failures": _failures(status), "status": status}
-
-
-def _failures(status: ConnectorStatus) -> list[Failure]:
-    seen: list[tuple[int | None, ConnectorState | TaskState]] = [(None, status.connector)]
-    seen += [(task.id, task) for task in status.tasks]
-    return [
-        Failure(
-            "The connector" if task is None else f"Task {task}",
-            task,
-            root_cause(state.trace) or "The worker does not say why.",
-            state.trace or "",
-        )
-        for task, state in seen
-        if state.state is RunState.FAILED
-    ]
+    failures = [part for part in view.parts if part.standing is Standing.FAILED]
+    return {"version": version, "failures": failures, "stands": view, "status": status}
 
 
 def _if_told(ask: Any) -> tuple[Sequence[Any] | None, str]:  # any of the cluster's readings

@@ -9,10 +9,11 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from kconnect.admin.console.connector_rows import ConnectorRow, Filter, Standing
+from kconnect.admin.console.connector_rows import ConnectorRow, Filter
 from kconnect.admin.console.html import render
 from kconnect.admin.console.shared_view import ClusterView
 from kconnect.admin.console.visit import Fragment, Page, Reply, Route, Unchanged, Visit
+from kconnect.runtime.standing.views import Standing
 
 # Readings whose answers are kept, one of 5,000 connectors takes ten megabytes: those of a few callers and filters
 _READINGS_KEPT: Final = 8

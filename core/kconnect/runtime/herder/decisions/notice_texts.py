@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 
 from kconnect.logs.wording import counted
-from kconnect.model import TaskId
+from kconnect.model import Mend, Restarts, TaskId
 from kconnect.runtime.herder.decisions.mending import Notice, NoticeKind
+from kconnect.runtime.standing.views import restarts_text
 
 
 def level_of(notice: Notice) -> int:
@@ -22,28 +23,8 @@ def notice_text(notice: Notice) -> str:
     restarts = counted(notice.restarts, "automatic restart")
     if notice.kind is NoticeKind.MENDED:
         return f"{what} runs again{f', after {restarts}' if notice.restarts else ''}"
-    if notice.kind is NoticeKind.GIVEN_UP:
-        given_up = f"given up after {counted(notice.restarts, 'restart')}{_refill(notice)}"
-        return f"{what} is FAILED on {notice.worker_id}, {given_up}: {notice.said}"
-    return f"{what} is FAILED on {notice.worker_id}, {_next(notice)}: {notice.said}"
-
-
-def _next(notice: Notice) -> str:
-    if notice.no_help is not None:
-        return f"not restarted because {notice.no_help}"
-    if notice.restart_in_ms is None:
-        return "not restarted"
-    return f"restart {notice.restarts + 1} of {notice.most} in {_seconds(notice.restart_in_ms)}"
-
-
-def _refill(notice: Notice) -> str:
-    if notice.restart_in_ms is None:
-        return ""
-    return f" (tried again in {_seconds(notice.restart_in_ms)})"
-
-
-def _seconds(ms: int) -> str:
-    seconds = ms / 1000
-    if seconds < 120:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min"
+    mend = Mend.WAITING if notice.restart_in_ms is not None else Mend.NOT_RESTARTED
+    mend = Mend.GIVEN_UP if notice.kind is NoticeKind.GIVEN_UP else mend
+    why = None if notice.no_help is None else str(notice.no_help)
+    told = restarts_text(Restarts(mend, notice.restarts, notice.most, why), notice.restart_in_ms)
+    return f"{what} is FAILED on {notice.worker_id}, {told}: {notice.said}"

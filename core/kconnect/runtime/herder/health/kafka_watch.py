@@ -11,10 +11,10 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from kconnect.client.outage import length_text
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError
 from kconnect.logs.redaction import redact
+from kconnect.logs.wording import length_text
 from kconnect.runtime.herder.health.kafka_contact import KafkaContact
 from kconnect.runtime.herder.health.watch_thread import WatchThread
 

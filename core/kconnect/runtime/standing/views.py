@@ -1,0 +1,246 @@
+"""One connector or task as every screen shows it: how it stands, why, and its place among the others. Pure.
+
+What is wrong with a part outweighs what it was told to do: a connector that is PAUSED and has a FAILED task stands
+FAILED, because resuming it would not make that task run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final
+
+from kconnect.logs.traces import root_cause
+from kconnect.logs.wording import length_text
+from kconnect.model import (
+    Condition,
+    ConnectorState,
+    ConnectorStatus,
+    ConnectorType,
+    Mend,
+    Restarts,
+    RunState,
+    TaskCondition,
+    TaskState,
+)
+from kconnect.runtime.standing.figures import NO_FIGURES, Figures
+
+NO_CAUSE: Final = "its worker does not say why"
+
+
+class Standing(StrEnum):
+    """What a connector or task is on the whole, worst first."""
+
+    FAILED = "failed"
+    SICK = "sick"
+    """It runs and does not get on: stuck, retrying, not committing, lagging."""
+    WAITING = "waiting"
+    """UNASSIGNED or RESTARTING: most of that passes by itself."""
+    RUNNING = "running"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether somebody should look."""
+        return self in _WRONG
+
+
+_WRONG: Final = frozenset({Standing.FAILED, Standing.SICK, Standing.WAITING})
+# What waits is run by nobody, and what failed has ended: a condition of either is the last that was known
+_AT_WORK: Final = frozenset({Standing.RUNNING, Standing.PAUSED})
+_PLACES: Final = {standing: place for place, standing in enumerate(Standing)}
+_CONDITIONS: Final = {condition: place for place, condition in enumerate(Condition)}
+_BY_STATE: Final = {
+    RunState.FAILED: Standing.FAILED,
+    RunState.UNASSIGNED: Standing.WAITING,
+    RunState.RESTARTING: Standing.WAITING,
+    RunState.RUNNING: Standing.RUNNING,
+    RunState.PAUSED: Standing.PAUSED,
+    RunState.STOPPED: Standing.STOPPED,
+    RunState.DESTROYED: Standing.STOPPED,
+}
+_COUNTED: Final = {
+    Condition.RETRYING: ("failed attempt", "failed attempts"),
+    Condition.NOT_COMMITTING: ("failed commit", "failed commits"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PartView:
+    """A connector itself, without its tasks, or one task."""
+
+    task: int | None
+    """None: the connector itself."""
+    seen: ConnectorState | TaskState
+
+    @property
+    def words(self) -> str:
+        """`connector`, `task 0`."""
+        return "connector" if self.task is None else f"task {self.task}"
+
+    @property
+    def state(self) -> RunState:
+        return self.seen.state
+
+    @property
+    def standing(self) -> Standing:
+        found = _BY_STATE[self.seen.state]
+        return Standing.SICK if self.sickness is not None and found in _AT_WORK else found
+
+    @property
+    def sickness(self) -> TaskCondition | None:
+        """The condition, if it is not healthy."""
+        found = self.seen.condition if isinstance(self.seen, TaskState) else None
+        return None if found is None or found.condition is Condition.HEALTHY else found
+
+    @property
+    def restarts(self) -> Restarts | None:
+        return self.seen.restarts
+
+    @property
+    def since_ms(self) -> int | None:
+        """Since when it is sick, in ms since 1970."""
+        return None if self.sickness is None else self.sickness.since_ms
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Its place among others, the worst first: by standing, those that are sick by their condition."""
+        found = self.standing
+        sickness = self.sickness if found is Standing.SICK else None
+        return _PLACES[found], 0 if sickness is None else _CONDITIONS[sickness.condition]
+
+    def why(self, now_ms: int | None = None, *, named: bool = True) -> str:
+        """What is wrong, in one line: `restart 2 of 5 follows: OSError: gone`, `stuck for 34 s: put() hangs`.
+
+        Shape: empty when nothing is. Without `now_ms` what changes from second to second is left out; without `named`
+        the condition's word, for tables that have it in a column.
+        """
+        if self.standing is Standing.FAILED:
+            return _failure(self.seen)
+        found = self.sickness if self.standing is Standing.SICK else None
+        return "" if found is None else _sickness(found, now_ms, named)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorView:
+    """A connector with its tasks."""
+
+    name: str
+    type: ConnectorType
+    own: PartView
+    tasks: tuple[PartView, ...]
+    figures: Figures = NO_FIGURES
+
+    @property
+    def parts(self) -> tuple[PartView, ...]:
+        """The connector itself, then its tasks."""
+        return (self.own, *self.tasks)
+
+    @property
+    def worst(self) -> PartView:
+        """The first of the worst parts; the connector itself while nothing is wrong."""
+        found = min(self.parts, key=lambda part: part.place)
+        return found if found.standing.is_wrong else self.own
+
+    @property
+    def standing(self) -> Standing:
+        return self.worst.standing
+
+    @property
+    def state(self) -> RunState:
+        """FAILED, UNASSIGNED or RESTARTING if anything of it is; else the connector's own."""
+        return self.own.state if self.standing is Standing.SICK else self.worst.state
+
+    @property
+    def since_ms(self) -> int | None:
+        """Since when its worst part is sick."""
+        return self.worst.since_ms
+
+    @property
+    def running(self) -> int:
+        """How many tasks are RUNNING."""
+        return sum(part.state is RunState.RUNNING for part in self.tasks)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """As of a part."""
+        return self.worst.place
+
+    def why(self, now_ms: int | None = None) -> str:
+        """What is wrong with its worst part, and how many more are like that; `now_ms` as of a part."""
+        worst = self.worst
+        text = worst.why(now_ms)
+        if not text:
+            return ""
+        begin = "" if worst.task is None else f"{worst.words}{' ' if worst.standing is Standing.SICK else ': '}"
+        more = sum(part.standing is worst.standing for part in self.parts) - 1
+        return f"{begin}{text}{f' (and {more} more)' if more else ''}"
+
+
+def connector_view(status: ConnectorStatus, figures: Figures = NO_FIGURES) -> ConnectorView:
+    """`figures`: of all its tasks together."""
+    tasks = tuple(PartView(task.id, task) for task in status.tasks)
+    return ConnectorView(status.name, status.type, PartView(None, status.connector), tasks, figures)
+
+
+def worst_first(views: Iterable[ConnectorView]) -> list[ConnectorView]:
+    """The order of every list of connectors: what is wrong, then what runs, then what rests; by name within that."""
+    return sorted(views, key=lambda view: (view.place, view.name))
+
+
+def restarts_text(restarts: Restarts | None, next_in_ms: int | None = None) -> str:
+    """What automatic restarts have come to: `given up after 5 restarts`, `restart 2 of 5 follows`, `not restarted ..`.
+
+    `next_in_ms`: when the next one is due, where that is known: `restart 2 of 5 in 10 s`.
+    """
+    if restarts is None:
+        return ""
+    match restarts.mend:
+        case Mend.GIVEN_UP:
+            again = "" if next_in_ms is None else f" (tried again in {_until(next_in_ms)})"
+            return f"given up after {_counted(restarts.count)}{again}"
+        case Mend.WAITING:
+            when = "follows" if next_in_ms is None else f"in {_until(next_in_ms)}"
+            return f"restart {restarts.count + 1} of {restarts.most} {when}"
+        case Mend.NOT_RESTARTED:
+            return f"not restarted because {restarts.why}" if restarts.why else "not restarted"
+        case Mend.RESTARTED:
+            return f"restarted {restarts.count} time{'' if restarts.count == 1 else 's'}"
+
+
+def _counted(restarts: int) -> str:
+    return f"{restarts} restart{'' if restarts == 1 else 's'}"
+
+
+def _until(ms: int) -> str:
+    """To a tenth where a restart is seconds away."""
+    return f"{ms / 1000:.1f} s" if ms < 10_000 else f"{ms / 1000:.0f} s" if ms < 120_000 else f"{ms / 60_000:.0f} min"
+
+
+@lru_cache(maxsize=1024)
+def _cause(trace: str | None) -> str:
+    """Traces come again with each look: taken apart once."""
+    return root_cause(trace)
+
+
+def _failure(seen: ConnectorState | TaskState) -> str:
+    """What failed, behind what its restarts have come to; why there is none comes last, as a line is short."""
+    cause, restarts = _cause(seen.trace) or NO_CAUSE, seen.restarts
+    if restarts is None or (restarts.mend is Mend.NOT_RESTARTED and not restarts.why):
+        return cause
+    if restarts.mend is Mend.NOT_RESTARTED:
+        return f"{cause} ({restarts_text(restarts)})"
+    return f"{restarts_text(restarts)}: {cause}"
+
+
+def _sickness(found: TaskCondition, now_ms: int | None, named: bool) -> str:
+    words = [str(found.condition)] if named else []
+    if now_ms is not None:
+        lasted = f"for {length_text(max(0, now_ms - found.since_ms) / 1000)}"
+        if found.count and (noun := _COUNTED.get(found.condition)):
+            lasted += f", {found.count:,} {noun[found.count != 1]}"
+        words.append(lasted)
+    return ": ".join(each for each in (" ".join(words), found.cause or "") if each)

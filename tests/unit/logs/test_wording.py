@@ -1,0 +1,18 @@
+"""Numbers with their nouns, and lengths of time."""
+
+from __future__ import annotations
+
+import pytest
+
+from kconnect.logs.wording import counted, length_text
+
+
+def test_numbers_have_their_nouns():
+    assert [counted(1, "task"), counted(0, "task"), counted(1006, "time")] == ["1 task", "0 tasks", "1,006 times"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"), [(0.4, "0 s"), (83, "83 s"), (252, "4 min 12 s"), (7500, "2 h 5 min"), (86_400, "24 h 0 min")]
+)
+def test_lengths_are_told_in_their_two_largest_parts(seconds, told):
+    assert length_text(seconds) == told

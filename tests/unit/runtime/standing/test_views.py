@@ -1,0 +1,174 @@
+"""How a connector stands and why, as a table of cases: what every screen shows."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from kconnect.model import (
+    Condition,
+    ConnectorState,
+    ConnectorStatus,
+    ConnectorType,
+    Mend,
+    Restarts,
+    RunState,
+    TaskCondition,
+    TaskState,
+)
+from kconnect.runtime.standing.views import NO_CAUSE, PartView, Standing, connector_view, restarts_text, worst_first
+
+RUNNING, PAUSED, STOPPED = RunState.RUNNING, RunState.PAUSED, RunState.STOPPED
+FAILED, UNASSIGNED, RESTARTING = RunState.FAILED, RunState.UNASSIGNED, RunState.RESTARTING
+TRACE = "org.X: wrapped\n\tat a.b\nCaused by: java.sql.SQLException: the table is gone\n"
+CAUSE = "java.sql.SQLException: the table is gone"
+NOW_MS = 1_000_000
+
+
+def task(state: RunState, trace: str | None = None, restarts: Restarts | None = None) -> TaskState:
+    return TaskState(0, state, "w:1", trace, restarts=restarts)
+
+
+def sick(condition: Condition, cause: str | None = None, count: int = 0, state: RunState = RUNNING) -> TaskState:
+    return TaskState(0, state, "w:1", condition=TaskCondition(condition, NOW_MS - 34_000, count, cause))
+
+
+def connector(name: str, own: RunState, *tasks: TaskState | RunState, trace: str | None = None) -> ConnectorStatus:
+    made = [task(each) if isinstance(each, RunState) else each for each in tasks]
+    numbered = tuple(
+        TaskState(number, each.state, each.worker_id, each.trace, None, each.condition, each.restarts)
+        for number, each in enumerate(made)
+    )
+    return ConnectorStatus(name, ConnectorState(own, "w:1", trace), numbered, ConnectorType.SINK)
+
+
+GIVEN_UP = task(FAILED, TRACE, Restarts(Mend.GIVEN_UP, 5, 5))
+FOLLOWS = task(FAILED, TRACE, Restarts(Mend.WAITING, 1, 5))
+BARRED = task(FAILED, TRACE, Restarts(Mend.NOT_RESTARTED, 0, 5, "it is not authorized"))
+SWITCHED_OFF = task(FAILED, TRACE, Restarts(Mend.NOT_RESTARTED, 0, 0))
+RESTARTED = task(RUNNING, None, Restarts(Mend.RESTARTED, 2, 5))
+STUCK = sick(Condition.STUCK, "put() hangs")
+
+CASES = [
+    # own state, tasks; stands, shown state, why
+    (RUNNING, [RUNNING, RUNNING], Standing.RUNNING, RUNNING, ""),
+    (RUNNING, [], Standing.RUNNING, RUNNING, ""),
+    (PAUSED, [PAUSED], Standing.PAUSED, PAUSED, ""),
+    (PAUSED, [RUNNING], Standing.PAUSED, PAUSED, ""),
+    (STOPPED, [], Standing.STOPPED, STOPPED, ""),
+    (RunState.DESTROYED, [], Standing.STOPPED, RunState.DESTROYED, ""),
+    (RUNNING, [RUNNING, UNASSIGNED], Standing.WAITING, UNASSIGNED, ""),
+    (UNASSIGNED, [RUNNING], Standing.WAITING, UNASSIGNED, ""),
+    (RUNNING, [RESTARTING], Standing.WAITING, RESTARTING, ""),
+    (RUNNING, [RESTARTED], Standing.RUNNING, RUNNING, ""),
+    (RUNNING, [RUNNING, FOLLOWS], Standing.FAILED, FAILED, f"task 1: restart 2 of 5 follows: {CAUSE}"),
+    (PAUSED, [PAUSED, FOLLOWS], Standing.FAILED, FAILED, f"task 1: restart 2 of 5 follows: {CAUSE}"),
+    (
+        RUNNING,
+        [GIVEN_UP, GIVEN_UP],
+        Standing.FAILED,
+        FAILED,
+        f"task 0: given up after 5 restarts: {CAUSE} (and 1 more)",
+    ),
+    (RUNNING, [BARRED], Standing.FAILED, FAILED, f"task 0: {CAUSE} (not restarted because it is not authorized)"),
+    (RUNNING, [SWITCHED_OFF], Standing.FAILED, FAILED, f"task 0: {CAUSE}"),
+    (RUNNING, [task(FAILED)], Standing.FAILED, FAILED, f"task 0: {NO_CAUSE}"),
+    (FAILED, [RUNNING], Standing.FAILED, FAILED, NO_CAUSE),
+    (FAILED, [GIVEN_UP], Standing.FAILED, FAILED, f"{NO_CAUSE} (and 1 more)"),
+    (RUNNING, [RUNNING, STUCK, UNASSIGNED], Standing.SICK, RUNNING, "task 1 stuck: put() hangs"),
+    (RUNNING, [STUCK, FOLLOWS], Standing.FAILED, FAILED, f"task 1: restart 2 of 5 follows: {CAUSE}"),
+    (PAUSED, [sick(Condition.STUCK, "put() hangs", state=PAUSED)], Standing.SICK, PAUSED, "task 0 stuck: put() hangs"),
+    (RUNNING, [sick(Condition.LAGGING), STUCK], Standing.SICK, RUNNING, "task 1 stuck: put() hangs (and 1 more)"),
+    (RUNNING, [sick(Condition.LAGGING)], Standing.SICK, RUNNING, "task 0 lagging"),
+    (RUNNING, [sick(Condition.HEALTHY)], Standing.RUNNING, RUNNING, ""),
+    (
+        RUNNING,
+        [sick(Condition.STUCK, "put() hung", state=UNASSIGNED)],
+        Standing.WAITING,
+        UNASSIGNED,
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("own", "tasks", "standing", "state", "why"), CASES)
+def test_what_a_connector_is_on_the_whole_and_why(own, tasks, standing, state, why):
+    view = connector_view(connector("x", own, *tasks))
+    assert (view.standing, view.state, view.why()) == (standing, state, why)
+
+
+def test_a_connector_that_failed_itself_says_so_before_its_tasks():
+    view = connector_view(connector("x", FAILED, FOLLOWS, trace="Boom"))
+    assert view.why() == "Boom (and 1 more)"
+    assert view.own.why() == "Boom"
+
+
+def test_what_is_wrong_comes_first_the_worst_of_it_first_and_then_names():
+    found = [
+        connector("dead", PAUSED, RUNNING, FAILED),
+        connector("dying", FAILED),
+        connector("hangs", RUNNING, STUCK),
+        connector("tries", RUNNING, sick(Condition.RETRYING)),
+        connector("unstored", RUNNING, sick(Condition.NOT_COMMITTING)),
+        connector("behind", RUNNING, sick(Condition.LAGGING)),
+        connector("orphan", RUNNING, UNASSIGNED),
+        connector("waits", UNASSIGNED),
+        connector("a", RUNNING, RUNNING),
+        connector("b", RUNNING),
+        connector("asleep", PAUSED, PAUSED),
+        connector("off", STOPPED),
+    ]
+    mixed = [connector_view(each) for each in found]
+    random.Random(1).shuffle(mixed)
+    assert [view.name for view in worst_first(mixed)] == [each.name for each in found]
+
+
+@pytest.mark.parametrize(
+    ("seen", "named", "plain"),
+    [
+        (STUCK, "stuck for 34 s: put() hangs", "for 34 s: put() hangs"),
+        (sick(Condition.RETRYING, "no route", 12), "retrying for 34 s, 12 failed attempts: no route", None),
+        (sick(Condition.RETRYING, "no route", 1), "retrying for 34 s, 1 failed attempt: no route", None),
+        (
+            sick(Condition.NOT_COMMITTING, "no", 2_000),
+            "not committing for 34 s, 2,000 failed commits: no",
+            None,
+        ),
+        (sick(Condition.LAGGING, count=70), "lagging for 34 s", "for 34 s"),
+        (sick(Condition.HEALTHY), "", ""),
+        (FOLLOWS, f"restart 2 of 5 follows: {CAUSE}", f"restart 2 of 5 follows: {CAUSE}"),
+    ],
+)
+def test_a_part_says_how_long_it_has_been_sick_where_a_screen_can_keep_that_current(seen, named, plain):
+    part = PartView(0, seen)
+    assert part.why(NOW_MS) == named
+    if plain is not None:
+        assert part.why(NOW_MS, named=False) == plain
+
+
+def test_since_when_is_known_of_what_is_sick():
+    view = connector_view(connector("x", RUNNING, RUNNING, STUCK))
+    assert (view.since_ms, view.running, view.own.since_ms) == (NOW_MS - 34_000, 2, None)
+
+
+@pytest.mark.parametrize(
+    ("restarts", "in_ms", "text"),
+    [
+        (None, None, ""),
+        (Restarts(Mend.WAITING, 1, 5), None, "restart 2 of 5 follows"),
+        (Restarts(Mend.WAITING, 1, 5), 9_500, "restart 2 of 5 in 9.5 s"),
+        (Restarts(Mend.WAITING, 1, 5), 20_000, "restart 2 of 5 in 20 s"),
+        (Restarts(Mend.GIVEN_UP, 1, 1), None, "given up after 1 restart"),
+        (Restarts(Mend.GIVEN_UP, 5, 5), 3_420_000, "given up after 5 restarts (tried again in 57 min)"),
+        (Restarts(Mend.NOT_RESTARTED, 0, 5), None, "not restarted"),
+        (
+            Restarts(Mend.NOT_RESTARTED, 0, 5, "it is not authorized"),
+            None,
+            "not restarted because it is not authorized",
+        ),
+        (Restarts(Mend.RESTARTED, 2, 5), None, "restarted 2 times"),
+    ],
+)
+def test_restarts_say_how_many_of_how_many_and_when_the_next_is(restarts, in_ms, text):
+    assert restarts_text(restarts, in_ms) == text
