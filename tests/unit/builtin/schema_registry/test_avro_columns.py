@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kconnect.api import (
@@ -28,11 +28,20 @@ from kconnect.api import (
 )
 from kconnect.api.columns import arrow_type, column_of, values_of
 from kconnect.builtin.converters.string_converter import StringConverter
+from kconnect.builtin.schema_registry.avro import avro_converter
 from kconnect.builtin.schema_registry.avro.avro_converter import AvroConverter
 from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch
 from kconnect.runtime.pipeline.stages import StageError
 from kit.memory_registry import MemoryRegistry
 from kit.random_avro import random_row_schema, random_rows
+
+
+@pytest.fixture(autouse=True)
+def columns_however_few(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """What is tested here is columns; tests of few rows, which go by records, say so in their names."""
+    if "few_rows" not in request.node.name:
+        monkeypatch.setattr(avro_converter, "FEW_ROWS", -1)
+
 
 ROWS = 200
 TEN_MB = 10_000_000
@@ -61,7 +70,7 @@ def read_columns(made: AvroConverter, data: list[Any]) -> tuple[Schema | None, l
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=50)
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_ten_thousand_random_records_are_written_and_read_alike(seed: int) -> None:
     random = Random(seed)
     general = random.random() < 0.3
@@ -87,8 +96,43 @@ def test_ten_thousand_random_records_are_written_and_read_alike(seed: int) -> No
     assert all(each.schema is found_schema for each in one_by_one)
 
 
+@given(st.integers(0, 1 << 32), st.integers(1, 40))
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_few_rows_give_the_columns_that_many_give(seed: int, count: int) -> None:
+    random = Random(seed)
+    made = converter(enhanced_avro_schema_support="true", allow_optional_map_keys=random.choice(_FLAGS))
+    schema = random_row_schema(random)
+    values = random_rows(random, schema, ROWS)
+    many = made.from_connect_batch("t", schema, column_of(schema, values))
+    _, read = made.to_connect_batch("t", many)
+
+    few = made.from_connect_batch("t", schema, column_of(schema, values[:count]))
+
+    few.validate(full=True)
+    assert few.equals(many.slice(0, count))
+    found_schema, found = made.to_connect_batch("t", few)
+    if few.null_count == count:
+        return
+    found.validate(full=True)
+    assert found_schema == made.to_connect_data("t", next(data for data in few.to_pylist() if data)).schema
+    assert found.type == read.type
+    assert repr(found.to_pylist()) == repr(read.slice(0, count).to_pylist())  # NaN is not itself
+
+
+def test_few_rows_that_records_refuse_are_left_to_columns() -> None:
+    made, schema = converter(), Decimal.schema(0)
+    data = by_records(made, schema, [decimal.Decimal(10**38)])
+    with pytest.raises((OverflowError, AssertionError)):
+        read_columns(made, data)
+    unscaled = pa.array([b"a"])
+    assert made.from_connect_batch("t", schema, unscaled).to_pylist() == by_records(made, schema, [decimal.Decimal(97)])
+    required = SchemaBuilder.struct().name("R").field("f", Schema.INT32_SCHEMA).build()
+    with pytest.raises(DataError, match="Found null value for non-optional schema"):
+        made.from_connect_batch("t", required, pa.array([{"f": None}], pa.struct([("f", pa.int32())])))
+
+
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=50)
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_damaged_records_are_never_read_as_something_else(seed: int) -> None:
     random, made = Random(seed), converter(enhanced_avro_schema_support="true")
     schema = random_row_schema(random)

@@ -8,6 +8,7 @@ from types import NotImplementedType
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConfigDef, Converter, DataError, Headers, Schema, SchemaAndValue
+from kconnect.api.columns import column_of, values_of
 from kconnect.builtin.schema_registry.avro.avro_codec import AvroCodec
 from kconnect.builtin.schema_registry.avro.avro_names import AvroOptions
 from kconnect.builtin.schema_registry.avro.avro_schema import AvroType, avro_text, parse_avro
@@ -34,6 +35,12 @@ if TYPE_CHECKING:
     from kconnect.builtin.schema_registry.avro.columns_to_avro import ColumnWriter
 
 _ANYTHING_TEXT: Final = avro_text(ANYTHING)
+
+FEW_ROWS, FEW_BYTES = 32, 8192
+"""Batches up to both go record by record. Measured on rows of six fields, in us for each row to be
+written and read: one row takes 55 and 73 by records, 548 and 693 in columns; ten rows 16 and 14, 58 and 71; a hundred
+11 and 8, 6 and 8. Rows of long arrays are worth columns from ten on, hence the bytes.
+"""
 
 _META: Final = "Write what Avro has no place for (name, version, parameters, default) into the schema."
 _GENERAL: Final = "Map unions and enums in the form that all of Confluent's converters share."
@@ -149,6 +156,8 @@ class AvroConverter(Converter):
             return NotImplemented
         if schema.is_optional and column.null_count == len(column):
             return pa.nulls(len(column), pa.binary())  # tombstones, for which no schema is asked for
+        if _is_few(column) and (few := self._few_to_bytes(topic, schema, column)) is not None:
+            return few
         writing = self._writings.found((topic, schema), lambda: self._writing(topic, schema))
         try:
             writer = self._column_writers.found(
@@ -175,11 +184,30 @@ class AvroConverter(Converter):
         schema = reading.schema
         if schema is None:
             return NotImplemented
+        if _is_few(column) and (few := self._few_to_column(topic, schema, column)) is not None:
+            return schema, few
         try:
             reader = self._column_readers.found((topic, schema_id), lambda: _column_reader(schema, reading.avro))
             return schema, reader.read(column)
         except NotInColumns:
             return NotImplemented
+
+    def _few_to_bytes(self, topic: str, schema: Schema, column: pa.Array) -> pa.BinaryArray | None:
+        """What columns would give, by records; None where a record fails, as columns say what to do then."""
+        import pyarrow as pa
+
+        try:
+            values = values_of(schema, column, len(column))
+            return pa.array([self.from_connect_data(topic, schema, value) for value in values], pa.binary())
+        except _RECORD_ERRORS:
+            return None
+
+    def _few_to_column(self, topic: str, schema: Schema, column: pa.BinaryArray) -> pa.Array | None:
+        """As above, for reading."""
+        try:
+            return column_of(schema, [self.to_connect_data(topic, data).value for data in column.to_pylist()])
+        except _RECORD_ERRORS:
+            return None
 
     def config(self) -> ConfigDef:
         return CONFIG
@@ -216,6 +244,14 @@ class AvroConverter(Converter):
         version = registration.registry.version_of(registration.subjects.subject(topic, avro.name), registered)
         schema = connect_of(avro, version, self._options)
         return _Reading(schema, codec, reader_of(schema, avro), avro)
+
+
+# Of values that a column has and a record has not, or the other way round; a registry that is away is none of them
+_RECORD_ERRORS: Final = (DataError, TypeError, ValueError, OverflowError, AttributeError)
+
+
+def _is_few(column: pa.Array) -> bool:
+    return len(column) <= FEW_ROWS and column.nbytes <= FEW_BYTES
 
 
 def _column_writer(schema: Schema, avro: AvroType, options: AvroOptions) -> ColumnWriter:
