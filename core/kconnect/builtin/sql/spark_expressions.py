@@ -7,7 +7,7 @@ Spark 4.3 with its defaults (ANSI mode): tests/golden/sql has what it gives.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -31,22 +31,20 @@ from kconnect.builtin.sql.spark_functions import FUNCTIONS
 Path = tuple[str, ...]
 """A field of the value, or `_key` and the like, and the fields below it."""
 
-_COMPARISONS: Final[dict[type[exp.Expression], str]] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
-}
+_COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
+# What sqlglot says of these gives what Spark gives, whatever the types
+_AS_SQLGLOT_SAYS: Final = (
+    exp.And,
+    exp.Or,
+    exp.Not,
+    exp.BitwiseAnd,
+    exp.BitwiseOr,
+    exp.BitwiseXor,
+    exp.BitwiseNot,
+    exp.Paren,
+    exp.Null,
+)
 _ARITHMETIC: Final[dict[type[exp.Expression], str]] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
-_BETWEEN_BOTH: Final[dict[type[exp.Expression], str]] = {
-    exp.And: "AND",
-    exp.Or: "OR",
-    exp.BitwiseAnd: "&",
-    exp.BitwiseOr: "|",
-}
 _CASTS: Final = {
     exp.DType.TINYINT: "TINYINT",
     exp.DType.SMALLINT: "SMALLINT",
@@ -204,13 +202,23 @@ def _negative(translation: Translation, node: exp.Expression) -> str:
     return f"(-{translation.sql(inner)})"
 
 
+def _by_sqlglot(translation: Translation, node: exp.Expression) -> str:
+    """What sqlglot says of the node, around what we say of the expressions in it."""
+    parts = {name: translation.sql(part) for name, part in node.args.items() if isinstance(part, exp.Expression)}
+    return _said(node, parts)
+
+
+def _said(node: exp.Expression, parts: Mapping[str, str | Sequence[str]]) -> str:
+    made = node.copy()
+    for name, sql in parts.items():
+        made.set(name, exp.Var(this=sql) if isinstance(sql, str) else [exp.Var(this=item) for item in sql])
+    sql = made.sql(dialect="duckdb")
+    return sql if isinstance(node, (exp.Paren, exp.Null)) else f"({sql})"
+
+
 def _comparison(translation: Translation, node: exp.Expression) -> str:
     left, right = comparable(translation.both(node))
-    return f"({left} {_COMPARISONS[type(node)]} {right})"
-
-
-def _joined_by(sign: str) -> Callable[[Translation, exp.Expression], str]:
-    return lambda translation, node: f"({translation.sql(node.this)} {sign} {translation.sql(node.expression)})"
+    return _said(node, {"this": left, "expression": right})
 
 
 def _arithmetic(translation: Translation, node: exp.Expression) -> str:
@@ -290,16 +298,12 @@ def _cast_problem(node: exp.Expression) -> str:
 
 def _between(translation: Translation, node: exp.Expression) -> str:
     value, low, high = comparable([translation.term(node.args[part]) for part in ("this", "low", "high")])
-    return f"({value} BETWEEN {low} AND {high})"
+    return _said(node, {"this": value, "low": low, "high": high})
 
 
 def _in(translation: Translation, node: exp.Expression) -> str:
     value, *items = comparable([translation.term(item) for item in (node.this, *node.expressions)])
-    return f"({value} IN ({', '.join(items)}))"
-
-
-def _is(translation: Translation, node: exp.Expression) -> str:
-    return f"({translation.sql(node.this)} IS {node.expression.sql()})"
+    return _said(node, {"this": value, "expressions": items})
 
 
 def _is_problem(node: exp.Expression) -> str:
@@ -309,10 +313,6 @@ def _is_problem(node: exp.Expression) -> str:
 def _like(translation: Translation, node: exp.Expression) -> str:
     word = ("NOT " if node.args.get("negate") else "") + ("ILIKE" if isinstance(node, exp.ILike) else "LIKE")
     return f"({translation.sql(node.this)} {word} {translation.sql(node.expression)} ESCAPE '\\')"
-
-
-def _regexp_like(translation: Translation, node: exp.Expression) -> str:
-    return f"regexp_matches({translation.sql(node.this)}, {translation.sql(node.expression)})"
 
 
 def _pattern_problem(node: exp.Expression) -> str:
@@ -410,10 +410,6 @@ def _no_query(node: exp.Expression) -> str:
     return "a query within the query cannot be evaluated" if node.args.get("query") or node.args.get("field") else ""
 
 
-def _prefix(sign: str) -> _Node:
-    return _Node(lambda translation, node: f"({sign}{translation.sql(node.this)})")
-
-
 def _parts(*names: str) -> frozenset[str]:
     return frozenset(names)
 
@@ -421,15 +417,10 @@ def _parts(*names: str) -> frozenset[str]:
 _NODES: Final[Mapping[type[exp.Expression], _Node]] = {
     **dict.fromkeys(_COMPARISONS, _Node(_comparison)),
     **dict.fromkeys(_ARITHMETIC, _Node(_arithmetic, _interval_problem)),
-    **{kind: _Node(_joined_by(sign)) for kind, sign in _BETWEEN_BOTH.items()},
-    exp.BitwiseXor: _Node(lambda translation, node: f"xor({', '.join(t.sql for t in translation.both(node))})"),
-    exp.BitwiseNot: _prefix("~"),
-    exp.Not: _prefix("NOT "),
+    **dict.fromkeys(_AS_SQLGLOT_SAYS, _Node(_by_sqlglot)),
     exp.Neg: _Node(_negative),
-    exp.Paren: _prefix(""),
     exp.Literal: _Node(_literal, parts=_parts("this", "is_string")),
     exp.Boolean: _Node(lambda _, node: node.sql()),
-    exp.Null: _Node(lambda _, node: "NULL"),
     exp.Div: _Node(_division, parts=_parts("this", "expression", "safe", "typed")),
     exp.IntDiv: _Node(_whole_division),
     exp.Mod: _Node(_remainder),
@@ -437,10 +428,10 @@ _NODES: Final[Mapping[type[exp.Expression], _Node]] = {
     exp.TryCast: _Node(_cast, _cast_problem, _parts("this", "to", "safe")),
     exp.Between: _Node(_between, parts=_parts("this", "low", "high")),
     exp.In: _Node(_in, _no_query, _parts("this", "expressions", "query", "field")),
-    exp.Is: _Node(_is, _is_problem),
+    exp.Is: _Node(_by_sqlglot, _is_problem),
     exp.Like: _Node(_like, parts=_parts("this", "expression", "negate")),
     exp.ILike: _Node(_like, parts=_parts("this", "expression", "negate")),
-    exp.RegexpLike: _Node(_regexp_like, _pattern_problem),
+    exp.RegexpLike: _Node(_by_sqlglot, _pattern_problem),
     exp.Case: _Node(_case, parts=_parts("this", "ifs", "default")),
     exp.If: _Node(_if, parts=_parts("this", "true", "false")),
     exp.DPipe: _Node(_joined, parts=_parts("this", "expression", "safe")),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sqlglot import exp
@@ -116,8 +116,24 @@ def _as(template: str, *, count: int = 1, most: int | None = None, **literals: C
     return Function(lambda terms: template.format(*(term.sql for term in terms)), count, most or count, checks)
 
 
-def _int(template: str, **others: object) -> Function:
-    return _as(f"CAST({template} AS INTEGER)", **others)  # type: ignore[arg-type]  # passed on as given
+def _by_sqlglot(name: str, fewest: int, most: int, kind: str = "") -> Function:
+    """What sqlglot says for DuckDB, in Spark's type where DuckDB's is another."""
+
+    def make(terms: Sequence[Term]) -> str:
+        given = [term.node.copy() if isinstance(term.node, exp.Literal) else exp.Var(this=term.sql) for term in terms]
+        sql = exp.func(name, *given, dialect="spark").sql(dialect="duckdb")
+        return f"CAST({sql} AS {kind})" if kind else f"({sql})"
+
+    return Function(make, fewest, most)
+
+
+def _all_by_sqlglot(*names: str, count: int = 1, most: int | None = None, kind: str = "") -> dict[str, Function]:
+    return {name: _by_sqlglot(name, count, most or count, kind) for name in names}
+
+
+def _checked(function: Function, **literals: Callable[[exp.Expression], str]) -> Function:
+    """The same, with checks of arguments: `a1=..` of the second."""
+    return replace(function, literals={int(name[1:]): problem for name, problem in literals.items()})
 
 
 def _one_of_all(name: str, fewest: int, most: int = _ANY_NUMBER) -> Function:
@@ -320,17 +336,25 @@ def _positive(name: str) -> Function:
 
 _UTF8 = _one_of("utf-8", "utf8")
 _SUBSTRING = Function(lambda terms: f"spark_substring{len(terms) - 1}({', '.join(t.sql for t in terms)})", 2, 3)
-_UPPER, _LOWER, _POWER, _SIGN = (
-    _as("spark_upper({0})"),
-    _as("spark_lower({0})"),
-    _as("pow({0}, {1})", count=2),
-    _as("spark_sign({0})"),
-)
+_UPPER, _LOWER, _SIGN = _as("spark_upper({0})"), _as("spark_lower({0})"), _as("spark_sign({0})")
 _CEIL = Function(_whole("ceil"), 1, 1)
 _DAY, _DATEDIFF = _date_part("day({0})"), Function(_dates("CAST(({0} - {1}) AS INTEGER)"), 2, 2)
 _SIZE, _LENGTH = Function(_size, 1, 1), Function(_length, 1, 1)
 
 FUNCTIONS: Final[Mapping[str, Function]] = {
+    # What sqlglot says gives what Spark gives
+    **_all_by_sqlglot("ltrim", "rtrim", "ascii", "md5", "sha1", "unbase64", "hex", "unhex", "abs", "cbrt", "exp"),
+    **_all_by_sqlglot("sin", "cos", "tan", "atan", "degrees", "radians", "bin", "unix_millis"),
+    **_all_by_sqlglot("map_keys", "map_values", "array_max", "array_min"),
+    **_all_by_sqlglot("repeat", "startswith", "endswith", "contains", "pow", "power", "atan2", "array_join", count=2),
+    **_all_by_sqlglot("translate", "make_date", count=3),
+    "pi": _by_sqlglot("pi", 0, 0),
+    "regexp_like": _checked(_by_sqlglot("regexp_like", 2, 2), a1=_text),
+    "split_part": _checked(_by_sqlglot("split_part", 3, 3), a1=_text_with_content, a2=_number_but_zero),
+    # The same, but of type BIGINT there
+    **_all_by_sqlglot("instr", "locate", count=2, kind="INTEGER"),
+    **_all_by_sqlglot("bit_length", "unix_date", kind="INTEGER"),
+    # What follows would give something else as sqlglot says it: a test has an expression, or the reason, for each
     # casts
     "int": _cast_to("INTEGER"),
     "bigint": _cast_to("BIGINT"),
@@ -359,7 +383,6 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "length": _LENGTH,
     "char_length": _LENGTH,
     "octet_length": Function(lambda t: f"CAST(octet_length({cast_sql(t[0], 'BLOB')}) AS INTEGER)", 1, 1),
-    "bit_length": _int("bit_length({0})"),
     "substring": _SUBSTRING,
     "substr": _SUBSTRING,
     "left": _as("left({0}, greatest({1}, 0))", count=2),
@@ -367,37 +390,19 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "concat": Function(_concat, 1, _ANY_NUMBER),
     "concat_ws": Function(_concat_ws, 2, _ANY_NUMBER, {0: _text}),
     "split": _as("string_split_regex({0}, {1})", count=2, a1=_text_with_content),
-    "split_part": _as("split_part({0}, {1}, {2})", count=3, a1=_text_with_content, a2=_number_but_zero),
     "regexp_extract": Function(_regexp_extract, 2, 3, {1: _text, 2: _number}),
     "regexp_replace": Function(_regexp_replace, 3, 3, {1: _text, 2: _replacement}),
-    "regexp_like": _as("regexp_matches({0}, {1})", count=2, a1=_text),
-    "instr": _int("instr({0}, {1})", count=2),
-    "locate": _int("instr({1}, {0})", count=2),
     "lpad": _with_last("lpad", "' '"),
     "rpad": _with_last("rpad", "' '"),
-    "ltrim": _as("ltrim({0})"),
-    "rtrim": _as("rtrim({0})"),
     "btrim": _as("trim({0})"),
     "replace": _with_last("replace", "''"),
-    "translate": _as("translate({0}, {1}, {2})", count=3),
-    "repeat": _as("repeat({0}, {1})", count=2),
-    "startswith": _as("starts_with({0}, {1})", count=2),
-    "endswith": _as("suffix({0}, {1})", count=2),
-    "contains": _as("contains({0}, {1})", count=2),
-    "ascii": _int("ascii({0})"),
-    "md5": _as("md5({0})"),
-    "sha1": _as("sha1({0})"),
     "sha2": _as("sha256({0})", count=2, a1=lambda node: "" if node.name == "256" else "must be 256"),
     "base64": Function(lambda terms: f"base64({cast_sql(terms[0], 'BLOB')})", 1, 1),
-    "unbase64": _as("from_base64({0})"),
-    "hex": _as("hex({0})"),
-    "unhex": _as("unhex({0})"),
     "encode": _as("encode({0})", count=2, a1=_UTF8),
     "decode": _as("decode({0})", count=2, a1=_UTF8),
     "to_json": Function(lambda terms: json_of(terms[0]), 1, 1),
     "get_json_object": _as("spark_json({0}, {1})", count=2, a1=_json_path),
     # numbers
-    "abs": _as("abs({0})"),
     "sign": _SIGN,
     "signum": _SIGN,
     "round": Function(_round, 1, 2, {1: _number}),
@@ -405,21 +410,13 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "ceil": _CEIL,
     "ceiling": _CEIL,
     "sqrt": _as("spark_sqrt({0})"),
-    "cbrt": _as("cbrt({0})"),
-    "exp": _as("exp({0})"),
     "ln": _positive("ln"),
     "log": Function(lambda t: f"spark_log({', '.join(term.sql for term in t)})", 2, 2),
     "log10": _positive("log10"),
     "log2": _positive("log2"),
-    "pow": _POWER,
-    "power": _POWER,
-    **{name: _as(f"{name}({{0}})") for name in ("sin", "cos", "tan", "atan", "degrees", "radians")},
-    "atan2": _as("atan2({0}, {1})", count=2),
-    "pi": _as("pi()", count=0, most=0),
     "e": _as("exp(1.0)", count=0, most=0),
     "mod": _as("spark_mod({0}, {1})", count=2),
     "pmod": _as("spark_pmod({0}, {1})", count=2),
-    "bin": _as("bin({0})"),
     "shiftright": _as("({0} >> {1})", count=2, a1=_shift),
     "try_divide": Function(_try_divide, 2, 2),
     # lists, maps and structs
@@ -428,14 +425,9 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "array_size": _SIZE,
     "array": Function(lambda terms: f"[{', '.join(alike(terms))}]", 1, _ANY_NUMBER),
     "array_contains": Function(_array_contains, 2, 2),
-    "array_max": _as("list_max({0})"),
-    "array_min": _as("list_min({0})"),
-    "array_join": _as("array_to_string({0}, {1})", count=2),
     "get": _as("spark_get({0}, {1})", count=2, a1=_number),
     "element_at": Function(_element_at(True), 2, 2),
     "try_element_at": Function(_element_at(False), 2, 2),
-    "map_keys": _as("map_keys({0})"),
-    "map_values": _as("map_values({0})"),
     "map": Function(_map, 2, _ANY_NUMBER),
     "struct": Function(_struct, 1, _ANY_NUMBER),
     "named_struct": Function(_named_struct, 2, _ANY_NUMBER),
@@ -461,10 +453,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "date_format": Function(_date_format, 2, 2, {1: _date_pattern}),
     "unix_timestamp": _as("(epoch_us({0}) // 1000000)"),
     "unix_seconds": _as("spark_seconds({0})"),
-    "unix_millis": _as("epoch_ms({0})"),
-    "unix_date": _int("({0} - DATE '1970-01-01')"),
     "date_from_unix_date": _as("CAST(DATE '1970-01-01' + {0} AS DATE)"),
     "timestamp_millis": _as("make_timestamp(CAST({0} AS BIGINT) * 1000)"),
     "timestamp_seconds": _as("make_timestamp(CAST({0} AS BIGINT) * 1000000)"),
-    "make_date": _as("make_date({0}, {1}, {2})", count=3),
 }
