@@ -28,7 +28,7 @@ TRACE = """org.apache.kafka.connect.errors.ConnectException: Exiting WorkerSinkT
 \tat org.apache.kafka.connect.runtime.WorkerSinkTask.deliverMessages(WorkerSinkTask.java:635)
 \tat java.base/java.lang.Thread.run(Thread.java:840)
 Caused by: psycopg.OperationalError: connection to server at "db.internal" (10.0.4.17), port 5432 failed
-\tat kconnect.builtin.connectors.sql_sink.put(sql_sink.py:214)
+\tat kconnect.builtin.connectors.sql.sql_sink.put(sql_sink.py:214)
 """
 
 

@@ -154,7 +154,7 @@ def test_the_record_and_the_stage_that_fail_are_named(sink: str, connect: Comman
     assert "JSONDecodeError" in failed.stderr
     assert "record 3" not in failed.stdout
     put = connect("try", sink, "--input", "-", stdin='{"id": 4}\n"text"\n', expect=1)
-    assert "Record 2: put failed (kconnect.builtin.connectors.sql_sink.SqlSinkTask)" in put.stderr
+    assert "Record 2: put failed (kconnect.builtin.connectors.sql.sql_sink.SqlSinkTask)" in put.stderr
     rows = connect("try", sink, "--input", "-", "-o", "json", stdin="{oops\n", expect=1).json
     assert rows[0]["failure"]["stage"] == "value.converter"
     assert rows[0]["failure"]["tolerated"] is False

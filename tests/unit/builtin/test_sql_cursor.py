@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from kconnect.api import ConfigError, ConnectError, DataError
-from kconnect.builtin.connectors.sql_cursor import MARK, Cursor, Place, SqlStyle, offset_columns, statement
-from kconnect.builtin.connectors.sql_source_config import CONFIG
-from kconnect.builtin.connectors.sql_tables import TableId, chosen, joined, mapped, parted
+from kconnect.builtin.connectors.sql.sql_cursor import MARK, Cursor, Place, SqlStyle, offset_columns, statement
+from kconnect.builtin.connectors.sql.sql_source_config import CONFIG
+from kconnect.builtin.connectors.sql.sql_tables import TableId, chosen, joined, mapped, parted
 
 UTC = datetime.UTC
 STYLE = SqlStyle("postgresql", lambda name: f'"{name}"', UTC)

@@ -14,7 +14,7 @@ import pytest
 
 from kconnect.api import DataError, RetriableError, SchemaBuilder, SinkRecord, Struct
 from kconnect.api.logical import Date, Decimal, Timestamp
-from kconnect.builtin.connectors.sql_dialect import DIALECTS, dialect_of, placeholders
+from kconnect.builtin.connectors.sql.sql_dialect import DIALECTS, dialect_of, placeholders
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.testing import ManualClock, SinkHarness
 

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from kconnect.api import ConfigError, ConnectError, DataError, ExactlyOnceSupport
-from kconnect.builtin.connectors.sql_columns import TypeSettings
-from kconnect.builtin.connectors.sql_connection import engine_of
-from kconnect.builtin.connectors.sql_cursor import Place
-from kconnect.builtin.connectors.sql_reader import (
+from kconnect.builtin.connectors.sql.sql_columns import TypeSettings
+from kconnect.builtin.connectors.sql.sql_connection import engine_of
+from kconnect.builtin.connectors.sql.sql_cursor import Place
+from kconnect.builtin.connectors.sql.sql_reader import (
     Chunk,
     ReadSettings,
     RoundBegin,
@@ -25,8 +25,8 @@ from kconnect.builtin.connectors.sql_reader import (
     RoundReader,
     Target,
 )
-from kconnect.builtin.connectors.sql_source import SqlSourceConnector
-from kconnect.builtin.connectors.sql_tables import TableId
+from kconnect.builtin.connectors.sql.sql_source import SqlSourceConnector
+from kconnect.builtin.connectors.sql.sql_tables import TableId
 from kconnect.testing import SourceHarness
 from kit.waiting import eventually
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kconnect.api import ConfigError, Password
-from kconnect.builtin.connectors.sql_url import database_url, kind_of_url
+from kconnect.builtin.connectors.sql.sql_url import database_url, kind_of_url
 
 
 def url(text: str, user: str | None = None, password: str | None = None) -> Any:

@@ -11,16 +11,20 @@ _FLOORS: Final = {
     "runtime": ("config", "herder", "kafka", "metrics", "pipeline", "plugins", "rest", "storage", "webhooks"),
     "worker": ("mirror",),
 }
+_SQL: Final = ("jdbc", "sql_sink", "sql_source")
 FORMER_ROOMS: Final[Mapping[str, str]] = {
     **{f"kconnect.{room}": f"kconnect.{floor}.{room}" for floor, rooms in _FLOORS.items() for room in rooms},
     "kconnect.devbroker": "kconnect.java.devbroker",
     "kconnect.java_plugins": "kconnect.java.plugins",
+    **{f"kconnect.builtin.connectors.{name}": f"kconnect.builtin.connectors.sql.{name}" for name in _SQL},
 }
 """Former name -> the name since."""
 
 
 def present_name(module: str) -> str:
     """The name that a module has now: `kconnect.schema_registry.avro` is `kconnect.builtin.schema_registry.avro`."""
+    if module in FORMER_ROOMS:
+        return FORMER_ROOMS[module]
     first, second, *rest = [*module.split("."), ""]
     room = FORMER_ROOMS.get(f"{first}.{second}")
     return module if room is None else ".".join([room, *rest[:-1]])

@@ -51,12 +51,12 @@ _OURS = (
     ),
     BuiltinPlugin(
         "kconnect.builtin.connectors.sql_sink.SqlSinkConnector",
-        "kconnect.builtin.connectors.sql_sink:SqlSinkConnector",
+        "kconnect.builtin.connectors.sql.sql_sink:SqlSinkConnector",
         (PluginType.SINK,),
     ),
     BuiltinPlugin(
         "kconnect.builtin.connectors.sql_source.SqlSourceConnector",
-        "kconnect.builtin.connectors.sql_source:SqlSourceConnector",
+        "kconnect.builtin.connectors.sql.sql_source:SqlSourceConnector",
         (PluginType.SOURCE,),
     ),
     BuiltinPlugin(
@@ -140,12 +140,12 @@ _CONFLUENT = (
     ),
     BuiltinPlugin(
         "io.confluent.connect.jdbc.JdbcSourceConnector",
-        "kconnect.builtin.connectors.jdbc:JdbcSourceConnector",
+        "kconnect.builtin.connectors.sql.jdbc:JdbcSourceConnector",
         (PluginType.SOURCE,),
     ),
     BuiltinPlugin(
         "io.confluent.connect.jdbc.JdbcSinkConnector",
-        "kconnect.builtin.connectors.jdbc:JdbcSinkConnector",
+        "kconnect.builtin.connectors.sql.jdbc:JdbcSinkConnector",
         (PluginType.SINK,),
     ),
     BuiltinPlugin(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
@@ -18,6 +19,7 @@ from kconnect.model import CONNECT_VERSION
 from kconnect.runtime.plugins import PluginRegistry
 from kconnect.runtime.plugins.aliases import BUILTINS, PluginType, short_names
 from kconnect.runtime.plugins.isolation import PluginFolders
+from kconnect.runtime.plugins.python_classes import python_class
 from kit.differences import hold_alike
 from kit.places import GOLDEN
 
@@ -89,6 +91,20 @@ def look_up(registry: PluginRegistry, plugin: Any) -> None:
 )
 def test_a_connector_is_found_by_each_of_its_names(registry: PluginRegistry, name: str) -> None:
     assert registry.connector_class(name) is FileStreamSourceConnector
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "kconnect.builtin.connectors.sql_sink.SqlSinkConnector",
+        "kconnect.builtin.connectors.sql.sql_sink.SqlSinkConnector",
+        "kconnect.builtin.connectors.sql_source:SqlSourceConnector",
+        "kconnect.builtin.connectors.jdbc.JdbcSinkConnector",
+        "kconnect.schema_registry.avro.avro_converter.AvroConverter",
+    ],
+)
+def test_a_class_is_found_by_the_path_that_it_had_before(name: str) -> None:
+    assert [found.__name__ for found in python_class(name)] == [re.split(r"[.:]", name)[-1]]
 
 
 def test_other_kinds_are_found_by_alias(registry: PluginRegistry) -> None:

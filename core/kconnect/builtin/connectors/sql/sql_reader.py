@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConnectError, DataError
-from kconnect.builtin.connectors.sql_columns import Column, RowShape, TypeSettings, find_column, inferred
-from kconnect.builtin.connectors.sql_connection import cancel, driver_connection, give_up_rows
-from kconnect.builtin.connectors.sql_cursor import MARK, Cursor, Place, SqlStyle, moment_of, statement
-from kconnect.builtin.connectors.sql_describe import Description, describe, unknown_columns
-from kconnect.builtin.connectors.sql_dialect import kind_of, placeholders
-from kconnect.builtin.connectors.sql_tables import TableId
+from kconnect.builtin.connectors.sql.sql_columns import Column, RowShape, TypeSettings, find_column, inferred
+from kconnect.builtin.connectors.sql.sql_connection import cancel, driver_connection, give_up_rows
+from kconnect.builtin.connectors.sql.sql_cursor import MARK, Cursor, Place, SqlStyle, moment_of, statement
+from kconnect.builtin.connectors.sql.sql_describe import Description, describe, unknown_columns
+from kconnect.builtin.connectors.sql.sql_dialect import kind_of, placeholders
+from kconnect.builtin.connectors.sql.sql_tables import TableId
 
 if TYPE_CHECKING:
     import pyarrow as pa

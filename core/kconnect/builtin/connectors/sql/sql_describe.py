@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from kconnect.builtin.connectors.sql_columns import Column
-from kconnect.builtin.connectors.sql_dialect import kind_of
-from kconnect.builtin.connectors.sql_tables import TableId
+from kconnect.builtin.connectors.sql.sql_columns import Column
+from kconnect.builtin.connectors.sql.sql_dialect import kind_of
+from kconnect.builtin.connectors.sql.sql_tables import TableId
 
 if TYPE_CHECKING:
     import sqlalchemy as sa

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from kconnect.api import ConfigError
-from kconnect.builtin.connectors.sql_dialect import DIALECTS, REFUSALS, kind_of
-from kconnect.builtin.connectors.sql_source_config import ISOLATION
-from kconnect.builtin.connectors.sql_url import database_url
+from kconnect.builtin.connectors.sql.sql_dialect import DIALECTS, REFUSALS, kind_of
+from kconnect.builtin.connectors.sql.sql_source_config import ISOLATION
+from kconnect.builtin.connectors.sql.sql_url import database_url
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -57,7 +57,7 @@ def engine_of(config: Mapping[str, Any], connect_s: int = CONNECT_S, *, makes_fi
     except ImportError as err:
         raise ConfigError.invalid("connection.url", "[hidden]", f"The driver cannot be imported: {err}") from err
     if url.drivername.endswith("psycopg"):
-        from kconnect.builtin.connectors.sql_psycopg import prepare
+        from kconnect.builtin.connectors.sql.sql_psycopg import prepare
 
         sa.event.listen(engine, "connect", prepare)
     return engine

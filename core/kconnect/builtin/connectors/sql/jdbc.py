@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kconnect.api import SinkTask, SourceTask
-from kconnect.builtin.connectors.sql_sink import SqlSinkConnector, SqlSinkTask
-from kconnect.builtin.connectors.sql_source import SqlSourceConnector, SqlSourceTask
+from kconnect.builtin.connectors.sql.sql_sink import SqlSinkConnector, SqlSinkTask
+from kconnect.builtin.connectors.sql.sql_source import SqlSourceConnector, SqlSourceTask
 
 
 class JdbcSourceTask(SqlSourceTask):

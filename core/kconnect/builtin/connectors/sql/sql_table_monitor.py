@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConnectError, ConnectorContext, RetriableError
-from kconnect.builtin.connectors.sql_connection import may_pass, told
-from kconnect.builtin.connectors.sql_dialect import kind_of
-from kconnect.builtin.connectors.sql_tables import TableId, chosen, tables_of
+from kconnect.builtin.connectors.sql.sql_connection import may_pass, told
+from kconnect.builtin.connectors.sql.sql_dialect import kind_of
+from kconnect.builtin.connectors.sql.sql_tables import TableId, chosen, tables_of
 
 if TYPE_CHECKING:
     import sqlalchemy as sa

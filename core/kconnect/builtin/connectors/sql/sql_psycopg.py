@@ -7,7 +7,7 @@ from typing import Any
 from psycopg import Connection, ServerCursor
 from psycopg.types.string import TextLoader
 
-from kconnect.builtin.connectors.sql_describe import TEXT_TYPES
+from kconnect.builtin.connectors.sql.sql_describe import TEXT_TYPES
 
 
 class _QuietCursor(ServerCursor[Any]):

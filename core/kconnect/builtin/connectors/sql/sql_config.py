@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kconnect.api import ConfigDef
-from kconnect.builtin.connectors.sql_dialect import DIALECTS
-from kconnect.builtin.connectors.sql_source_config import check_zone
+from kconnect.builtin.connectors.sql.sql_dialect import DIALECTS
+from kconnect.builtin.connectors.sql.sql_source_config import check_zone
 
 ARGUMENT_PREFIX = "connection.arg."
 _T, _I = ConfigDef.Type, ConfigDef.Importance

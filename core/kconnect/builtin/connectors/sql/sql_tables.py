@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConfigError, ConnectError
-from kconnect.builtin.connectors.sql_dialect import kind_of
+from kconnect.builtin.connectors.sql.sql_dialect import kind_of
 
 if TYPE_CHECKING:
     import sqlalchemy as sa

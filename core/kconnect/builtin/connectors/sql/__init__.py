@@ -1,0 +1,7 @@
+"""SqlSource and SqlSink: tables of a database into topics and topics into tables; jdbc.py has Confluent's names.
+
+Settings: sql_source_config.py, sql_config.py (of the sink), sql_url.py (URLs of JDBC and SQLAlchemy). Databases differ
+in sql_dialect.py and sql_describe.py. SqlSource deals tables to tasks (sql_source.py, sql_tables.py,
+sql_table_monitor.py), which read them in rounds (sql_reader.py) from where their offsets are (sql_cursor.py, pure) into
+columns (sql_columns.py). SqlSink makes rows and statements in sql_sink.py. Connections are opened in sql_connection.py.
+"""
