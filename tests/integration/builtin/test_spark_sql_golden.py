@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from kconnect.api import ConfigError, DataError
 from kconnect.builtin.sql.engine import Engine
-from kconnect.builtin.sql.results import for_duckdb
+from kconnect.builtin.sql.plan import for_duckdb
 from kconnect.builtin.sql.spark_expressions import Translation
 from kconnect.builtin.sql.spark_functions import FUNCTIONS
 from kconnect.builtin.sql.spark_query import Output, parse_query

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from kconnect.api import ConfigError, DataError
-from kconnect.builtin.sql.engine import Engine
-from kconnect.builtin.sql.spark_macros import CAPITALS
+from kconnect.builtin.sql.engine import CAPITALS, Engine
 from kconnect.builtin.sql.spark_query import parse_condition, parse_query
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import duckdb
 
 from kconnect.api import DataError
-from kconnect.builtin.sql.spark_macros import CAPITALS, MACROS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,3 +83,79 @@ class Engine:
 def _first_line(err: duckdb.Error) -> str:
     """Errors that our own macros raise need no word before them: `[DIVIDE_BY_ZERO] Division by zero`."""
     return str(err).strip().split("\n", 1)[0].removeprefix("Invalid Input Error: ")
+
+
+# Letters that become several in capitals, as Java's and Python's tables have them
+CAPITALS: Final = {chr(code): chr(code).upper() for code in range(0x10000) if len(chr(code).upper()) > 1}
+_SEVERAL: Final = "".join(CAPITALS)
+_ZERO: Final = "error('[DIVIDE_BY_ZERO] Division by zero')"
+_INDEX: Final = "error('[INVALID_ARRAY_INDEX] The array has no item ' || i || ', it has ' || len(a))"
+_WHOLE: Final = r"regexp_full_match(s, '\s*[+-]?\d+\s*')"
+_NUMBER: Final = r"regexp_full_match(s, '\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)\s*', 'i')"
+# Text of a double: DuckDB's digits are the shortest, as Java's; where the exponent begins and how it looks differ
+_DIGITS: Final = "ltrim(rtrim(replace(ltrim(t, '-'), '.', ''), '0'), '0')"
+# Functions of Spark's SQL that DuckDB has not, or has with other results
+MACROS: Final = (
+    f"spark_divide(a, b) AS CASE WHEN b = 0 AND a IS NOT NULL THEN {_ZERO} ELSE a / b END",
+    f"spark_div(a, b) AS CASE WHEN b = 0 AND a IS NOT NULL THEN {_ZERO} ELSE a // b END",
+    f"spark_mod(a, b) AS CASE WHEN b = 0 AND a IS NOT NULL THEN {_ZERO} ELSE a % b END",
+    "spark_pmod(a, b) AS CASE WHEN spark_mod(a, b) < 0 THEN (a % b + b) % b ELSE a % b END",
+    f"spark_whole_text(s) AS CASE WHEN {_WHOLE} THEN s "
+    "ELSE error('[CAST_INVALID_INPUT] ' || s || ' is not a whole number') END",
+    f"spark_whole_text_or_null(s) AS CASE WHEN {_WHOLE} THEN s END",
+    f"spark_number_text(s) AS CASE WHEN {_NUMBER} THEN s "
+    "ELSE error('[CAST_INVALID_INPUT] ' || s || ' is not a number') END",
+    f"spark_number_text_or_null(s) AS CASE WHEN {_NUMBER} THEN s END",
+    "spark_parsed(s, p, n) AS CASE WHEN length(s) = n THEN strptime(s, p) WHEN s IS NOT NULL "
+    "THEN error('[CANNOT_PARSE_TIMESTAMP] ' || s || ' does not have the form of the pattern') END",
+    "spark_lower(s) AS CASE WHEN strlen(s) = length(s) THEN lower(s) "
+    "ELSE lower(regexp_replace(replace(s, 'İ', 'i̇'), '(\\pL)Σ(\\PL|$)', '\\1ς\\2', 'g')) END",
+    "spark_sign(x) AS CASE WHEN isnan(x) THEN CAST('NaN' AS DOUBLE) ELSE CAST(sign(x) AS DOUBLE) END",
+    "spark_seconds(t) AS (epoch_us(t) - spark_pmod(epoch_us(t), 1000000)) // 1000000",
+    "spark_float(x) AS CASE WHEN abs(x) > 3.4028235677973366e38 AND NOT isnan(x) "
+    "THEN CAST(CASE WHEN x > 0 THEN 'inf' ELSE '-inf' END AS FLOAT) ELSE CAST(x AS FLOAT) END",
+    f"spark_upper(s) AS CASE WHEN strlen(s) = length(s) OR NOT regexp_matches(s, '[{''.join(CAPITALS)}]') "
+    "THEN upper(s) ELSE array_to_string(list_transform(regexp_extract_all(s, '(?s).'), "
+    "lambda c: coalesce(getvariable('capitals')[c], upper(c))), '') END",
+    "spark_substring1(s, p) AS substring(s, CASE WHEN p = 0 THEN 1 ELSE p END)",
+    "spark_substring2(s, p, n) AS CASE WHEN p < 0 AND -p > length(s) "
+    "THEN substring(s, 1, greatest(n + p + length(s), 0)) "
+    "ELSE substring(s, CASE WHEN p = 0 THEN 1 ELSE p END, greatest(n, 0)) END",
+    "spark_json(j, p) AS CASE WHEN json_valid(j) THEN j ->> p END",
+    "spark_sqrt(x) AS CASE WHEN x < 0 THEN CAST('NaN' AS DOUBLE) ELSE sqrt(x) END",
+    "spark_log(b, x) AS CASE WHEN b > 0 AND x > 0 THEN ln(x) / ln(b) END",
+    "spark_round(x, n) AS CASE WHEN isnan(x) OR isinf(x) OR abs(x) >= 1e15 THEN x "
+    "ELSE CAST(round(CAST(CAST(x AS VARCHAR) AS DECIMAL(38, 20)), n) AS DOUBLE) END",
+    f"spark_item(a, i) AS CASE WHEN i >= len(a) THEN {_INDEX} ELSE a[i + 1] END",
+    "spark_get(a, i) AS CASE WHEN i >= 0 THEN a[i + 1] END",
+    f"spark_element(a, i) AS CASE WHEN abs(i) > len(a) THEN {_INDEX} ELSE a[i] END",
+    "spark_contains(a, v) AS CASE WHEN list_contains(a, v) THEN true "
+    "WHEN v IS NULL OR len(list_filter(a, lambda x: x IS NULL)) > 0 THEN NULL ELSE list_contains(a, v) END",
+    f"spark_scientific(t, e) AS (CASE WHEN starts_with(t, '-') THEN '-' ELSE '' END) || left({_DIGITS}, 1) || '.' || "
+    f"CASE WHEN length({_DIGITS}) > 1 THEN substring({_DIGITS}, 2) ELSE '0' END || 'E' || e",
+    "spark_double_text(t) AS CASE "
+    "WHEN t IS NULL THEN NULL WHEN t = 'nan' THEN 'NaN' "
+    "WHEN t = 'inf' THEN 'Infinity' WHEN t = '-inf' THEN '-Infinity' "
+    "WHEN contains(t, 'e') THEN spark_scientific(split_part(t, 'e', 1), CAST(split_part(t, 'e', 2) AS INTEGER)) "
+    "WHEN abs(CAST(t AS DOUBLE)) >= 1e7 THEN spark_scientific(t, length(split_part(ltrim(t, '-'), '.', 1)) - 1) "
+    "WHEN CAST(t AS DOUBLE) <> 0 AND abs(CAST(t AS DOUBLE)) < 1e-3 "
+    "THEN spark_scientific(t, -(length(t) - length(ltrim(ltrim(t, '-'), '0.')) - "
+    "CASE WHEN starts_with(t, '-') THEN 1 ELSE 0 END - 1)) ELSE t END",
+    "spark_unscaled(t) AS CASE WHEN ltrim(t, '-0.') = '' THEN '0' ELSE ltrim(replace(t, '.', ''), '-0') END",
+    "spark_json_number(t) AS CASE WHEN t IN ('nan', 'inf', '-inf') "
+    "THEN '\"' || spark_double_text(t) || '\"' ELSE spark_double_text(t) END",
+    # As Java writes a BigDecimal: with an exponent where its first digit is behind the sixth place
+    "spark_json_decimal(t, n) AS CASE WHEN length(spark_unscaled(t)) - 1 - n >= -6 THEN t "
+    "ELSE (CASE WHEN starts_with(t, '-') THEN '-' ELSE '' END) || left(spark_unscaled(t), 1) || "
+    "(CASE WHEN length(spark_unscaled(t)) > 1 THEN '.' || substring(spark_unscaled(t), 2) ELSE '' END) || "
+    "'E' || (length(spark_unscaled(t)) - 1 - n) END",
+    "spark_json_list(texts) AS '[' || array_to_string(texts, ',') || ']'",
+    "spark_json_map(texts) AS '{' || array_to_string(texts, ',') || '}'",
+    "spark_to_zone(t, z) AS timezone(z, CAST(t AS TIMESTAMPTZ))",
+    # Of a time that comes twice in autumn Java takes the first, DuckDB the second
+    "spark_from_zone_later(t, z) AS CAST(timezone(z, t) AS TIMESTAMP)",
+    "spark_before(t, u, z) AS t - (spark_to_zone(u - INTERVAL 1 DAY, z) - (u - INTERVAL 1 DAY))",
+    "spark_earlier(t, u, o, z) AS CASE WHEN o < u AND spark_to_zone(o, z) = t THEN o ELSE u END",
+    "spark_from_zone(t, z) AS spark_earlier(t, spark_from_zone_later(t, z), "
+    "spark_before(t, spark_from_zone_later(t, z), z), z)",
+)

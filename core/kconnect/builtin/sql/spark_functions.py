@@ -24,8 +24,7 @@ from kconnect.builtin.sql.spark_casts import (
     shown,
     text_of,
 )
-from kconnect.builtin.sql.spark_dates import strftime_pattern, strptime_pattern
-from kconnect.builtin.sql.spark_json import json_of
+from kconnect.builtin.sql.spark_texts import json_of, strftime_pattern, strptime_pattern
 
 Make = Callable[[Sequence[Term]], str]
 _ANY_NUMBER: Final = 1000

@@ -1,7 +1,12 @@
-"""to_json() as Spark writes it: DuckDB's own keeps members that are null and writes numbers and times in other ways."""
+"""JSON as Spark writes it, and its patterns of dates as those of DuckDB, as far as both mean the same.
+
+DuckDB's own to_json() keeps members that are null, and writes numbers and times in other ways.
+"""
 
 from __future__ import annotations
 
+import itertools
+import re
 from typing import Final
 
 from sqlglot import exp
@@ -78,3 +83,37 @@ def _of_map(sql: str, kind: exp.DataType, depth: int) -> str:
 def _each(sql: str, kind: exp.DataType, depth: int) -> str:
     text = _json(f"e{depth}", kind, depth + 1)
     return f"list_transform({sql}, lambda e{depth}: coalesce({text}, 'null'))"
+
+
+_BOTH: Final = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "SSS": "%g"}
+_WRITTEN: Final = _BOTH | {"yy": "%y", "MMM": "%b", "EEE": "%a", "d": "%-d", "M": "%-m", "H": "%-H", "DDD": "%j"}
+_PARTS: Final = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+|'")
+
+
+def strftime_pattern(pattern: str) -> tuple[str, str]:
+    """The pattern for writing, and what is wrong with the given one; empty when nothing is."""
+    return _translated(pattern, _WRITTEN)
+
+
+def strptime_pattern(pattern: str) -> tuple[str, str]:
+    """The pattern for reading, likewise."""
+    return _translated(pattern, _BOTH)
+
+
+def _translated(pattern: str, letters: dict[str, str]) -> tuple[str, str]:
+    made = []
+    for match in _PARTS.finditer(pattern):
+        part = match.group()
+        if match.group(2):
+            if part not in letters:
+                return "", f"has {part}, which cannot be used here; there are {', '.join(letters)}"
+            made.append(letters[part])
+        elif part == "'":
+            return "", "has a quote that is not closed"
+        else:
+            plain = part if match.group(1) is None else match.group(1).replace("''", "'") or "'"
+            made.append(plain.replace("%", "%%"))
+    is_digits = [text[:1] == "%" and text != "%%" for text in made]
+    if letters is _BOTH and any(one and other for one, other in itertools.pairwise(is_digits)):
+        return "", "needs something between its numbers, so that each can be told from the next"
+    return "".join(made), ""
