@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -16,6 +15,7 @@ from kconnect.admin.preflight.results import Result, Verdict
 from kconnect.client.http_exchange import HttpExchange, Request, Terms
 from kconnect.client.http_failures import Advice, HttpFailure
 from kconnect.java.compat.key_stores import key_store, trust_store
+from kconnect.java.compat.tls_contexts import client_context
 
 # Time enough to get another certificate made
 _SOON_DAYS: Final = 14
@@ -112,9 +112,8 @@ def _registry(url: str, settings: Mapping[str, str], within_s: float) -> Iterato
         yield result(Verdict.FAILED, "is not a URL of http or https", f"Correct {_REGISTRY}.")
         return
     store = {key.removeprefix("schema.registry."): value for key, value in settings.items()}
-    anchors = trust_store(store, "schema.registry.")
-    context = ssl.create_default_context(cadata=None if anchors is None else b"".join(anchors).decode())
-    terms = Terms(timeout_s=within_s * 0.9, most_bytes=_MOST_BYTES, cuts=True, tls=lambda: context, advice=_ADVICE)
+    tls = partial(client_context, store, "schema.registry.")
+    terms = Terms(timeout_s=within_s * 0.9, most_bytes=_MOST_BYTES, cuts=True, tls=tls, advice=_ADVICE)
     try:
         with closing(HttpExchange(terms, shown)) as exchange:
             status = exchange.send(Request("GET", "/schemas/types")).status

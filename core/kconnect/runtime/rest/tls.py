@@ -7,28 +7,17 @@ Differs: PEM stores work too, which Java's REST server does not know.
 from __future__ import annotations
 
 import logging
-import secrets
 import ssl
-import tempfile
-import warnings
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 from kconnect.errors import ConfigError
 from kconnect.java.compat.key_stores import KeyStore, key_store, trust_store
-from kconnect.runtime.config.tls_ciphers import openssl_ciphers
+from kconnect.java.compat.tls_contexts import client_context, limit, show, trust
 
 log = logging.getLogger(__name__)
 
-_VERSIONS: Final = {
-    "TLSv1": ssl.TLSVersion.TLSv1,
-    "TLSv1.1": ssl.TLSVersion.TLSv1_1,
-    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
-    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
-}
-_DEFAULT_VERSIONS: Final = "TLSv1.2,TLSv1.3"
 _CLIENT_AUTH: Final = {
     "none": ssl.CERT_NONE,
     "requested": ssl.CERT_OPTIONAL,
@@ -60,8 +49,8 @@ def server_context(worker: Mapping[str, str], prefix: str = "listeners.https.") 
         )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION
-    _limit_versions(context, settings, found)
-    _load(context, store, f"{found}ssl.keystore")
+    limit(context, settings, found)
+    show(context, store, f"{found}ssl.keystore")
     _verify_clients(context, settings, found, store)
     _warn_of_expiry(store, f"{found}ssl.keystore")
     return context
@@ -73,55 +62,7 @@ def peer_context(worker: Mapping[str, str], prefix: str = "listeners.https.") ->
     What https listeners show is shown to them too. Source: SSLUtils.createClientSideSslContextFactory.
     """
     settings, found = tls_settings(worker, prefix)
-    store, anchors = key_store(settings, found), trust_store(settings, found)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = settings.get("ssl.endpoint.identification.algorithm", "https").strip() != ""
-    _limit_versions(context, settings, found)
-    if store is not None:
-        _load(context, store, f"{found}ssl.keystore")
-    if anchors is None and store is not None:
-        anchors = store.anchors  # without a trust store Jetty takes the key store
-    if anchors is None:
-        context.load_default_certs()
-    else:
-        context.load_verify_locations(cadata=b"".join(anchors).decode("ascii"))
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # an anchor need not be a root, as in Java
-    return context
-
-
-def _limit_versions(context: ssl.SSLContext, settings: Mapping[str, str], prefix: str) -> None:
-    names = _list(settings.get("ssl.enabled.protocols") or _DEFAULT_VERSIONS)
-    if unknown := [name for name in names if name not in _VERSIONS]:
-        raise ConfigError.invalid(
-            f"{prefix}ssl.enabled.protocols", unknown[0], f"expected some of {', '.join(_VERSIONS)}"
-        )
-    versions = sorted(_VERSIONS[name] for name in names)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # TLS 1.0 and 1.1, if someone asks for them by name
-        context.minimum_version, context.maximum_version = versions[0], versions[-1]
-    suites = _list(settings.get("ssl.cipher.suites") or "")
-    if not suites:
-        return
-    older = openssl_ciphers(suites)
-    try:
-        if older:
-            context.set_ciphers(":".join(older))
-        else:
-            context.minimum_version = ssl.TLSVersion.TLSv1_3
-    except (ssl.SSLError, ValueError) as err:
-        raise ConfigError.invalid(f"{prefix}ssl.cipher.suites", suites, "none of them is known here") from err
-
-
-def _load(context: ssl.SSLContext, store: KeyStore, setting: str) -> None:
-    """Hand key and chain over by a file, the only way there is: under a passphrase nobody keeps."""
-    passphrase = secrets.token_hex(32).encode()
-    with tempfile.TemporaryDirectory(prefix="kconnect-") as folder:  # 0700
-        file = Path(folder) / "server.pem"
-        file.write_bytes(store.locked_key(passphrase) + b"".join(store.chain))
-        try:
-            context.load_cert_chain(file, password=passphrase)
-        except ssl.SSLError as err:
-            raise ConfigError(f"{setting}.* cannot be used for https: {err.reason or err}.") from err
+    return client_context(settings, found, trusts_key_store=True)
 
 
 def _verify_clients(context: ssl.SSLContext, settings: Mapping[str, str], prefix: str, store: KeyStore) -> None:
@@ -132,8 +73,7 @@ def _verify_clients(context: ssl.SSLContext, settings: Mapping[str, str], prefix
     if context.verify_mode is ssl.CERT_NONE:
         return
     anchors = trust_store(settings, prefix) or store.anchors  # without a trust store Jetty takes the key store
-    context.load_verify_locations(cadata=b"".join(anchors).decode("ascii"))
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # an anchor need not be a root, as in Java
+    trust(context, anchors, prefix)
 
 
 def _warn_of_expiry(store: KeyStore, setting: str) -> None:
@@ -147,7 +87,3 @@ def _warn_of_expiry(store: KeyStore, setting: str) -> None:
         log.warning("The certificate in %s expired on %s: clients will refuse it", setting, end.date())
     elif left.days < _EXPIRY_WARNING_DAYS:
         log.warning("The certificate in %s expires on %s", setting, end.date())
-
-
-def _list(text: str) -> list[str]:
-    return [item.strip() for item in text.split(",") if item.strip()]

@@ -13,6 +13,7 @@ from kconnect.admin.preflight.clients import client_identities
 from kconnect.admin.preflight.outside import certificate_probes, registry_probes
 from kconnect.admin.preflight.probe import run
 from kconnect.admin.preflight.results import Verdict
+from kit.bad_servers import answering, bad_server, tls_of
 from kit.certificates import Authority
 from kit.pace import ample_s
 from kit.ports import free_port
@@ -61,6 +62,26 @@ def test_schema_registries_of_the_worker_and_of_connectors_are_asked_once_each(r
     assert told["/guarded3"] == (Verdict.WARNING, "wants a login (401), and the converter has none")
     assert len(found) == 5
     assert "opensesame" not in str(found)
+
+
+def test_a_registry_over_tls_is_trusted_as_converters_trust_it(tmp_path: Path) -> None:
+    server = Authority().sign("127.0.0.1")
+    (tmp_path / "leaf.pem").write_bytes(server.certificate_pem)  # no root, and enough for Java
+    with bad_server(answering(b"[]"), tls_of(server, tmp_path)) as address:
+        asked = {"schema.registry.url": f"https://{address}"}
+        (away,) = run(registry_probes([asked]), ample_s(10))
+        assert (away.verdict, "not trusted" in away.message) == (Verdict.FAILED, True)
+        assert "schema.registry.ssl.truststore.location" in (away.hint or "")
+        own = asked | {"schema.registry.ssl.truststore.location": str(tmp_path / "leaf.pem")}
+        (there,) = run(registry_probes([own]), ample_s(10))
+        assert (there.verdict, there.message) == (Verdict.OK, "answers (200)")
+
+
+def test_a_registry_that_leads_elsewhere_is_told_as_converters_do_not_follow() -> None:
+    moved = answering(b"", b"Location: /elsewhere", status=b"302 Found")
+    with bad_server(moved) as address:
+        (found,) = run(registry_probes([{"schema.registry.url": f"http://{address}"}]), ample_s(10))
+    assert (found.verdict, found.message) == (Verdict.FAILED, "answers 302, which leads elsewhere")
 
 
 def test_certificates_of_clients_and_listeners_are_read_with_their_dates(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""JAAS files, users, cross-origin rules, response headers, cipher names: decisions without a socket."""
+"""JAAS files, users, cross-origin rules, response headers: decisions without a socket."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import base64
 import pytest
 
 from kconnect.errors import ConfigError
-from kconnect.runtime.config.tls_ciphers import openssl_ciphers
 from kconnect.runtime.rest.cors import origin_check
 from kconnect.runtime.rest.extensions import load_extensions
 from kconnect.runtime.rest.jaas import Login, load_login, parse_jaas_file
@@ -193,22 +192,6 @@ def test_header_rules_add_set_and_date_and_leave_the_applications_own_alone():
 def test_header_values_that_no_answer_could_carry_are_refused(rule):
     with pytest.raises(ConfigError, match=r"response\.http\.headers\.config"):
         parse_rules(rule)
-
-
-def test_cipher_suites_are_translated_to_openssls_names():
-    java = [
-        "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
-        "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
-        "TLS_RSA_WITH_AES_256_CBC_SHA256",
-        "TLS_DHE_RSA_WITH_AES_256_GCM_SHA384",
-        "TLS_AES_128_GCM_SHA256",
-    ]
-    assert openssl_ciphers(java) == [
-        "ECDHE-RSA-AES128-GCM-SHA256",
-        "ECDHE-ECDSA-CHACHA20-POLY1305",
-        "AES256-SHA256",
-        "DHE-RSA-AES256-GCM-SHA384",
-    ]
 
 
 def test_one_setting_under_the_prefix_makes_those_without_it_void():

@@ -98,9 +98,9 @@ class RegistrySettings:
 
     def context(self) -> ssl.SSLContext:
         """What TLS checks and shows. Errors: ConfigError that names the setting."""
-        from kconnect.builtin.schema_registry.registry.registry_tls import tls_context
+        from kconnect.java.compat.tls_contexts import client_context
 
-        return tls_context(self.tls, _PREFIX)
+        return client_context(self.tls, _PREFIX)
 
 
 def registry_settings(config: Mapping[str, Any], given: Mapping[str, Any]) -> RegistrySettings:

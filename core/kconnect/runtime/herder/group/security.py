@@ -9,16 +9,12 @@ from __future__ import annotations
 
 import base64
 import json
-import secrets
 import ssl
-import tempfile
 import time
 import urllib.parse
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 from kconnect.api.config_parse import parse_type
@@ -26,19 +22,13 @@ from kconnect.api.configdef import ConfigDef
 from kconnect.client.http_exchange import HttpExchange, Request, Terms
 from kconnect.client.http_failures import Advice, HttpFailure
 from kconnect.errors import ConfigError, ConnectError
+from kconnect.java.compat.tls_contexts import client_context
 from kconnect.runtime.config.addresses import Address, parse_servers
 from kconnect.runtime.config.client_security import security_settings
-from kconnect.runtime.config.tls_ciphers import openssl_ciphers
 from kconnect.runtime.herder.group.errors import Unanswered
 from kconnect.runtime.herder.group.sasl import OAuthBearerLogin, PlainLogin, SaslLogin, ScramLogin
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_VERSIONS: Final = {
-    "TLSv1": ssl.TLSVersion.TLSv1,
-    "TLSv1.1": ssl.TLSVersion.TLSv1_1,
-    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
-    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
-}
 # As Java's login.refresh.window.factor: the next login uses a new token when this share of its life is over.
 _TOKEN_SHARE: Final = 0.8
 _TOKEN_TIMEOUT: Final = "sasl.login.read.timeout.ms"
@@ -70,60 +60,9 @@ def access(java: Mapping[str, str], client_id: str) -> Access:
     return Access(
         bootstrap=parse_servers(java.get("bootstrap.servers", "localhost:9092")),
         client_id=client_id,
-        tls=_context(java, settings) if protocol.endswith("SSL") else None,
+        tls=client_context(java) if protocol.endswith("SSL") else None,
         login=_login(settings, _token_timeout_s(java)) if protocol.startswith("SASL") else None,
     )
-
-
-def _context(java: Mapping[str, str], settings: Mapping[str, Any]) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cadata=settings.get("ssl.ca.pem"))
-    except ssl.SSLError as err:
-        raise ConfigError(f"ssl.truststore.* cannot be used: {err.reason or err}.") from err
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # an anchor need not be a root, as in Java
-    context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)  # nor as exact as RFC 5280, as in Java
-    if settings.get("ssl.endpoint.identification.algorithm", "https") != "https":
-        context.check_hostname = False
-    _limit_versions(context, java.get("ssl.enabled.protocols", ""))
-    ciphers = openssl_ciphers([name for name in settings.get("ssl.cipher.suites", "").split(":") if name])
-    if ciphers:
-        try:
-            context.set_ciphers(":".join(ciphers))
-        except ssl.SSLError as err:
-            raise ConfigError.invalid("ssl.cipher.suites", ciphers, "none of them is known here") from err
-    if "ssl.key.pem" in settings:
-        _load_key(context, settings["ssl.key.pem"].encode(), settings["ssl.certificate.pem"].encode())
-    return context
-
-
-def _limit_versions(context: ssl.SSLContext, text: str) -> None:
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if unknown := [name for name in names if name not in _VERSIONS]:
-        raise ConfigError.invalid("ssl.enabled.protocols", unknown[0], f"expected some of {', '.join(_VERSIONS)}")
-    if names:
-        versions = sorted(_VERSIONS[name] for name in names)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # TLS 1.0 and 1.1, if requested by name
-            context.minimum_version, context.maximum_version = versions[0], versions[-1]
-
-
-def _load_key(context: ssl.SSLContext, key: bytes, chain: bytes) -> None:
-    """Pass both in a file, the only way possible: under a passphrase that is not stored."""
-    from cryptography.hazmat.primitives import serialization
-
-    passphrase = secrets.token_hex(32).encode()
-    locked = serialization.load_pem_private_key(key, None).private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.BestAvailableEncryption(passphrase),
-    )
-    with tempfile.TemporaryDirectory(prefix="kconnect-") as folder:  # 0700
-        file = Path(folder) / "client.pem"
-        file.write_bytes(locked + chain)
-        try:
-            context.load_cert_chain(file, password=passphrase)
-        except ssl.SSLError as err:
-            raise ConfigError(f"ssl.keystore.* cannot be used: {err.reason or err}.") from err
 
 
 def _login(settings: Mapping[str, Any], token_timeout_s: float) -> Callable[[], SaslLogin]:
