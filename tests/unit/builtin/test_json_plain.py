@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kconnect.builtin.converters.json_plain import plain_json
+from kconnect.builtin.converters.json_converter import plain_json
 from kconnect.java.compat.json_writer import JsonWriter
 
 WRITER = JsonWriter(numeric_decimals=False, replace_null_with_default=True, cache_size=10)
