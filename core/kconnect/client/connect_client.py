@@ -9,7 +9,6 @@ from urllib.parse import quote, urlencode
 
 from kconnect.client.access import ClientAccess
 from kconnect.client.exchange import Exchange
-from kconnect.client.failover import FailoverTransport
 from kconnect.client.metrics_text import Sample, samples_of
 from kconnect.client.outage import Outage
 from kconnect.client.response_json import (
@@ -26,7 +25,7 @@ from kconnect.client.response_json import (
     as_task_infos,
     as_task_state,
 )
-from kconnect.client.transport import Transport, checked_url, worker_exchange
+from kconnect.client.transport import FailoverTransport, Transport, checked_url, worker_exchange
 from kconnect.clock import Clock, SystemClock
 from kconnect.model import (
     ConnectorInfo,

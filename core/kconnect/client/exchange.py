@@ -1,4 +1,4 @@
-"""One request and its result: conflicts are retried, errors raised, the answer parsed."""
+"""One request to a worker and its result: conflicts are retried, the answer is parsed, an error told as a sentence."""
 
 from __future__ import annotations
 
@@ -7,11 +7,20 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kconnect.client.failures import foreign, is_passing_conflict, refusal, retry_after_s
 from kconnect.client.http_exchange import Request, Response
 from kconnect.client.outage import Outage
 from kconnect.client.transport import Transport
-from kconnect.errors import BadRequestError
+from kconnect.errors import (
+    AlreadyExistsError,
+    BadRequestError,
+    ConflictError,
+    ConnectError,
+    ForbiddenError,
+    NotFoundError,
+    PreconditionFailedError,
+    RetriableError,
+    TimedOutError,
+)
 
 if TYPE_CHECKING:
     from kconnect.client.access import ClientAccess
@@ -20,6 +29,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
+_LOGIN_HINT = (
+    "A user it knows and the password: --user and KCONNECT_PASSWORD, or connect contexts add NAME --user USER .."
+)
 
 
 class Exchange:
@@ -89,8 +101,8 @@ class Exchange:
         pause_s = _FIRST_PAUSE_S
         while True:
             response = self._transport.send(request)
-            wait_s = retry_after_s(response)
-            if wait_s is None and not is_passing_conflict(response):
+            wait_s = _retry_after_s(response)
+            if wait_s is None and not _is_passing_conflict(response):
                 break
             if self._clock.monotonic() + (wait_s or pause_s) > deadline:
                 break
@@ -114,4 +126,65 @@ class Exchange:
         try:
             return parse(json.loads(response.body))
         except (KeyError, TypeError, ValueError, AttributeError, BadRequestError) as err:
-            raise foreign(self._url_of(), str(request), response) from err
+            raise _foreign(self._url_of(), str(request), response) from err
+
+
+def refusal(url: str, user: str | None, request: str, response: Response) -> ConnectError:
+    """The error for a status of 300 and above, with the worker's own message if it is Connect's."""
+    status, message = response.status, _message_of(response)
+    if status == 401 or (status == 403 and message is None):
+        who = f"user {user}" if user else "a caller without a user"
+        return ConnectError(f"{url} refuses {who} ({status})", hint=_LOGIN_HINT)
+    if message is None:
+        return _foreign(url, request, response)
+    if status == 409:
+        return AlreadyExistsError(message) if _is_taken(message) else ConflictError(message)
+    if status == 429:
+        return RetriableError(message, retry_after_s=_retry_after_s(response))
+    if status == 412:
+        return PreconditionFailedError(message, etag=response.headers.get("etag"))
+    if status == 500 and message.startswith("Request timed out"):
+        return TimedOutError(message)
+    return _KIND_OF.get(status, ConnectError)(message)
+
+
+def _foreign(url: str, request: str, response: Response) -> ConnectError:
+    """An answer that is not Connect's."""
+    return ConnectError(
+        f"{url} answered {request} with {response.status} and something that Kafka Connect does not say",
+        hint="Is that the URL of a Kafka Connect worker?",
+    )
+
+
+def _is_passing_conflict(response: Response) -> bool:
+    """Whether it is a 409 that the end of a rebalance clears; a taken name remains taken."""
+    return response.status == 409 and not _is_taken(_message_of(response))
+
+
+def _retry_after_s(response: Response) -> float | None:
+    """How long a worker asks us to wait that we asked too often (429); None for any other answer."""
+    return None if response.status != 429 else response.retry_after_s or 1.0
+
+
+_KIND_OF: dict[int, type[ConnectError]] = {
+    400: BadRequestError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    413: BadRequestError,
+    415: BadRequestError,
+}
+
+
+def _message_of(response: Response) -> str | None:
+    """The `message` of an error body, or None if it is not an error body of Connect."""
+    try:
+        body = json.loads(response.body)
+    except ValueError:
+        return None
+    if not isinstance(body, dict) or "error_code" not in body:
+        return None
+    return str(body.get("message"))
+
+
+def _is_taken(message: str | None) -> bool:
+    return message is not None and message.endswith("already exists")

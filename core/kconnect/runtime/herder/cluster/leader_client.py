@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from urllib.parse import quote
 
-from kconnect.client.failures import refusal
+from kconnect.client.exchange import refusal
 from kconnect.client.http_exchange import Request, Response
 from kconnect.client.peers import ADVERTISED, DEADLINE, Peers
 from kconnect.clock import Clock, SystemClock

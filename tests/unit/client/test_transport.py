@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kconnect.client import Request, Response
-from kconnect.client.failover import FailoverTransport
 from kconnect.client.http_failures import BrokenOffError, NotConnectedError
+from kconnect.client.transport import FailoverTransport
 from kconnect.errors import ConfigError, TimedOutError, UnreachableError
 
 A, B, C = "http://a:1", "http://b:2", "http://c:3"
