@@ -14,11 +14,11 @@ from kconnect.errors import ConnectError, RetriableError, TimedOutError, Unreach
 from kconnect.logs.redaction import redact
 from kconnect.runtime.config.addresses import parse_servers
 from kconnect.runtime.config.client_config import admin_config, admin_settings
+from kconnect.runtime.config.reach import reach_any
 from kconnect.runtime.config.worker_config import WorkerConfig
 from kconnect.runtime.herder.health.kafka_contact import KafkaContact
 from kconnect.runtime.herder.health.kafka_watch import KafkaWatch, Probe
 from kconnect.runtime.herder.health.reasons import Health, Reason
-from kconnect.runtime.kafka.reach import reach_any
 
 if TYPE_CHECKING:
     from kconnect.runtime.kafka.admin import KafkaAdmin

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kconnect.errors import ConfigError, UnreachableError
 from kconnect.runtime.config.addresses import parse_servers
-from kconnect.runtime.kafka.reach import reach_any
+from kconnect.runtime.config.reach import reach_any
 
 if TYPE_CHECKING:
     from kconnect.runtime.config.client_config import InternalClients

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kconnect.runtime.kafka.reach import Reached
+from kconnect.runtime.config.reach import Reached
 
 
 def test_what_was_refused_is_told_with_its_reason():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from kconnect.runtime.kafka.reach import reach_any
+from kconnect.runtime.config.reach import reach_any
 from kit.pace import now
 from kit.ports import free_port
 
