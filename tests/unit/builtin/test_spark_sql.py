@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from typing import Any
 
 import pyarrow as pa
@@ -124,6 +126,14 @@ def test_letters_become_capitals_as_in_java(engine: Engine) -> None:
     made = engine.evaluate("SELECT spark_upper(s) AS u, spark_lower(s) AS l FROM records")
     assert made["u"].to_pylist() == [word.upper() for word in words]
     assert made["l"].to_pylist() == [word.lower() for word in words]
+
+
+def test_each_nan_is_nan(engine: Engine) -> None:
+    """DuckDB writes a sign before a NaN whose bits have one."""
+    negative = struct.unpack("d", struct.pack("Q", 0xFFF8_0000_0000_0001))[0]
+    engine.use(pa.table({"x": pa.array([negative, math.nan, -0.0, 1.5e7, -2.5e-4, None], pa.float64())}))
+    made = engine.evaluate("SELECT spark_double_text(CAST(x AS VARCHAR)) AS t FROM records")
+    assert made["t"].to_pylist() == ["NaN", "NaN", "-0.0", "1.5E7", "-2.5E-4", None]
 
 
 @pytest.mark.parametrize(

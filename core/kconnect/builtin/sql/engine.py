@@ -93,7 +93,7 @@ _INDEX: Final = "error('[INVALID_ARRAY_INDEX] The array has no item ' || i || ',
 _WHOLE: Final = r"regexp_full_match(s, '\s*[+-]?\d+\s*')"
 _NUMBER: Final = r"regexp_full_match(s, '\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)\s*', 'i')"
 # Text of a double: DuckDB's digits are the shortest, as Java's; where the exponent begins and how it looks differ
-_DIGITS: Final = "ltrim(rtrim(replace(ltrim(t, '-'), '.', ''), '0'), '0')"
+_PLAIN: Final = r"-?([1-9]\d{0,6}\.\d+|0\.0|0\.0{0,2}[1-9]\d*)"
 # Functions of Spark's SQL that DuckDB has not, or has with other results
 MACROS: Final = (
     f"spark_divide(a, b) AS CASE WHEN b = 0 AND a IS NOT NULL THEN {_ZERO} ELSE a / b END",
@@ -131,24 +131,21 @@ MACROS: Final = (
     f"spark_element(a, i) AS CASE WHEN abs(i) > len(a) THEN {_INDEX} ELSE a[i] END",
     "spark_contains(a, v) AS CASE WHEN list_contains(a, v) THEN true "
     "WHEN v IS NULL OR len(list_filter(a, lambda x: x IS NULL)) > 0 THEN NULL ELSE list_contains(a, v) END",
-    f"spark_scientific(t, e) AS (CASE WHEN starts_with(t, '-') THEN '-' ELSE '' END) || left({_DIGITS}, 1) || '.' || "
-    f"CASE WHEN length({_DIGITS}) > 1 THEN substring({_DIGITS}, 2) ELSE '0' END || 'E' || e",
-    "spark_double_text(t) AS CASE "
-    "WHEN t IS NULL THEN NULL WHEN t = 'nan' THEN 'NaN' "
-    "WHEN t = 'inf' THEN 'Infinity' WHEN t = '-inf' THEN '-Infinity' "
-    "WHEN contains(t, 'e') THEN spark_scientific(split_part(t, 'e', 1), CAST(split_part(t, 'e', 2) AS INTEGER)) "
-    "WHEN abs(CAST(t AS DOUBLE)) >= 1e7 THEN spark_scientific(t, length(split_part(ltrim(t, '-'), '.', 1)) - 1) "
-    "WHEN CAST(t AS DOUBLE) <> 0 AND abs(CAST(t AS DOUBLE)) < 1e-3 "
-    "THEN spark_scientific(t, -(length(t) - length(ltrim(ltrim(t, '-'), '0.')) - "
-    "CASE WHEN starts_with(t, '-') THEN 1 ELSE 0 END - 1)) ELSE t END",
-    "spark_unscaled(t) AS CASE WHEN ltrim(t, '-0.') = '' THEN '0' ELSE ltrim(replace(t, '.', ''), '-0') END",
-    "spark_json_number(t) AS CASE WHEN t IN ('nan', 'inf', '-inf') "
-    "THEN '\"' || spark_double_text(t) || '\"' ELSE spark_double_text(t) END",
-    # As Java writes a BigDecimal: with an exponent where its first digit is behind the sixth place
-    "spark_json_decimal(t, n) AS CASE WHEN length(spark_unscaled(t)) - 1 - n >= -6 THEN t "
-    "ELSE (CASE WHEN starts_with(t, '-') THEN '-' ELSE '' END) || left(spark_unscaled(t), 1) || "
-    "(CASE WHEN length(spark_unscaled(t)) > 1 THEN '.' || substring(spark_unscaled(t), 2) ELSE '' END) || "
-    "'E' || (length(spark_unscaled(t)) - 1 - n) END",
+    # Each text is named once, by lambdas: DuckDB plans every copy that a macro makes, which took longer than the rows
+    "spark_exponent(m, e) AS e + CASE WHEN starts_with(m, '0.') THEN length(ltrim(m, '0.')) - length(m) + 1 "
+    "ELSE length(split_part(m, '.', 1)) - 1 END",
+    "spark_scientific(t) AS list_transform([{'s': CASE WHEN starts_with(t, '-') THEN '-' ELSE '' END, "
+    "'m': split_part(ltrim(t, '-'), 'e', 1), 'e': coalesce(TRY_CAST(split_part(t, 'e', 2) AS INTEGER), 0)}], "
+    "lambda p: regexp_replace(regexp_replace(p.s || trim(replace(p.m, '.', ''), '0'), '^(-?\\d)', '\\1.'), "
+    "'\\.$', '.0') || 'E' || spark_exponent(p.m, p.e))[1]",
+    f"spark_double_text(t) AS CASE WHEN regexp_full_match(t, '{_PLAIN}') THEN t WHEN isfinite(CAST(t AS DOUBLE)) "
+    "THEN spark_scientific(t) ELSE MAP {'nan': 'NaN', '-nan': 'NaN', 'inf': 'Infinity', '-inf': '-Infinity'}[t] END",
+    "spark_json_number(t) AS regexp_replace(spark_double_text(t), '^(-?[NI].*)$', '\"\\1\"')",
+    # As Java writes a BigDecimal whose first digit is behind the sixth place: with an exponent
+    "spark_json_decimal(t, n) AS CASE WHEN NOT regexp_full_match(t, '-?0\\.0{6}\\d+') THEN t ELSE list_transform("
+    "[{'s': CASE WHEN starts_with(t, '-') THEN '-' ELSE '' END, 'd': ltrim(t, '-0.')}], "
+    "lambda p: CASE WHEN p.d = '' THEN '0E-' || n ELSE p.s || regexp_replace(p.d, '^(\\d)(\\d)', '\\1.\\2') || "
+    "'E' || (length(p.d) - 1 - n) END)[1] END",
     "spark_json_list(texts) AS '[' || array_to_string(texts, ',') || ']'",
     "spark_json_map(texts) AS '{' || array_to_string(texts, ',') || '}'",
     "spark_to_zone(t, z) AS timezone(z, CAST(t AS TIMESTAMPTZ))",

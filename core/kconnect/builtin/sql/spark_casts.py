@@ -75,7 +75,7 @@ def cast_sql(term: Term, kind: str, *, is_strict: bool = True) -> str:
     if kind == "FLOAT" and from_type == "DOUBLE":
         return f"spark_float({term.sql})"
     if kind.startswith("DECIMAL") and from_type in ("DOUBLE", "FLOAT"):
-        return f"{cast}(nullif(CAST({term.sql} AS VARCHAR), 'nan') AS {kind})"
+        return f"{cast}(CASE WHEN NOT isnan({term.sql}) THEN CAST({term.sql} AS VARCHAR) END AS {kind})"
     if from_type == "VARCHAR" and is_fraction(kind):
         return f"{cast}(spark_number_text{suffix}({term.sql}) AS {kind})"
     if from_type == "VARCHAR" and kind == "BOOLEAN":
