@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -101,3 +102,23 @@ def test_every_floor_says_what_it_is() -> None:
         text = (root / name / "__init__.py").read_text("utf-8").partition('"""')[2].partition('"""')[0]
         assert len(text.strip().splitlines()) >= 3, f"{name} does not say what is in it, who imports it, where to begin"
         assert "mport" in text, f"{name} does not say who imports it, or what it imports"
+
+
+_HTTP = re.compile(
+    r"^\s*(?:import|from)\s+(?:http\.client|urllib\.request|urllib3|requests|httpx2?)\b(?!\.utils)", re.MULTILINE
+)
+
+
+def test_http_is_spoken_in_one_place() -> None:
+    """`kconnect.client.http_exchange` has a deadline for the whole; who imports a client of its own has none."""
+    speaking = {
+        path.relative_to(folder).as_posix()
+        for folder in _SOURCES.values()
+        for path in folder.rglob("*.py")
+        if _HTTP.search(path.read_text("utf-8"))
+    }
+    assert speaking == {
+        "kconnect/client/http_exchange.py",
+        "kconnect/client/http_failures.py",
+        "kconnect/builtin/connectors/tables/iceberg_catalog.py",  # puts a deadline into pyiceberg's own session
+    }
