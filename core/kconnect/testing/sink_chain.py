@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from kconnect.api import ConsumerRecord, SinkRecord
-from kconnect.clock import Clock
+from kconnect.api import ConsumerRecord, SinkConnector, SinkRecord, SinkTask
+from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError
 from kconnect.model import TopicPartition
 from kconnect.runtime.pipeline.conversion import FetchedRecord
+from kconnect.runtime.pipeline.plugin_parts import make_task
+from kconnect.testing.connector_run import ConnectorRun
+from kconnect.testing.errant_records import ErrantLog, TaskReporter
 from kconnect.testing.plugin_calls import explained
-from kconnect.testing.sink_harness import SinkHarness
+from kconnect.testing.sink_task_run import SinkTaskRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,9 @@ class SinkChain:
         own = {**config, "tasks.max": "1", "errors.tolerance": "all", "errors.retry.timeout": "0"}
         # A sink that keeps offsets with its data must not take those of single records for the connector's own
         own |= {"name": f"{config.get('name', 'sink')}-replay-{secrets.token_hex(4)}", REPLAY: "true"}
-        self._harness = SinkHarness(own["connector.class"], own, worker=worker, partitions=(), clock=clock)
+        self._run = ConnectorRun(own["connector.class"], own, worker, clock or SystemClock())
+        self._errant = ErrantLog()
+        self._task: SinkTaskRun | None = None
         # Of what was put since the last flush:
         self._given: list[tuple[TopicPartition, int]] = []  # place and offset of each record
         self._behind: dict[TopicPartition, int] = {}  # the offset behind the last record that the task took
@@ -53,25 +59,45 @@ class SinkChain:
 
     def __enter__(self) -> Self:
         try:
-            self._harness.start()
+            self._run.check(SinkConnector)
+            try:
+                self._start()
+            except BaseException:
+                with suppress(Exception):  # plugins that did not start do not stop well
+                    self._stop()
+                raise
         except BaseException as error:
-            raise explained(self._harness._run.calls, error) from error
+            raise explained(self._run.calls, error) from error
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
-            self._harness.crash()
-        else:
-            self._harness.crash_after_error()
+        with nullcontext() if kind is None else suppress(Exception):  # what stop() raises after an error comes second
+            self._stop()
+
+    def _start(self) -> None:
+        (config,) = self._run.start(self._run)
+        task = make_task(self._run.config, self._run.plugins, SinkTask)  # type: ignore[type-abstract]  # looks for a subclass
+        reporter = TaskReporter(self._errant, tolerates_errors=True)
+        self._task = SinkTaskRun(task, config, self._run.stages([self._errant]), lambda: reporter, self._run.calls)
+        self._task.start()
+
+    def _stop(self) -> None:
+        task, self._task = self._task, None
+        try:
+            if task is not None:
+                task.stop()
+        finally:
+            self._run.stop()
 
     def put(self, record: ConsumerRecord) -> Passed:
         """Take one record through converters and transformations to the task. Never raises for what they raise."""
-        harness = self._harness
+        task = self._task
+        assert task is not None, "it is entered"
         place = TopicPartition(record.topic, max(record.partition, 0))
-        harness._add_partition(place)
-        (task,) = harness._tasks
+        if place not in task.assignment:
+            task.open({place: 0})
         number = len(self._given)
         self._given.append((place, record.offset))
         fetched = FetchedRecord(
@@ -105,7 +131,8 @@ class SinkChain:
         Gives what the task reported of records after their own put(): by their number since the last flush, from 0 on.
         Errors: ConnectError with what it raised, or when it does not say that all of them are written.
         """
-        (task,) = self._harness._tasks
+        task = self._task
+        assert task is not None, "it is entered"
         try:
             allowed = task.pre_commit(task.assignment, is_last=True)
         except Exception as error:  # the plugin's
@@ -130,7 +157,7 @@ class SinkChain:
         Errors: ConnectError for a report in a flush that is of none of them: one of them is not written, and which one
         is not known.
         """
-        reports = self._harness.errant[self._reports_read :]
+        reports = self._errant.records[self._reports_read :]
         self._reports_read += len(reports)
         for report in reports:
             number = self._number(report.record, current)

@@ -69,7 +69,7 @@ class SinkHarness(Harness[SinkTaskRun]):
             for config in self._run.start(self._run):
                 task = make_task(self._run.config, self._run.plugins, SinkTask)  # type: ignore[type-abstract]  # looks for a subclass
                 stages = self._run.stages([self._errant])
-                running = SinkTaskRun(task, config, stages, self.log, self._reporter, self._run.calls)
+                running = SinkTaskRun(task, config, stages, self._reporter, self._run.calls)
                 self._tasks.append(running)
                 running.start()
             self._deal()
@@ -191,7 +191,7 @@ class SinkHarness(Harness[SinkTaskRun]):
         """Take partitions away without a commit, as when a consumer was away too long."""
         self._partitions = [tp for tp in self._partitions if tp not in partitions]
         for task in self._tasks:
-            task.lose(task.assignment & set(partitions))
+            task.close(task.assignment & set(partitions))
 
     def fail(self, step: str, error: BaseException, *, times: int = 1, after: int = 0) -> None:
         """Have a coming step raise: "put", "flush", "commit". `after` calls go well first, then `times` calls raise."""
@@ -266,7 +266,7 @@ class SinkHarness(Harness[SinkTaskRun]):
 
     def _deliver_to(self, task: SinkTaskRun) -> int:
         count = 0
-        payloads, after = task.fetch()
+        payloads, after = task.fetch(self.log)
         backoff = self._run.backoff(FIRST_PUT_PAUSE_S)
         for attempt in range(self._put_retries + 1):
             try:

@@ -1,70 +1,45 @@
-"""One sink task under the harness: its partitions, positions and stages."""
+"""One sink task under the harness: called step by step, with what the log has for it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from contextlib import nullcontext
 from typing import Any
 
-from kconnect.api import ErrantRecordReporter, RecordBatch, SinkRecord, SinkTask, TimestampType
+from kconnect.api import ErrantRecordReporter, RecordBatch, SinkTask, TimestampType
 from kconnect.errors import ConnectError
 from kconnect.model import TopicPartition
 from kconnect.runtime.pipeline.conversion import FetchedBatch
-from kconnect.runtime.pipeline.sink_context import SinkContext
-from kconnect.runtime.pipeline.sink_partitions import HeldPartitions
+from kconnect.runtime.pipeline.sink_steps import Payload, SinkSteps
 from kconnect.testing.connector_run import TaskStages
 from kconnect.testing.memory_log import MemoryLog, MemoryRecord
 from kconnect.testing.plugin_calls import PluginCalls
 
 Commit = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int]]
-Payload = RecordBatch | list[SinkRecord]
 
 
-class SinkTaskRun:
-    """Threads: the test's."""
+class SinkTaskRun(SinkSteps):
+    """Threads: the test's. Errors of the task come as they are."""
 
     def __init__(
         self,
         task: SinkTask,
         config: Mapping[str, str],
         stages: TaskStages,
-        log: MemoryLog,
         reporter: Callable[[], ErrantRecordReporter | None],
         calls: PluginCalls,
     ) -> None:
-        self.task = task
-        self._calls = calls
-        self.config = config
+        super().__init__(task, config, stages.metrics, reporter, calls.calling)
         self.stages = stages
-        self._log = log
-        self.context = SinkContext(self, lambda: config, stages.metrics, reporter)
-        self._positions: dict[TopicPartition, int] = {}
-        self._held = HeldPartitions()
-
-    @property
-    def assignment(self) -> set[TopicPartition]:
-        return set(self._positions)
-
-    def start(self) -> None:
-        self.task.initialize(self.context)
-        with self._calls.calling(self.task, "start"):
-            self.task.start(self.config)
 
     def stop(self) -> None:
         try:
-            with self._calls.calling(self.task, "stop"):
-                self.task.stop()
+            super().stop()
         finally:
             self.stages.close()
 
     def take(self, partitions: Collection[TopicPartition], committed: Mapping[TopicPartition, int]) -> None:
         """Open partitions and read them from the committed offsets, or where the task's open() asks to."""
-        if not partitions:
-            return
-        self._positions.update({partition: committed.get(partition, 0) for partition in partitions})
-        with self._calls.calling(self.task, "open"):
-            self.task.open(sorted(partitions))
-        self._rewind()
+        self.open({partition: committed.get(partition, 0) for partition in partitions})
 
     def give_up(self, partitions: Collection[TopicPartition], commit: Commit) -> None:
         """Flush, close (whatever flush does), commit, in the worker's order."""
@@ -74,68 +49,42 @@ class SinkTaskRun:
         try:
             wanted = self.pre_commit(partitions, is_last=True)
         finally:
-            self.lose(partitions)
+            self.close(partitions)
         commit(wanted)
 
-    def lose(self, partitions: Collection[TopicPartition]) -> None:
-        """Close without committing."""
-        if not partitions:
-            return
-        with self._calls.calling(self.task, "close"):
-            self.task.close(sorted(partitions))
-        for partition in list(partitions):
-            self._positions.pop(partition, None)
-        self._held.forget(partitions)
-
-    def fetch(self) -> tuple[list[Payload], dict[TopicPartition, int]]:
+    def fetch(self, log: MemoryLog) -> tuple[list[Payload], dict[TopicPartition, int]]:
         """The next records to put, and the positions after them. Errors: StageError."""
         self._rewind()
-        self._held.ask(self.context.take_pauses())
         payloads: list[Payload] = []
         after: dict[TopicPartition, int] = {}
-        for partition, position in sorted(self._positions.items()):
-            if partition in self._held:
-                continue
-            found = self._log.read(partition, position)
+        for partition, position in sorted(self.positions.items()):
+            found = [] if self.is_held(partition) else log.read(partition, position)
             if found:
                 payloads += self._convert(found)
                 after[partition] = position + len(found)
         return _joined(payloads), after
 
-    def put(self, payload: Payload) -> None:
-        if isinstance(payload, RecordBatch):
-            if self.task.supports_batches:
-                with self._calls.calling(self.task, "put_batch"):
-                    self.task.put_batch(payload)
-                return
-            payload = payload.to_records()  # type: ignore[assignment]  # a sink's batch gives sink records
-        with self._calls.calling(self.task, "put"):
-            self.task.put(list(payload))  # type: ignore[arg-type]
-
     def moved(self, after: Mapping[TopicPartition, int]) -> None:
         """The records up to here are put; where the task asked to go back meanwhile, it goes back."""
-        self._positions.update({tp: offset for tp, offset in after.items() if tp in self._positions})
+        self.positions.update({tp: offset for tp, offset in after.items() if tp in self.positions})
         self._rewind()
 
     def go_back(self, committed: Mapping[TopicPartition, int]) -> None:
         """Go back to the committed offsets."""
-        for partition in self._positions:
-            self._positions[partition] = committed.get(partition, 0)
+        for partition in self.positions:
+            self.positions[partition] = committed.get(partition, 0)
 
     def pre_commit(
         self, partitions: Collection[TopicPartition], *, is_last: bool = False, is_end: bool = False
     ) -> dict[TopicPartition, int]:
-        """What the task allows to commit. Errors: what it raises; ConnectError for an offset that was never read."""
-        self.context.take_commit_request()
-        current = {tp: self._positions[tp] for tp in sorted(partitions)}
-        closing = self.context.closing(is_end=is_end) if is_last or is_end else nullcontext()
-        with closing, self._calls.calling(self.task, "pre_commit"):
-            allowed = dict(self.task.pre_commit(dict(current)) or {})
+        """Errors: what the task raises; ConnectError for an offset that was never read."""
+        allowed = super().pre_commit(partitions, is_last=is_last, is_end=is_end)
         for partition, offset in allowed.items():
-            if partition not in current or offset > current[partition]:
+            given = self.positions[partition] if partition in partitions else None
+            if given is None or offset > given:
                 raise ConnectError(
                     f"{type(self.task).__name__}.pre_commit() allows offset {offset} of {partition}; "
-                    f"it was given {current.get(partition)}",
+                    f"it was given {given}",
                     hint="The worker would ignore it, with a warning: give what pre_commit was given, or less.",
                 )
         return allowed
@@ -143,7 +92,7 @@ class SinkTaskRun:
     # --- inside ---
 
     def _rewind(self) -> None:
-        self._positions.update(self.context.take_offsets(self.assignment))
+        self.positions.update(self.context.take_offsets(self.assignment))
 
     def _convert(self, found: list[MemoryRecord]) -> list[Payload]:
         """Converters for what is bytes, then transforms, for runs of records of one kind."""

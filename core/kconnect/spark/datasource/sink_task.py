@@ -7,17 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from kconnect.api import RecordBatch, SinkRecord, SinkTask
+from kconnect.api import RecordBatch, SinkTask
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.model import ConnectorType, TopicPartition
 from kconnect.runtime.pipeline.build import sink_stages
 from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch
-from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.plugin_parts import make_task
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.pipeline.retries import FIRST_PUT_PAUSE_S, Patience, Retries
-from kconnect.runtime.pipeline.sink_context import SinkContext
-from kconnect.runtime.pipeline.sink_partitions import HeldPartitions
+from kconnect.runtime.pipeline.sink_steps import Payload, SinkSteps
 from kconnect.spark.datasource.connector import ConnectorOfFormat
 from kconnect.spark.no_host import ports_without_host
 
@@ -25,33 +23,29 @@ from kconnect.spark.no_host import ports_without_host
 _FLUSH_AGAIN_S = 0.05
 
 T = TypeVar("T")
-Payload = RecordBatch | list[SinkRecord]
 
 
 class SinkTaskRun:
     """Threads: one. Lifecycle: constructed -> start -> puts -> finish -> stop, which is due after any error, too.
 
-    A task may skip ahead to an offset when a partition is opened, as one does that keeps
-    offsets with its data: rows before it are there already.
+    A task may skip ahead to an offset when a partition is opened, as one does that keeps offsets with its data: rows
+    before it are there already.
     """
 
     def __init__(self, connector: ConnectorOfFormat, config: Mapping[str, str], index: int) -> None:
         connector.hides_secrets([config])
-        self._config = config
         self._options = connector.options
         ports = ports_without_host(connector.plugins)
         self._control = TaskControl(connector.spec(ConnectorType.SINK, index, config), ports)
-        self._task: SinkTask = make_task(connector.config, connector.plugins, SinkTask)  # type: ignore[type-abstract]  # looks for a subclass
-        self._name = type(self._task).__name__
-        self._stages = sink_stages(self._control, ports, type(self._task))
-        self._positions: dict[TopicPartition, int] = {}
+        task: SinkTask = make_task(connector.config, connector.plugins, SinkTask)  # type: ignore[type-abstract]  # looks for a subclass
+        self._name = type(task).__name__
+        self._stages = sink_stages(self._control, ports, type(task))
+        self._steps = SinkSteps(task, config, self._control.monitor.of_task, self._stages.reporter)
         self._given: set[TopicPartition] = set()
-        self._held = HeldPartitions()
-        self._context = SinkContext(self, lambda: config, self._control.monitor.of_task, self._stages.reporter)
         self._retries = {
             method: Retries(
                 self._control,
-                self._task,
+                task,
                 method,
                 first_s=FIRST_PUT_PAUSE_S,
                 cap_s=self._stages.tolerance.settings.retry_delay_max_ms / 1000,
@@ -59,10 +53,6 @@ class SinkTaskRun:
             )
             for method in ("put", "pre_commit")
         }
-
-    @property
-    def assignment(self) -> set[TopicPartition]:
-        return set(self._positions)
 
     @property
     def converters(self) -> Converters:
@@ -76,19 +66,15 @@ class SinkTaskRun:
     def start(self) -> None:
         if self._stages.dead_letters is not None:
             self._stages.dead_letters.start()
-        with plugin_call(self._task, "initialize"):
-            self._task.initialize(self._context)
-        with plugin_call(self._task, "start"):
-            self._task.start(self._config)
+        self._steps.start()
 
     def open(self, place: TopicPartition, first_offset: int) -> int:
         """Open a partition that is met for the first time; returns the offset of the next row that is wanted."""
-        if place not in self._positions:
-            self._positions[place] = first_offset
-            with plugin_call(self._task, "open"):
-                self._task.open([place])
-            self._positions[place] = max(self._context.take_offsets({place}).get(place, 0), first_offset)
-        return self._positions[place]
+        positions = self._steps.positions
+        if place not in positions:
+            self._steps.open({place: first_offset})
+            positions[place] = max(positions[place], first_offset)
+        return positions[place]
 
     def put(self, place: TopicPartition, read: FetchedBatch, make: Callable[[Converters], Payload]) -> None:
         """Hand the task rows of one partition: `make` converts them; `read` has them as bytes, for dead letters.
@@ -107,10 +93,10 @@ class SinkTaskRun:
             self._deliver(kept, [read])
             self._stages.errant.raise_unhandled()
         raw_records.put((), ())
-        self._positions[place] = read.offsets[-1] + 1
+        self._steps.positions[place] = read.offsets[-1] + 1
         self._given.add(place)
         self._refuse_rewinds()
-        if self._context.take_commit_request():
+        if self._steps.context.is_commit_requested:
             self._pre_commit()
 
     def finish(self) -> None:
@@ -118,18 +104,15 @@ class SinkTaskRun:
 
         Errors: TimedOutError when it still holds rows back after kconnect.flush.timeout.ms; what flush() raises.
         """
-        if not self._positions:
+        if not self._steps.positions:
             return
-        with self._context.closing(is_end=True):
-            self._flush()
-        with plugin_call(self._task, "close"):
-            self._task.close(sorted(self._positions))
+        self._flush()
+        self._steps.close(self._steps.assignment)
         self._stages.tolerance.settle(self._options.flush_timeout_s)
 
     def stop(self) -> None:
         try:
-            with plugin_call(self._task, "stop"):
-                self._task.stop()
+            self._steps.stop()
         finally:
             self._control.stop()
             self._stages.close()
@@ -150,53 +133,46 @@ class SinkTaskRun:
 
     def _deliver(self, payload: Payload, read: Sequence[FetchedBatch] = ()) -> None:
         """put() or put_batch(), repeated while it raises RetriableError, for kconnect.retry.timeout.ms."""
-        if isinstance(payload, RecordBatch) and not self._task.supports_batches:
+        if isinstance(payload, RecordBatch) and not self._steps.task.supports_batches:
             payload = payload.to_records()  # type: ignore[assignment]  # a sink's batch gives sink records
         self._stages.raw_records.put(() if isinstance(payload, RecordBatch) else payload, read)
-        method = "put_batch" if isinstance(payload, RecordBatch) else "put"
-        call: Callable[[Any], None] = getattr(self._task, method)
-        self._repeated("put", method, lambda: call(payload))
+        self._repeated("put", partial(self._steps.put, payload))
 
-    def _repeated(self, name: str, method: str, call: Callable[[], T]) -> T:
+    def _repeated(self, method: str, call: Callable[[], T]) -> T:
         """What a call gives, repeated while it raises RetriableError. Errors: TimedOutError; what it raises."""
-        retries = self._retries[name]
+        retries, context = self._retries[method], self._steps.context
         while True:
             try:
-                with plugin_call(self._task, method):
-                    given = call()
+                given = call()
             except RetriableError as error:
-                self._control.wait(retries.failed(error, self._context.take_timeout_s()))
+                self._control.wait(retries.failed(error, context.take_timeout_s()))
                 continue
-            self._context.take_timeout_s()  # named for a retry that is not needed
+            context.take_timeout_s()  # named for a retry that is not needed
             if retries.is_on:
                 retries.went_well(moved=True)
             return given
 
     def _held_back(self) -> list[TopicPartition]:
         """Partitions whose rows the task does not vouch for yet."""
-        allowed = self._pre_commit()
-        return [place for place, offset in self._positions.items() if allowed.get(place, 0) < offset]
+        allowed = self._pre_commit(is_end=True)
+        return [place for place, offset in self._steps.positions.items() if allowed.get(place, 0) < offset]
 
-    def _pre_commit(self) -> Mapping[TopicPartition, int]:
-        ask = partial(self._task.pre_commit, dict(self._positions))
-        allowed = self._repeated("pre_commit", "pre_commit", ask) or {}
+    def _pre_commit(self, *, is_end: bool = False) -> Mapping[TopicPartition, int]:
+        ask = partial(self._steps.pre_commit, self._steps.assignment, is_end=is_end)
+        allowed = self._repeated("pre_commit", ask)
         self._refuse_rewinds()
         return allowed
 
     def _refuse_rewinds(self) -> None:
         """Errors: ConnectError when the task asks for rows again that Spark has given already."""
-        for place, offset in self._context.take_offsets(self._given).items():
-            if offset < self._positions[place]:
+        for place, offset in self._steps.context.take_offsets(self._given).items():
+            if offset < self._steps.positions[place]:
                 raise ConnectError(f"{self._name} asks for rows of {place} again, which Spark has given already")
 
     def _await_resume(self, place: TopicPartition) -> None:
         deadline = time.monotonic() + self._options.flush_timeout_s
-        while self._is_held(place):
+        while self._steps.is_held(place):
             if time.monotonic() >= deadline:
                 raise TimedOutError(f"{self._name} has paused {place} for {self._options.flush_timeout_s:g} s")
             self._control.wait(_FLUSH_AGAIN_S)
             self._deliver([])
-
-    def _is_held(self, place: TopicPartition) -> bool:
-        self._held.ask(self._context.take_pauses())
-        return place in self._held

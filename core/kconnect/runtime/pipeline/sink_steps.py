@@ -1,0 +1,96 @@
+"""SinkSteps: a sink task called step by step, by whoever has its records and knows when it is which step's turn.
+
+The harness, `connect try`, a replay of dead letters and Spark's `df.write`; what reads a topic is a SinkLoop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
+
+from kconnect.api import ErrantRecordReporter, PluginMetrics, RecordBatch, SinkRecord, SinkTask
+from kconnect.model import TopicPartition
+from kconnect.runtime.pipeline.plugin_call import plugin_call
+from kconnect.runtime.pipeline.sink_context import SinkContext
+from kconnect.runtime.pipeline.sink_partitions import HeldPartitions
+
+Payload = RecordBatch | list[SinkRecord]
+
+
+class SinkSteps:
+    """One task, its context, and where it is in each partition. Threads: one.
+
+    Lifecycle: constructed -> start -> open, put, pre_commit, close .. -> stop, which is due after any error, too.
+    Errors: what the task raises, as `calling` gives it.
+    """
+
+    def __init__(
+        self,
+        task: SinkTask,
+        config: Mapping[str, str],
+        metrics: PluginMetrics,
+        reporter: Callable[[], ErrantRecordReporter | None],
+        calling: Callable[[object, str], AbstractContextManager[None]] = plugin_call,
+    ) -> None:
+        """`calling`: a block around each call of the task, with the method's name."""
+        self.task = task
+        self.config = config
+        self.context = SinkContext(self, lambda: config, metrics, reporter)
+        self.positions: dict[TopicPartition, int] = {}
+        """The offset of the next record of each partition that is open."""
+        self._calling = calling
+        self._held = HeldPartitions()
+
+    @property
+    def assignment(self) -> set[TopicPartition]:
+        return set(self.positions)
+
+    def start(self) -> None:
+        with self._calling(self.task, "initialize"):
+            self.task.initialize(self.context)
+        with self._calling(self.task, "start"):
+            self.task.start(self.config)
+
+    def open(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Give the task partitions, from these offsets on or from where it asks to begin."""
+        if positions:
+            self.positions.update(positions)
+            with self._calling(self.task, "open"):
+                self.task.open(sorted(positions))
+            self.positions.update(self.context.take_offsets(set(positions)))
+
+    def is_held(self, place: TopicPartition) -> bool:
+        """Whether the task wants nothing of this partition for now."""
+        self._held.ask(self.context.take_pauses())
+        return place in self._held
+
+    def put(self, payload: Payload) -> None:
+        """Give the task records, a batch as a batch if it takes those."""
+        if isinstance(payload, RecordBatch) and self.task.supports_batches:
+            with self._calling(self.task, "put_batch"):
+                self.task.put_batch(payload)
+            return
+        records = payload.to_records() if isinstance(payload, RecordBatch) else list(payload)
+        with self._calling(self.task, "put"):
+            self.task.put(records)  # type: ignore[arg-type]  # a sink's batch gives sink records
+
+    def pre_commit(
+        self, partitions: Collection[TopicPartition], *, is_last: bool = False, is_end: bool = False
+    ) -> dict[TopicPartition, int]:
+        """What the task allows to commit; `is_last`, `is_end`: what its `is_closing` and `is_ending` say."""
+        self.context.take_commit_request()
+        closing = self.context.closing(is_end=is_end) if is_last or is_end else nullcontext()
+        with closing, self._calling(self.task, "pre_commit"):
+            return dict(self.task.pre_commit({place: self.positions[place] for place in sorted(partitions)}) or {})
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        if partitions:
+            with self._calling(self.task, "close"):
+                self.task.close(sorted(partitions))
+            for place in list(partitions):
+                self.positions.pop(place, None)
+            self._held.forget(partitions)
+
+    def stop(self) -> None:
+        with self._calling(self.task, "stop"):
+            self.task.stop()
