@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 from kconnect.api import Type
 from kconnect.api.columns import arrow_type, column_of, values_of
 from kconnect.api.plain_values import plain
+from kconnect.builtin.types.fitting import FitRules, NotFittingError, build, fit
 from kconnect.errors import DataError
 from kconnect.spark.datasource.chain import Part, Rows
-from kconnect.spark.datasource.fitting import NotFittingError, build, fit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -141,9 +141,9 @@ def _typed(rows: Rows, part: Part, kind: pa.DataType, name: str, *, is_strict: b
         if pa.types.is_string(kind) and _needs_text(part):
             return pa.array(_texts(part, rows.length), kind)
         if not isinstance(part.data, list | tuple):
-            return fit(part.data, kind, is_strict=is_strict)
+            return fit(part.data, kind, FitRules(is_strict=is_strict))
         if part.schema is not None:
-            return fit(column_of(part.schema, part.data), kind, is_strict=is_strict)
+            return fit(column_of(part.schema, part.data), kind, FitRules(is_strict=is_strict))
         return build(part.data, kind)
     except (NotFittingError, DataError) as error:
         topic = rows.topic if isinstance(rows.topic, str) else rows.topic[getattr(error, "row", 0)]

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 from kconnect.api import Date, Decimal, RecordBatch, Schema, SchemaBuilder, SinkRecord, Time, Timestamp, TimestampType
 from kconnect.api.columns import arrow_type, values_of
 from kconnect.api.plain_values import plain
+from kconnect.builtin.types.fitting import NotFittingError, fit
 from kconnect.errors import ConfigError, DataError
 from kconnect.model import TopicPartition
 from kconnect.runtime.kafka import KafkaHeaders
 from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch, FetchedRecord
 from kconnect.spark.datasource.columns import is_record_schema
-from kconnect.spark.datasource.fitting import NotFittingError, fit
 
 if TYPE_CHECKING:
     import pyarrow as pa

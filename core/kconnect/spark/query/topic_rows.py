@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from kconnect.api import RecordBatch, SinkRecord, Struct
 from kconnect.api.columns import values_of
+from kconnect.builtin.types.fitting import NotFittingError, as_mapping, build, fit
 from kconnect.errors import ConnectError, DataError
 
 ABOUT: Final[dict[str, pa.DataType]] = {
@@ -86,8 +87,11 @@ class RowsOfBatch:
             return None
         present = {field.name: value.field(index) for index, field in enumerate(value.type)}
         try:
-            columns = [_cast(present.get(field.name), field.type, len(batch)) for field in self._fields]
-        except (pa.ArrowException, ValueError):
+            columns = [
+                fit(present[field.name], field.type) if field.name in present else pa.nulls(len(batch), field.type)
+                for field in self._fields
+            ]
+        except NotFittingError:
             return None
         return pa.RecordBatch.from_arrays([*columns, *self._about_columns(batch)], schema=self._schema)
 
@@ -95,7 +99,7 @@ class RowsOfBatch:
         kept: list[SinkRecord] = []
         rows: list[dict[str, Any]] = []
         for record in records:
-            row = plain(record.value)
+            row = as_mapping(record.value) if isinstance(record.value, Struct) else record.value
             if row is None and not self._keeps_tombstones:
                 continue
             if row is None and self._keys:
@@ -109,10 +113,10 @@ class RowsOfBatch:
         if self._is_inferred:
             self._check_rows(rows, kept)
         try:
-            column = pa.array(rows, self._struct)
-        except (pa.ArrowException, ValueError, TypeError, OverflowError):
+            column = build(rows, self._struct)
+        except NotFittingError:
             kept, rows = self._fitting(kept, rows, report)
-            column = pa.array(rows, self._struct)
+            column = build(rows, self._struct)
         columns = [column.field(index) for index in range(len(self._fields))]
         about = [pa.array([_about(name, record) for record in kept], ABOUT[name]) for name in self._about]
         return pa.RecordBatch.from_arrays([*columns, *about], schema=self._schema)
@@ -123,20 +127,13 @@ class RowsOfBatch:
         good: list[int] = []
         for index, row in enumerate(rows):
             try:
-                pa.array([row], self._struct)
-            except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-                report(records[index], DataError(f"{self._misfit(row)}: {error}"))
+                build([row], self._struct)
+            except NotFittingError as error:
+                told = f"Field {error.path} does not fit its column of type {error.kind}: it {error.told}"
+                report(records[index], DataError(told))
             else:
                 good.append(index)
         return [records[index] for index in good], [rows[index] for index in good]
-
-    def _misfit(self, row: dict[str, Any]) -> str:
-        for field in self._fields:
-            try:
-                pa.array([row.get(field.name)], field.type)
-            except (pa.ArrowException, ValueError, TypeError, OverflowError):
-                return f"Field {field.name} does not fit its column of type {field.type}"
-        return "The value does not fit the columns"
 
     def _check_new(self, found: pa.StructType, topic: str) -> None:
         if not self._is_inferred:
@@ -162,7 +159,7 @@ def key_row(key: Any, columns: Sequence[pa.Field]) -> dict[str, Any]:
 
     A text or number is cast to what the column has. Errors: DataError.
     """
-    given = plain(key)
+    given = as_mapping(key)
     if not isinstance(given, dict):
         if len(columns) > 1:
             raise DataError(f"It has no value, and its key is one value, but merge.keys names {len(columns)} columns")
@@ -173,8 +170,8 @@ def key_row(key: Any, columns: Sequence[pa.Field]) -> dict[str, Any]:
         if value is None:
             raise DataError(f"It has no value, and no {column.name} in its key: it names no row to remove")
         try:
-            row[column.name] = pa.array([value]).cast(column.type)[0].as_py()
-        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+            row[column.name] = build([value], column.type)[0].as_py()
+        except NotFittingError as error:
             raise DataError(f"Its key does not fit the column {column.name} of type {column.type}: {error}") from error
     return row
 
@@ -183,17 +180,6 @@ def fields_of(rows: Sequence[dict[str, Any]]) -> pa.Schema:
     """The fields of rows, each with a type that all its values fit. Errors: DataError that names the field."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     return pa.schema([pa.field(name, _type_of(name, [row.get(name) for row in rows])) for name in names])
-
-
-def plain(value: Any) -> Any:  # whatever a converter gave
-    """A value with dicts in place of structs."""
-    if isinstance(value, Struct):
-        return {field.name: plain(value[field.name]) for field in value.schema.fields}
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    return value
 
 
 def _type_of(name: str, values: list[Any]) -> pa.DataType:
@@ -220,12 +206,6 @@ def _storable(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(field.name, _storable(field.type)) for field in kind])
     return kind
-
-
-def _cast(column: pa.Array | None, kind: pa.DataType, length: int) -> pa.Array:
-    if column is None:
-        return pa.nulls(length, kind)
-    return column if column.type == kind else column.cast(kind)
 
 
 def _about(name: str, record: SinkRecord) -> Any:
@@ -269,4 +249,4 @@ def _key_text(key: Any) -> str | None:
         return key
     if isinstance(key, bytes):
         return key.decode("utf-8", "replace")
-    return json.dumps(plain(key), default=str, separators=(",", ":"))
+    return json.dumps(as_mapping(key), default=str, separators=(",", ":"))

@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from kconnect.api import RecordBatch, Schema, SinkRecord, Type
 from kconnect.api.columns import arrow_type
+from kconnect.builtin.types.fitting import as_mapping
 from kconnect.errors import ConfigError
 from kconnect.model import TopicPartition
 from kconnect.spark.arrow_types import struct_type
-from kconnect.spark.query.topic_rows import ABOUT, VALUE, fields_of, plain
+from kconnect.spark.query.topic_rows import ABOUT, VALUE, fields_of
 
 if TYPE_CHECKING:
     from kconnect.spark.query.topic_reader import TopicPath
@@ -82,7 +83,7 @@ def _look(payload: RecordBatch | list[SinkRecord], rows: list[dict[str, Any]], s
         if record.value_schema is not None:
             _add(schemas, record.value_schema)
             continue
-        row = plain(record.value)
+        row = as_mapping(record.value)
         if row is not None:
             rows.append(row if isinstance(row, dict) else {VALUE: row})
 

@@ -12,7 +12,6 @@ from kconnect.api import Schema, SchemaBuilder, Struct
 from kconnect.errors import DataError
 from kconnect.spark.datasource.chain import Part, Rows
 from kconnect.spark.datasource.columns import Columns, inferred, is_record_schema
-from kconnect.spark.datasource.fitting import NotFittingError, build, fit
 
 _ITEM = SchemaBuilder.struct().field("id", Schema.INT64_SCHEMA).field("name", Schema.OPTIONAL_STRING_SCHEMA).build()
 
@@ -89,22 +88,3 @@ def test_a_field_that_the_first_records_did_not_have_is_told_unless_the_user_cho
     with pytest.raises(DataError, match="more is a field that the first records did not have"):
         Columns(schema, is_record=True, is_strict=True).batch(_rows(value))
     assert Columns(schema, is_record=True).batch(_rows(value)).to_pylist() == [{"value": {"id": 1}}] * 2
-
-
-def test_times_of_connect_become_those_of_spark_and_back():
-    kinds = pa.struct([("at", pa.timestamp("us", tz="UTC")), ("day", pa.date32()), ("clock", pa.int32())])
-    column = pa.array(
-        [{"at": 1000, "day": 1, "clock": 5}],
-        pa.struct([("at", pa.timestamp("ms", tz="UTC")), ("day", pa.date32()), ("clock", pa.time32("ms"))]),
-    )
-    assert fit(column, kinds).type == kinds
-    back = fit(pa.array([1_000_999], pa.timestamp("us", tz="Etc/UTC")), pa.timestamp("ms", tz="UTC"))
-    assert back.cast(pa.int64()).to_pylist() == [1000]
-
-
-def test_nested_values_fit_by_name_and_sliced_columns_stay_whole():
-    kind = pa.list_(pa.struct([("b", pa.int64()), ("c", pa.string())]))
-    column = pa.array([[{"b": 1}], None, [{"b": 2}, {"b": 3}]]).slice(1)
-    assert fit(column, kind).to_pylist() == [None, [{"b": 2, "c": None}, {"b": 3, "c": None}]]
-    with pytest.raises(NotFittingError, match="does not fit"):
-        build([["x"]], pa.list_(pa.int32()))

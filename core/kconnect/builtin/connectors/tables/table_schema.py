@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kconnect.api import DataError
+from kconnect.builtin.types.fitting import KEPT, NotFittingError, fit
+from kconnect.builtin.types.leaf_columns import is_bytes, is_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -91,16 +93,16 @@ def _plain(kind: pa.DataType) -> pa.DataType:
         return pa.list_(_plain(kind.value_type))
     if pa.types.is_map(kind):
         return pa.map_(_plain(kind.key_type), _plain(kind.item_type))
-    if _is_text(kind):
+    if is_text(kind):
         return pa.string()
-    return pa.binary() if _is_bytes(kind) else kind
+    return pa.binary() if is_bytes(kind) else kind
 
 
 def key_as(column: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
     """A column of a record's key with the type of the table's; a text may be a number. Errors: DataError."""
     import pyarrow as pa
 
-    if _is_text(column.type) and pa.types.is_integer(kind):
+    if is_text(column.type) and pa.types.is_integer(kind):
         try:
             return column.cast(kind)
         except pa.ArrowInvalid as error:
@@ -197,100 +199,15 @@ def _is_wider(old: pa.DataType, new: pa.DataType) -> bool:
 
 def _as(column: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
     """The column with another type, if every value stays what it is. Errors: DataError."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    if _is_untyped(column.type):
+        import pyarrow as pa
 
-    old = column.type
-    if old == kind:
-        return column
-    if _is_untyped(old):
         return pa.nulls(len(column), kind)
-    if pa.types.is_struct(old) and pa.types.is_struct(kind):
-        return _as_struct(column, kind, path)
-    if (pa.types.is_list(old) or pa.types.is_large_list(old)) and pa.types.is_list(kind):
-        values = _as(column.flatten(), kind.value_type, f"{path}[]")
-        return pa.ListArray.from_arrays(_offsets_of(column), values, mask=_mask_of(column))
-    if pa.types.is_map(old) and pa.types.is_map(kind):
-        entries = column if column.offset == 0 else pa.concat_arrays([column])
-        keys = _as(entries.keys, kind.key_type, f"{path} (key)")
-        return pa.MapArray.from_arrays(
-            entries.offsets, keys, _as(entries.items, kind.item_type, f"{path}[]"), mask=_mask_of(entries)
-        )
-    if not _may_cast(old, kind):
-        raise DataError(f"Column {path} is {old} in the record, and cannot be {kind}")
     try:
-        made = column.cast(kind)
-    except pa.ArrowInvalid as error:
-        raise DataError(f"Column {path} is {old} in the record, and a value of it cannot be {kind}: {error}") from error
-    if pa.types.is_floating(old) and pa.types.is_floating(kind) and kind.bit_width < old.bit_width:
-        # Arrow rounds without a word; NaN is not equal to itself
-        same = pc.or_(pc.equal(made.cast(old), column), pc.is_nan(column))
-        if pc.any(pc.invert(same)).as_py():
-            raise DataError(f"Column {path} is {old} in the record, and a value cannot be {kind} without rounding")
-    return made
-
-
-def _as_struct(column: pa.StructArray, kind: pa.StructType, path: str) -> pa.StructArray:
-    import pyarrow as pa
-
-    children = {field.name: child for field, child in zip(column.type, column.flatten(), strict=True)}
-    made = [
-        _as(children[field.name], field.type, f"{path}.{field.name}")
-        if field.name in children
-        else pa.nulls(len(column), field.type)
-        for field in kind
-    ]
-    return pa.StructArray.from_arrays(made, fields=list(kind), mask=_mask_of(column))
-
-
-def _offsets_of(column: Any) -> pa.Array:
-    """Where each list begins in the flattened values."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    lengths = pc.fill_null(pc.list_value_length(column), 0).cast(pa.int32())
-    return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
-
-
-def _mask_of(column: pa.Array) -> pa.Array | None:
-    return column.is_null() if column.null_count else None
-
-
-def _may_cast(old: pa.DataType, new: pa.DataType) -> bool:
-    """Whether a cast that checks each value keeps the meaning: numbers, times, and texts of dates."""
-    import pyarrow as pa
-
-    def is_number(kind: pa.DataType) -> bool:
-        return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
-
-    def is_date(kind: pa.DataType) -> bool:
-        return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
-
-    if pa.types.is_dictionary(old):
-        return _may_cast(old.value_type, new) or old.value_type == new
-    if is_number(old):
-        return is_number(new) or bool(pa.types.is_decimal(new) and pa.types.is_integer(old))
-    if _is_text(old):
-        return _is_text(new) or is_date(new)
-    if pa.types.is_decimal(old) and pa.types.is_decimal(new):
-        return bool(old.scale <= new.scale)
-    if is_date(old):
-        return is_date(new)
-    if pa.types.is_time(old):
-        return bool(pa.types.is_time(new) or (pa.types.is_time32(old) and pa.types.is_int32(new)))
-    return _is_bytes(old) and _is_bytes(new)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
+        return fit(column, kind, KEPT, path)
+    except NotFittingError as error:
+        told = f"Column {error.path} is {error.given} in the record, and cannot be {error.kind}"
+        raise DataError(f"{told}: {error.value}" if error.value else told) from error
 
 
 def _is_untyped(kind: pa.DataType) -> bool:
