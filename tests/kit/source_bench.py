@@ -19,13 +19,14 @@ from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.exactly_once import ExactlyOnce, ExactlyOnceParts, OtherTopics
 from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee
 from kconnect.runtime.pipeline.inflight import InFlight
+from kconnect.runtime.pipeline.java_polls import JavaPolls
 from kconnect.runtime.pipeline.offset_updates import OffsetUpdates
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
 from kconnect.runtime.pipeline.resting_producer import RestingProducer
 from kconnect.runtime.pipeline.source import SourceLoop, SourceParts
 from kconnect.runtime.pipeline.source_context import SourceContext
 from kconnect.runtime.pipeline.source_offsets import SourceOffsetCommitter
-from kconnect.runtime.pipeline.stages import TransformChain, TransformStep
+from kconnect.runtime.pipeline.stages import RaiseAlways, TransformChain, TransformStep
 from kconnect.runtime.pipeline.task_hooks import TaskHooks
 from kconnect.runtime.pipeline.unit_producer import UnitProducer
 from kconnect.runtime.storage import CommittedOffsets
@@ -246,6 +247,7 @@ class Run:
             topics=OtherTopics(self.topics, OFFSETS_TOPIC),
             retry_delay_most_s=0.0,
             stop_budget_s=self._stop_budget_s,
+            form_of=JavaPolls(RaiseAlways()),
         )
         self.loop = SourceLoop(self.control, parts, guarantee)
 

@@ -12,9 +12,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from kconnect.api import SourceRecord
 from kconnect.errors import ConnectError
 from kconnect.runtime.kafka import DeliveryFailure, WrittenRecord
-from kconnect.runtime.pipeline.guarantee import Polled, PolledWhole
 from kconnect.runtime.pipeline.inflight import InFlight, SourcePosition, Unit
-from kconnect.runtime.pipeline.polled_lists import runs_of
+from kconnect.runtime.pipeline.polled import Polled, PolledPart
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.pipeline.source_offsets import SourceOffsetCommitter
 from kconnect.runtime.pipeline.task_hooks import TaskHooks, WrittenRecords
@@ -92,11 +91,11 @@ class AtLeastOnce:
     def polling(self) -> AbstractContextManager[None]:
         return _NOTHING
 
-    def parts(self, polled: PolledWhole | None) -> Iterator[Polled]:
-        if polled:
+    def parts(self, polled: Polled | None) -> Iterator[PolledPart]:
+        if polled is not None:
             self._is_whole = False
             self._inflight.begin_poll()
-            yield from runs_of(polled)
+            yield from polled.parts
             self._inflight.end_poll()
             self._is_whole = True
 

@@ -9,9 +9,7 @@ from typing import Protocol
 
 from kconnect.api import SourceRecord, TransactionBoundary
 from kconnect.errors import ConnectError
-from kconnect.java.plugins import EncodedPoll, PolledRuns
-from kconnect.runtime.pipeline.guarantee import Polled, PolledWhole
-from kconnect.runtime.pipeline.polled_lists import records_of, runs_of
+from kconnect.runtime.pipeline.polled import Polled, PolledPart, PolledRecords
 
 
 class Ending(Enum):
@@ -21,7 +19,7 @@ class Ending(Enum):
     ABORT = "abort"
 
 
-Part = tuple[Polled, Ending | None]
+Part = tuple[PolledPart, Ending | None]
 """Consecutive records of a poll, and how the transaction ends after the last of them."""
 
 
@@ -35,7 +33,7 @@ class Boundary(Protocol):
         """The loop starts."""
         ...
 
-    def parts(self, polled: PolledWhole) -> list[Part]:
+    def parts(self, polled: Polled) -> list[Part]:
         """The records of a poll, split where a transaction ends between them, and where their form changes."""
         ...
 
@@ -57,8 +55,8 @@ class PollBoundary:
 
     def begin(self, now_s: float) -> None: ...
 
-    def parts(self, polled: PolledWhole) -> list[Part]:
-        return [(run, None) for run in runs_of(polled)]
+    def parts(self, polled: Polled) -> list[Part]:
+        return [(part, None) for part in polled.parts]
 
     def after_poll(self, now_s: float, *, gave_records: bool) -> Ending | None:
         return Ending.COMMIT if gave_records else None
@@ -84,8 +82,8 @@ class IntervalBoundary:
     def begin(self, now_s: float) -> None:
         self._last_s = now_s
 
-    def parts(self, polled: PolledWhole) -> list[Part]:
-        return [(run, None) for run in runs_of(polled)]
+    def parts(self, polled: Polled) -> list[Part]:
+        return [(part, None) for part in polled.parts]
 
     def after_poll(self, now_s: float, *, gave_records: bool) -> Ending | None:
         if now_s < self._last_s + self._interval_s:
@@ -111,17 +109,20 @@ class ConnectorBoundary:
 
     def begin(self, now_s: float) -> None: ...
 
-    def parts(self, polled: PolledWhole) -> list[Part]:
-        if not self._requests.has_records or isinstance(polled, EncodedPoll | PolledRuns):  # Java splits its own
-            return [(run, None) for run in runs_of(polled)]
-        records, start = records_of(polled), 0
-        parts: list[Part] = []
-        for index, ending in self._requests.take_records(records, are_copies=records is not polled):
-            parts.append((records[start : index + 1], ending))
+    def parts(self, polled: Polled) -> list[Part]:
+        if not self._requests.has_records:
+            return [(part, None) for part in polled.parts]
+        return [cut for part in polled.parts for cut in self._cut(part)]
+
+    def _cut(self, part: PolledPart) -> list[Part]:
+        records, start = part.records(), 0
+        cuts: list[Part] = []
+        for index, ending in self._requests.take_records(records, are_copies=part.makes_records):
+            cuts.append((PolledRecords(records[start : index + 1]), ending))
             start = index + 1
         if start == 0:
-            return [(polled, None)]
-        return [*parts, (records[start:], None)] if start < len(records) else parts
+            return [(part, None)]
+        return [*cuts, (PolledRecords(records[start:]), None)] if start < len(records) else cuts
 
     def after_poll(self, now_s: float, *, gave_records: bool) -> Ending | None:
         return self._requests.take()

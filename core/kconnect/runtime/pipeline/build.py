@@ -45,7 +45,8 @@ from kconnect.runtime.pipeline.inflight import InFlight
 from kconnect.runtime.pipeline.intercepted_consumer import InterceptedConsumer
 from kconnect.runtime.pipeline.intercepted_producer import InterceptedProducer
 from kconnect.runtime.pipeline.interceptors import Interceptors, make_interceptors
-from kconnect.runtime.pipeline.java_chain import EncodedPolls, JavaDecoding, java_chain, raw_record, reported_record
+from kconnect.runtime.pipeline.java_chain import JavaDecoding, java_chain, raw_record, reported_record
+from kconnect.runtime.pipeline.java_polls import JavaPolls
 from kconnect.runtime.pipeline.offset_updates import OffsetUpdates
 from kconnect.runtime.pipeline.plugin_parts import (
     Closes,
@@ -55,6 +56,7 @@ from kconnect.runtime.pipeline.plugin_parts import (
     make_task,
     worker_value,
 )
+from kconnect.runtime.pipeline.polled import polled_by
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
 from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.resting_producer import RestingProducer, TopicProducer
@@ -149,7 +151,7 @@ def _source_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> Sour
         retry_delay_most_s=config.errors_retry_delay_max_ms / 1000,
         stop_budget_s=_stop_budget_s(spec.worker_config),
         dead_letters=stages.dead_letters,
-        encoded=EncodedPolls(stages.tolerance),
+        form_of=JavaPolls(stages.tolerance) if isinstance(task, JavaSourceTask) else polled_by,
     )
     return SourceLoop(control, parts, guarantee)
 

@@ -17,10 +17,10 @@ from kconnect.logs.log_context import log_context
 from kconnect.model import ConnectorOffset
 from kconnect.runtime.kafka import DeliveryFailure, KafkaRecord, TransactionExpiredError, WrittenRecord
 from kconnect.runtime.pipeline.boundaries import Boundary, Ending
-from kconnect.runtime.pipeline.guarantee import Polled, PolledWhole
 from kconnect.runtime.pipeline.inflight import PartitionKey, SourcePosition, partition_key
 from kconnect.runtime.pipeline.offset_copies import OffsetCopies
 from kconnect.runtime.pipeline.offset_updates import OffsetUpdates
+from kconnect.runtime.pipeline.polled import Polled, PolledPart
 from kconnect.runtime.pipeline.ports import Housekeeping, TaskControl
 from kconnect.runtime.pipeline.sending import SourceTopics
 from kconnect.runtime.pipeline.task_hooks import TaskHooks, WrittenRecords
@@ -163,9 +163,9 @@ class ExactlyOnce:
         finally:
             self._turn.acquire()
 
-    def parts(self, polled: PolledWhole | None) -> Iterable[Polled]:
+    def parts(self, polled: Polled | None) -> Iterable[PolledPart]:
         """Splits a poll where a transaction ends; the transaction ends when the next part is asked for."""
-        if polled:
+        if polled is not None:
             self._raise_if_refused()
             self._is_whole = False
             parts = self._boundary.parts(polled)
@@ -174,7 +174,7 @@ class ExactlyOnce:
                 self._is_whole = number == len(parts)
                 self._end(ending, asks=True)
         now_s = time.monotonic()
-        self._end(self._boundary.after_poll(now_s, gave_records=bool(polled)), asks=True)
+        self._end(self._boundary.after_poll(now_s, gave_records=polled is not None), asks=True)
         if self._parts.updates is not None and now_s >= self._asked_s + self._parts.updates_every_s:
             self._commit_updates()
 

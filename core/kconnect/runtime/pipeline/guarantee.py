@@ -9,14 +9,10 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from kconnect.api import RecordBatch, SourceRecord
-from kconnect.java.plugins import EncodedPoll, PolledRuns
+from kconnect.api import SourceRecord
 from kconnect.runtime.kafka import DeliveryFailure, WrittenRecord
 from kconnect.runtime.pipeline.inflight import SourcePosition
-
-Polled = list[SourceRecord] | RecordBatch | EncodedPoll
-PolledWhole = Polled | PolledRuns
-"""All that one poll gave, in one form or in several."""
+from kconnect.runtime.pipeline.polled import Polled, PolledPart
 
 
 class SourceUnit(Protocol):
@@ -77,7 +73,7 @@ class DeliveryGuarantee(Protocol):
         """Wraps poll(), which may block indefinitely."""
         ...
 
-    def parts(self, polled: PolledWhole | None) -> Iterable[Polled]:
+    def parts(self, polled: Polled | None) -> Iterable[PolledPart]:
         """The parts of a poll to send, in order. Ask for the next part only once the producer has the previous one.
 
         Unless the task asked for it, nothing of a poll is committed before the producer has all of its parts.

@@ -6,15 +6,12 @@ built-in of ours with a twin among Kafka's own classes.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 
 from kconnect.api import SinkRecord, TimestampType
 from kconnect.java.plugins import (
-    EncodedFailure,
-    EncodedPoll,
     Hosted,
     JavaChain,
     JavaPart,
@@ -25,15 +22,12 @@ from kconnect.java.plugins import (
     java_class,
     java_error,
 )
-from kconnect.java.plugins.encoded import EncodedPart, EncodingTask
 from kconnect.model import TopicPartition
 from kconnect.runtime.config.connector_config import ConnectorConfig, PluginSpec, prefixed
-from kconnect.runtime.kafka import ByteColumn, KafkaBatch
 from kconnect.runtime.pipeline.conversion import FetchedBatch
-from kconnect.runtime.pipeline.inflight import SourcePosition
 from kconnect.runtime.pipeline.plugin_parts import connector_of, worker_value
 from kconnect.runtime.pipeline.raw_records import RawRecords
-from kconnect.runtime.pipeline.stages import DROPPED, FailurePolicy, RaiseAlways, Stage, StageError
+from kconnect.runtime.pipeline.stages import DROPPED, FailurePolicy, Stage, StageError
 from kconnect.runtime.plugins import PluginRegistry
 
 _VERSION = "plugin.version"
@@ -88,79 +82,6 @@ def _part(plugins: PluginRegistry, found: type[Any], spec: PluginSpec, kind: str
         return JavaPart(found.java_class, found.folder, config, {kind: spec.alias})
     java_name = plugins.java_name(found)
     return JavaPart(java_name, None, config, {kind: spec.alias}) if java_name.startswith(_TWINS) else None
-
-
-class EncodedUnit:
-    """What one poll of a Java source has become: batches, and where to resume after them."""
-
-    def __init__(self, poll: EncodedPoll) -> None:
-        self.task = poll.task
-        self.batches: list[KafkaBatch] = []
-        self.numbers: list[list[int]] = []
-        """Of each batch the numbers by which Java knows its records."""
-        self.polled = 0
-        self._positions: dict[str, SourcePosition] = {}
-
-    @property
-    def positions(self) -> list[SourcePosition]:
-        """The last offset of each source partition."""
-        return list(self._positions.values())
-
-    def add(self, poll: EncodedPoll) -> None:
-        """The next part of the poll, up to a record that failed."""
-        for part in poll.parts:
-            if len(part.values):
-                self.batches.append(_batch(part))
-                self.numbers.append([poll.first + row for row in part.rows.to_pylist()])
-        for partition, offset in poll.positions:
-            self._positions[json.dumps(partition)] = (partition, offset)
-        self.polled += poll.done
-
-
-class EncodedPolls:
-    """Has our policy settle the records that Java's stages could not do. Threads: the task's."""
-
-    def __init__(self, policy: FailurePolicy | None = None) -> None:
-        self._policy: FailurePolicy = policy or RaiseAlways()
-
-    def fill(self, unit: EncodedUnit, poll: EncodedPoll) -> None:
-        """Add all of a poll to its unit. Errors: StageError; the unit then has what came before the record."""
-        unit.add(poll)
-        while poll.failure is not None:
-            failure, task = poll.failure, poll.task
-            error = self._error(poll, failure)
-            outcome = self._policy.on_failure(error, partial(self._again, task, failure.row))
-            if outcome is DROPPED:
-                unit.polled += 1
-                poll = task.go_on(failure.row + 1)
-            else:
-                poll = outcome
-            unit.add(poll)
-
-    def _again(self, task: EncodingTask, row: int) -> EncodedPoll:
-        """The rest of the poll, beginning with the record that failed. Errors: as then, if it fails again."""
-        found = task.go_on(row)
-        if found.failure is not None and found.failure.row == row:
-            raise java_error(found.failure.error, task.folder)
-        return found
-
-    @staticmethod
-    def _error(poll: EncodedPoll, failure: EncodedFailure) -> StageError:
-        plugin = java_class(failure.java_class, None, Hosted)
-        return StageError(
-            Stage[failure.stage], plugin, poll.task.record(failure.row), java_error(failure.error, poll.task.folder)
-        )
-
-
-def _batch(part: EncodedPart) -> KafkaBatch:
-    return KafkaBatch(
-        part.topic,
-        part.partition,
-        None if part.keys.null_count == len(part.keys) else ByteColumn(part.keys),
-        ByteColumn(part.values),
-        None if part.times is None else list(part.times),
-        part.headers,
-    )
 
 
 class TakenByJava:

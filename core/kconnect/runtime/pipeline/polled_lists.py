@@ -7,8 +7,6 @@ from typing import Any
 
 from kconnect.api import ConnectRecord, RecordBatch, SourceRecord, SourceTask
 from kconnect.errors import DataError
-from kconnect.java.plugins import EncodedPoll, PolledRuns
-from kconnect.runtime.pipeline.guarantee import Polled, PolledWhole
 from kconnect.runtime.pipeline.inflight import SourcePosition, partition_key
 from kconnect.runtime.pipeline.stages import TransformChain
 
@@ -44,14 +42,15 @@ class PolledLists:
         return batch
 
 
-def positions_of(polled: Sequence[SourceRecord] | RecordBatch | EncodedPoll) -> list[SourcePosition]:
+def positions_of(polled: Sequence[SourceRecord] | RecordBatch) -> list[SourcePosition]:
     """The last offset of each source partition, in the order the partitions first appear."""
-    if isinstance(polled, EncodedPoll):
-        return polled.positions
     if isinstance(polled, RecordBatch):
         if polled.source_partition is None:
             return []
         return [(polled.source_partition, polled.last_source_offset())]
+    if len(polled) == 1:  # 1 us less than by a key, for each record of a task that wants to hear of each
+        partition = polled[0].source_partition
+        return [] if partition is None else [(partition, polled[0].source_offset)]
     found: dict[Any, SourcePosition] = {}
     held: Mapping[str, Any] | None = None
     key: Any = None
@@ -63,18 +62,6 @@ def positions_of(polled: Sequence[SourceRecord] | RecordBatch | EncodedPoll) -> 
             key = partition_key(held)
         found[key] = (held, record.source_offset)
     return list(found.values())
-
-
-def runs_of(polled: PolledWhole) -> Sequence[Polled]:
-    """What a poll gave, each in one form."""
-    return polled.runs if isinstance(polled, PolledRuns) else [polled]
-
-
-def records_of(polled: list[SourceRecord] | RecordBatch) -> list[SourceRecord]:
-    """A poll's records, whatever their form."""
-    if isinstance(polled, RecordBatch):
-        return polled.to_records()  # type: ignore[return-value]  # a source's batch gives source records
-    return polled
 
 
 def index_of(records: Sequence[SourceRecord], failed: Any) -> int:

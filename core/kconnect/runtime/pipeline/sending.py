@@ -1,4 +1,4 @@
-"""UnitSender: sends a unit's payloads to the producer and reports its outcome to the guarantee."""
+"""UnitSender: hands a unit to the producer and reports its outcome to the guarantee."""
 
 from __future__ import annotations
 
@@ -8,18 +8,14 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kconnect.api import SourceRecord
-from kconnect.runtime.kafka import AnyDelivery, Delivery, DeliveryFailure, KafkaBatch, KafkaRecord, RecordDelivery
+from kconnect.runtime.kafka import Delivery, DeliveryFailure, KafkaRecord, RecordDelivery
 from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee, SourceUnit
-from kconnect.runtime.pipeline.inflight import SourcePosition
+from kconnect.runtime.pipeline.polled import ReadyUnit
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.pipeline.unit_producer import UnitProducer
 
 if TYPE_CHECKING:
     from kconnect.runtime.pipeline.source_dead_letters import SourceDeadLetters
-
-Payloads = KafkaBatch | list[KafkaRecord | None] | tuple[KafkaBatch, ...]
-"""Bytes of records, None for those that were dropped while they were converted; several batches for several topics."""
 
 
 class SourceTopics(Protocol):
@@ -58,70 +54,39 @@ class UnitSender:
         self._stop_seen_at_s: float | None = None
         self._lock = threading.Lock()  # guards the counters of what was written
 
-    def send(
-        self,
-        positions: Sequence[SourcePosition],
-        polled: int,
-        payloads: Payloads,
-    ) -> bool:
-        """Send a unit of `polled` records. False when the task is stopped before the producer took all of it."""
-        topics, kept = _topics(payloads), _count(payloads)
-        if self._control.is_cancelled or not self._topics.ensure(topics):
+    def send(self, ready: ReadyUnit) -> bool:
+        """Send a unit. False when the task is stopped before the producer took all of it."""
+        if self._control.is_cancelled or not self._topics.ensure(ready.topics):
             return False
-        unit = self._guarantee.begin_unit(positions, kept)
-        delivery = self._delivery(unit, polled, kept, topics)
-        if isinstance(payloads, KafkaBatch):
-            sent = self._producer.send_batch(payloads, delivery, self._gives_up)
-        elif isinstance(payloads, tuple):
-            sent = all(self._producer.send_batch(batch, delivery, self._gives_up) for batch in payloads)
+        unit = self._guarantee.begin_unit(ready.positions, ready.kept)
+        delivery = self._delivery(unit, ready)
+        if ready.batches:
+            sent = all(self._producer.send_batch(batch, delivery, self._gives_up) for batch in ready.batches)
+        elif ready.tokens is None:
+            sent = all(
+                self._producer.send(record, delivery, self._gives_up) for record in ready.records if record is not None
+            )
         else:
-            sent = all(self._send_record(record, delivery) for record in payloads if record is not None)
+            sent = self._send_reported(ready.records, ready.tokens, unit, delivery)
         return self._end(unit, delivery, sent and self._send_dead_letters(delivery))
 
-    def send_each(
-        self,
-        positions: Sequence[SourcePosition],
-        polled: int,
-        batches: Sequence[KafkaBatch],
-        tokens: Sequence[Sequence[Any]],
+    def _send_reported(
+        self, records: Sequence[KafkaRecord | None], tokens: Sequence[Any], unit: SourceUnit, delivery: Delivery
     ) -> bool:
-        """Send a unit and tell the task the place of each record; `tokens`: what it knows them by."""
-        topics = {batch.topic for batch in batches}
-        if self._control.is_cancelled or not self._topics.ensure(topics):
-            return False
-        kept = sum(len(batch) for batch in batches)
-        unit = self._guarantee.begin_unit(positions, kept)
-        delivery = self._delivery(unit, polled, kept, topics)
-        sent = all(
-            self._send_record(record, RecordDelivery(delivery, partial(unit.written, token)))
-            for batch, own in zip(batches, tokens, strict=True)
-            for record, token in zip(batch.records(), own, strict=True)
-        )
-        return self._end(unit, delivery, sent and self._send_dead_letters(delivery))
+        """For a task that hears where each was written, or that it was dropped."""
+        for record, token in zip(records, tokens, strict=True):
+            if record is None:
+                unit.filtered(token)
+                continue
+            reported = RecordDelivery(delivery, partial(unit.written, token))
+            if not self._producer.send(record, reported, self._gives_up):
+                return False
+        return True
 
-    def send_one(self, record: SourceRecord, positions: Sequence[SourcePosition], payload: KafkaRecord | None) -> bool:
-        """Send a unit of one record, for a task that overrides commit_record(); `payload` None: it was dropped."""
-        topics = () if payload is None else (payload.topic,)
-        if self._control.is_cancelled or not self._topics.ensure(topics):
-            return False
-        kept = 0 if payload is None else 1
-        unit = self._guarantee.begin_unit(positions, kept)
-        delivery = self._delivery(unit, 1, kept, topics)
-        if payload is None:
-            unit.filtered(record)
-            return self._end(unit, delivery, self._send_dead_letters(delivery))
-        reported = RecordDelivery(delivery, partial(unit.written, record))
-        return self._end(unit, delivery, self._send_record(payload, reported) and self._send_dead_letters(delivery))
-
-    def _delivery(
-        self,
-        unit: SourceUnit,
-        polled: int,
-        kept: int,
-        topics: Collection[str],
-    ) -> Delivery:
+    def _delivery(self, unit: SourceUnit, ready: ReadyUnit) -> Delivery:
         control, counters = self._control, self._control.counters
-        counters.records_dropped += polled - kept
+        kept, topics = ready.kept, ready.topics  # not the records: they need not live until they are acknowledged
+        counters.records_dropped += ready.polled - kept
 
         def on_end(is_acked: bool) -> None:
             if is_acked:
@@ -145,7 +110,7 @@ class UnitSender:
         """Those of the unit's records; False when the task is stopped before the producer has all of them."""
         if self._dead_letters is None:
             return True
-        return all(self._send_record(letter, delivery) for letter in self._dead_letters.take())
+        return all(self._producer.send(letter, delivery, self._gives_up) for letter in self._dead_letters.take())
 
     def _end(self, unit: SourceUnit, delivery: Delivery, sent: bool) -> bool:
         if self._health.waiting_since_s is not None:
@@ -154,9 +119,6 @@ class UnitSender:
             delivery.seal()
             unit.handed_over()
         return sent
-
-    def _send_record(self, record: KafkaRecord, delivery: AnyDelivery) -> bool:
-        return self._producer.send(record, delivery, self._gives_up)
 
     def _gives_up(self) -> bool:
         """Whether to stop waiting for room: at once when fenced off, after half the budget when asked to stop.
@@ -172,20 +134,3 @@ class UnitSender:
         if self._stop_seen_at_s is None:
             self._stop_seen_at_s = time.monotonic()
         return time.monotonic() - self._stop_seen_at_s > self._stop_budget_s / 2
-
-
-def _count(payloads: Payloads) -> int:
-    if isinstance(payloads, KafkaBatch):
-        return len(payloads)
-    if isinstance(payloads, tuple):
-        return sum(len(batch) for batch in payloads)
-    return len(payloads) - payloads.count(None)
-
-
-def _topics(payloads: Payloads) -> Collection[str]:
-    """Topics of one unit: known before it is sent, so that no record is kept for it. 10 ns for a record of a list."""
-    if isinstance(payloads, KafkaBatch):
-        return (payloads.topic,)
-    if isinstance(payloads, tuple):
-        return {batch.topic for batch in payloads}
-    return {payload.topic for payload in payloads if payload is not None}

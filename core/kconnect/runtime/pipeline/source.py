@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from kconnect.api import ConnectRecord, RecordBatch, SourceRecord, SourceTask
+from kconnect.api import SourceTask
 from kconnect.errors import RetriableError
-from kconnect.java.plugins import EncodedPoll, PolledRuns
-from kconnect.runtime.kafka import KafkaBatch
 from kconnect.runtime.pipeline.conversion import Converters
-from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee, Polled, PolledWhole
-from kconnect.runtime.pipeline.health import CONVERSION
-from kconnect.runtime.pipeline.java_chain import EncodedPolls, EncodedUnit
+from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee
 from kconnect.runtime.pipeline.plugin_call import call_error, plugin_call
-from kconnect.runtime.pipeline.polled_lists import PolledLists, index_of, no_records_error, positions_of, records_of
+from kconnect.runtime.pipeline.polled import Polled, SourceConversion, polled_by
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.pipeline.retries import FIRST_POLL_PAUSE_S, Retries
-from kconnect.runtime.pipeline.sending import Payloads, SourceTopics, UnitSender
+from kconnect.runtime.pipeline.sending import SourceTopics, UnitSender
 from kconnect.runtime.pipeline.source_context import SourceContext
 from kconnect.runtime.pipeline.source_dead_letters import SourceDeadLetters
-from kconnect.runtime.pipeline.stages import StageError, TransformChain
-from kconnect.runtime.pipeline.task_hooks import release, wants_each_record
+from kconnect.runtime.pipeline.stages import TransformChain
+from kconnect.runtime.pipeline.task_hooks import release
 from kconnect.runtime.pipeline.tolerance import StoppedInRetryError
 from kconnect.runtime.pipeline.unit_producer import UnitProducer
 
@@ -52,8 +49,8 @@ class SourceParts:
     """How long the shutdown may take: flushing the producer, then the last commit."""
     dead_letters: SourceDeadLetters | None = None
     """Takes the records that stages gave up on."""
-    encoded: EncodedPolls = field(default_factory=EncodedPolls)
-    """Settles the failures of a chain that is all Java's."""
+    form_of: Callable[[SourceTask, Any], Polled | None] = polled_by
+    """Says what poll() returned; a task of Java's gives more forms."""
 
 
 class SourceLoop:
@@ -71,10 +68,14 @@ class SourceLoop:
         self._sender = UnitSender(
             control, parts.producer, parts.topics, guarantee, parts.stop_budget_s, parts.dead_letters
         )
-        self._lists = PolledLists(parts.transforms)
-        self._encoded = parts.encoded
-        self._wants_each = wants_each_record(parts.task)
         self._health = control.health
+        self._conversion = SourceConversion(
+            parts.task,
+            parts.transforms,
+            parts.converters,
+            control.health,
+            sends_before_failure=guarantee.sends_before_failure,
+        )
         self._poll_name = f"{type(parts.task).__name__}.poll()"
         self._retries = Retries(control, parts.task, "poll", first_s=FIRST_POLL_PAUSE_S, cap_s=parts.retry_delay_most_s)
         self._empty_polls = 0
@@ -103,7 +104,8 @@ class SourceLoop:
                     guarantee.settle()  # what Kafka acknowledged or refused
                     polled = self._poll()  # the connector
                     for part in guarantee.parts(polled):
-                        if not self._deliver(part):  # transforms, converters, producer
+                        units = part.units(self._conversion)  # transforms, converters
+                        if not all(map(self._sender.send, units)):  # the producer
                             break
                 guarantee.settle()
             except StoppedInRetryError as stopped:  # polled again after the next start
@@ -130,32 +132,27 @@ class SourceLoop:
         if self._control.await_resume():
             self._control.report_running()
 
-    def _poll(self) -> PolledWhole | None:
+    def _poll(self) -> Polled | None:
         """What the task returns, None for nothing; waits briefly after an empty poll that did not block."""
         began = time.monotonic()
         polled = self._call_poll(began)
-        if polled is not None and (
-            isinstance(polled, str) or not isinstance(polled, Sequence | RecordBatch | EncodedPoll | PolledRuns)
-        ):
-            raise no_records_error(self._task, polled)
-        if polled:
+        if polled is not None:
             self._empty_polls = 0
             counters = self._control.counters
             counters.poll_ms.note((time.monotonic() - began) * 1000)
-            counters.batch_size.note(len(polled))
-            counters.records_polled += len(polled)
+            counters.batch_size.note(polled.size)
+            counters.records_polled += polled.size
             counters.note_active(counters.records_polled - counters.records_written - counters.records_dropped)
-            return polled
-        if time.monotonic() - began < _QUICK_POLL_S:
+        elif time.monotonic() - began < _QUICK_POLL_S:
             self._empty_polls += 1
             self._control.wait(min(_IDLE_WAIT_S[0] * self._empty_polls, _IDLE_WAIT_S[1]))
-        return None
+        return polled
 
-    def _call_poll(self, began_s: float) -> PolledWhole | None:
+    def _call_poll(self, began_s: float) -> Polled | None:
         with self._guarantee.polling():
             self._health.call = (self._poll_name, began_s)
             try:
-                polled = self._task.poll()
+                given = self._task.poll()
             except RetriableError as error:
                 self._health.call = None
                 self._control.wait(self._retries.failed(error))
@@ -164,80 +161,7 @@ class SourceLoop:
                 raise call_error(type(self._task).__name__, "poll", error) from error
             finally:
                 self._health.call = None
+            polled = self._parts.form_of(self._task, given)
             if self._retries.is_on:
-                self._retries.went_well(moved=bool(polled))
+                self._retries.went_well(moved=polled is not None)
             return polled
-
-    def _deliver(self, polled: Polled) -> bool:
-        """Convert and send records; False when the task is stopped before the producer has all of them."""
-        if isinstance(polled, EncodedPoll):
-            return self._deliver_encoded(polled)
-        try:
-            if self._wants_each:
-                return all(self._deliver_one(record) for record in records_of(polled))
-            payloads = self._convert(polled)
-            return self._sender.send(positions_of(polled), len(polled), payloads)
-        except (AttributeError, TypeError):  # looked for only now: a check of each record would cost all tasks
-            odd = [item for item in records_of(polled) if not isinstance(item, SourceRecord)]
-            if not odd:
-                raise
-            raise no_records_error(self._task, odd[:1]) from None
-
-    def _deliver_encoded(self, polled: EncodedPoll) -> bool:
-        """Send what Java has transformed and converted."""
-        unit = EncodedUnit(polled)
-        try:
-            self._encoded.fill(unit, polled)
-        except StageError:
-            if self._guarantee.sends_before_failure and unit.polled:
-                self._send_encoded(unit)
-            raise
-        return self._send_encoded(unit)
-
-    def _send_encoded(self, unit: EncodedUnit) -> bool:
-        if unit.task.wants_each:
-            return self._sender.send_each(unit.positions, unit.polled, unit.batches, unit.numbers)
-        return self._sender.send(unit.positions, unit.polled, tuple(unit.batches))
-
-    def _deliver_one(self, record: SourceRecord) -> bool:
-        """The path of tasks that override commit_record(): one record at a time, as in Java."""
-        self._health.call = (CONVERSION, time.monotonic())
-        try:
-            kept = self._parts.transforms.apply_record(record)
-            payload = None if kept is None else self._parts.converters.to_kafka_record(kept)
-        finally:
-            self._health.call = None
-        return self._sender.send_one(record, positions_of([record]), payload)
-
-    # --- transforms, converters ---
-
-    def _convert(self, polled: list[SourceRecord] | RecordBatch) -> Payloads:
-        """The records that remain, as bytes. Errors: StageError when a record fails the task."""
-        self._health.call = (CONVERSION, time.monotonic())
-        try:
-            given = polled if isinstance(polled, RecordBatch) else self._lists.columns_of(polled)
-            if isinstance(given, RecordBatch):
-                kept = self._parts.transforms.apply_batch(given)
-            else:
-                kept = self._parts.transforms.apply_records(given)
-            if isinstance(kept, RecordBatch):
-                return self._parts.converters.to_kafka_batch(kept)
-            return self._parts.converters.to_kafka_list(kept) if kept is not None else []
-        except StageError as failure:
-            if self._guarantee.sends_before_failure:
-                self._send_before(polled, failure)
-            raise
-        finally:
-            self._health.call = None
-
-    def _send_before(self, polled: list[SourceRecord] | RecordBatch, failure: StageError) -> None:
-        """Send what came before the record that fails the task, so that a restart begins at that record."""
-        records = records_of(polled)
-        before = records[: index_of(records, failure.record)]
-        done: Payloads = []
-        if failure.done and isinstance(failure.done[0], ConnectRecord):
-            done = self._parts.converters.to_kafka_records(failure.done)
-        elif failure.done:
-            done = failure.done[0] if isinstance(failure.done[0], KafkaBatch) else failure.done
-        if before:
-            self._sender.send(positions_of(before), len(before), done)

@@ -15,6 +15,7 @@ from kconnect.runtime.pipeline.boundaries import (
     TransactionRequests,
     boundary_of,
 )
+from kconnect.runtime.pipeline.polled import PolledBatch, PolledRecords
 
 COMMIT, ABORT = Ending.COMMIT, Ending.ABORT
 
@@ -24,11 +25,12 @@ def records(count: int) -> list[SourceRecord]:
 
 
 def sizes(boundary: ConnectorBoundary, polled: list[SourceRecord] | RecordBatch) -> list[tuple[int, Ending | None]]:
-    return [(len(part), ending) for part, ending in boundary.parts(polled)]
+    form = PolledBatch(polled) if isinstance(polled, RecordBatch) else PolledRecords(polled)
+    return [(part.size, ending) for part, ending in boundary.parts(form)]
 
 
 def test_a_poll_with_records_is_a_transaction_and_one_without_is_none() -> None:
-    boundary, polled = PollBoundary(), records(3)
+    boundary, polled = PollBoundary(), PolledRecords(records(3))
     assert boundary.parts(polled) == [(polled, None)]
     assert boundary.after_poll(0, gave_records=True) is COMMIT
     assert boundary.after_poll(0, gave_records=False) is None
@@ -60,9 +62,9 @@ def test_a_poll_is_taken_apart_behind_the_records_that_were_asked_for() -> None:
     boundary = ConnectorBoundary(requests)
     requests.abort_transaction(polled[6])
     requests.commit_transaction(polled[2])
-    parts = boundary.parts(polled)
-    assert [(len(part), ending) for part, ending in parts] == [(3, COMMIT), (4, ABORT), (3, None)]
-    assert [record for part, _ in parts for record in part] == polled
+    parts = boundary.parts(PolledRecords(polled))
+    assert [(part.size, ending) for part, ending in parts] == [(3, COMMIT), (4, ABORT), (3, None)]
+    assert [record for part, _ in parts for record in part.records()] == polled
     assert sizes(boundary, polled) == [(10, None)], "each is asked once"
 
 
@@ -114,7 +116,7 @@ def test_requests_that_contradict_each_other_fail_the_task() -> None:
     requests.commit_transaction(polled[0])
     requests.abort_transaction(polled[0])
     with pytest.raises(ConnectError, match="both commit and abort of same record against topic/partition t/None"):
-        boundary.parts(polled)
+        boundary.parts(PolledRecords(polled))
 
 
 def test_a_boundary_is_made_of_its_setting() -> None:
