@@ -279,7 +279,8 @@ def test_masked_secrets_come_from_what_is_there_or_are_asked_for(topics, filled,
     end = configs(cluster).snapshot.offset
     code, _, err = topics("import", str(file), "--yes", on=cluster)
     assert code == 1
-    assert "password is" in err
+    assert "password of connector" in err
+    assert "is [hidden], which stands for a secret that does not exist" in err
     assert "${file:" in err
     assert configs(cluster).snapshot.offset == end
 

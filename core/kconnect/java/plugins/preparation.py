@@ -69,7 +69,7 @@ class Preparation:
         except ConnectError as error:
             if self._stopping.is_set():
                 return
-            log.warning("Java's plugins cannot run yet: %s%s", error, f" {error.hint}" if error.hint else "")
+            log.warning("Java's plugins cannot run yet: %s%s", error, f". {error.hint}" if error.hint else "")
         except Exception:  # top of a thread: whoever needs a JVM meets it again
             log.exception("Java's plugins cannot run yet")
         else:

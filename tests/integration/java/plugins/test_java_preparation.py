@@ -101,7 +101,8 @@ def test_what_cannot_be_fetched_is_a_warning_that_says_why(
         preparation.start()
         eventually(lambda: preparation.waits_for() is None, 40, "it gives up")
     (line,) = [record.getMessage() for record in caplog.records if record.name.endswith("preparation")]
-    assert line.startswith(f"Java's plugins cannot run yet: {_LAST} cannot be fetched from the Maven repository: ")
+    assert line.startswith(f"Java's plugins cannot run yet: {_LAST} cannot be fetched from the Maven repository http:")
+    assert ": nobody answers (connection refused). " in line
     assert "check the network and HTTPS_PROXY" in line
 
 
