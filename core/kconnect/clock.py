@@ -1,10 +1,16 @@
-"""Time as a dependency: code that waits or measures takes a Clock, which tests can move."""
+"""Time as a dependency: code that waits or measures takes a Clock, which tests can move; and pauses before a retry."""
 
 from __future__ import annotations
 
+import random
 import threading
 import time
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+# 2.0 to this power is a billion; a larger one would overflow after an outage of weeks
+_MOST_STEPS: Final = 30
 
 
 class Clock(Protocol):
@@ -34,3 +40,41 @@ class SystemClock:
 
     def wait(self, event: threading.Event, timeout_s: float) -> bool:
         return event.wait(timeout_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """How long to pause before a retry: longer after each failure, up to a limit, and spread by chance.
+
+    Source: o.a.k.common.utils.ExponentialBackoff (Kafka 4.3).
+    """
+
+    first_s: float
+    most_s: float
+    factor: float = 2.0
+    jitter: tuple[float, float] = (1.0, 1.0)
+    """The least and the greatest share of a pause: those that lost the same system do not all return at one moment."""
+
+    def pause_s(self, failures: int, uniform: Callable[[float, float], float] = random.uniform) -> float:
+        """`failures`: how many came before the one that is paused for."""
+        pause_s: float = min(self.first_s * self.factor ** min(failures, _MOST_STEPS), self.most_s)
+        return min(pause_s * uniform(*self.jitter), self.most_s)
+
+
+class Pauses:
+    """The pauses of one thing that is tried again and again. Threads: one, or under the owner's lock."""
+
+    def __init__(self, backoff: Backoff) -> None:
+        self._backoff = backoff
+        self.failures = 0
+        """In a row, until now."""
+
+    def next_s(self) -> float:
+        """A try has failed: how long to pause before the next."""
+        pause_s = self._backoff.pause_s(self.failures)
+        self.failures += 1
+        return pause_s
+
+    def reset(self) -> None:
+        """A try has succeeded."""
+        self.failures = 0

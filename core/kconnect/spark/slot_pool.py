@@ -6,7 +6,6 @@ import itertools
 import logging
 import os
 import queue
-import random
 import secrets
 import socket
 import sys
@@ -15,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import kconnect
+from kconnect.clock import Backoff
 from kconnect.errors import ConnectError, LinkError
 from kconnect.logs.wording import counted
 from kconnect.spark.messages import Console, Heartbeat, Hello, LogLine, Message, Quit, TaskMetrics
@@ -25,8 +25,7 @@ from kconnect.spark.slot_spec import SlotSpec, TallyAddress
 
 log = logging.getLogger(__name__)
 
-_FIRST_PAUSE_S = 0.1
-_LONGEST_PAUSE_S = 5.0
+_BACKOFF = Backoff(first_s=0.1, most_s=5.0, jitter=(0.5, 1.0))  # not all slots at the same moment
 # After so many failures in a row without a hello a slot will most likely never start: that is two seconds of
 # attempts at least, and several executors if there are some.
 _HOPELESS_AFTER = 5
@@ -196,8 +195,7 @@ class SlotPool:
             log.error("Slot %d cannot start and will be retried: %s", slot, problem)
         elif has_failed and problem != reported:
             log.warning("Slot %d did not start, it will be retried: %s", slot, problem)
-        pause_s: float = min(_FIRST_PAUSE_S * 2.0**times, _LONGEST_PAUSE_S)
-        return pause_s * random.uniform(0.5, 1.0)  # not all slots at the same moment
+        return _BACKOFF.pause_s(times)
 
     def _spec(self, slot: int) -> SlotSpec:
         settings = self._settings

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kconnect.api import Connector, PluginMetrics, SinkConnector, SourceConnector
-from kconnect.clock import Clock
+from kconnect.clock import Clock, Pauses
 from kconnect.errors import ConfigError, ConfigProblem, ConnectError
 from kconnect.logs.wording import counted
 from kconnect.model import TaskId
@@ -18,7 +18,7 @@ from kconnect.runtime.metrics import PluginMetricsRegistry
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.plugin_monitor import PluginMonitor
 from kconnect.runtime.pipeline.plugin_parts import make_converters, make_steps
-from kconnect.runtime.pipeline.retries import Backoff
+from kconnect.runtime.pipeline.retries import backoff_of
 from kconnect.runtime.pipeline.stages import StageError, TransformChain, TransformStep
 from kconnect.runtime.pipeline.tolerance import ErrorReporter, Tolerance, ToleranceSettings
 from kconnect.runtime.plugins import PluginRegistry
@@ -205,10 +205,10 @@ class ConnectorRun:
         """A pause of the runtime's own, as before a retry, on the harness's clock; returns whether all must stop."""
         return self.clock.wait(self._stopping, timeout_s)
 
-    def backoff(self, first_s: float) -> Backoff:
+    def pauses(self, first_s: float) -> Pauses:
         """The worker's pauses between retries, but for their spread: a test knows how long each is."""
         most_s = self.settings.errors_retry_delay_max_ms / 1000
-        return Backoff(first_s, most_s, uniform=lambda low, high: 1.0)
+        return Pauses(backoff_of(first_s, most_s, jitter=(1.0, 1.0)))
 
     def end_waits(self) -> None:
         """Have all waits come back at once, now and later: everything must stop. Threads: any."""

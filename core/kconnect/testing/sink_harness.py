@@ -267,7 +267,7 @@ class SinkHarness(Harness[SinkTaskRun]):
     def _deliver_to(self, task: SinkTaskRun) -> int:
         count = 0
         payloads, after = task.fetch(self.log)
-        backoff = self._run.backoff(FIRST_PUT_PAUSE_S)
+        pauses = self._run.pauses(FIRST_PUT_PAUSE_S)
         for attempt in range(self._put_retries + 1):
             try:
                 if not payloads:
@@ -281,7 +281,7 @@ class SinkHarness(Harness[SinkTaskRun]):
                     raise
                 asked_s = task.context.take_timeout_s()
                 wait_s = error.retry_after_s if asked_s is None else asked_s
-                pause_s = backoff.next_s()
+                pause_s = pauses.next_s()
                 self._run.wait(pause_s if wait_s is None else wait_s)
         task.moved(after)
         return count

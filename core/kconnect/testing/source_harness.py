@@ -147,10 +147,10 @@ class SourceHarness(Harness[SourceTaskRun]):
         except RetriableError as error:
             task.is_whole = True
             self._retried(task, error)
-            pause_s = task.backoff.next_s()
+            pause_s = task.pauses.next_s()
             self._run.wait(pause_s if error.retry_after_s is None else error.retry_after_s)
             return []
-        task.backoff.reset()
+        task.pauses.reset()
         if polled is None or not len(polled):
             return []
         records = checked_records(polled, type(task.task))
@@ -239,7 +239,7 @@ class SourceHarness(Harness[SourceTaskRun]):
     def _start_tasks(self, configs: Sequence[Mapping[str, str]]) -> None:
         for config in configs:
             made = make_task(self._run.config, self._run.plugins, SourceTask)  # type: ignore[type-abstract]  # looks for a subclass
-            running = SourceTaskRun(made, config, self._run.stages(), self._run.backoff(FIRST_POLL_PAUSE_S))
+            running = SourceTaskRun(made, config, self._run.stages(), self._run.pauses(FIRST_POLL_PAUSE_S))
             self._tasks.append(running)
             made.initialize(self._context(running))
             with self._run.calls.calling(made, "start"):

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kconnect.api import ConnectRecord, RecordBatch, SourceRecord, SourceTask
+from kconnect.clock import Pauses
 from kconnect.errors import ConnectError
 from kconnect.model import ConnectorOffset
 from kconnect.runtime.kafka import KafkaBatch, KafkaRecord
 from kconnect.runtime.pipeline.inflight import InFlight
 from kconnect.runtime.pipeline.offset_updates import updates_offsets
-from kconnect.runtime.pipeline.retries import Backoff
 from kconnect.runtime.pipeline.task_hooks import wants_each_record
 from kconnect.testing.connector_run import TaskStages
 
@@ -19,11 +19,11 @@ from kconnect.testing.connector_run import TaskStages
 class SourceTaskRun:
     """One task and what belongs to it."""
 
-    def __init__(self, task: SourceTask, config: Mapping[str, str], stages: TaskStages, backoff: Backoff) -> None:
+    def __init__(self, task: SourceTask, config: Mapping[str, str], stages: TaskStages, pauses: Pauses) -> None:
         self.task = task
         self.config = config
         self.stages = stages
-        self.backoff = backoff
+        self.pauses = pauses
         """Paces a poll() that fails."""
         self.inflight = InFlight()
         self.uncommitted: dict[frozenset[tuple[str, Any]], ConnectorOffset] = {}

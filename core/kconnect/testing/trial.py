@@ -337,14 +337,14 @@ class _TracedSink(SinkHarness):
     def put_one(self, task: SinkTaskRun, record: Any) -> None:
         """Put until the task accepts it. Errors: the last RetriableError at the timeout; any other at once."""
         deadline = time.monotonic() + self._timeout_s
-        backoff = self._run.backoff(FIRST_PUT_PAUSE_S)
+        pauses = self._run.pauses(FIRST_PUT_PAUSE_S)
         for attempt in itertools.count(1):
             self.attempts = attempt
             try:
                 return task.put([record])
             except RetriableError as error:
                 asked_s = task.context.take_timeout_s()
-                pause_s = backoff.next_s()
+                pause_s = pauses.next_s()
                 wished_s = error.retry_after_s if asked_s is None else asked_s
                 pause_s = pause_s if wished_s is None else wished_s
                 if time.monotonic() + pause_s > deadline:

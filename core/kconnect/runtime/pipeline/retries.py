@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import random
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from kconnect.clock import Backoff, Pauses
 from kconnect.errors import RetriableError, TimedOutError
 from kconnect.logs.repeats import RepeatedMessages
 from kconnect.logs.wording import counted
@@ -18,10 +17,9 @@ from kconnect.runtime.pipeline.ports import TaskControl
 log = logging.getLogger(__name__)
 
 # How far a wait is spread, so that tasks that lost the same system do not all come back at the same moment.
-_SPREAD: Final = 0.2
+_JITTER: Final = (0.8, 1.2)
 # No cap makes a loop spin: errors.retry.delay.max.ms=0 means "soon".
 _SHORTEST_CAP_S: Final = 0.1
-_MOST_DOUBLINGS: Final = 30
 
 
 # The first pause after a poll() or put() that raised RetriableError; each next one is twice as long. Java's
@@ -60,7 +58,7 @@ class Retries:
         self._call = f"{type(plugin).__name__}.{method}()"
         self._stage = method
         self._cap_s = cap_s
-        self._backoff = Backoff(first_s, cap_s)
+        self._pauses = Pauses(backoff_of(first_s, cap_s))
         self._messages = RepeatedMessages(log)
         self.is_on = False
         """The last call failed, or too few since then went well to be sure."""
@@ -73,7 +71,7 @@ class Retries:
 
         Errors: TimedOutError when it has failed for as long as it may.
         """
-        wait_s = self._backoff.next_s()
+        wait_s = self._pauses.next_s()
         if asked_s is None:
             asked_s = error.retry_after_s
         self.is_on = True
@@ -104,7 +102,7 @@ class Retries:
         """Stop retrying."""
         self.is_on = False
         self.gives_up_at_s = float("inf")
-        self._backoff.reset()
+        self._pauses.reset()
 
     def _time_left_s(self, error: RetriableError) -> float:
         """Until the call is given up. Errors: TimedOutError when that is now."""
@@ -115,7 +113,7 @@ class Retries:
             self.gives_up_at_s = now_s + timeout_s
         if now_s >= self.gives_up_at_s:
             raise TimedOutError(
-                f"{error}\n  {self._call} failed {counted(self._backoff.failures, 'time')} in {timeout_s:g} s",
+                f"{error}\n  {self._call} failed {counted(self._pauses.failures, 'time')} in {timeout_s:g} s",
                 hint=error.hint or f"{self._patience.setting} says how long it is repeated.",
             ) from error
         return self.gives_up_at_s - now_s
@@ -126,25 +124,7 @@ class Retries:
         return f" after pauses of up to {self._cap_s:g} s (errors.retry.delay.max.ms)"
 
 
-class Backoff:
-    """Waits that double with each failure up to a cap, each spread by a fifth.
-
-    Source: o.a.k.common.utils.ExponentialBackoff (Kafka 4.3).
-    """
-
-    def __init__(self, first_s: float, cap_s: float, uniform: Callable[[float, float], float] = random.uniform) -> None:
-        self._cap_s = max(cap_s, _SHORTEST_CAP_S)
-        self._first_s = min(first_s, self._cap_s)
-        self._uniform = uniform
-        self.failures = 0
-        """In a row, until now."""
-
-    def next_s(self) -> float:
-        """A call has failed: how long to wait before the next."""
-        wait_s: float = self._first_s * 2.0 ** min(self.failures, _MOST_DOUBLINGS)
-        self.failures += 1
-        return min(wait_s * self._uniform(1 - _SPREAD, 1 + _SPREAD), self._cap_s)
-
-    def reset(self) -> None:
-        """A call has succeeded."""
-        self.failures = 0
+def backoff_of(first_s: float, cap_s: float, jitter: tuple[float, float] = _JITTER) -> Backoff:
+    """The pauses of a task's calls, with which no cap makes a loop spin."""
+    cap_s = max(cap_s, _SHORTEST_CAP_S)
+    return Backoff(first_s=min(first_s, cap_s), most_s=cap_s, jitter=jitter)

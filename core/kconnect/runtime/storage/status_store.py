@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import heapq
 import logging
-import random
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
-from kconnect.clock import Clock, SystemClock
+from kconnect.clock import Backoff, Clock, SystemClock
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.model import LogPosition, LogRecord, TaskId
 from kconnect.runtime.storage.record_log import RecordLog
@@ -36,6 +35,8 @@ log = logging.getLogger(__name__)
 
 # As long as Java's retry executor gets when its store stops.
 _STOP_RETRIES_S = 10.0
+# As Java's retry.backoff.ms and retry.backoff.max.ms.
+_BACKOFF: Final = Backoff(first_s=0.1, most_s=1.0, jitter=(0.8, 1.2))
 
 
 class StatusReader(Protocol):
@@ -146,8 +147,7 @@ class TopicStatusStore:
         records: RecordLog,
         clock: Clock | None = None,
         *,
-        retry_backoff_s: float = 0.1,  # retry.backoff.ms
-        retry_backoff_max_s: float = 1.0,  # retry.backoff.max.ms
+        backoff: Backoff = _BACKOFF,
         retries_alone: bool = True,
     ) -> None:
         """Without `retries_alone` there is no retry thread: the owner calls `retry_due`."""
@@ -158,7 +158,7 @@ class TopicStatusStore:
         # the topic in the order they were decided, retries included. Taken before _lock
         self._order = threading.RLock()
         self._listener: Callable[[Subject], None] = lambda _: None
-        self._backoff_s = (retry_backoff_s, retry_backoff_max_s)
+        self._backoff = backoff
         self._lock = threading.Condition()  # notified when a write ends; never held while the log is called
         self._cache = StatusCache()  # guarded by _lock
         self._newest: dict[bytes, _Write] = {}  # guarded by _lock: writes in flight, by key
@@ -324,8 +324,7 @@ class TopicStatusStore:
 
     def _retry_later(self, write: _Write) -> None:
         """Schedule it for the retry thread. Call with the lock held."""
-        first_s, longest_s = self._backoff_s
-        delay_s = min(first_s * 2 ** min(write.failures, 30), longest_s) * random.uniform(0.8, 1.2)
+        delay_s = self._backoff.pause_s(write.failures)
         write.failures += 1
         self._retry_count += 1
         heapq.heappush(self._retries, _Retry(self._clock.monotonic() + delay_s, self._retry_count, write))

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-import random
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from kconnect.client.http_exchange import Response
 from kconnect.client.http_failures import Advice, BadAddressError
 from kconnect.client.json_post import JsonPost, checked_target, shown_target, signature
-from kconnect.clock import Clock, SystemClock
+from kconnect.clock import Backoff, Clock, SystemClock
 from kconnect.errors import ConnectError
 from kconnect.runtime.config.worker_config import KConnectSettings
 from kconnect.runtime.metrics import Reading
@@ -23,7 +22,7 @@ from kconnect.runtime.webhooks.documents import Document, body_of
 
 log = logging.getLogger(__name__)
 
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
+_BACKOFF: Final = Backoff(first_s=1.0, most_s=60.0, jitter=(0.8, 1.2))
 _ADVICE = Advice(
     connect_deadline="kconnect.webhook.connect.timeout.ms",
     deadline="kconnect.webhook.timeout.ms",
@@ -189,8 +188,7 @@ class WebhookSender:
             self._note_failure(problem)
             if is_final or attempt == self._settings.retries or self._stop.is_set():
                 break
-            pause_s = min(_FIRST_PAUSE_S * 2**attempt, _LONGEST_PAUSE_S) * random.uniform(0.8, 1.2)
-            self._clock.wait(self._stop, pause_s)
+            self._clock.wait(self._stop, _BACKOFF.pause_s(attempt))
         with self._lock:
             self._dropped += 1
         log.error("Webhook %s: the event %s is dropped: %s", self.shown_url, body["event"], problem)

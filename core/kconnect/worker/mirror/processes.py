@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, Final
 
+from kconnect.clock import Backoff, Pauses
 from kconnect.errors import ConnectError
 from kconnect.worker.mirror.settings import Flow
 
@@ -21,7 +22,7 @@ log = logging.getLogger(__name__)
 _POLL_S: Final = 0.2
 # A worker stops its tasks, its slots and its Spark application in this time, on a busy machine
 _STOP_S: Final = 60.0
-_LONGEST_PAUSE_S: Final = 60.0
+_BACKOFF: Final = Backoff(first_s=1.0, most_s=60.0)
 # One that has run for so long failed by some new cause: it is started again at once
 _RAN_WELL_S: Final = 300.0
 
@@ -77,7 +78,7 @@ class _FlowWorker:
         self._readers: list[threading.Thread] = []
         self._was_ready = threading.Event()  # set by a reader
         self._began_s = 0.0
-        self._pause_s = 0.0
+        self._pauses = Pauses(_BACKOFF)
         self._starts_at_s: float | None = None
 
     def start(self) -> None:
@@ -118,10 +119,11 @@ class _FlowWorker:
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         if not self._was_ready.is_set():
             raise ConnectError(f"The worker of {self._flow} could not start: it {how}", hint="Its log says why.")
-        ran_well = now_s - self._began_s > _RAN_WELL_S
-        self._pause_s = 1.0 if ran_well or not self._pause_s else min(self._pause_s * 2, _LONGEST_PAUSE_S)
-        self._starts_at_s = now_s + self._pause_s
-        log.error("The worker of %s %s; it is started again in %g s", self._flow, how, self._pause_s)
+        if now_s - self._began_s > _RAN_WELL_S:
+            self._pauses.reset()
+        pause_s = self._pauses.next_s()
+        self._starts_at_s = now_s + pause_s
+        log.error("The worker of %s %s; it is started again in %g s", self._flow, how, pause_s)
 
     def end(self) -> None:
         self._starts_at_s = None

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from kconnect.clock import Backoff, Pauses
 from kconnect.errors import ConnectError
 from kconnect.runtime.herder.group.connection import BrokerConnection
 from kconnect.runtime.herder.group.coordinator import Coordinator
@@ -31,8 +32,7 @@ from kconnect.runtime.metrics import GroupMeter
 log = logging.getLogger(__name__)
 
 # As Java's retry.backoff.ms and retry.backoff.max.ms.
-_FIRST_RETRY_S: Final = 0.1
-_LAST_RETRY_S: Final = 1.0
+_BACKOFF: Final = Backoff(first_s=0.1, most_s=1.0)
 # A member without an answer gives up when this share of the session is over, counted from the moment it sent the
 # last heartbeat that was answered. The broker counts from a later moment, so the rest, 2 s of Java's default of 10 s,
 # and that heartbeat's time on the network are the time to stop tasks before another member may start them.
@@ -101,7 +101,7 @@ class Heartbeats:
         self._is_over = False
 
         self._connection: BrokerConnection | None = None  # the thread's own
-        self._retry_s = _FIRST_RETRY_S
+        self._pauses = Pauses(_BACKOFF)
         self._thread = threading.Thread(target=self._run, name=f"group-heartbeat-{group_id}", daemon=True)
 
     def start(self) -> None:
@@ -197,7 +197,7 @@ class Heartbeats:
 
     def _answered(self, place: Place, sent_at: float, error: int) -> None:
         if error in (NONE, REBALANCE_IN_PROGRESS):
-            self._retry_s = _FIRST_RETRY_S
+            self._pauses.reset()
             with self._changed:
                 self._last_answered = max(self._last_answered, sent_at)
                 if self._place == place:
@@ -216,8 +216,7 @@ class Heartbeats:
             self._coordinator.forget(self._connection.address)
             self._drop()
         with self._changed:
-            self._due_at = time.monotonic() + self._retry_s
-        self._retry_s = min(2 * self._retry_s, _LAST_RETRY_S)
+            self._due_at = time.monotonic() + self._pauses.next_s()
 
     def _leave(self, place: Place) -> None:
         """The herder has been busy for longer than a rebalance may take: leave, so that the group continues without

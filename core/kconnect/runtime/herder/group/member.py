@@ -10,12 +10,12 @@ Source: WorkerCoordinator, WorkerGroupMember, AbstractCoordinator (Kafka 4.3).
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from kconnect.clock import Backoff, Pauses
 from kconnect.errors import ConnectError
 from kconnect.runtime.herder.assignment.eager import JoinedGroup
 from kconnect.runtime.herder.assignment.protocol import PROTOCOL_NAMES, MemberState, decode_assignment, encode_metadata
@@ -54,8 +54,7 @@ _HIGHEST: Final = {"eager": 0, "compatible": 1, "sessioned": 2}
 _VERSIONS: Final = {name: version for version, name in PROTOCOL_NAMES.items()}
 _NOWHERE: Final = Place("", -1)
 # As Java's retry.backoff.ms and retry.backoff.max.ms.
-_FIRST_RETRY_S: Final = 0.1
-_LAST_RETRY_S: Final = 1.0
+_BACKOFF: Final = Backoff(first_s=0.1, most_s=1.0, jitter=(0.8, 1.2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +115,7 @@ class GroupMember:
         self._announced_at = 0.0
         self._rejoin: tuple[str, float] | None = ("the worker starts", 0.0)  # why, and since when
         self._retry_at = 0.0
-        self._retry_s = _FIRST_RETRY_S
+        self._pauses = Pauses(_BACKOFF)
         self._is_stopped = False
 
     @property
@@ -300,7 +299,7 @@ class GroupMember:
         self._is_in, self._in_since = True, message.at
         self._last_generation = message.place.generation
         self._is_announced = False
-        self._retry_s = _FIRST_RETRY_S
+        self._pauses.reset()
         self.meter.rebalances.note((time.monotonic() - self._announced_at) * 1000)
         if self._rejoin is not None and self._rejoin[1] <= message.answered_at:
             self._rejoin = None
@@ -325,8 +324,7 @@ class GroupMember:
             return []
         if code in NO_LONGER_A_MEMBER:
             return self._lose(f"the group no longer knows it ({error_name(code)})", forget_member_id=True)
-        self._retry_at = time.monotonic() + self._retry_s * random.uniform(0.8, 1.2)
-        self._retry_s = min(2 * self._retry_s, _LAST_RETRY_S)
+        self._retry_at = time.monotonic() + self._pauses.next_s()
         if isinstance(problem, ConnectError):
             raise ConnectError(
                 f"The worker cannot join the group of group.id={self._settings.group_id}: {problem}",
