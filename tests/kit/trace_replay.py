@@ -18,10 +18,10 @@ from kconnect.runtime.herder.decisions import (
     events,
     facts,
     failures,
-    findings,
     instructions,
     mending,
     mismatch_rules,
+    mismatches,
     request_signatures,
     requests,
     writes,
@@ -33,7 +33,7 @@ from kconnect.runtime.storage import config_topic, session_key, snapshot
 from kconnect.runtime.storage.snapshot import AppliedConfig, ClusterSnapshot
 
 _MODULES = (
-    *(events, facts, failures, findings, instructions, mending, mismatch_rules, request_signatures, requests, writes),
+    *(events, facts, failures, mismatches, instructions, mending, mismatch_rules, request_signatures, requests, writes),
     *(membership, protocol, model, config_topic, session_key, snapshot, errors, restart_keys),
 )
 _TYPES = {name: each for module in _MODULES for name, each in vars(module).items() if isinstance(each, type)}

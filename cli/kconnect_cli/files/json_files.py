@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from kconnect.errors import ConfigError
-from kconnect.files.whole_files import write_whole
+from kconnect.files.whole_files import replace_file
 from kconnect_cli.screen.output import write_text
 
 
@@ -34,4 +34,4 @@ def write_whole_file(name: str, text: str, *, is_secret: bool = False) -> None:
     if name == "-":
         write_text(text)
         return
-    write_whole(Path(name), text, is_secret=is_secret)
+    replace_file(Path(name), text, is_secret=is_secret)

@@ -16,7 +16,7 @@ from typing import Any
 
 from kconnect.errors import ConnectError, DataError
 from kconnect.files.folders import state_folder
-from kconnect.files.whole_files import write_whole
+from kconnect.files.whole_files import replace_file
 from kconnect.model import ConnectorOffset
 
 _MOST_KEPT = 100
@@ -106,7 +106,7 @@ class OffsetHistory:
         except OSError as err:
             raise ConnectError(f"{path.parent} cannot be created: {err.strerror}") from err
         kept = [*self.entries(name), entry][-_MOST_KEPT:]
-        write_whole(path, "".join(json.dumps(one.to_json()) + "\n" for one in kept), is_secret=True)
+        replace_file(path, "".join(json.dumps(one.to_json()) + "\n" for one in kept), is_secret=True)
 
     def _path(self, name: str) -> Path:
         digest = hashlib.sha256(name.encode()).hexdigest()[:12]

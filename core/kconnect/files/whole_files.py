@@ -11,7 +11,7 @@ from kconnect.errors import ConnectError
 _OWNER_ONLY: Final = 0o600
 
 
-def write_whole(path: Path, text: str, *, is_secret: bool = False) -> None:
+def replace_file(path: Path, text: str, *, is_secret: bool = False) -> None:
     """Write a file: the one that was there stays until the new one is complete. Errors: ConnectError.
 
     With `is_secret` only its owner may read it.

@@ -23,7 +23,7 @@ from typing import Final
 
 from kconnect.errors import ConnectError
 from kconnect.files.folders import cache_folder
-from kconnect.files.whole_files import write_whole
+from kconnect.files.whole_files import replace_file
 from kconnect.java.plugins.class_files import JavaClass
 from kconnect.java.plugins.folders import JavaFolder, folders_of
 
@@ -184,7 +184,7 @@ class JavaIndex:
         made = {name: [kind for kind in KINDS.values() if kind in found[name]] for name in sorted(found)}
         with suppress(OSError, ConnectError):  # read again next time
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, json.dumps(made))
+            replace_file(path, json.dumps(made))
         return made
 
     def _is_broken(self, jar: Path, err: Exception) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from kconnect.errors import ConnectError
 from kconnect.files.folders import cache_folder
-from kconnect.files.whole_files import write_whole
+from kconnect.files.whole_files import replace_file
 from kconnect.java.plugins.host import HostProcess
 from kconnect.java.plugins.index import JavaIndex
 from kconnect.java.plugins.java_error import JavaHostDiedError, JavaTraced
@@ -88,7 +88,7 @@ class PluginVersions:
             with suppress(OSError, ConnectError):  # asked again next time
                 path = self._file(place)
                 path.parent.mkdir(parents=True, exist_ok=True)
-                write_whole(path, json.dumps({name: asdict(found) for name, found in self._known[place].items()}))
+                replace_file(path, json.dumps({name: asdict(found) for name, found in self._known[place].items()}))
 
     @contextmanager
     def _asked(self, count: int) -> Iterator[HostProcess]:

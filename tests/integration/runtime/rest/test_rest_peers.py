@@ -19,7 +19,7 @@ from kconnect.clock import SystemClock
 from kconnect.errors import ForbiddenError, UnreachableError, WrongWorkerError
 from kconnect.model import Condition, TaskCondition, TaskId
 from kconnect.runtime.herder.cluster.leader_client import RestLeader
-from kconnect.runtime.herder.decisions.finding_messages import utc_time
+from kconnect.runtime.herder.decisions.mismatches import utc_time
 from kconnect.runtime.rest import AppSettings, RestOptions, RestServer
 from kconnect.runtime.rest.jaas import Login
 from kconnect.runtime.rest.tls import peer_context

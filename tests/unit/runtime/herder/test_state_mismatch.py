@@ -7,17 +7,18 @@ import pytest
 from kconnect.model import TargetState
 from kconnect.runtime.herder.decisions.events import Started, Written
 from kconnect.runtime.herder.decisions.facts import HerderTimes
-from kconnect.runtime.herder.decisions.finding_messages import ClusterNames, sentence
-from kconnect.runtime.herder.decisions.findings import (
+from kconnect.runtime.herder.decisions.instructions import Instruction, Tell
+from kconnect.runtime.herder.decisions.mismatches import (
+    ClusterNames,
     ConfigTopicEnds,
     ConfigTopicUnread,
     ExactlyOnceElsewhere,
-    Finding,
     KeyFromFuture,
+    Mismatch,
     ProtocolDowngraded,
     WrittenByOther,
+    sentence,
 )
-from kconnect.runtime.herder.decisions.instructions import Instruction, Tell
 from kconnect.runtime.herder.decisions.writes import ForRequest
 from kconnect.runtime.herder.membership import Joining, Lost
 from kconnect.runtime.storage.config_topic import encode_logger_level, encode_target_state
@@ -28,7 +29,7 @@ from kit.herder_state import KEY, Member
 TIMES = HerderTimes(quiet_ms=10_000_000, longest_quiet_ms=10_000_000, session_timeout_ms=10_000)
 
 
-def findings(told: list[Instruction]) -> list[Finding]:
+def findings(told: list[Instruction]) -> list[Mismatch]:
     return [one.finding for one in told if isinstance(one, Tell)]
 
 
@@ -204,7 +205,7 @@ def test_a_member_that_takes_the_signatures_away_from_the_group_is_told_of_once(
         (ProtocolDowngraded(2, 0), ["connect.protocol", "eager", "sessioned"]),
     ],
 )
-def test_every_finding_is_a_sentence_with_the_names_of_the_settings(finding: Finding, words: list[str]):
+def test_every_finding_is_a_sentence_with_the_names_of_the_settings(finding: Mismatch, words: list[str]):
     told = sentence(finding, ClusterNames("orders", "orders-config"), "http://l:1/")
     for word in words:
         assert word in told

@@ -8,7 +8,6 @@ from kconnect.model import TaskId
 from kconnect.runtime.herder.assignment.protocol import CONFIG_MISMATCH, Work
 from kconnect.runtime.herder.decisions.events import Claimed, Started, StopAsked
 from kconnect.runtime.herder.decisions.facts import HerderTimes, Phase
-from kconnect.runtime.herder.decisions.findings import ConfigTopicEnds, ConfigTopicUnread
 from kconnect.runtime.herder.decisions.instructions import (
     CatchUp,
     LeaveGroup,
@@ -18,6 +17,7 @@ from kconnect.runtime.herder.decisions.instructions import (
     TakeGeneration,
     Tell,
 )
+from kconnect.runtime.herder.decisions.mismatches import ConfigTopicEnds, ConfigTopicUnread
 from kconnect.runtime.herder.membership import Joining, Lost
 from kit.herder_state import Member, kinds, of
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from kconnect.errors import ForbiddenError
 from kconnect.runtime.herder.cluster.cluster_parts import ClusterParts
 from kconnect.runtime.herder.cluster.rebalance_rounds import RebalanceRounds
-from kconnect.runtime.herder.decisions.finding_messages import ClusterNames, sentence, utc_time
 from kconnect.runtime.herder.decisions.machine import HerderState
+from kconnect.runtime.herder.decisions.mismatches import ClusterNames, sentence, utc_time
 from kconnect.runtime.herder.decisions.rebalances import Rebalance
 from kconnect.runtime.herder.decisions.request_signatures import RequestSignature, check_signature, seal
 from kconnect.runtime.herder.health.reasons import Reason

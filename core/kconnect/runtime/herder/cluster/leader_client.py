@@ -12,7 +12,7 @@ from kconnect.client.http_exchange import Request, Response
 from kconnect.client.peers import ADVERTISED, DEADLINE, Peers
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError, ForbiddenError, TimedOutError, UnreachableError
-from kconnect.runtime.herder.decisions.finding_messages import utc_time
+from kconnect.runtime.herder.decisions.mismatches import utc_time
 from kconnect.runtime.herder.decisions.request_signatures import signature_headers
 from kconnect.runtime.storage.session_key import SessionKey
 

@@ -33,8 +33,6 @@ from kconnect.runtime.herder.decisions.events import (
     TaskConfigsForwarded,
     Written,
 )
-from kconnect.runtime.herder.decisions.finding_messages import ClusterNames, sentence
-from kconnect.runtime.herder.decisions.findings import ConfigTopicEnds
 from kconnect.runtime.herder.decisions.instructions import (
     Announce,
     ApplyLogLevel,
@@ -64,6 +62,7 @@ from kconnect.runtime.herder.decisions.instructions import (
     WriteFirstOffsets,
 )
 from kconnect.runtime.herder.decisions.mending import Notice
+from kconnect.runtime.herder.decisions.mismatches import ClusterNames, ConfigTopicEnds, sentence
 from kconnect.runtime.herder.decisions.notice_texts import level_of, notice_text
 from kconnect.runtime.herder.decisions.restart_plan import restart_plan
 from kconnect.runtime.herder.decisions.writes import ForRequest

@@ -8,7 +8,7 @@ from enum import Enum, auto
 
 from kconnect.model import TaskId
 from kconnect.runtime.herder.assignment.protocol import Assignment, Work
-from kconnect.runtime.herder.decisions.findings import ConfigTopicEnds, ConfigTopicUnread
+from kconnect.runtime.herder.decisions.mismatches import ConfigTopicEnds, ConfigTopicUnread
 from kconnect.runtime.storage.snapshot import ClusterSnapshot
 
 

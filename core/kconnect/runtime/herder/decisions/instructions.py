@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from kconnect.errors import ConnectError
 from kconnect.model import ConnectorOffset, TargetState, TaskId
 from kconnect.runtime.herder.assignment.protocol import Work
-from kconnect.runtime.herder.decisions.findings import Finding
 from kconnect.runtime.herder.decisions.mending import Notice
+from kconnect.runtime.herder.decisions.mismatches import Mismatch
 from kconnect.runtime.herder.decisions.writes import ConfigWrite, WriteFor
 from kconnect.runtime.storage.config_topic import RestartRequested
 from kconnect.runtime.storage.snapshot import NO_OFFSET, ClusterSnapshot
@@ -43,7 +43,7 @@ class RequestRejoin:
 class Tell:
     """Report a problem to the operator that the worker cannot fix."""
 
-    finding: Finding
+    finding: Mismatch
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from kconnect.runtime.herder.assignment.protocol import Assignment, Work
 from kconnect.runtime.herder.decisions.config_rules import ConfigRules
 from kconnect.runtime.herder.decisions.events import CaughtUp, Claimed, CutOff, Placed, Started, StopAsked
 from kconnect.runtime.herder.decisions.facts import HerderFacts, Phase
-from kconnect.runtime.herder.decisions.findings import ConfigTopicEnds, ConfigTopicUnread
 from kconnect.runtime.herder.decisions.instructions import (
     CatchUp,
     Claim,
@@ -25,6 +24,7 @@ from kconnect.runtime.herder.decisions.instructions import (
     Tell,
     WithholdStops,
 )
+from kconnect.runtime.herder.decisions.mismatches import ConfigTopicEnds, ConfigTopicUnread
 from kconnect.runtime.herder.membership import Joining, Lost
 from kconnect.runtime.storage.snapshot import ClusterSnapshot
 

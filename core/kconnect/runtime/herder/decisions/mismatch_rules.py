@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from kconnect.runtime.herder.decisions.events import ConfigsChanged, Placed
 from kconnect.runtime.herder.decisions.facts import HerderFacts
-from kconnect.runtime.herder.decisions.findings import (
+from kconnect.runtime.herder.decisions.instructions import Instruction, Tell
+from kconnect.runtime.herder.decisions.mismatches import (
     ExactlyOnceElsewhere,
-    Finding,
     KeyFromFuture,
+    Mismatch,
     ProtocolDowngraded,
     WrittenByOther,
 )
-from kconnect.runtime.herder.decisions.instructions import Instruction, Tell
 from kconnect.runtime.storage.config_topic import ForeignRecord
 from kconnect.runtime.storage.snapshot import ClusterSnapshot
 
@@ -62,7 +62,7 @@ class MismatchRules:
         """Findings from the configs themselves, whoever wrote them; task counts mean nothing to a herder by
         themselves.
         """
-        found: list[Finding] = []
+        found: list[Mismatch] = []
         key, now_ms = snapshot.session_key, self._facts.now_ms
         if key is not None and key.created_ms != self._key_ms:
             self._key_ms = key.created_ms

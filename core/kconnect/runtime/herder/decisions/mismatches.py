@@ -1,19 +1,64 @@
-"""Messages for a member's findings about its group: what is wrong, because of which setting, and what to do. Pure."""
+"""What does not fit between a member and its group, as values that an operator must know of, and as sentences.
+
+A sentence says what is wrong, because of which setting, and what to do. Pure.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from kconnect.runtime.herder.decisions.findings import (
-    ConfigTopicEnds,
-    ConfigTopicUnread,
-    ExactlyOnceElsewhere,
-    Finding,
-    KeyFromFuture,
-    ProtocolDowngraded,
-    WrittenByOther,
+
+@dataclass(frozen=True, slots=True)
+class ConfigTopicEnds:
+    """The config topic of this worker ends before the offset at which its group works: it is a different topic."""
+
+    read_to: int
+    assigned: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigTopicUnread:
+    """The config topic could not be read to its end in time."""
+
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenByOther:
+    """While this worker led its group, somebody else wrote a record that only leaders write."""
+
+    key: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFromFuture:
+    """The session key was made later than it is here: the clock of the worker that made it is ahead of this one's."""
+
+    created_ms: int
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExactlyOnceElsewhere:
+    """These connectors have, or had, workers with exactly-once support enabled; this worker has it disabled."""
+
+    connectors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolDowngraded:
+    """A member joined that supports no sub-protocol with signed requests: workers no longer sign or check them."""
+
+    before: int
+    now: int
+
+
+Mismatch = (
+    ConfigTopicEnds | ConfigTopicUnread | WrittenByOther | KeyFromFuture | ExactlyOnceElsewhere | ProtocolDowngraded
 )
+
 
 _SETTINGS = {0: "eager", 1: "compatible", 2: "sessioned"}
 
@@ -34,7 +79,7 @@ def utc_time(time_ms: int) -> str:
     return text.replace("+00:00", "Z")
 
 
-def sentence(finding: Finding, names: ClusterNames, leader_url: str) -> str:
+def sentence(finding: Mismatch, names: ClusterNames, leader_url: str) -> str:
     """`leader_url`: of the worker that leads the group now; empty while it is not known."""
     topic, group = f"config.storage.topic={names.config_topic}", f"group.id={names.group_id}"
     match finding:
