@@ -90,6 +90,7 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
             self.kafka.contact,
             self.override_policy,
             self.history,
+            self.sink_lags,
             self.log_tail,
             self.webhooks,
         )

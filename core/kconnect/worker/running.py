@@ -37,7 +37,7 @@ from kconnect.runtime.herder.health.kafka_contact import KafkaContact
 from kconnect.runtime.herder.health.reasons import Health, Reason
 from kconnect.runtime.herder.interface import Herder, Launcher
 from kconnect.runtime.herder.offsets.consumer_groups import kafka_group_offsets
-from kconnect.runtime.herder.offsets.sink_lags import Lags
+from kconnect.runtime.herder.offsets.sink_lags import Lags, SinkLags
 from kconnect.runtime.herder.parts import HerderParts
 from kconnect.runtime.herder.queries.samplers import HistorySampler, LagWatch
 from kconnect.runtime.herder.validation.connector_checks import ConnectorValidator
@@ -109,6 +109,7 @@ class RunningWorker(ABC, Generic[H, C]):
         self.health = Health()
         """Why the worker is not healthy, from its construction on; live views ask it before there is a herder."""
         self.history = History()
+        self.sink_lags = SinkLags()
         self.log_tail = LogTail()
         self._stack = ExitStack()
         self._stop_requested = threading.Event()
@@ -292,7 +293,7 @@ class RunningWorker(ABC, Generic[H, C]):
                 yield Reason(waits_for, began_ms, is_starting=True)
 
         self.health.add_source(spark)
-        sampler = HistorySampler(launcher, self.history)
+        sampler = HistorySampler(launcher, self.history, self.sink_lags)
         self._stack.callback(sampler.stop)
         sampler.start()
         return launcher
@@ -385,6 +386,7 @@ def herder_parts(
     kafka: KafkaContact,
     policy: ConnectorClientConfigOverridePolicy | None,
     history: History,
+    sink_lags: SinkLags,
     log_tail: LogTail,
     webhooks: WorkerWebhooks,
 ) -> HerderParts:
@@ -415,6 +417,7 @@ def herder_parts(
         kafka=kafka,
         webhooks=webhooks,
         history=history,
+        sink_lags=sink_lags,
         log_tail=log_tail,
         lags=lambda: _lag_reader(config),
     )

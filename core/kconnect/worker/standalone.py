@@ -80,6 +80,7 @@ class StandaloneWorker(RunningWorker[StandaloneHerder, StandaloneConfig]):
             self.kafka.contact,
             self.override_policy,
             self.history,
+            self.sink_lags,
             self.log_tail,
             self.webhooks,
         )

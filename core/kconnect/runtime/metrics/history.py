@@ -62,10 +62,18 @@ class History:
         self._slots: dict[int, _Track] = {}
         self._before: dict[TaskId, _Seen] = {}
         self._left_out = 0
+        self._lags: Mapping[str, int] = {}
         self._overview: tuple[int, dict[str, Any]] | None = None
 
-    def sample(self, now_s: float, now_ms: int, meters: Mapping[TaskId, TaskMeter], slots: Sequence[SlotLoad]) -> None:
-        """Take a sample: `now_s` is the meters' clock, `now_ms` since the epoch.
+    def sample(
+        self,
+        now_s: float,
+        now_ms: int,
+        meters: Mapping[TaskId, TaskMeter],
+        slots: Sequence[SlotLoad],
+        lags: Mapping[str, int] | None = None,
+    ) -> None:
+        """Take a sample: `now_s` is the meters' clock, `now_ms` since the epoch; `lags` of sinks, as they are known.
 
         One that is not later than the last is ignored: the clock was put back.
         """
@@ -76,6 +84,7 @@ class History:
             self._advance(bucket)
             at = bucket % KEPT
             self._left_out = 0
+            self._lags = lags or {}
             for task_id, meter in meters.items():
                 values = self._values(task_id, meter, now_s)
                 if (track := self._track(self._tasks, task_id, MOST_TASKS)) is not None:
@@ -112,7 +121,8 @@ class History:
         """One line for each connector: the records it moved, a value a minute, and what is wrong with it.
 
         Shape: every_ms, times, connectors: {name: {records_per_s: [..], now_per_s, lag, errors, restarts}}; `errors`
-        and `restarts` are those of the hour. Not to be changed: it is made once for each sample.
+        and `restarts` are those of the hour, `lag` is by committed offsets, as in `/metrics`. Not to be changed: it is
+        made once for each sample.
         """
         with self._lock:
             bucket = self._bucket or 0
@@ -174,6 +184,8 @@ class History:
         for task_id, track in self._tasks.items():
             line = found.setdefault(task_id.connector, _empty_line(len(groups)))
             _add_track(line, track, groups, at)
+        for name, lag in self._lags.items():  # of a sink that is FAILED or rests, too
+            found.setdefault(name, _empty_line(len(groups)))["lag"] = float(lag)
         times = [minute * step * EVERY_S * 1000 for minute in range(last - POINTS + 1, last)]
         return {"every_ms": step * EVERY_S * 1000, "times": times, "connectors": found}
 
@@ -276,7 +288,7 @@ def _empty_line(points: int) -> dict[str, Any]:
 
 
 def _add_track(line: dict[str, Any], track: _Track, groups: Sequence[Sequence[int]], at: int) -> None:
-    """Add a task to its connector's line: rates, errors, restarts are sums, the lag is the largest."""
+    """Add a task to its connector's line: rates, errors and restarts are sums."""
     values = _decoded()
 
     def codes(name: str) -> array[int] | None:
@@ -291,8 +303,6 @@ def _add_track(line: dict[str, Any], track: _Track, groups: Sequence[Sequence[in
     for name in ("errors", "restarts"):
         if (counts := codes(name)) is not None:
             line[name] += round(sum(values[code] for code in counts if code))
-    if (lags := codes("lag")) is not None and track.present[at]:
-        line["lag"] = max(line["lag"], values[lags[at]])
 
 
 def _code(value: float | None) -> int:

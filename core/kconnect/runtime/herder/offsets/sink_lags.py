@@ -1,4 +1,4 @@
-"""SinkLags: the lag of sinks as it was found last, for `/metrics` and webhooks."""
+"""SinkLags: the lag of sinks as it was found last, for `/metrics`, the history and webhooks."""
 
 from __future__ import annotations
 
@@ -37,6 +37,12 @@ class SinkLags:
             for name, lag in found.items()
             if lag.problem is None
         }
+
+    def totals(self) -> dict[str, int]:
+        """How many records each sink is behind. One whose lag could not be found is left out."""
+        with self._lock:
+            found = self._found
+        return {name: lag.total for name, lag in found.items() if lag.total is not None}
 
     def readings(self, names: Collection[str]) -> list[Reading]:
         """For `/metrics`, of the sinks that are still here. One whose lag could not be found has none."""

@@ -1,5 +1,5 @@
 """What a worker looks up for itself now and then, each on a thread of its own: the lag of all sinks at once, for
-`/metrics` and webhooks, and the samples of its history, every ten seconds.
+`/metrics`, the history and webhooks, and the samples of its history, every ten seconds.
 """
 
 from __future__ import annotations
@@ -100,9 +100,12 @@ class LagWatch:
 class HistorySampler:
     """States: new -> start() -> stop(). Threads: start and stop from one."""
 
-    def __init__(self, launcher: Launcher, history: History, wall_s: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, launcher: Launcher, history: History, lags: SinkLags, wall_s: Callable[[], float] = time.time
+    ) -> None:
         self._launcher = launcher
         self._history = history
+        self._lags = lags
         self._wall_s = wall_s
         self._thread = WatchThread("history", self._run)
 
@@ -129,4 +132,4 @@ class HistorySampler:
             if slot.slot is not None
         ]
         meters = self._launcher.task_meters()
-        self._history.sample(time.monotonic(), int(self._wall_s() * 1000), meters, loads)
+        self._history.sample(time.monotonic(), int(self._wall_s() * 1000), meters, loads, self._lags.totals())
