@@ -1,67 +1,20 @@
-"""ConnectorAdmin: what commands do to connectors, over a worker's REST API or on the cluster's topics.
+"""What commands do to connectors: prepare changes, show them, ask, and make them.
 
-`connector_admin` chooses between `RestAdmin` and `DirectAdmin`; commands use either by `make_changes`.
+`connector_admin` chooses who makes them: a worker, or this process on the cluster's topics.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from kconnect_cli.admin.reports import each_or_nothing, say_dry_run, say_warnings
 
 if TYPE_CHECKING:
+    from kconnect.admin.cluster.port import Changes, PreparedChange
     from kconnect.admin.direct.access import ClusterAccess
-    from kconnect.model import ConnectorOffset, TargetState
     from kconnect_cli.session import CliSession
-
-
-class PreparedChange(Protocol):
-    """One change to one connector: prepared, but not made yet."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to write."""
-
-    @property
-    def needs_consent(self) -> bool:
-        """Whether the user is asked before it is made."""
-
-    def description(self) -> Sequence[str]:
-        """What will be written, old beside new; empty where a worker decides that."""
-
-    def check(self) -> Sequence[str]:
-        """Warnings. Errors: ConflictError when it may not be made as things are."""
-
-    def make(self) -> Sequence[str]:
-        """Make it, and say what was done. Errors: ConnectError."""
-
-
-class ConnectorAdmin(Protocol):
-    """Changes connectors. Each method reads what is there and prepares a change; nothing is written yet.
-
-    Errors: NotFoundError, BadRequestError, ConnectError.
-    """
-
-    def create(
-        self,
-        name: str,
-        config: Mapping[str, str],
-        target_state: TargetState | None = None,
-        offsets: Sequence[ConnectorOffset] | None = None,
-    ) -> PreparedChange:
-        """`offsets`: where its tasks start. Errors: AlreadyExistsError."""
-
-    def pause(self, name: str) -> PreparedChange: ...
-    def resume(self, name: str) -> PreparedChange: ...
-    def stop(self, name: str) -> PreparedChange: ...
-    def delete(self, name: str) -> PreparedChange: ...
-    def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> PreparedChange:
-        """Set these offsets; None resets a partition."""
-
-    def reset_offsets(self, name: str) -> PreparedChange:
-        """Forget all offsets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +26,15 @@ class WriteOptions:
     force: bool = False
 
 
-def connector_admin(
-    session: CliSession, *, force: bool = False, brokers: ClusterAccess | None = None
-) -> ConnectorAdmin:
-    """What changes connectors in this call: a worker, or with --direct this process. `brokers`: as of `RestAdmin`."""
+def connector_admin(session: CliSession, *, force: bool = False, brokers: ClusterAccess | None = None) -> Changes:
+    """What changes connectors in this call: a worker, or with --direct this process. `brokers`: as of `RestChanges`."""
     if session.direct is None:
-        from kconnect_cli.admin.rest_admin import RestAdmin
+        from kconnect.admin.cluster.rest_changes import RestChanges
 
-        return RestAdmin(lambda: session.client, brokers)
-    from kconnect_cli.admin.topic_admin import DirectAdmin
+        return RestChanges(lambda: session.client, brokers)
+    from kconnect.admin.cluster.topic_changes import TopicChanges
 
-    return DirectAdmin(session.direct, force=force)
+    return TopicChanges(session.direct, force=force)
 
 
 def make_changes(

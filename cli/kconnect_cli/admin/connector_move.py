@@ -8,14 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kconnect.admin.cluster.rest_changes import offset_table
 from kconnect.client.offset_move import refuse_unassigned
 from kconnect.errors import AlreadyExistsError, ConflictError, ConnectError, NotFoundError, TimedOutError
 from kconnect.model import ConnectorOffset, RunState, TargetState
-from kconnect_cli.admin.rest_admin import offset_table
 from kconnect_cli.screen.output import json_cell
 
 if TYPE_CHECKING:
-    from kconnect_cli.admin.connector_admin import ConnectorAdmin, PreparedChange
+    from kconnect.admin.cluster.port import Changes, PreparedChange
     from kconnect_cli.session import CliSession
 
 # A worker stops a task within task.shutdown.graceful.timeout.ms, 5 s; a rebalance may come first
@@ -28,7 +28,7 @@ class _Steps:
     """Single changes, made at once and told as they are made."""
 
     session: CliSession
-    admin: ConnectorAdmin
+    admin: Changes
 
     def do(self, change: PreparedChange) -> None:
         for line in change.make():
@@ -97,7 +97,7 @@ class DeletionWithOffsets:
     """Stop, reset the offsets, delete; a `PreparedChange`. If the offsets cannot be reset, it runs on as before."""
 
     session: CliSession
-    admin: ConnectorAdmin
+    admin: Changes
     name: str
     is_empty: bool = False
     needs_consent: bool = True
@@ -135,7 +135,7 @@ class ConnectorCopy:
     """
 
     session: CliSession
-    admin: ConnectorAdmin
+    admin: Changes
     old: str
     new: str
     moves: bool

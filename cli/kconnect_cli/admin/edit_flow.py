@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kconnect.admin.cluster.plan_text import plan_text, plan_to_json, shown_key, shown_value
 from kconnect.errors import NotFoundError
 from kconnect_cli.admin.reports import say_dry_run
-from kconnect_cli.screen.output import Column, Format, Row, is_coloured, write_object, write_rows, write_text
-from kconnect_cli.screen.plan_text import plan_text, plan_to_json, shown_key, shown_value
+from kconnect_cli.screen.output import Column, Format, Row, painter, write_object, write_rows, write_text
 
 if TYPE_CHECKING:
     from kconnect.admin.direct.access import ClusterAccess
@@ -66,7 +66,7 @@ def carry_out(
         _write_plan(session, plan, masks, as_settings=as_settings)
         say_dry_run(session, lambda: check_plan(access, reader, plan, force=force).warnings)
         return
-    session.say(plan_text(plan, masks, as_settings=as_settings, colour=is_coloured(sys.stderr)).rstrip("\n"))
+    session.say(plan_text(plan, masks, as_settings=as_settings, paint=painter(sys.stderr)).rstrip("\n"))
     checked = check_plan(access, reader, plan, force=force)
     for sentence in checked.overridden:
         session.say(f"Forced: {sentence}")
@@ -101,7 +101,7 @@ def _write_plan(session: CliSession, plan: EditPlan, masks: SecretMasks, *, as_s
     elif session.output is Format.NAME:
         write_text("".join(f"{edit.key_text}\n" for edit in plan.edits))
     else:
-        write_text(plan_text(plan, masks, as_settings=as_settings, colour=is_coloured(sys.stdout)))
+        write_text(plan_text(plan, masks, as_settings=as_settings, paint=painter(sys.stdout)))
 
 
 def _tell(session: CliSession, plan: EditPlan, applied: Applied, masks: SecretMasks) -> None:

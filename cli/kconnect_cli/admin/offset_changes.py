@@ -1,4 +1,4 @@
-"""Changes of offsets that can be taken back: each is prepared by a ConnectorAdmin and kept in the OffsetHistory."""
+"""Changes of offsets that can be taken back: each is prepared by a Changes and kept in the OffsetHistory."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from kconnect_cli.admin.connector_admin import connector_admin
 from kconnect_cli.admin.offset_history import KeptChange
 
 if TYPE_CHECKING:
+    from kconnect.admin.cluster.port import Changes, PreparedChange
     from kconnect.admin.direct.access import ClusterAccess
     from kconnect.admin.direct.offsets.sink_targets import Chosen, SinkTarget
-    from kconnect_cli.admin.connector_admin import ConnectorAdmin, PreparedChange
     from kconnect_cli.session import CliSession
 
 
 class OffsetChanges:
-    """Prepares changes of offsets, of a worker or of the topics. Errors: as ConnectorAdmin."""
+    """Prepares changes of offsets, of a worker or of the topics. Errors: as Changes."""
 
-    def __init__(self, session: CliSession, admin: ConnectorAdmin) -> None:
+    def __init__(self, session: CliSession, admin: Changes) -> None:
         self._session = session
         self._admin = admin
 
@@ -108,5 +108,5 @@ class OffsetChanges:
 
 
 def offset_changes(session: CliSession, *, force: bool = False, brokers: ClusterAccess | None = None) -> OffsetChanges:
-    """What changes offsets in this call. `brokers`: as of `RestAdmin`."""
+    """What changes offsets in this call. `brokers`: as of `RestChanges`."""
     return OffsetChanges(session, connector_admin(session, force=force, brokers=brokers))

@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kconnect.admin.cluster.port import PreparedChange
 from kconnect.client.offset_history import MovedOffset, OffsetEntry, OffsetHistory
 from kconnect.errors import ConnectError
-from kconnect_cli.admin.connector_admin import PreparedChange
 
 
 @dataclass(frozen=True, slots=True)

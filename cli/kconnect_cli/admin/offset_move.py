@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kconnect.admin.cluster.rest_changes import offset_table
 from kconnect.model import ConnectorOffset
-from kconnect_cli.admin.rest_admin import offset_table
 
 if TYPE_CHECKING:
     from kconnect.client import ConnectClient

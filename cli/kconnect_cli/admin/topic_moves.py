@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
+from kconnect.admin.cluster.plan_text import plan_lines, written_lines
+from kconnect.admin.cluster.rest_changes import offset_table
 from kconnect.admin.direct.edit.apply import Checked, check_plan
 from kconnect.admin.direct.edit.plan import EditPlan, Stopped
 from kconnect.admin.direct.offsets.changes import PlanSequence, plan_offsets
 from kconnect.admin.direct.offsets.moves import CopyPlan, plan_copy
 from kconnect.errors import ConnectError
 from kconnect.model import TargetState
-from kconnect_cli.admin.reports import plan_lines, written_lines
-from kconnect_cli.admin.rest_admin import offset_table
 
 if TYPE_CHECKING:
+    from kconnect.admin.cluster.port import Changes, PreparedChange
     from kconnect.admin.direct.client import DirectClient
-    from kconnect_cli.admin.connector_admin import ConnectorAdmin, PreparedChange
     from kconnect_cli.session import CliSession
 
 
@@ -30,7 +30,7 @@ class TopicDeletion:
 
     session: CliSession
     client: DirectClient
-    admin: ConnectorAdmin
+    admin: Changes
     name: str
     force: bool
     stop: EditPlan | None
@@ -42,9 +42,7 @@ class TopicDeletion:
     needs_consent: bool = True
 
     @classmethod
-    def of(
-        cls, session: CliSession, client: DirectClient, admin: ConnectorAdmin, name: str, *, force: bool
-    ) -> TopicDeletion:
+    def of(cls, session: CliSession, client: DirectClient, admin: Changes, name: str, *, force: bool) -> TopicDeletion:
         """Errors: NotFoundError; ConflictError while a sink's tasks run; ConnectError of the reading."""
         state = client.configs.snapshot.target_state(name) or TargetState.STARTED
         stop = None if state is TargetState.STOPPED else client.plan("stop", name)

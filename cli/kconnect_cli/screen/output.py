@@ -104,6 +104,12 @@ def painted(text: str, colour: str | None = None, *, bold: bool = False, on: boo
     return text if is_plain else typer.style(text, fg=colour, bold=bold or None)
 
 
+def painter(stream: TextIO) -> Callable[[str, str], str]:
+    """Paints a text in a colour, if the stream shows colours."""
+    on = is_coloured(stream)
+    return lambda text, colour: painted(text, colour, on=on)
+
+
 def state_counts(states: Sequence[str]) -> str:
     """`2 RUNNING, 1 FAILED`, or a dash for none."""
     counts: dict[str, int] = {}

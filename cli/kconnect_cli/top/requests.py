@@ -5,22 +5,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kconnect.admin.cluster.rest_changes import RestChanges
 from kconnect.client.masks import Masks
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.model import TaskId
-from kconnect_cli.admin.rest_admin import RestAdmin
 from kconnect_cli.exits import explain
 from kconnect_cli.screen.output import json_cell, plain_table
 from kconnect_cli.top.events import Deed, Event, Fetch, Fetched, Made, Make, Part, Prepare, Prepared, Refused, Verb
 
 if TYPE_CHECKING:
+    from kconnect.admin.cluster.port import Changes, PreparedChange
     from kconnect.admin.direct.client import DirectClient
     from kconnect.client import ClientAccess, ConnectClient
     from kconnect.client.connector_reader import ConnectorReader
-    from kconnect_cli.admin.connector_admin import ConnectorAdmin, PreparedChange
 
 Post = Callable[[Event], None]
 
@@ -122,45 +121,23 @@ class Requests:
                 return self._admin().resume(deed.connector)
             case Verb.STOP:
                 return self._admin().stop(deed.connector)
-        return _Restart(deed, self._connected)
+            case Verb.RESTART_TASK if deed.task is not None:
+                return self._admin().restart_task(TaskId(deed.connector, deed.task))
+        is_whole = deed.verb in (Verb.RESTART_ALL, Verb.RESTART_FAILED)
+        only_failed = deed.verb is Verb.RESTART_FAILED
+        return self._admin().restart(deed.connector, include_tasks=is_whole, only_failed=only_failed)
 
-    def _admin(self) -> ConnectorAdmin:
+    def _admin(self) -> Changes:
         if self._direct is None:
-            return RestAdmin(self._connected)
-        from kconnect_cli.admin.topic_admin import DirectAdmin
+            return RestChanges(self._connected)
+        from kconnect.admin.cluster.topic_changes import TopicChanges
 
         self._direct.forget()
-        return DirectAdmin(self._direct)
+        return TopicChanges(self._direct)
 
     def _connected(self) -> ConnectClient:
         assert self._connect is not None
         return self._connect()
-
-
-@dataclass(frozen=True, slots=True)
-class _Restart:
-    """A restart, which only a worker can do. Implements PreparedChange."""
-
-    deed: Deed
-    connect: Callable[[], ConnectClient]
-    is_empty: bool = False
-    needs_consent: bool = True
-
-    def description(self) -> list[str]:
-        return []
-
-    def check(self) -> list[str]:
-        return []
-
-    def make(self) -> list[str]:
-        name, verb = self.deed.connector, self.deed.verb
-        with self.connect() as client:
-            if verb is Verb.RESTART_TASK and self.deed.task is not None:
-                client.restart_task(TaskId(name, self.deed.task))
-                return [f"restarted {name} task {self.deed.task}"]
-            is_whole = verb in (Verb.RESTART_ALL, Verb.RESTART_FAILED)
-            client.restart_connector(name, include_tasks=is_whole, only_failed=verb is Verb.RESTART_FAILED)
-        return [f"restarted {'what had FAILED of ' if verb is Verb.RESTART_FAILED else ''}{name}"]
 
 
 def _part(reader: ConnectorReader, name: str, part: Part) -> Iterator[str]:

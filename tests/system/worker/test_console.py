@@ -195,7 +195,7 @@ def test_a_cluster_without_workers_is_shown_and_changed_on_its_topics(tmp_path, 
             page = here.ask("/ui/connectors/dead")[1]
             assert "geheim" not in page
             asked = here.ask("/ui/connectors/dead/do/pause")[1]
-            assert "config topic, target-state-dead" in asked
+            assert "create target-state-dead" in asked
             seen = re.search(r'name="seen" value="(\w+)"', asked)[1]
             status, page = here.ask("/ui/connectors/dead/do/pause", {"seen": seen})
             assert status == 200, page

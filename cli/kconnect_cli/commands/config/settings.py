@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from kconnect.admin.cluster.rest_changes import cause_of_failed_start
 from kconnect.client.masks import Masks, unmasked
 from kconnect.errors import (
     ConfigError,
@@ -21,7 +22,6 @@ from kconnect.errors import (
     PreconditionFailedError,
     did_you_mean,
 )
-from kconnect_cli.admin.failed_starts import cause_of_failed_start
 from kconnect_cli.exits import FAILED, UsageProblem
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.options.shared import takes

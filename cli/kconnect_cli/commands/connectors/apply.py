@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kconnect.admin.cluster.rest_changes import RestChanges, cause_of_failed_start
 from kconnect.client.masks import Masks
 from kconnect.errors import ConnectError, TimedOutError, UnreachableError
 from kconnect.runtime.config.labels import LABELS, LabelSelector
-from kconnect_cli.admin.failed_starts import cause_of_failed_start
-from kconnect_cli.admin.rest_admin import RestAdmin
 from kconnect_cli.admin.rollout import await_applied
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import FAILED, UsageProblem
@@ -189,7 +188,7 @@ def _one(session: CliSession, change: Change) -> None:
     client = session.client
     if change.old is None and change.new is not None:
         state = change.file.initial_state if change.file else None
-        for line in RestAdmin(lambda: client).create(change.name, change.new, state).make():
+        for line in RestChanges(lambda: client).create(change.name, change.new, state).make():
             session.say(line)
     elif change.new is None:
         client.delete_connector(change.name)

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kconnect_cli.admin.connector_admin import PreparedChange, WriteOptions, connector_admin, make_changes
+from kconnect.admin.cluster.port import PreparedChange
+from kconnect_cli.admin.connector_admin import WriteOptions, connector_admin, make_changes
 from kconnect_cli.admin.connector_move import ConnectorCopy
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.direct import DryRun, Force, refuse_without_direct

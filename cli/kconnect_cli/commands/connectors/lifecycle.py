@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kconnect.admin.cluster.port import Changes, PreparedChange
 from kconnect.client.masks import Masks, unmasked
 from kconnect.runtime.config.labels import labels_of, labels_text
 from kconnect_cli.admin.connector_admin import (
-    ConnectorAdmin,
-    PreparedChange,
     WriteOptions,
     connector_admin,
     make_changes,
@@ -296,7 +295,7 @@ app.command("copy", cls=takes(*DIRECT))(copy)
 app.command("watch", cls=takes(*DIRECT))(watch)
 
 
-def _deletion(session: CliSession, admin: ConnectorAdmin, name: str, *, force: bool) -> PreparedChange:
+def _deletion(session: CliSession, admin: Changes, name: str, *, force: bool) -> PreparedChange:
     """One with its offsets."""
     if session.direct is None:
         return DeletionWithOffsets(session, admin, name)
@@ -309,7 +308,7 @@ def _change(
     session: CliSession,
     names: Sequence[str],
     question: str,
-    change: Callable[[ConnectorAdmin], Callable[[str], PreparedChange]],
+    change: Callable[[Changes], Callable[[str], PreparedChange]],
     options: WriteOptions,
 ) -> None:
     """Change connectors, over REST or on the topics."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kconnect_cli.admin.connector_admin import PreparedChange, WriteOptions, make_changes
+from kconnect.admin.cluster.port import PreparedChange
+from kconnect_cli.admin.connector_admin import WriteOptions, make_changes
 from kconnect_cli.admin.offset_changes import offset_changes
 from kconnect_cli.commands.offsets import transfer
 from kconnect_cli.exits import UsageProblem

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kconnect.admin.cluster.plan_text import plan_lines, written_lines
 from kconnect.logs.wording import counted
-from kconnect_cli.admin.reports import plan_lines, say_dry_run, say_warnings, written_lines
+from kconnect_cli.admin.reports import say_dry_run, say_warnings
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.files.json_files import write_whole_file
 from kconnect_cli.options.changes import DryRun

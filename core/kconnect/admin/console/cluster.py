@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from starlette.types import Scope
 
 if TYPE_CHECKING:
-    from kconnect.admin.console.changes import Changes
+    from kconnect.admin.cluster.port import Changes
     from kconnect.admin.dead_letters.through import Sink
     from kconnect.admin.direct.access import ClusterAccess
     from kconnect.admin.direct.client import DirectClient

@@ -11,8 +11,8 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
+from kconnect.admin.cluster.rest_changes import RestChanges
 from kconnect.admin.console.app_transport import AppTransport
-from kconnect.admin.console.changes import RestChanges
 from kconnect.admin.console.cluster import Activity, Announced, Caller, Capabilities, Cluster, OpenSink
 from kconnect.admin.console.seen import content_tag
 from kconnect.admin.direct.access import ClusterAccess
@@ -94,7 +94,7 @@ class RestCluster:
 
     @property
     def changes(self) -> RestChanges:
-        return RestChanges(self._client)
+        return RestChanges(lambda: self._client)
 
     def starting(self) -> str | None:
         """Workers before Kafka 3.9 cannot say it."""

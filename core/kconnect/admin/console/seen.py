@@ -114,11 +114,6 @@ def content_tag(content: Any) -> str:  # data of JSON
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def if_match(tag: str | None) -> str | None:
-    """What goes to a worker: its own tag, which is in quotes."""
-    return tag if tag is not None and tag.startswith('"') else None
-
-
 _NOT_OF_A_PAGE = "The form does not say what it was made from: open the page again"
 
 

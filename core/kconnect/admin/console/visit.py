@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from kconnect.admin.cluster.port import PreparedChange
 from kconnect.admin.console.cluster import Caller, Cluster
 from kconnect.admin.console.shared_view import ClusterView, SharedView
 
@@ -65,6 +66,19 @@ class Redirect:
 
     url: str
     note: str = ""
+
+
+def shown(change: PreparedChange) -> list[str]:
+    """What a change will write, and what to know before it.
+
+    Errors: ConflictError when it may not be made as things are.
+    """
+    return [*change.description(), *(f"Warning: {warning}" for warning in change.check())]
+
+
+def note_of(change: PreparedChange) -> str:
+    """Make a change, and say what was done; without the positions of its records. Errors: ConnectError."""
+    return " ".join(line for line in change.make() if not line.startswith(" "))
 
 
 @dataclass(frozen=True, slots=True)

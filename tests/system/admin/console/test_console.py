@@ -152,7 +152,7 @@ def test_a_secret_that_was_typed_stays_when_other_settings_appear_and_a_conflict
         expect(dialog).to_contain_text("/theirs")
         assert axe_findings(page) == []
         dialog.get_by_role("button", name="Save").click()
-        expect(page.locator("p.note")).to_contain_text("edited has its new config")
+        expect(page.locator("p.note")).to_contain_text("updated edited")
         config = client.connector_config("edited")
         assert (config["topic"], config["file"]) == ("mine", "/theirs")
         client.delete_connector("edited")

@@ -104,7 +104,7 @@ def test_the_question_shows_before_and_after_and_changes_nothing(console, herder
 def test_agreeing_carries_it_out(console, herder):
     found = console.post("/ui/connectors/orders/do/pause", {"seen": "RUNNING"})
     assert found.status == 303
-    assert found.headers["location"].startswith("/ui/connectors/orders?note=orders%20is%20being%20paused")
+    assert found.headers["location"].startswith("/ui/connectors/orders?note=paused%20orders")
     assert herder.known["orders"].state is TargetState.PAUSED
     assert "Resume" in console.page("/ui/connectors/orders")
 

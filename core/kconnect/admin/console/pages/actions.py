@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kconnect.admin.console.changes import Change
+from kconnect.admin.cluster.port import PreparedChange
 from kconnect.admin.console.html import segment
 from kconnect.admin.console.seen import SeenConfig
-from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Route, Visit
+from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Route, Visit, note_of, shown
 from kconnect.client.masks import Masks
 from kconnect.errors import BadRequestError, NotFoundError, PreconditionFailedError
 from kconnect.logs.wording import counted
@@ -58,9 +58,11 @@ def carry_out(visit: Visit) -> Reply:
     try:
         if seen is not None and visit.cluster.tagged_connector(name)[1] != seen.tag:
             raise PreconditionFailedError(f"The config of {name} was changed")
-        done = _change(visit, verb, name, seen).make()
+        done = note_of(_change(visit, verb, name, seen))
     except PreconditionFailedError:
         return _question(visit, "", seen)
+    if visit.cluster.rest is None:
+        done += ". A worker carries it out when it starts"
     return Redirect("/ui" if verb == "delete" else f"/ui/connectors/{segment(name)}", done)
 
 
@@ -74,7 +76,7 @@ def _question(visit: Visit, problem: str, then: SeenConfig | None) -> Reply:
         "heading": f"{action.title} {name}?",
         "told": action.told,
         "rows": _before_and_after(status, action, verb),
-        "records": _change(visit, verb, name, None).records,
+        "records": shown(_change(visit, verb, name, None)),
         "url": f"/ui/connectors/{segment(name)}/do/{verb}",
         "back": f"/ui/connectors/{segment(name)}",
         "fields": {"seen": str(status.connector.state), **({} if seen is None else seen.fields)},
@@ -101,7 +103,7 @@ def restart_task(visit: Visit) -> Reply:
     name, number = visit.path["name"], visit.path["task"]
     if not (number.isascii() and number.isdecimal() and len(number) < 10):
         raise NotFoundError("There is no such task")
-    done = visit.cluster.changes.restart_task(TaskId(name, int(number))).make()
+    done = note_of(visit.cluster.changes.restart_task(TaskId(name, int(number))))
     return Redirect(f"/ui/connectors/{segment(name)}", done)
 
 
@@ -111,11 +113,18 @@ def _action(verb: str) -> Action:
     return _ACTIONS[verb]
 
 
-def _change(visit: Visit, verb: str, name: str, seen: SeenConfig | None) -> Change:
+def _change(visit: Visit, verb: str, name: str, seen: SeenConfig | None) -> PreparedChange:
     changes = visit.cluster.changes
-    if verb in ("restart", "restart-failed"):
-        return changes.restart(name, only_failed=verb == "restart-failed")
-    return changes.state(verb, name, None if seen is None else seen.tag)
+    match verb:
+        case "pause":
+            return changes.pause(name)
+        case "resume":
+            return changes.resume(name)
+        case "stop":
+            return changes.stop(name)
+        case "delete":
+            return changes.delete(name, None if seen is None else seen.tag)
+    return changes.restart(name, include_tasks=True, only_failed=verb == "restart-failed")
 
 
 def _before_and_after(status: ConnectorStatus, action: Action, verb: str) -> Sequence[tuple[str, str, str]]:

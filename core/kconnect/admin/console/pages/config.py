@@ -19,11 +19,12 @@ from kconnect.admin.console.config_form import (
 from kconnect.admin.console.html import segment
 from kconnect.admin.console.pages.connector import header
 from kconnect.admin.console.seen import SeenConfig, merged
-from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Route, Visit
+from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Route, Visit, note_of
 from kconnect.client.masks import Masks, masked_value, unmasked
 from kconnect.errors import BadRequestError, ConnectError, NotFoundError, PreconditionFailedError
 from kconnect.java.compat.properties import parse_properties
 from kconnect.logs.redaction import HIDDEN
+from kconnect.model import TargetState
 
 # A rebalance of a quiet cluster takes 3 to 5 s
 _FIRST_STATUS_S: Final = 5.0
@@ -112,7 +113,7 @@ def save(visit: Visit) -> Reply:
                 f"The config of {draft.name} was changed by somebody else while you edited it",
                 hint="Open the page again: it shows the config of now.",
             )
-        done = visit.cluster.changes.put_config(draft.name, draft.config, agreed).make()
+        done = note_of(visit.cluster.changes.put_config(draft.name, draft.config, agreed))
     except PreconditionFailedError:
         if not visit.is_fragment:
             raise
@@ -144,7 +145,8 @@ def save_new(visit: Visit) -> Reply:
         raise BadRequestError("Look at the settings first: the button Review shows them")
     if state not in _STATES:
         raise BadRequestError(f"{state} is not a state to begin with: {', '.join(_STATES)}")
-    done = visit.cluster.changes.create(draft.name, draft.config, None if state == "RUNNING" else state).make()
+    wanted = None if state == "RUNNING" else TargetState(state)
+    done = note_of(visit.cluster.changes.create(draft.name, draft.config, wanted))
     _await_status(visit, draft.name)
     return Redirect(f"/ui/connectors/{segment(draft.name)}", done)
 

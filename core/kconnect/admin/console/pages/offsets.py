@@ -14,7 +14,7 @@ from kconnect.admin.console.html import segment
 from kconnect.admin.console.offset_form import row_of, target_of, typed_offsets
 from kconnect.admin.console.pages.connector import header
 from kconnect.admin.console.seen import SeenOffsets
-from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Route, Visit
+from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Route, Visit, note_of, shown
 from kconnect.admin.direct.offsets.changes import check_readable
 from kconnect.admin.direct.offsets.sink_targets import AtTime, Chosen, sink_offsets_at
 from kconnect.admin.direct.offsets.source_targets import source_offsets_at
@@ -166,9 +166,9 @@ class _Change:
         if not moved:
             return f"{self._name}: the offsets were there already."
         if self._action == "reset":
-            done = changes.reset_offsets(self._name, self.tag).make()
+            done = note_of(changes.reset_offsets(self._name, self.tag))
         else:
-            done = changes.alter_offsets(self._name, _changed(moved), self.tag).make()
+            done = note_of(changes.alter_offsets(self._name, _changed(moved), self.tag))
         entry = OffsetEntry(time.time_ns() // 1_000_000, f"console {self._action}", visit.cluster.place, moved)
         try:
             _history(visit).add(self._name, entry)
@@ -179,9 +179,11 @@ class _Change:
     def records(self, wanted: Sequence[ConnectorOffset]) -> Sequence[str]:
         """What is written on the topics, a line each; none of a worker."""
         changes = self._visit.cluster.changes
+        if self._visit.cluster.rest is not None:
+            return ()
         if self._action == "reset":
-            return changes.reset_offsets(self._name).records
-        return changes.alter_offsets(self._name, _changed(moved_offsets(self.now, wanted))).records
+            return shown(changes.reset_offsets(self._name))
+        return shown(changes.alter_offsets(self._name, _changed(moved_offsets(self.now, wanted))))
 
 
 def _undone(entries: Sequence[OffsetEntry], now: Sequence[ConnectorOffset], name: str) -> list[ConnectorOffset]:

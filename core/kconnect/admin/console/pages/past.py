@@ -9,7 +9,7 @@ from kconnect.admin.console.config_form import setting_changes
 from kconnect.admin.console.html import segment
 from kconnect.admin.console.pages.connector import header
 from kconnect.admin.console.seen import SeenConfig
-from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Route, Visit
+from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Route, Visit, note_of
 from kconnect.admin.direct.access import ClusterAccess, InternalTopic
 from kconnect.admin.direct.history.config_history import History, config_history, history_to_json
 from kconnect.admin.direct.read.installed_plugins import secret_masks
@@ -59,7 +59,7 @@ def roll_back(visit: Visit) -> Reply:
         if visit.cluster.tagged_connector(name)[1] != seen.tag:
             raise PreconditionFailedError(f"The config of {name} has changed since you were asked", hint="Look again.")
         wanted = _config_at(_topics_of(visit), name, visit.field("at"))
-        done = visit.cluster.changes.put_config(name, wanted, seen.tag).make()
+        done = note_of(visit.cluster.changes.put_config(name, wanted, seen.tag))
     except PreconditionFailedError:
         if not visit.is_fragment:
             raise

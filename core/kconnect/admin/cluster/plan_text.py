@@ -3,25 +3,49 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
-from kconnect_cli.screen.output import painted
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    from kconnect.admin.direct.edit.apply import Applied
     from kconnect.admin.direct.edit.plan import Edit, EditPlan, GroupEdit
     from kconnect.admin.direct.read.secret_masks import SecretMasks
 
+Paint: TypeAlias = Callable[[str, str], str]
+"""A text in a colour: on a terminal."""
 
-def plan_text(plan: EditPlan, masks: SecretMasks, *, as_settings: bool = False, colour: bool = False) -> str:
+
+def _unpainted(text: str, _colour: str) -> str:
+    return text
+
+
+def plan_lines(plan: EditPlan, masks: SecretMasks | None = None) -> list[str]:
+    """Key, old and new value of every record, old and new offset of every partition of a group."""
+    from kconnect.admin.direct.read.secret_masks import SecretMasks
+
+    return [f"{plan.title}\n{plan_text(plan, masks or SecretMasks())}".rstrip("\n"), *plan.notes]
+
+
+def written_lines(applied: Applied) -> list[str]:
+    """Where each record is, as read back, and what others wrote to the same keys."""
+    places = [(written.position, written.edit.key_text) for written in applied.written]
+    return [
+        *(f"Forced: {why}." for why in applied.overridden),
+        *(f"  {at.topic}-{at.partition}@{at.offset} {key}" for at, key in places),
+        *(f"  consumer group {group}" for group in applied.groups),
+        *(f"Warning: {sentence}." for sentence in applied.meanwhile),
+    ]
+
+
+def plan_text(plan: EditPlan, masks: SecretMasks, *, as_settings: bool = False, paint: Paint = _unpainted) -> str:
     """A plan for people: each key with its old and its new value."""
     lines: list[str] = []
     for group in plan.groups:
-        lines += _group_lines(group, colour)
+        lines += _group_lines(group, paint)
     for edit in plan.edits:
-        lines.append(painted(_title(edit), "yellow", on=colour))
-        settings = _settings_lines(edit, masks, colour) if as_settings else None
-        lines += _value_lines(edit, masks, colour) if settings is None else settings
+        lines.append(paint(_title(edit), "yellow"))
+        settings = _settings_lines(edit, masks, paint) if as_settings else None
+        lines += _value_lines(edit, masks, paint) if settings is None else settings
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -61,19 +85,19 @@ def _title(edit: Edit) -> str:
     return f"{verb} {edit.key_text}{topic}{place}"
 
 
-def _value_lines(edit: Edit, masks: SecretMasks, colour: bool) -> list[str]:
+def _value_lines(edit: Edit, masks: SecretMasks, paint: Paint) -> list[str]:
     if not edit.is_change:
         return []
     old = None if edit.old is None else shown_value(edit, edit.old.value, masks)
     new = shown_value(edit, edit.new, masks)
-    lines = [] if old is None else [painted(f"  - {_line(old)}", "red", on=colour)]
-    lines += [] if new is None else [painted(f"  + {_line(new)}", "green", on=colour)]
+    lines = [] if old is None else [paint(f"  - {_line(old)}", "red")]
+    lines += [] if new is None else [paint(f"  + {_line(new)}", "green")]
     if old is not None and old == new:
         lines.append("  (only secrets differ: --show-secrets shows them)")
     return lines
 
 
-def _settings_lines(edit: Edit, masks: SecretMasks, colour: bool) -> list[str] | None:
+def _settings_lines(edit: Edit, masks: SecretMasks, paint: Paint) -> list[str] | None:
     """The settings that differ; None when it is no record with settings."""
     from kconnect.admin.direct.read.record_json import connector_of
 
@@ -86,10 +110,10 @@ def _settings_lines(edit: Edit, masks: SecretMasks, colour: bool) -> list[str] |
     lines = []
     for key in sorted(name for name in {*old, *new} if old.get(name) != new.get(name)):
         if key in old:
-            lines.append(painted(f"  - {key} = {shown_old[key]}", "red", on=colour))
+            lines.append(paint(f"  - {key} = {shown_old[key]}", "red"))
         if key in new:
             same = " (another secret: --show-secrets shows it)" if shown_old.get(key) == shown_new[key] else ""
-            lines.append(painted(f"  + {key} = {shown_new[key]}{same}", "green", on=colour))
+            lines.append(paint(f"  + {key} = {shown_new[key]}{same}", "green"))
     return lines
 
 
@@ -102,8 +126,8 @@ def _properties(value: bytes | None) -> dict[str, str] | None:
     return found if isinstance(found, dict) else None
 
 
-def _group_lines(group: GroupEdit, colour: bool) -> list[str]:
-    lines = [painted(f"consumer group {group.group}", "yellow", on=colour)]
+def _group_lines(group: GroupEdit, paint: Paint) -> list[str]:
+    lines = [paint(f"consumer group {group.group}", "yellow")]
     for at, offset in group.new.items():
         lines.append(f"  {at}: {_or_none(group.old or {}, at)} -> {'none' if offset is None else offset}")
     return lines

@@ -1,4 +1,4 @@
-"""DirectAdmin: connectors changed on the cluster's topics (--direct), as a worker would write them."""
+"""TopicChanges: connectors changed on the cluster's topics (--direct), as a worker would write them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kconnect.admin.cluster.plan_text import plan_lines, written_lines
 from kconnect.admin.direct.edit.apply import apply_plan, check_plan
 from kconnect.admin.direct.offsets.changes import PlanSequence, plan_offsets
 from kconnect.admin.direct.offsets.creation import plan_creation
+from kconnect.errors import BadRequestError
 from kconnect.logs.wording import counted
-from kconnect_cli.admin.reports import plan_lines, written_lines
 
 if TYPE_CHECKING:
     from kconnect.admin.direct.client import DirectClient
     from kconnect.admin.direct.edit.plan import EditPlan
-    from kconnect.model import ConnectorOffset, TargetState
+    from kconnect.model import ConnectorOffset, TargetState, TaskId
 
+_NO_WORKER = "Only a worker can do that, and the topics are asked here"
 _DONE = {"pause": "paused", "resume": "resumed", "stop": "stopped", "delete": "deleted"}
 
 
@@ -85,8 +87,11 @@ class PlannedChange:
         ]
 
 
-class DirectAdmin:
-    """`force`: write although live workers have the connector, or offsets look wrong."""
+class TopicChanges:
+    """Implements Changes; refused while a live worker runs what they are about.
+
+    `force`: write although live workers have the connector, or offsets look wrong.
+    """
 
     def __init__(self, client: DirectClient, *, force: bool = False) -> None:
         self._client = client
@@ -111,13 +116,24 @@ class DirectAdmin:
     def stop(self, name: str) -> ConnectorChange:
         return self._change("stop", name)
 
-    def delete(self, name: str) -> ConnectorChange:
+    def delete(self, name: str, tag: str | None = None) -> ConnectorChange:
         return self._change("delete", name)
 
-    def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> PlannedChange:
+    def put_config(self, name: str, config: Mapping[str, str], tag: str | None = None) -> ConnectorChange:
+        raise BadRequestError(
+            f"{_NO_WORKER}.", hint="`connect topics config put` and `edit` write the config topic itself."
+        )
+
+    def restart(self, name: str, *, include_tasks: bool = False, only_failed: bool = False) -> ConnectorChange:
+        raise BadRequestError(f"{_NO_WORKER}. Tasks start with the next worker.")
+
+    def restart_task(self, task: TaskId) -> ConnectorChange:
+        raise BadRequestError(f"{_NO_WORKER}. Tasks start with the next worker.")
+
+    def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset], tag: str | None = None) -> PlannedChange:
         return self._offsets(name, offsets, "altered")
 
-    def reset_offsets(self, name: str) -> PlannedChange:
+    def reset_offsets(self, name: str, tag: str | None = None) -> PlannedChange:
         return self._offsets(name, None, "reset")
 
     def _change(self, verb: str, name: str) -> ConnectorChange:

@@ -1,4 +1,7 @@
-"""What every ConnectorAdmin keeps to: over a Java worker's REST API, and on the topics of a cluster without workers."""
+"""What all Changes of a cluster keep to, for commands and pages alike.
+
+Over a Java worker's REST API, and on the topics of a cluster without workers.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,16 @@ from dataclasses import dataclass
 
 import pytest
 
+from kconnect.admin.cluster.port import Changes
+from kconnect.admin.cluster.rest_changes import RestChanges
+from kconnect.admin.cluster.topic_changes import TopicChanges
 from kconnect.admin.direct.access import ClusterAccess
 from kconnect.admin.direct.client import DirectClient
 from kconnect.client import ConnectClient
 from kconnect.client.connector_reader import ConnectorReader
-from kconnect.errors import AlreadyExistsError, ConnectError, NotFoundError
+from kconnect.errors import AlreadyExistsError, BadRequestError, ConnectError, NotFoundError
 from kconnect.java.compat.properties import read_properties
-from kconnect.model import ConnectorOffset, ConnectorType, TargetState
-from kconnect_cli.admin.connector_admin import ConnectorAdmin
-from kconnect_cli.admin.rest_admin import RestAdmin
-from kconnect_cli.admin.topic_admin import DirectAdmin
+from kconnect.model import ConnectorOffset, ConnectorType, TargetState, TaskId
 from kit.java_cluster import JavaCluster
 from kit.waiting import eventually
 from kit.written_cluster import WrittenCluster
@@ -31,13 +34,14 @@ WITHIN_S = 30
 class World:
     """A cluster, and who reads and changes its connectors."""
 
-    admin: ConnectorAdmin
+    admin: Changes
     reader: ConnectorReader
     access: ClusterAccess
     create: Callable[[str], None]
     """Makes a running source with one committed offset."""
     config: Mapping[str, str]
     """What a source may be created with."""
+    has_worker: bool
     takes_offsets: bool
     """Whether a connector can be created with its offsets; Java's workers do not know them."""
 
@@ -68,7 +72,9 @@ def over_rest(broker, folder):
             eventually(lambda: client.connector_offsets(name), WITHIN_S, f"{name} has committed")
 
         access = ClusterAccess(read_properties(cluster.file))
-        yield World(RestAdmin(lambda: client), client, access, create, cluster.source(), takes_offsets=False)
+        yield World(
+            RestChanges(lambda: client), client, access, create, cluster.source(), takes_offsets=False, has_worker=True
+        )
 
 
 def on_topics(broker, folder):
@@ -81,7 +87,7 @@ def on_topics(broker, folder):
             cluster.commit_offsets(name, [({"filename": "/in"}, {"position": 7})])
             client.forget()
 
-        yield World(DirectAdmin(client), client, cluster.access, create, source, takes_offsets=True)
+        yield World(TopicChanges(client), client, cluster.access, create, source, False, takes_offsets=True)
         client.close()
 
 
@@ -164,6 +170,30 @@ def test_delete_asks_and_takes_the_connector_away(world, name):
     assert change.needs_consent
     assert change.make()[-1] == f"deleted {name}"
     assert world.target_state(name) is None
+
+
+def test_what_only_a_worker_can_do_is_done_by_it_or_refused_before_anything_is_asked(world, name):
+    config = {**world.reader.connector(name).config, "topic": "another"}
+    deeds = [
+        (lambda: world.admin.put_config(name, config), f"updated {name}"),
+        (lambda: world.admin.restart(name, include_tasks=True), f"restarted {name}"),
+        (lambda: world.admin.restart(name, only_failed=True), f"restarted what had FAILED of {name}"),
+        (lambda: world.admin.restart_task(TaskId(name, 0)), f"restarted {name} task 0"),
+    ]
+    for prepare, done in deeds:
+        if world.has_worker:
+            eventually(lambda: world.reader.connector_status(name).tasks, WITHIN_S, f"{name} has a task")
+            assert list(prepare().make()) == [done]
+        else:
+            with pytest.raises(BadRequestError, match="Only a worker can do that"):
+                prepare()
+    assert (world.reader.connector(name).config == config) is world.has_worker
+
+
+def test_a_change_says_what_it_writes_where_nobody_else_decides_that(world, name):
+    told = "\n".join(world.admin.stop(name).description())
+    assert ("target-state" in told) is not world.has_worker
+    assert bool(told) is not world.has_worker
 
 
 def test_one_that_is_not_there_cannot_be_changed(world):
