@@ -6,20 +6,23 @@ import gc
 import logging
 import os
 import shutil
+import sys
+import termios
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Self
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.top.events import Event, Fetch, LookNow, Make, Prepare, Resized
 from kconnect_cli.top.facts import ClusterFacts
-from kconnect_cli.top.first_frame import FirstFrame
 from kconnect_cli.top.inbox import Inbox
 from kconnect_cli.top.requests import Requests
 from kconnect_cli.top.screen_state import TopState
 from kconnect_cli.top.state import step
-from kconnect_cli.top.view import draw
+from kconnect_cli.top.styles import STYLES
+from kconnect_cli.top.view import Drawn, draw
 from kconnect_cli.top.watches import ANSWER_S, DirectWatches, Keeps, RestWatches, Watches
 
 if TYPE_CHECKING:
@@ -29,6 +32,13 @@ if TYPE_CHECKING:
 # What a key asks for: a worker that collects many offsets takes longer than one that tells states
 _REQUEST_S = 15.0
 _STOP_S = 1.0
+# Textual begins and ends with the same: a second time changes nothing
+_ENTER = "\x1b[?1049h\x1b[?25l"
+_LEAVE = "\x1b[<u\x1b[?2004l\x1b[?1004l\x1b[?1049l\x1b[?25h"
+_CODES: Final = {
+    "red": "31", "green": "32", "yellow": "33", "cyan": "36",
+    "bold": "1", "dim": "2", "underline": "4", "reverse": "7",
+}  # fmt: skip
 
 
 def run_screen(
@@ -125,3 +135,55 @@ def _parts(
         access=session.access_to(client.url),
     )
     return watches, requests, TopState(facts=ClusterFacts(place=client.url), now_s=time.monotonic())
+
+
+class FirstFrame:
+    """The alternate screen, and keys kept as they are for Textual. A context manager around all of its life:
+
+    at the end the terminal is as it was, also when a signal came while Textual was starting.
+    """
+
+    def __init__(self, *, colours: bool) -> None:
+        self._colours = colours
+        self._before: list[Any] | None = None  # as termios types it
+
+    def show(self, drawn: Drawn) -> None:
+        """Threads: one at a time."""
+        rows = []
+        for number, line in enumerate(drawn.lines):
+            cursor = ("7",) if number == drawn.cursor else ()
+            rows.append("".join(_painted(text, self._codes(style, cursor)) for text, style in line))
+        self._write("\x1b[H" + "\r\n".join(f"{row}\x1b[K" for row in rows))
+
+    def __enter__(self) -> Self:
+        stdin = sys.__stdin__
+        assert stdin is not None
+        self._before = termios.tcgetattr(stdin)
+        raw = list(self._before)
+        raw[0] &= ~(termios.ICRNL | termios.INLCR | termios.IXON)
+        raw[3] &= ~(termios.ECHO | termios.ICANON | termios.ISIG | termios.IEXTEN)
+        termios.tcsetattr(stdin, termios.TCSANOW, raw)
+        self._write(_ENTER)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._write(_LEAVE)
+        if sys.__stdin__ is not None and self._before is not None:
+            termios.tcsetattr(sys.__stdin__, termios.TCSANOW, self._before)
+
+    def _codes(self, style: str, more: tuple[str, ...]) -> tuple[str, ...]:
+        look = STYLES[style]
+        colour = (_CODES[look.colour],) if look.colour is not None and self._colours else ()
+        return (*colour, *(_CODES[attribute] for attribute in look.attributes), *more)
+
+    def _write(self, text: str) -> None:
+        assert sys.__stderr__ is not None
+        sys.__stderr__.write(text)
+        sys.__stderr__.flush()
+
+
+def _painted(text: str, codes: tuple[str, ...]) -> str:
+    return f"\x1b[{';'.join(codes)}m{text}\x1b[0m" if codes else text

@@ -27,10 +27,9 @@ from kconnect.spark.cluster import ClusterView, slot_group
 from kconnect.spark.jvm import FAST_FLAGS, Jvm, log4j_properties
 from kconnect.spark.jvm_archive import RECORDING, dump_classes, make_archive_in_background, spark_archive
 from kconnect.spark.master import await_master, warn_while_queued
-from kconnect.spark.packages import package_turn
 from kconnect.spark.processes import await_end, birth, session_members
 from kconnect.spark.settings import SparkSettings
-from kconnect.spark.shipping import LIBRARY, pack, shipments
+from kconnect.spark.shipping import LIBRARY, pack, package_turn, shipments
 from kconnect.spark.slot_spec import SlotSpec
 
 log = logging.getLogger(__name__)

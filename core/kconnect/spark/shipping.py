@@ -11,13 +11,17 @@ import logging
 import os
 import shutil
 import tempfile
+import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import kconnect
+from kconnect.errors import EnvironmentProblemError, TimedOutError
+from kconnect.files.file_turn import turn
 
 log = logging.getLogger(__name__)
 
@@ -123,3 +127,39 @@ def _sweep(packed: Path, stem: str) -> None:
     others = sorted(packed.parent.glob(f"{kind}-*.zip"), key=lambda path: path.stat().st_mtime, reverse=True)
     for old in others[_KEPT:]:
         old.unlink(missing_ok=True)
+
+
+@contextmanager
+def package_turn(spark: Mapping[str, str], cache: Path, timeout_s: float, stopping: threading.Event) -> Iterator[None]:
+    """Inside, no other worker of this user fetches packages; at once where there are none to fetch.
+
+    Errors: TimedOutError; EnvironmentProblemError when the worker stops meanwhile, or the folder cannot be written.
+    """
+    packages = spark.get("spark.jars.packages", "").strip()
+    if not packages:
+        yield
+        return
+    lock = cache / "spark-packages.lock"
+    with ExitStack() as held:
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+            waits = turn(lock, timeout_s, stopping=stopping, when_taken=lambda: _tell(packages))
+            is_ours = held.enter_context(waits)
+        except OSError as error:
+            raise EnvironmentProblemError(
+                f"Cannot write {lock}, which lets one worker at a time fetch spark.jars.packages: {error}",
+                hint="Set KCONNECT_CACHE to a folder that can be written.",
+            ) from error
+        if not is_ours and stopping.is_set():
+            raise EnvironmentProblemError("The worker stops")
+        if not is_ours:
+            raise TimedOutError(
+                f"Another worker has been fetching spark.jars.packages for {timeout_s:g} s "
+                f"(kconnect.slot.start.timeout.ms; lock {lock})",
+                hint="Look at that worker's log, or end it.",
+            )
+        yield
+
+
+def _tell(packages: str) -> None:
+    log.info("Another worker of this user is fetching packages for Spark; waiting for it to fetch %s", packages)

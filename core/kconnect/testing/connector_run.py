@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from kconnect.api import Connector, PluginMetrics, SinkConnector, SourceConnector
@@ -12,8 +13,11 @@ from kconnect.errors import ConfigError, ConfigProblem, ConnectError
 from kconnect.logs.wording import counted
 from kconnect.model import TaskId
 from kconnect.runtime.config.connector_config import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
+from kconnect.runtime.config.connector_keys import DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
 from kconnect.runtime.config.misspelt import misspelt_settings
+from kconnect.runtime.config.own_worker_keys import OWN_OF_CONNECTORS
 from kconnect.runtime.herder.decisions.connector_entry import complete_task_configs
+from kconnect.runtime.herder.validation.plugin_keys import enriched, instance_of
 from kconnect.runtime.metrics import PluginMetricsRegistry
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.plugin_monitor import PluginMonitor
@@ -22,7 +26,6 @@ from kconnect.runtime.pipeline.retries import backoff_of
 from kconnect.runtime.pipeline.stages import StageError, TransformChain, TransformStep
 from kconnect.runtime.pipeline.tolerance import ErrorReporter, Tolerance, ToleranceSettings
 from kconnect.runtime.plugins import PluginRegistry
-from kconnect.testing.known_settings import known_settings
 from kconnect.testing.plugin_calls import PluginCalls
 
 # Converters have no default in Connect: these are the ones Connect's own sample files use.
@@ -33,6 +36,7 @@ WORKER_DEFAULTS: Mapping[str, str] = {
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
     "value.converter.schemas.enable": "false",
 }
+log = logging.getLogger(__name__)
 
 
 class HarnessPlugins(PluginRegistry):
@@ -242,3 +246,32 @@ class ConnectorRun:
 
     def raise_error(self, error: BaseException) -> None:
         self.failure = error
+
+
+def known_settings(
+    config: Mapping[str, str], worker: Mapping[str, str], plugins: PluginRegistry, own: Collection[str]
+) -> Collection[str]:
+    """Connect's own, those of the plugins that the config names, and `own`, the connector's.
+
+    Every name of the config where a plugin cannot tell its settings: what is wrong with it shows when it is made.
+    """
+    is_source = issubclass(plugins.connector_class(config["connector.class"]), SourceConnector)
+    try:
+        table = enriched(SOURCE_CONFIG if is_source else SINK_CONFIG, config, plugins, worker)
+        return {*OWN_OF_CONNECTORS, *DEAD_LETTER_KEYS, *own, *table.config_keys, *_of_converters(config, plugins)}
+    except Exception:  # whatever a plugin raises from its constructor or config()
+        log.debug("Settings cannot be checked for spelling", exc_info=True)
+        return config.keys()
+
+
+def _of_converters(config: Mapping[str, str], plugins: PluginRegistry) -> set[str]:
+    finders = {
+        "key.converter": plugins.converter,
+        "value.converter": plugins.converter,
+        "header.converter": plugins.header_converter,
+    }
+    found = set()
+    for key, find in finders.items():
+        if key in config:
+            found |= {f"{key}.{name}" for name in instance_of(find(config[key])).config().config_keys}
+    return found

@@ -8,7 +8,7 @@ import fsspec
 import pytest
 
 from kconnect.api import TopicPartition
-from kconnect.builtin.connectors.tables.commit_log import CommitLog
+from kconnect.builtin.connectors.tables.parquet_table import CommitLog
 from kconnect.builtin.stores.file_store import StoreSettings, file_store
 
 A = TopicPartition("orders", 0)

@@ -10,7 +10,7 @@ import pytest
 
 from kconnect.errors import EnvironmentProblemError, TimedOutError
 from kconnect.files.file_turn import turn
-from kconnect.spark.packages import package_turn
+from kconnect.spark.shipping import package_turn
 from kit.waiting import eventually
 
 _CONF = {"spark.jars.packages": "org.example:one:1.0"}

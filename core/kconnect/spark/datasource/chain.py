@@ -6,23 +6,31 @@ Like the worker's path to Kafka (runtime/pipeline/source.py), except that a part
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConfigDef, ConnectRecord, Converter, RecordBatch, Schema, SchemaAndValue
+from kconnect.errors import ConnectError, TimedOutError
+from kconnect.runtime.config.client_config import producer_config
 from kconnect.runtime.config.connector_config import SourceConnectorConfig
-from kconnect.runtime.kafka import KafkaHeaders, KafkaRecord
+from kconnect.runtime.kafka import DeliveryFailure, KafkaHeaders, KafkaRecord, RecordProducer
 from kconnect.runtime.kafka.byte_column import ByteColumn
 from kconnect.runtime.pipeline.build import source_stages
 from kconnect.runtime.pipeline.polled_lists import PolledLists
 from kconnect.runtime.pipeline.ports import TaskControl
+from kconnect.runtime.pipeline.source_dead_letters import SourceDeadLetters
 from kconnect.runtime.plugins import PluginRegistry
-from kconnect.spark.datasource.letters import LetterSender
 from kconnect.spark.no_host import ports_without_host
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+log = logging.getLogger(__name__)
+
+# offset.flush.timeout.ms of a worker, by its default
+_WITHIN_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,3 +201,55 @@ def _mask(rows: Sequence[int], length: int) -> pa.BooleanArray:
 
     kept: Final = set(rows)
     return pa.array([index in kept for index in range(length)], pa.bool_())
+
+
+class LetterSender:
+    """Sends what SourceDeadLetters made. Threads: the task's. Lifecycle: constructed -> start -> send()* -> close."""
+
+    def __init__(self, letters: SourceDeadLetters, control: TaskControl) -> None:
+        spec = control.spec
+        settings, warnings = producer_config(
+            spec.worker_config, spec.connector_config, client_id=f"connector-dlq-producer-{spec.id}"
+        )
+        for warning in warnings:
+            log.warning("%s", warning)
+        self._letters, self._control, self._settings = letters, control, settings
+        self._producer: RecordProducer | None = None
+        self._refused: ConnectError | None = None
+
+    def start(self) -> None:
+        """Create the topic, where it is missing. Errors: ConnectError."""
+        self._letters.start()
+
+    def send(self) -> None:
+        """Send what was reported since the last call, and wait until Kafka has it.
+
+        Errors: ConnectError for a letter that Kafka rejects; TimedOutError.
+        """
+        waiting = self._letters.take()
+        if not waiting:
+            return
+        if self._producer is None:
+            self._producer = RecordProducer(self._settings, f"the dead letters of {self._control.spec.id}")
+        delivery = self._producer.delivery(lambda is_acked: None, self._is_tolerated)
+        for one in waiting:
+            self._producer.send(one, delivery, lambda: self._control.is_stopping)
+        delivery.seal()
+        del delivery
+        is_flushed = self._producer.flush(_WITHIN_S, lambda: self._refused is not None)
+        if self._refused is not None:
+            raise self._refused
+        if not is_flushed:
+            raise TimedOutError(
+                f"{len(waiting)} dead letters were not acknowledged by topic {self._letters.topic!r} within "
+                f"{_WITHIN_S:g} s"
+            )
+
+    def close(self) -> None:
+        if self._producer is not None:
+            self._producer.close()
+
+    def _is_tolerated(self, failure: DeliveryFailure) -> bool:
+        self._letters.refused(failure)
+        self._refused = self._refused or failure.error
+        return False

@@ -6,11 +6,14 @@ Threads: one. The object is pickled from Spark's planner to executors; plugins a
 from __future__ import annotations
 
 import logging
+import os
+import threading
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kconnect.api import Connector, SinkConnector, SourceConnector
 from kconnect.errors import ConfigError
+from kconnect.java.plugins import JavaSettings
 from kconnect.logs import redaction
 from kconnect.logs.wording import counted
 from kconnect.model import ConnectorType, TaskId, TaskSpec
@@ -27,7 +30,6 @@ from kconnect.runtime.metrics import PluginMetricsRegistry
 from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.plugins import PluginRegistry
 from kconnect.spark.datasource.options import FormatOptions, connector_settings, provider_settings, with_aliases
-from kconnect.spark.datasource.process_plugins import process_plugins
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +38,8 @@ NO_CONVERTER = "kconnect.spark.datasource.chain.KeepsType"
 _DLQ = "errors.deadletterqueue.topic.name"
 # What `topics` says where neither options nor rows are known to name one
 _ANY_TOPIC = "spark"
+_lock: Final = threading.Lock()  # guards _held
+_held: Final[dict[tuple[str | None, JavaSettings], tuple[object, PluginRegistry]]] = {}
 
 
 class ConnectorOfFormat:
@@ -241,3 +245,26 @@ def _of_converters(named: Mapping[str, str], plugins: PluginRegistry) -> set[str
         if key in named
         for name in instance_of(find(named[key])).config().config_keys
     }
+
+
+def process_plugins(plugin_path: str | None, java: JavaSettings) -> PluginRegistry:
+    """The registry of this `plugin.path`; another one once its folders have changed. Threads: any."""
+    key, seen = (plugin_path, java), _as_it_is(plugin_path)
+    with _lock:
+        before, registry = _held.get(key, (None, None))
+        if registry is None or before != seen:
+            if registry is not None:
+                registry.close()
+            registry = PluginRegistry.load(plugin_path, tells_skipped=False, java=java)
+            _held[key] = seen, registry
+        return registry
+
+
+def _as_it_is(plugin_path: str | None) -> object:
+    """What changes when something is put into one of the folders, or taken out."""
+    found: list[tuple[str, int]] = []
+    for folder in filter(None, (part.strip() for part in (plugin_path or "").split(","))):
+        if os.path.isdir(folder):
+            entries = [(entry.path, entry.stat().st_mtime_ns) for entry in os.scandir(folder)]
+            found += [(folder, os.stat(folder).st_mtime_ns), *sorted(entries)]
+    return found

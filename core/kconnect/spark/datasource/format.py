@@ -21,12 +21,12 @@ from pyspark.sql.utils import is_remote
 from kconnect.api import SinkConnector, SourceConnector
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.spark.arrow_types import arrow_schema, struct_type
-from kconnect.spark.datasource.batch_reader import ConnectorReader
 from kconnect.spark.datasource.columns import Columns, inferred, is_record_schema
 from kconnect.spark.datasource.connector import ConnectorOfFormat, SourcePlanningContext
 from kconnect.spark.datasource.failures import told_to_spark
 from kconnect.spark.datasource.positions import Positions
 from kconnect.spark.datasource.source_task import read_to_end
+from kconnect.spark.datasource.stream_reader import ConnectorReader
 from kconnect.spark.datasource.writers import ConnectorStreamWriter, ConnectorWriter
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""`spark.readStream.format("kconnect")`: Spark's calls, passed on to the StreamPlanner."""
+"""`spark.readStream` and `spark.read` of `format("kconnect")`: Spark's calls, passed on to the StreamPlanner."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from kconnect.spark.datasource.columns import Columns
-from kconnect.spark.datasource.connector import ConnectorOfFormat
+from kconnect.spark.datasource.connector import ConnectorOfFormat, SourcePlanningContext
 from kconnect.spark.datasource.failures import told_to_spark
 from kconnect.spark.datasource.planner import StreamPlanner
+from kconnect.spark.datasource.positions import Positions
+from kconnect.spark.datasource.source_task import read_to_end
 from kconnect.spark.datasource.spool import Spool
 
 if TYPE_CHECKING:
@@ -97,3 +99,32 @@ def _spans(rows: int, batches: int) -> Iterator[tuple[int, int]]:
     parts = max(min(rows // _ROWS_OF_A_TASK, batches, _MOST_TASKS), 1)
     edges = [batches * part // parts for part in range(parts + 1)]
     yield from itertools.pairwise(edges)
+
+
+class TaskPart(InputPartition):
+    """One task of the connector."""
+
+    def __init__(self, index: int, config: dict[str, str]) -> None:
+        self.index = index
+        self.config = config
+
+    def __repr__(self) -> str:
+        return f"TaskPart({self.index})"  # no settings: they may be secret
+
+
+class ConnectorReader(DataSourceReader):
+    """Planned beside the driver; `read` runs on executors."""
+
+    def __init__(self, connector: ConnectorOfFormat, columns: Columns) -> None:
+        self._connector, self._columns = connector, columns
+
+    def partitions(self) -> Sequence[InputPartition]:
+        with told_to_spark("planning its tasks"):
+            configs = self._connector.task_configs(SourcePlanningContext(Positions()))
+            return [TaskPart(index, config) for index, config in enumerate(configs)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, TaskPart)
+        with told_to_spark(f"reading task {partition.index}"):
+            for rows in read_to_end(self._connector, partition.config, partition.index):
+                yield self._columns.batch(rows)

@@ -20,8 +20,7 @@ from kconnect.runtime.rest import RestOptions, RestServer
 from kconnect.runtime.rest.access.access import CALLER_HEADER, SEAL_HEADER, Gatekeeper
 from kconnect.runtime.rest.access.principals import PrincipalRules
 from kconnect.runtime.rest.access.roles_file import RolesFile
-from kconnect.runtime.rest.audit.file_sink import FileSink
-from kconnect.runtime.rest.audit.topic_sink import TopicSink
+from kconnect.runtime.rest.audit.settings import FileSink, TopicSink
 from kconnect.runtime.rest.audit.trail import AuditTrail
 from kconnect.runtime.rest.connection import ConnectionLimits
 from kconnect.runtime.rest.jaas import Login

@@ -21,7 +21,7 @@ from kconnect.java.devbroker import JarSet, find_java
 from kconnect.runtime.config.security_keys import SASL, SSL
 from kconnect.runtime.config.variables import Variables
 from kconnect.worker.mirror import Flow, MirrorSettings
-from kconnect.worker.mirror.setting_names import CLIENT, CONNECTOR
+from kconnect.worker.mirror.settings import CLIENT, CONNECTOR
 from kit.pace import ample_s
 from kit.places import KIT
 

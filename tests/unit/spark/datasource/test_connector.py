@@ -11,10 +11,9 @@ from kconnect.api import SinkConnector, SourceConnector
 from kconnect.errors import ConfigError
 from kconnect.java.plugins import JavaSettings
 from kconnect.logs import redaction
-from kconnect.spark.datasource.connector import ConnectorOfFormat
+from kconnect.spark.datasource.connector import ConnectorOfFormat, process_plugins
 from kconnect.spark.datasource.failures import text_of
 from kconnect.spark.datasource.options import OPTIONS
-from kconnect.spark.datasource.process_plugins import process_plugins
 from kit.places import DOCS
 
 _FILE = {"connector.class": "FileStreamSource", "file": "f", "topic": "t"}

@@ -10,8 +10,7 @@ from google.protobuf.message import DecodeError, EncodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from kconnect.api import ConfigDef, Converter, DataError, Headers, Schema, SchemaAndValue
-from kconnect.builtin.schema_registry.protobuf.proto_schema import ProtoSchema, read_proto
-from kconnect.builtin.schema_registry.protobuf.proto_text import proto_text
+from kconnect.builtin.schema_registry.protobuf.proto_schema import ProtoSchema, proto_text, read_proto
 from kconnect.builtin.schema_registry.protobuf.protobuf_names import ProtobufOptions
 from kconnect.builtin.schema_registry.protobuf.schema_from_protobuf import connect_of
 from kconnect.builtin.schema_registry.protobuf.schema_to_protobuf import file_of

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kconnect.api import ConfigDef, DataError
+from kconnect.api import ConfigDef, ConfigError, DataError
 from kconnect.builtin.schema_registry.registry.registry_client import RegistryClient
 from kconnect.builtin.schema_registry.registry.registry_http import RegistryHttp, RegistryTransport
 from kconnect.builtin.schema_registry.registry.registry_settings import define_registry, registry_settings
-from kconnect.builtin.schema_registry.registry.subjects import TOPIC, SubjectNames
 
 CACHE_SIZE: Final = "schemas.cache.config"
 _STRATEGY: Final = "How subjects are named: TopicNameStrategy, RecordNameStrategy or TopicRecordNameStrategy."
+_PACKAGE: Final = "io.confluent.kafka.serializers.subject."
+TOPIC, RECORD, TOPIC_RECORD = "TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy"
 
 
 def define_registration() -> ConfigDef:
@@ -87,3 +88,30 @@ def latest_misfit(subject: str, schema_id: int, why: DataError) -> DataError:
         f"The newest schema of subject {subject} (id {schema_id}) does not fit the record: {why}",
         hint="Register a schema that does, or set latest.compatibility.strict=false to leave fields out.",
     )
+
+
+class SubjectNames:
+    """The strategy of one converter."""
+
+    def __init__(self, strategy: str, *, is_key: bool) -> None:
+        """`strategy` is a class name of Java's, with its package or without. Errors: ConfigError."""
+        self._what = "key" if is_key else "value"
+        self._setting = f"{self._what}.subject.name.strategy"
+        self._strategy = strategy.removeprefix(_PACKAGE)
+        if self._strategy not in (TOPIC, RECORD, TOPIC_RECORD):
+            raise ConfigError.invalid(
+                self._setting,
+                strategy,
+                f"expected {TOPIC}, {RECORD} or {TOPIC_RECORD}; classes of Java cannot be loaded",
+            )
+
+    def subject(self, topic: str, record: str | None) -> str:
+        """`record` is the name of the schema, if it is a record. Errors: DataError where the strategy needs one."""
+        if self._strategy == TOPIC:
+            return f"{topic}-{self._what}"
+        if record is None:
+            raise DataError(
+                f"In configuration {self._setting} = {_PACKAGE}{self._strategy}, the message {self._what} must only be "
+                "a record schema"
+            )
+        return record if self._strategy == RECORD else f"{topic}-{record}"
