@@ -158,13 +158,21 @@ def _nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _levels_of_a_fresh_process() -> None:
-    """Log levels are those of a fresh process, whatever ran in this one before."""
+def _levels_of_a_fresh_process() -> Iterator[None]:
+    """Log levels are those of a fresh process, whatever ran before: a worker's REST API sets any logger's."""
     if logging.root.level != logging.WARNING:
         logging.root.setLevel(logging.WARNING)
+    before = {}
     for name, logger in logging.root.manager.loggerDict.items():
-        if name.startswith("kconnect") and isinstance(logger, logging.Logger) and logger.level != logging.NOTSET:
+        if not isinstance(logger, logging.Logger):
+            continue
+        if name.startswith("kconnect") and logger.level != logging.NOTSET:
             logger.setLevel(logging.NOTSET)
+        before[logger] = logger.level
+    yield
+    for logger, level in before.items():
+        if logger.level != level:
+            logger.setLevel(level)
 
 
 @pytest.fixture(scope="session", autouse=True)
