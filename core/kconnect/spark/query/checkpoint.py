@@ -1,4 +1,4 @@
-"""Checkpoint folders of Structured Streaming, written as Spark would have, so that a query goes on where topics say.
+"""Checkpoint folders of Structured Streaming: those of queries with state, and those made for what a source streams.
 
 The layout is Spark's own affair and not documented; tests/integration/spark/test_query_checkpoint.py pins it for the
 Spark that is locked, and in `make queries-tables` for others. Source: OffsetSeqLog, CommitLog, StreamMetadata,

@@ -196,7 +196,7 @@ class TopicSink:
         if is_stateful or settings.checkpoint:
             return self._streamed(session, order, batches, key, is_stateful=is_stateful)
         if (what := needs_all(plan)) is not None:
-            why = f"{what} needs all records, of which there is no end: each batch alone would have it"
+            why = f"{what} would apply to each batch alone, as records have no end. Leave it to who reads the table"
             raise ConfigError.invalid("spark.query", settings.query, why)
         writer = BatchWriter(settings, batches.position.id)
         jobs = TopicJobs(session, order, ends, batches, writer, partial(self._result, session), partial(self._end, key))
