@@ -8,25 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import json
 import logging
 import zoneinfo
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn
 
-from kconnect.api import (
-    ConfigError,
-    ConnectError,
-    DataError,
-    RetriableError,
-    Schema,
-    SinkRecord,
-    SinkTask,
-    Struct,
-    Type,
-)
+from kconnect.api import ConfigError, ConnectError, DataError, RetriableError, SinkRecord, SinkTask, Type
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector
 from kconnect.builtin.connectors.sql.sql_config import ARGUMENT_PREFIX, CONFIG
 from kconnect.builtin.connectors.sql.sql_connection import driver_of
@@ -34,10 +23,9 @@ from kconnect.builtin.connectors.sql.sql_dialect import (
     Dialect,
     dialect_of,
     dialect_of_kind,
-    kind_of_schema,
-    kind_of_value,
     placeholders,
 )
+from kconnect.builtin.connectors.sql.sql_rows import Row, RowMaker, runs_of
 from kconnect.builtin.version import KAFKA_VERSION
 
 log = logging.getLogger(__name__)
@@ -227,14 +215,14 @@ class SqlSinkTask(SinkTask):
         self._connection.commit()
 
     def _shape_tables(self, cursor: Any, rows: Sequence[Row]) -> None:
-        for run in _runs(rows):
+        for run in runs_of(rows):
             self._create(cursor, run)
             self._evolve(cursor, run)
 
     def _run(self, cursor: Any, rows: Sequence[Row]) -> None:
         """Rows in order; neighbours of one shape go to the driver together."""
         size = self._config["batch.size"]
-        for run in _runs(rows):
+        for run in runs_of(rows):
             self._create(cursor, run)
             self._evolve(cursor, run)
             if self._config["insert.mode"] == "update" and run[0].columns == run[0].keys and not run[0].is_delete:
@@ -343,18 +331,6 @@ class SqlSinkTask(SinkTask):
         raise RetriableError(f"The database is away or busy: {type(error).__name__}: {error}") from error
 
 
-def _runs(rows: Sequence[Row]) -> Iterable[list[Row]]:
-    """Neighbouring rows of one shape."""
-    run: list[Row] = []
-    for row in rows:
-        if run and row.shape != run[0].shape:
-            yield run
-            run = []
-        run.append(row)
-    if run:
-        yield run
-
-
 def _arguments(config: Mapping[str, Any], props: Mapping[str, str]) -> dict[str, Any]:
     """Named arguments of connect(): numbers and true/false are converted, other values stay text."""
     found: dict[str, Any] = {
@@ -371,114 +347,3 @@ def _typed(text: str) -> Any:
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     return int(text) if text.isdecimal() else text
-
-
-# Columns of pk.mode=kafka, named as in well-known JDBC sinks.
-KAFKA_COLUMNS = ("__connect_topic", "__connect_partition", "__connect_offset")
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One statement's worth: `columns` in order with their values; `is_delete` has the key columns only."""
-
-    table: str
-    columns: tuple[str, ...]
-    values: tuple[Any, ...]
-    keys: tuple[str, ...]
-    kinds: tuple[str | None, ...]
-    """The column that each value needs; None for a null without schema."""
-    is_delete: bool = False
-    schema: Schema | None = None
-    """Of the record's value."""
-
-    @property
-    def shape(self) -> tuple[str, tuple[str, ...], bool]:
-        """Rows of one shape share one statement."""
-        return self.table, self.columns, self.is_delete
-
-
-@dataclass(frozen=True, slots=True)
-class RowMaker:
-    """Makes a row of a record: table, columns, key columns. Pure; the fields are the settings that determine it."""
-
-    table_format: str
-    pk_mode: str
-    pk_fields: Sequence[str]
-    whitelist: Sequence[str]
-    deletes: bool
-    fills_defaults: bool = True
-
-    def row(self, record: SinkRecord) -> Row:
-        """Errors: DataError that names the unsuitable part of the record."""
-        table = self.table_format.replace("${topic}", record.topic)
-        keys = self._keys(record)
-        if record.value is None:
-            if not self.deletes:
-                raise DataError("A tombstone (null value) came, and delete.enabled is false")
-            names = tuple(keys)
-            return Row(
-                table, names, tuple(v for v, _ in keys.values()), names, tuple(k for _, k in keys.values()), True
-            )
-        columns = dict(keys)
-        wanted = set(self.whitelist)
-        for name, cell in self._cells(record.value, record.value_schema, "value").items():
-            if name not in columns and (not wanted or name in wanted):
-                columns[name] = cell
-        if not columns:
-            raise DataError(f"No column is left of the record's value: fields.whitelist={','.join(self.whitelist)}")
-        values, kinds = zip(*columns.values(), strict=True)
-        return Row(table, tuple(columns), values, tuple(keys), kinds, schema=record.value_schema)
-
-    def _cells(self, value: Any, schema: Schema | None, part: str) -> dict[str, tuple[Any, str | None]]:
-        """Columns of a Struct or dict: name -> (value, kind)."""
-        if isinstance(value, Struct):
-            read = value.get if self.fills_defaults else value.get_without_default
-            return {f.name: (_plain(read(f.name)), kind_of_schema(f.schema)) for f in value.schema.fields}
-        if isinstance(value, Mapping) and (schema is None or schema.type is Type.MAP):
-            return {str(name): (_plain(item), kind_of_value(item)) for name, item in value.items()}
-        raise DataError(f"The {part} is neither a Struct nor a map, but {type(value).__name__}: it has no columns")
-
-    def _keys(self, record: SinkRecord) -> dict[str, tuple[Any, str | None]]:
-        """The key columns with value and kind."""
-        if self.pk_mode == "none":
-            return {}
-        if self.pk_mode == "kafka":
-            names = self.pk_fields or KAFKA_COLUMNS
-            values = (record.original_topic, record.original_kafka_partition, record.original_kafka_offset)
-            return dict(zip(names, zip(values, ("text", "int32", "int64"), strict=True), strict=True))
-        if self.pk_mode == "record_key":
-            if record.key is None:
-                raise DataError("The record has no key, and pk.mode is record_key")
-            if not isinstance(record.key, Struct | Mapping):
-                if len(self.pk_fields) != 1:
-                    raise DataError(
-                        f"The key is a plain {type(record.key).__name__}: pk.fields must name its one column, not "
-                        f"{', '.join(self.pk_fields) or 'none'}"
-                    )
-                kind = kind_of_schema(record.key_schema) if record.key_schema else kind_of_value(record.key)
-                return {self.pk_fields[0]: (_plain(record.key), kind)}
-            cells = self._cells(record.key, record.key_schema, "key")
-        else:
-            if record.value is None:
-                raise DataError("A tombstone (null value) has no key fields, and pk.mode is record_value")
-            cells = self._cells(record.value, record.value_schema, "value")
-        names = self.pk_fields or tuple(cells)
-        missing = [name for name in names if name not in cells or cells[name][0] is None]
-        if missing:
-            raise DataError(f"The key fields {', '.join(missing)} are missing or null (pk.mode={self.pk_mode})")
-        return {name: cells[name] for name in names}
-
-
-def _plain(value: Any) -> Any:
-    """Nested data as JSON text; other values unchanged."""
-    if isinstance(value, Struct | Mapping | list):
-        return json.dumps(_tree(value), ensure_ascii=False, default=str)
-    return value
-
-
-def _tree(value: Any) -> Any:
-    if isinstance(value, Struct):
-        return {field.name: _tree(value.get(field)) for field in value.schema.fields}
-    if isinstance(value, Mapping):
-        return {str(key): _tree(item) for key, item in value.items()}
-    return [_tree(item) for item in value] if isinstance(value, list) else value
