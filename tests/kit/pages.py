@@ -22,6 +22,7 @@ DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")] + sorted(
 BLOCKS = [block for document in DOCUMENTS for block in blocks_of(document)]
 PAGES: Final[Mapping[str, int]] = {
     "README.md": 200,
+    "repair.md": 60,
     "quickstart.md": 150,
     "operations.md": 200,
     "containers.md": 30,

@@ -1,4 +1,4 @@
-"""The README's make targets, its table of exit codes, and the links of all documents; test_pages runs its blocks."""
+"""The README's make targets, its length and chart, and the links of all documents; test_pages runs its blocks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kconnect_cli import exits
+from bench.chart import CHARTS, bars_of, drawn
 from kit.cli import cli_env
 from kit.documents import Step, blocks_of, run_page
 from kit.places import ROOT
@@ -33,13 +33,14 @@ def test_make_knows_every_target_that_the_readme_names() -> None:
     assert targets <= known
 
 
-def test_the_exit_codes_of_the_readme_are_those_of_the_code() -> None:
-    assert exits.__doc__ is not None
-    rows = [line for line in exits.__doc__.splitlines() if re.match(r"\| +\d", line)]
-    assert len(rows) == 9
-    shown = _README.replace("\\|", "|")
-    for row in rows:
-        assert row in shown
+def test_the_readme_fits_three_screens() -> None:
+    assert len(_README.splitlines()) <= 220
+
+
+def test_the_chart_of_speed_shows_the_figures_of_its_page() -> None:
+    bars = bars_of((ROOT / "docs/benchmarks.md").read_text("utf-8"))
+    for file, colours in CHARTS.items():
+        assert file.read_text("utf-8") == drawn(bars, colours), f"`python tests/bench/chart.py` makes {file.name} anew"
 
 
 def test_every_document_that_is_linked_is_there() -> None:
