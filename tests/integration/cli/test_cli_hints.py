@@ -200,7 +200,10 @@ def test_a_module_that_python_cannot_read_is_told_with_file_line_and_text(connec
 
 def test_a_module_of_plugin_path_that_cannot_be_imported_is_named_where_its_class_is_missed(connect, tmp_path):
     (tmp_path / "plugins").mkdir()
-    (tmp_path / "plugins" / "half_plugin.py").write_text("import json\nfrom no_such_library import x\n")
+    (tmp_path / "plugins" / "half_plugin.py").write_text(
+        "from kconnect.api import SourceConnector\nfrom no_such_library import x\n"
+        "class HalfSource(SourceConnector):\n    config = start = stop = task_class = task_configs = x\n"
+    )
     path = tmp_path / "c.properties"
     path.write_text("name=c\nconnector.class=HalfSource\n")
     code, _, err = connect("try", str(path), "--plugin-path", str(tmp_path / "plugins"))

@@ -4,14 +4,14 @@ Each sub-folder of a `plugin.path` element is one plugin. Its folder is appended
 packages installed alongside kconnect always win; a sub-folder that is itself a package (it has `__init__.py`) and
 single `.py` files are imported from the element's folder. Python has no class loaders: two plugins cannot bring two
 versions of one library. A module name that is already taken is reported (`PluginFolders.conflicts`), never resolved
-by chance. Jars are Java's plugins, which kconnect.java.plugins finds.
+by chance. Modules are read, not imported, until one of their classes is named: a folder may hold scripts too.
+Jars are Java's plugins, which kconnect.java.plugins finds.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-import inspect
 import logging
 import pkgutil
 import sys
@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import Distribution, EntryPoint, distributions
 from pathlib import Path
-from types import ModuleType
 
 from kconnect.runtime.plugins.code_location import import_problem
+from kconnect.runtime.plugins.source_reading import ClassFacts, SourceReader
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +56,8 @@ class PluginFolders:
     broken: dict[str, str] = field(default_factory=dict)
     """Modules that raise on import, by name, with a sentence."""
 
+    plugin_path: str | None = None
+
     @classmethod
     def read(cls, plugin_path: str | None, *, tells_skipped: bool = True) -> PluginFolders:
         """Scan the comma-separated elements of a `plugin.path`; log what is skipped if `tells_skipped`."""
@@ -63,7 +65,7 @@ class PluginFolders:
         for element in (part.strip() for part in (plugin_path or "").split(",")):
             if element:
                 roots.extend(_roots_in(Path(element).expanduser().absolute(), tells_skipped))
-        return cls(tuple(roots))
+        return cls(tuple(roots), plugin_path=plugin_path)
 
     def open(self) -> None:
         """Append the import roots to sys.path and find conflicting module names."""
@@ -78,32 +80,47 @@ class PluginFolders:
                 if origin is not None and root.import_root not in origin.parents:
                     self._note_conflict(root, name, origin)
 
-    def classes(self) -> Iterator[tuple[type, PluginRoot]]:
-        """Every public, concrete class defined in the plugins' modules. Imports them; a module that fails is logged."""
+    def refreshed(self) -> PluginFolders | None:
+        """Gives the folders as they are now, opened, if modules have come or gone since these were read."""
+        now = PluginFolders.read(self.plugin_path, tells_skipped=False)
+        if [root.modules for root in now.roots] == [root.modules for root in self.roots]:
+            return None
+        now.open()
+        return now
+
+    def classes(self) -> Iterator[tuple[ClassFacts, PluginRoot]]:
+        """Gives each public, concrete class that the plugins' modules define, by their source: none is imported.
+
+        A module that cannot be read is logged and noted in `broken`.
+        """
+        reader = SourceReader()
         for root in self.roots:
             for name in root.modules:
                 origin = _origin(name)
                 if origin is not None and root.import_root in origin.parents:
-                    for module in self._modules(name):
-                        yield from ((found, root) for found in _classes_of(module))
+                    for module in _names_in(name, origin):
+                        yield from ((found, root) for found in self._read(reader, module) if not found.is_abstract)
 
-    def _modules(self, name: str) -> Iterator[ModuleType]:
-        """A module and, for a package, all modules in it."""
-        module = self._imported(name)
-        if module is None:
-            return
-        yield module
-        for info in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{name}."):
-            if info.name.rsplit(".", 1)[-1] not in _NOT_PLUGINS:
-                yield from self._modules(info.name)
-
-    def _imported(self, name: str) -> ModuleType | None:
+    def load(self, found: ClassFacts) -> type | None:
+        """Gives the class itself: its module is imported now. None, logged and noted, if that fails."""
         try:
-            return importlib.import_module(name)
+            loaded = getattr(importlib.import_module(found.module), found.name, None)
         except (Exception, SystemExit) as err:  # a plugin module may raise anything; the others must still be found
-            self.broken[name] = f"module {name} of plugin.path cannot be imported: {import_problem(err)}"
-            log.warning("plugin.path: module %s cannot be imported, skipped: %s", name, import_problem(err))
+            self._note_broken(found.module, err)
             return None
+        return loaded if isinstance(loaded, type) else None
+
+    def _read(self, reader: SourceReader, module: str) -> list[ClassFacts]:
+        try:
+            return reader.classes_in(module)
+        except (OSError, SyntaxError, ValueError) as err:  # ValueError: null bytes, an encoding that does not exist
+            self._note_broken(module, err)
+            return []
+
+    def _note_broken(self, module: str, err: BaseException) -> None:
+        problem = import_problem(err)
+        self.broken[module] = f"module {module} of plugin.path cannot be imported: {problem}"
+        log.warning("plugin.path: module %s cannot be imported, skipped: %s", module, problem)
 
     def _note_conflict(self, root: PluginRoot, name: str, origin: Path) -> None:
         sentence = f"module {name} of the plugin in {root.location} is hidden by {origin}"
@@ -154,6 +171,16 @@ def _is_module(path: Path) -> bool:
     return path.suffix == ".py" if path.is_file() else (path / "__init__.py").is_file()
 
 
+def _names_in(name: str, origin: Path) -> Iterator[str]:
+    """A module and, for a package, all modules in it."""
+    yield name
+    if origin.name == "__init__.py":
+        for info in pkgutil.iter_modules([str(origin.parent)]):
+            if info.name not in _NOT_PLUGINS:
+                below = origin.parent / info.name / "__init__.py"
+                yield from _names_in(f"{name}.{info.name}", below if info.ispkg else origin.parent / f"{info.name}.py")
+
+
 def _origin(name: str) -> Path | None:
     """The file a top-level module would be imported from."""
     module = sys.modules.get(name)
@@ -161,14 +188,3 @@ def _origin(name: str) -> Path | None:
     if spec is None:
         return None
     return Path(spec.origin) if spec.origin else Path(*(spec.submodule_search_locations or [""])[:1])
-
-
-def _classes_of(module: ModuleType) -> Iterator[type]:
-    for found in vars(module).values():
-        if (
-            inspect.isclass(found)
-            and found.__module__ == module.__name__
-            and not found.__name__.startswith("_")
-            and not inspect.isabstract(found)
-        ):
-            yield found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from kconnect.api import Converter, HeaderConverter, Predicate, SinkConnector, SourceConnector, Transformation
 from kconnect.runtime.plugins.aliases import PluginType
@@ -20,8 +20,6 @@ BASES: Final[dict[PluginType, type]] = {
     PluginType.HEADER_CONVERTER: HeaderConverter,
 }
 
-PluginClass: TypeAlias = type
-
 
 @dataclass(frozen=True, slots=True)
 class PluginInfo:
@@ -31,7 +29,6 @@ class PluginInfo:
     type: str
     version: str | None
     location: str
-    plugin_class: PluginClass
 
     def to_json(self) -> dict[str, Any]:
         return {"class": self.class_name, "type": self.type, "version": self.version}
@@ -43,12 +40,13 @@ class PluginInfo:
         )
 
 
-def kinds_of(plugin_class: type) -> list[PluginType]:
-    return [kind for kind, base in BASES.items() if issubclass(plugin_class, base)]
+def kinds_of(*classes: type) -> list[PluginType]:
+    """The kinds that a class, or one of several bases, is of."""
+    return [kind for kind, base in BASES.items() if any(issubclass(one, base) for one in classes)]
 
 
 def info_of(class_name: str, kind: PluginType, plugin_class: type, location: str) -> PluginInfo:
-    return PluginInfo(class_name, str(kind), version_told(plugin_class), location, plugin_class)
+    return PluginInfo(class_name, str(kind), version_told(plugin_class), location)
 
 
 def version_told(plugin_class: type) -> str:

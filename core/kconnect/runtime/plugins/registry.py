@@ -24,6 +24,7 @@ from kconnect.runtime.plugins.aliases import BUILTINS, NOT_THERE, PluginType, sh
 from kconnect.runtime.plugins.isolation import PLUGIN_GROUP, PluginFolders
 from kconnect.runtime.plugins.plugin_info import BASES, PluginInfo, info_of, kinds_of, python_name, version_told
 from kconnect.runtime.plugins.python_classes import load_builtin, load_point, nearest, python_class
+from kconnect.runtime.plugins.source_reading import ClassFacts
 
 log = logging.getLogger(__name__)
 
@@ -244,7 +245,8 @@ class PluginRegistry:
     def describe(self) -> list[PluginInfo]:
         """All plugins: sinks, sources, transformations, predicates, converters, header converters, each by name.
 
-        Shape: a class of two kinds is listed twice. Imports every plugin; one that fails is logged and left out.
+        Shape: a class of two kinds is listed twice. Reads plugins in plugin.path without importing them, unless a
+        version is computed; imports those of entry points, of which one that fails is logged and left out.
         Source: ConnectorPluginsResource.
         """
         return list(self._in_order)
@@ -297,8 +299,24 @@ class PluginRegistry:
         key = (name, base, version, getattr(beside, "folder", None))
         found = self._found.get(key)
         if found is None:
-            found = self._found[key] = self._resolve(name, base, _span(version), key[3])
+            try:
+                found = self._resolve(name, base, _span(version), key[3])
+            except ConfigError:
+                if not self._look_again():
+                    raise
+                found = self._resolve(name, base, _span(version), key[3])
+            self._found[key] = found
         return found
+
+    def _look_again(self) -> bool:
+        """Whether modules have come to plugin.path since it was read: they are found without a restart."""
+        now = self._folders.refreshed()
+        if now is None:
+            return False
+        self._folders = now
+        for cached in ("_folder_classes", "_all", "_in_order"):
+            self.__dict__.pop(cached, None)
+        return True
 
     def _resolve(self, name: str, base: type, wanted: VersionRange | None, beside: str | None) -> type:
         others: list[type] = []
@@ -336,17 +354,24 @@ class PluginRegistry:
                 yield load_point(point)
 
     def _in_folders(self, name: str) -> Iterator[type]:
-        for found, _ in self._folder_classes:
-            class_name = python_name(found)
-            if name == class_name or any(name in short_names(class_name, kind) for kind in kinds_of(found)):
-                yield found
+        for declared, kinds, _ in self._folder_classes:
+            class_name = f"{declared.module}.{declared.name}"
+            if name == class_name or any(name in short_names(class_name, kind) for kind in kinds):
+                found = self._folders.load(declared)
+                if found is not None:
+                    yield found
 
     def _of_java(self, name: str, base: type, wanted: VersionRange | None, beside: str | None) -> list[type]:
         return [] if self._java is None else self._java.find(name, base, wanted, beside)
 
     @cached_property
-    def _folder_classes(self) -> list[tuple[type, str]]:
-        return [(found, str(root.location)) for found, root in self._folders.classes() if any(kinds_of(found))]
+    def _folder_classes(self) -> list[tuple[ClassFacts, list[PluginType], str]]:
+        """Each plugin of plugin.path as its source declares it, of which kinds it is, and where it lies."""
+        return [
+            (declared, kinds, str(root.location))
+            for declared, root in self._folders.classes()
+            if (kinds := kinds_of(*declared.bases))
+        ]
 
     @cached_property
     def _in_order(self) -> list[PluginInfo]:
@@ -363,28 +388,40 @@ class PluginRegistry:
             for plugin in BUILTINS
             for kind in plugin.types
         ]
-        found: dict[type, str] = {}
+        installed: dict[type, None] = {}
         for point in self._points:
             try:
-                found.setdefault(load_point(point), "classpath")
+                installed[load_point(point)] = None
             except ConfigError as err:
                 log.warning("%s It is left out of the list of plugins.", err)
-        for plugin_class, location in self._folder_classes:
-            found.setdefault(plugin_class, location)
-        known = {info.plugin_class for info in infos}
+        known = {info.class_name for info in infos} | set(_JAVA_NAMES)
         infos += [
-            info_of(python_name(plugin_class), kind, plugin_class, location)
-            for plugin_class, location in found.items()
-            if plugin_class not in known
-            for kind in kinds_of(plugin_class)
+            info_of(python_name(found), kind, found, "classpath")
+            for found in installed
+            if python_name(found) not in known
+            for kind in kinds_of(found)
+        ]
+        known |= {python_name(found) for found in installed}
+        infos += [
+            PluginInfo(name, str(kind), self._version_of(declared), location)
+            for declared, kinds, location in self._folder_classes
+            if (name := f"{declared.module}.{declared.name}") not in known
+            for kind in kinds
         ]
         taken = {(info.class_name, info.type, info.version) for info in infos}
         infos += [
-            PluginInfo(found.class_name, found.kind, found.version, found.location, found.plugin_class)
+            PluginInfo(found.class_name, found.kind, found.version, found.location)
             for found in ([] if self._java is None else self._java.listed())
             if (found.class_name, found.kind, found.version) not in taken
         ]
         return infos
+
+    def _version_of(self, declared: ClassFacts) -> str:
+        """As its source has it; only a version that is computed takes an import."""
+        if declared.version is not None:
+            return declared.version
+        found = self._folders.load(declared)
+        return "undefined" if found is None else version_told(found)
 
     def _unknown(self, name: str, base: type, others: list[type]) -> ConfigError:
         available = sorted(

@@ -213,7 +213,7 @@ def test_an_entry_point_is_found_by_its_name_its_value_and_its_class(caplog: pyt
     registry = PluginRegistry(PluginFolders(), (point,))
     for name in ("shout", point.value, point.value.replace(":", "."), "Shouting"):
         assert registry.transformation(name) is Shouting
-    found = [info for info in registry.describe() if info.plugin_class is Shouting]
+    found = [info for info in registry.describe() if info.class_name.endswith(".Shouting")]
     assert [(info.class_name, info.type, info.version) for info in found] == [
         (f"{Shouting.__module__}.Shouting", "transformation", "undefined")
     ]
@@ -233,8 +233,8 @@ def test_an_entry_point_that_fails_is_left_out_of_the_list_and_named_when_asked_
 def test_a_plugin_whose_constructor_raises_is_listed_without_version(caplog: pytest.LogCaptureFixture) -> None:
     sys.modules.setdefault(__name__, sys.modules[Temperamental.__module__])
     registry = PluginRegistry(PluginFolders(), (EntryPoint("t", f"{__name__}:Temperamental", "kconnect.plugins"),))
-    versions = {info.plugin_class: info.version for info in registry.describe()}
-    assert versions[Temperamental] == "undefined"
+    versions = {info.class_name: info.version for info in registry.describe()}
+    assert versions[f"{Temperamental.__module__}.Temperamental"] == "undefined"
     assert "not today" in caplog.text
 
 
@@ -290,11 +290,44 @@ def test_two_plugins_with_the_same_module_name_are_told_apart_in_words(
 @pytest.mark.usefixtures("clean_imports")
 def test_a_module_that_raises_does_not_hide_the_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "p").mkdir()
-    (tmp_path / "p" / "kc_bad.py").write_text("raise SystemExit(3)\n")
+    (tmp_path / "p" / "kc_bad.py").write_text(f"{CONNECTOR.format(name='Bad')}\nraise SystemExit(3)\n")
     (tmp_path / "p" / "kc_good.py").write_text(CONNECTOR.format(name="Good"))
-    assert PluginRegistry.load(str(tmp_path)).connector_class("Good").__name__ == "Good"
+    registry = PluginRegistry.load(str(tmp_path))
+    assert registry.connector_class("Good").__name__ == "Good"
+    with pytest.raises(ConfigError) as caught:
+        registry.connector_class("Bad")
+    assert "module kc_bad of plugin.path cannot be imported: SystemExit: 3" in (caught.value.hint or "")
     assert "module kc_bad cannot be imported, skipped: SystemExit: 3, at " in caplog.text
-    assert "kc_bad.py:1: raise SystemExit(3)" in caplog.text
+    assert "raise SystemExit(3)" in caplog.text
+
+
+@pytest.mark.usefixtures("clean_imports")
+def test_only_the_module_that_is_named_is_imported(tmp_path: Path) -> None:
+    """Beside plugins lie scripts; one that starts a Spark job when it is imported would start it in every worker."""
+    for name in ("Named", "Other"):
+        text = f"open(__file__ + '.ran', 'w').close()\n{CONNECTOR.format(name=name)}"
+        (tmp_path / f"kc_{name.lower()}.py").write_text(text)
+    (tmp_path / "kc_job.py").write_text("open(__file__ + '.ran', 'w').close()\n")
+    registry = PluginRegistry.load(str(tmp_path))
+    listed = {info.class_name: (info.type, info.version) for info in registry.describe()}
+    assert listed["kc_named.Named"] == listed["kc_other.Other"] == ("source", "1.2")
+    with pytest.raises(ConfigError, match="SourceNobodyHas"):
+        registry.connector_class("SourceNobodyHas")
+    assert not list(tmp_path.glob("*.ran"))
+    assert registry.connector_class("Named").__name__ == "Named"
+    assert [path.name for path in tmp_path.glob("*.ran")] == ["kc_named.py.ran"]
+
+
+@pytest.mark.usefixtures("clean_imports")
+@pytest.mark.parametrize("place", [".", "sub"])
+def test_a_module_that_comes_later_is_found(tmp_path: Path, place: str) -> None:
+    registry = PluginRegistry.load(str(tmp_path))
+    with pytest.raises(ConfigError):
+        registry.connector_class("Later")
+    (tmp_path / place).mkdir(exist_ok=True)
+    (tmp_path / place / "kc_later.py").write_text(CONNECTOR.format(name="Later"))
+    assert registry.connector_class("Later").__name__ == "Later"
+    assert "kc_later.Later" in {info.class_name for info in registry.describe()}
 
 
 @pytest.mark.usefixtures("clean_imports")
