@@ -96,6 +96,68 @@ def test_every_type_is_that_of_confluents_connector(server: MariaDb, schema: str
     assert dict(source.offsets[0].partition) == {"protocol": "1", "table": f"{schema}.types"}
 
 
+ODD_TYPES = """CREATE TABLE odd (id int unsigned AUTO_INCREMENT PRIMARY KEY, flags bit(4), wide bit(64),
+    big bigint unsigned, tiny tinyint unsigned, three decimal(5,0) unsigned, spot point, shape geometry, ip inet6,
+    vs varbinary(3), e enum('x'), y2 year, d time(6), long_text longtext, n numeric(65,30), r double(9,2))"""
+
+
+@pytest.mark.parametrize("what", ["table", "query"])
+def test_every_other_type_is_read_alike_from_a_table_and_by_a_query(server: MariaDb, schema: str, what: str) -> None:
+    server.run(
+        ODD_TYPES,
+        "INSERT INTO odd VALUES (1, b'1010', x'ffffffffffffffff', 18446744073709551615, 255, 99999, POINT(1,2), "
+        "ST_GeomFromText('LINESTRING(0 0,1 1)'), '::1', x'00ff', 'x', 1999, '23:59:59.123456', 'long', 1.5, 2.25)",
+        schema=schema,
+    )
+    query = "SELECT odd.*, ST_AsText(spot) AS told, 1.50 AS price, NULL AS nothing FROM odd WHERE id > 0"
+    more = {"query": query, "topic.prefix": "q"} if what == "query" else {}
+    with source_of(server, schema, mode="bulk", bigint_unsigned_handling_mode="precise", **more) as source:
+        (record,) = source.poll(1)
+    fields = {
+        one.name: (one.schema.name or one.schema.type.name).rpartition(".")[2] for one in record.value_schema.fields
+    }
+    found = values_of(record)
+    if what == "query":
+        assert (found.pop("told"), found.pop("price"), found.pop("nothing")) == (
+            "POINT(1 2)",
+            decimal.Decimal("1.50"),
+            None,
+        )
+        assert (fields.pop("told"), fields.pop("price"), fields.pop("nothing")) == ("STRING", "Decimal", "STRING")
+        assert found.pop("spot")[-16:].hex() == "000000000000f03f0000000000000040", "well-known binary"
+        found.pop("shape")
+    else:
+        assert (found.pop("spot"), found.pop("shape")) == ("POINT(1 2)", "LINESTRING(0 0,1 1)")
+    kinds = dict(id="INT64", flags="INT64", wide="Decimal", big="Decimal", tiny="INT16", three="Decimal", ip="STRING")
+    kinds |= dict(vs="BYTES", e="STRING", y2="INT32", d="Time", long_text="STRING", n="Decimal", r="FLOAT64")
+    shapes = dict.fromkeys(("spot", "shape"), "BYTES" if what == "query" else "STRING")
+    assert fields == {**kinds, **shapes}
+    most = decimal.Decimal((1 << 64) - 1)
+    assert found == {
+        **dict(id=1, flags=10, wide=most, big=most, tiny=255, three=decimal.Decimal(99999), ip="::1", vs=b"\x00\xff"),
+        **dict(e="x", y2=1999, d=datetime.time(23, 59, 59, 123000), long_text="long", n=decimal.Decimal("1.5"), r=2.25),
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "told"),
+    [
+        ("bigint unsigned", "18446744073709551615", r"no int64: 18446744073709551615"),
+        ("time", "'-10:00:00'", r"a value \(timedelta\) that is no time: -1 day, 14:00:00"),
+        ("time", "'100:00:00'", r"a value \(timedelta\) that is no time: 4 days, 4:00:00"),
+    ],
+)
+def test_a_value_that_connect_cannot_hold_fails_the_task_and_says_which(
+    server: MariaDb, schema: str, kind: str, value: str, told: str
+) -> None:
+    server.run(
+        "DROP TABLE IF EXISTS odd", f"CREATE TABLE odd (v {kind})", f"INSERT INTO odd VALUES ({value})", schema=schema
+    )
+    with source_of(server, schema, mode="bulk") as source, pytest.raises(ConnectError, match=told) as caught:
+        source.poll(1)
+    assert f"{schema}.odd cannot be read: Column v " in str(caught.value)
+
+
 KINDS = (
     *("smallint", "int", "bigint", "double", "decimal(20,4)", "boolean", "text", "blob", "date", "time(3)"),
     "datetime(3)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import random
 import re
 from collections.abc import Iterator
@@ -15,9 +16,11 @@ from psycopg import sql
 
 from kconnect.api import ConfigError, ConnectError
 from kconnect.testing import SinkHarness, SourceHarness
+from kit.differences import hold_alike
 from kit.postgres import Database, database
 from kit.waiting import eventually
 
+UTC = datetime.UTC
 BOTH = {"mode": "timestamp+incrementing", "timestamp_column_name": "at", "incrementing_column_name": "id"}
 
 
@@ -80,32 +83,125 @@ def test_every_type_is_that_of_confluents_connector(server: Database, schema: st
     kinds = {name: (s.name or str(s.type)).rpartition(".")[2] for name, s in fields.items()}
     assert kinds == {
         **dict.fromkeys(("id", "i8"), "INT64"),
-        **dict.fromkeys(("n", "wide", "free"), "Decimal"),
-        **dict.fromkeys(("c", "v", "t", "j", "jb", "u", "mood"), "STRING"),
+        **dict.fromkeys(("n", "wide"), "Decimal"),
+        **dict.fromkeys(("c", "v", "t", "j", "jb", "u", "mood", "free", "span"), "STRING"),
         **dict.fromkeys(("at", "atz"), "Timestamp"),
         **dict(
             i2="INT16", i4="INT32", f4="FLOAT32", f8="FLOAT64", flag="BOOLEAN", raw="BYTES", day="Date", clock="Time"
         ),
-    }, "arrays and intervals are left out, as there"
+        "tags": "ARRAY",
+    }
     assert [name for name, found in fields.items() if not found.is_optional] == ["id", "i4"]
     scales = {name: found.parameters for name, found in fields.items() if kinds[name] == "Decimal"}
     assert scales == {
         "n": {"scale": "3", "connect.decimal.precision": "12"},
         "wide": {"scale": "10", "connect.decimal.precision": "50"},
-        "free": {"scale": "127", "connect.decimal.precision": "0"},
     }
-    at = datetime.datetime(2026, 1, 2, 3, 4, 5, 678000, datetime.UTC)
+    at = datetime.datetime(2026, 1, 2, 3, 4, 5, 678000, UTC)
     found = values_of(full)
     assert {name: str(found[name]).rstrip("0") for name in scales} == {
         "n": "1.5",
         "wide": "12345678901234567890123456789012345.1",
-        "free": "1.25",
     }
+    assert (found["free"], found["tags"], found["span"]) == ("1.25", ["x"], "1 day")
     assert (found["at"], found["atz"], found["clock"]) == (at, at - datetime.timedelta(hours=2), at.time())
     assert (found["j"], found["jb"], found["c"]) == ('{"b": 1,  "a": 2}', '{"a": 2, "b": 1}', "ab  ")
     assert (found["u"], found["mood"]) == ("7d4ff3f4-8a0e-4d0a-8d2e-0e3f6d0a6f10", "glad")
     assert [name for name, value in values_of(empty).items() if value is not None] == ["id", "i4"]
     assert dict(source.offsets[0].partition) == {"protocol": "1", "table": f"postgres.{schema}.types"}
+
+
+# The type, the text that is written, the schema's type, what is read: arrays are arrays, what Connect lacks is text
+ODD_TYPES: tuple[tuple[str, str | None, str, Any], ...] = (
+    ("price", "12.345", "Decimal", decimal.Decimal("12.35")),
+    ("price[]", "{1.5,NULL}", "ARRAY Decimal", [decimal.Decimal("1.50"), None]),
+    ("prices", "{1,2}", "ARRAY INT32", [1, 2]),
+    ("text[]", '{a,NULL,"b c","NULL","\\"\\\\"}', "ARRAY STRING", ["a", None, "b c", "NULL", '"\\']),
+    ("text[]", "{}", "ARRAY STRING", []),
+    ("int[]", "[0:1]={3,4}", "ARRAY INT32", [3, 4]),
+    ("int[][]", "{{1,2},{3,4}}", "ARRAY ARRAY", [[1, 2], [3, 4]]),
+    ("mood[]", "{sad,NULL}", "ARRAY STRING", ["sad", None]),
+    ("pair", '(1,"a b")', "STRING", '(1,"a b")'),
+    ("pair[]", '{"(1,x)"}', "ARRAY STRING", ["(1,x)"]),
+    ("bit(1)", "1", "BOOLEAN", True),
+    ("bit(4)", "1010", "STRING", "1010"),
+    ("varbit(8)", "101", "STRING", "101"),
+    ("inet", "10.0.0.1", "STRING", "10.0.0.1"),
+    ("cidr", "10.0.0.0/8", "STRING", "10.0.0.0/8"),
+    ("macaddr", "08:00:2b:01:02:03", "STRING", "08:00:2b:01:02:03"),
+    ("money", "-1234.5", "FLOAT64", -1234.5),
+    ("money[]", "{1.5}", "ARRAY FLOAT64", [1.5]),
+    ("interval", "1 day 2 hours", "STRING", "1 day 02:00:00"),
+    ("timetz", "10:00:00+05", "STRING", "10:00:00+05"),
+    ("tstzrange", "[2026-01-01 00:00Z,)", "STRING", '["2026-01-01 00:00:00+00",)'),
+    ("int4multirange", "{[1,3),[5,7)}", "STRING", "{[1,3),[5,7)}"),
+    ("int4range[]", '{"[1,3)"}', "ARRAY STRING", ["[1,3)"]),
+    ("point", "(1,2)", "STRING", "(1,2)"),
+    ("tsvector", "a b", "STRING", "'a' 'b'"),
+    ("xml", None, "STRING", None),
+    ("public.vector(2)", "[1,2.5]", "STRING", "[1,2.5]"),  # of an extension, as citext and hstore
+    ("oid", "5", "INT64", 5),
+    ("pg_lsn", "0/16B", "STRING", "0/16B"),
+    ("regclass", "pg_class", "STRING", "pg_class"),
+    ("jsonb[]", '{"{\\"a\\": 1}"}', "ARRAY STRING", ['{"a": 1}']),
+    ("uuid[]", "{7d4ff3f4-8a0e-4d0a-8d2e-0e3f6d0a6f10}", "ARRAY STRING", ["7d4ff3f4-8a0e-4d0a-8d2e-0e3f6d0a6f10"]),
+    ("numeric(9,3)[]", "{1.5}", "ARRAY Decimal", [decimal.Decimal("1.500")]),
+    ("numeric[]", "{1.25,NaN}", "ARRAY STRING", ["1.25", "NaN"]),
+    ("numeric", "NaN", "STRING", "NaN"),
+    ("numeric", "1e-140", "STRING", "0." + "0" * 139 + "1"),
+    ("numeric(3,-2)", "12345", "Decimal", decimal.Decimal("123E2")),
+    ("bytea[]", '{"\\\\x00ff"}', "ARRAY BYTES", [b"\x00\xff"]),
+    ("boolean[]", "{t,f,NULL}", "ARRAY BOOLEAN", [True, False, None]),
+    ("date[]", "{2026-01-02}", "ARRAY Date", [datetime.date(2026, 1, 2)]),
+    ("time[]", "{10:00,NULL}", "ARRAY Time", [datetime.time(10), None]),
+    ("timestamptz[]", "{2026-01-01 00:00+02}", "ARRAY Timestamp", [datetime.datetime(2025, 12, 31, 22, tzinfo=UTC)]),
+)
+
+
+def test_every_other_type_is_read_and_none_is_left_out(server: Database, schema: str) -> None:
+    columns = ", ".join(f'"c{index}" {kind}' for index, (kind, *_) in enumerate(ODD_TYPES))
+    run(
+        server,
+        "CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public",
+        "CREATE TYPE mood AS ENUM ('sad', 'glad')",
+        "CREATE TYPE pair AS (a int, b text)",
+        "CREATE DOMAIN price AS numeric(9,2)",
+        "CREATE DOMAIN prices AS int[]",
+        f"CREATE TABLE odd (id bigserial PRIMARY KEY, {columns})",
+        schema=schema,
+    )
+    with psycopg.connect(server.uri, options="-ctimezone=UTC", autocommit=True) as connection:
+        marks = sql.SQL(", ").join(sql.Literal(text) for _, text, *_ in ODD_TYPES)
+        connection.execute(sql.SQL("INSERT INTO {} VALUES (DEFAULT, {})").format(sql.Identifier(schema, "odd"), marks))
+    url = f"{server.uri}&options=-ctimezone%3DUTC"
+    with source_of(server, schema, mode="incrementing", connection_url=url) as source:
+        (record,) = source.poll(1)
+
+    def told(case: tuple[str, str | None, str, Any]) -> str | None:
+        index = ODD_TYPES.index(case)
+        fields = [record.value_schema.fields[index + 1].schema]
+        if fields[0].type.name == "ARRAY":
+            fields.append(fields[0].value_schema)
+        kind = " ".join((field.name or field.type.name).rpartition(".")[2] for field in fields)
+        found = (kind, record.value[f"c{index}"])
+        return None if found == case[2:] else f"{found}, not {case[2:]}"
+
+    hold_alike(((f"{kind} {text}", case) for case in ODD_TYPES for kind, text, *_ in [case]), told)
+
+
+def test_a_numeric_without_precision_is_confluents_decimal_under_confluents_name(server: Database, schema: str) -> None:
+    run(
+        server,
+        "CREATE TABLE free (id serial PRIMARY KEY, n numeric)",
+        "INSERT INTO free (n) VALUES (1.25)",
+        schema=schema,
+    )
+    config = {"connection.url": server.uri, "schema.pattern": schema, "mode": "incrementing"}
+    with SourceHarness("io.confluent.connect.jdbc.JdbcSourceConnector", config) as source:
+        (record,) = source.poll(1)
+    field = record.value_schema.field("n").schema
+    assert field.parameters == {"scale": "127", "connect.decimal.precision": "0"}
+    assert record.value["n"] == decimal.Decimal("1.25")
 
 
 def random_rows(seed: int, count: int) -> list[tuple[Any, ...]]:
@@ -170,8 +266,8 @@ def test_random_rows_go_through_a_topic_into_a_table_that_equals_theirs(server: 
         ("timestamp", "'infinity'", "timestamp too large"),
         ("date", "'-infinity'", "date too small"),
         ("time", "'24:00'", "hour must be in 0..23"),
-        ("numeric", "'NaN'", r"Column v has values \(Decimal\) that are no decimal"),
-        ("int[]", "'{1}'", "has no column of a type that Connect has"),
+        ("numeric(9,2)", "'NaN'", r"Column v has a value \(Decimal\) that is no decimal: NaN"),
+        ("int[]", "'{{1}}'", r"Column v\[\] has a value \(list\) that is no int32"),
     ],
 )
 def test_a_value_that_connect_cannot_hold_fails_the_task_and_says_which(

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from kconnect.api import ConfigError, ConnectError, DataError, ExactlyOnceSupport
+from kconnect.builtin.connectors.sql import sql_source
 from kconnect.builtin.connectors.sql.sql_columns import TypeSettings
 from kconnect.builtin.connectors.sql.sql_connection import engine_of
 from kconnect.builtin.connectors.sql.sql_cursor import Place
@@ -295,14 +296,47 @@ def test_rows_without_a_value_to_go_by_are_left_out_where_that_is_allowed(file: 
         source.poll(2)
 
 
-def test_a_value_that_its_column_cannot_hold_is_told_with_the_columns_name(file: Path) -> None:
-    change(file, "CREATE TABLE odd (id INTEGER PRIMARY KEY, n INTEGER)", "INSERT INTO odd VALUES (1, 'secret')")
-    with (
-        source_of(file, **IDS, table_whitelist="odd") as source,
-        pytest.raises(DataError, match=r"Column n has values \(str\) that are no int64") as caught,
-    ):
-        source.poll(1)
-    assert "secret" not in str(caught.value)
+def test_a_column_of_sqlite_that_holds_other_values_than_its_type_is_text_from_then_on(file: Path, caplog: Any) -> None:
+    change(
+        file,
+        "CREATE TABLE odd (id INTEGER PRIMARY KEY, n INTEGER, price DECIMAL(8,2), any)",
+        "INSERT INTO odd VALUES (1, 7, 0.1 + 0.2, 1), (2, 'secret', 1.5, 'x'), (3, 9, 2, x'00ff')",
+        "INSERT INTO odd VALUES (4, 9, 'free', 1)",
+    )
+    with source_of(file, **IDS, table_whitelist="odd", batch_max_rows="1") as source:
+        found = [values_of(record) for record in source.poll(4)]
+    cents = decimal.Decimal("0.30")
+    assert found == [
+        [1, 7, cents, 1],
+        [2, "secret", decimal.Decimal("1.50"), "x"],
+        [3, "9", decimal.Decimal("2.00"), "AP8="],
+        [4, "9", "free", "1"],
+    ]
+    assert "Column n has a value (str) that is no int64. The column is read as text" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_a_table_that_cannot_be_read_stops_no_other_and_is_read_once_it_can_be(
+    file: Path, caplog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql_source, "_ASIDE_S", 0.01)
+    change(file, "CREATE TABLE loose (id INTEGER, name TEXT)", "INSERT INTO loose VALUES (NULL, 'late')")
+    add(file, "a")
+    mode = {**IDS, "incrementing_column_name": "id", "validate_non_null": "true"}
+    with source_of(file, **mode) as source:
+        assert names(source.poll(1)) == ["a"]
+        add(file, "b")
+        assert names(source.poll(1)) == ["b"]
+        told = [one.getMessage() for one in caplog.records if one.levelname == "ERROR"]
+        assert len(told) == 1
+        assert "loose until this is mended" in told[0]
+        assert "its column id for mode=incrementing may be null" in told[0]
+        change(file, "DROP TABLE loose", "CREATE TABLE loose (id INTEGER PRIMARY KEY, name TEXT)")
+        change(file, "INSERT INTO loose VALUES (1, 'late')")
+        assert names(source.poll(1)) == ["late"]
+        change(file, "DROP TABLE loose", "DROP TABLE orders")
+        with pytest.raises(ConnectError, match="cannot be read: NoSuchTableError"):
+            source.poll(1)
 
 
 def test_without_an_offset_reading_begins_where_timestamp_initial_says(file: Path) -> None:

@@ -8,7 +8,9 @@ from kconnect.builtin.connectors.sql.sql_source import SqlSourceConnector, SqlSo
 
 
 class JdbcSourceTask(SqlSourceTask):
-    """SqlSource's task under another name."""
+    """SqlSource's task under another name, with Confluent's Decimal for a NUMERIC without precision."""
+
+    _keeps_unbounded = True
 
 
 class JdbcSourceConnector(SqlSourceConnector):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import datetime
 import decimal
 import functools
-import json
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConnectError, DataError, Date, Decimal, Schema, SchemaBuilder, Time, Timestamp
+from kconnect.builtin.connectors.sql.sql_values import COERCE, WHOLE, decimal_of, list_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,15 +22,16 @@ _LOWEST_SCALE = -84
 _MOST_DIGITS = 18  # of a whole number that always fits into 64 bits
 _ARROW_DIGITS = 38
 
-WHOLE = ("int8", "int16", "int32", "int64")
+_REFUSALS = (ValueError, TypeError, ArithmeticError, LookupError, NotImplementedError)  # with ArrowException's classes
 _TIMES = ("date", "timestamp", "timestamptz")
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the database. `kind`: a name in `_PLAIN`, decimal, date, time, timestamp, timestamptz, any, other.
+    """A column of the database. `kind`: a name in `_PLAIN`, decimal, date, time, timestamp, timestamptz, array ..
 
-    any: to be told from its values; other: Connect has no type for it, so it is left out.
+    .. unsigned (whole numbers of 64 bits without sign), any (to be told from its values). What Connect has no type for
+    is a string: the text that the database has for it.
     """
 
     name: str
@@ -40,6 +40,8 @@ class Column:
     precision: int = 0
     scale: int = 0
     type_name: str = ""
+    element: Column | None = None
+    """Of an array: what its elements are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,10 @@ class TypeSettings:
     granularity: str
     zone: str
     """Of times without one in the database."""
+    keeps_unbounded: bool = False
+    """Whether a NUMERIC without precision is a Decimal of 127 digits behind the point, as Confluent's, and no text."""
+    unsigned: str = "long"
+    """What whole numbers of 64 bits without sign are: long, or precise for decimals."""
 
 
 class RowShape:
@@ -60,72 +66,117 @@ class RowShape:
 
     def __init__(self, name: str | None, columns: Sequence[Column], settings: TypeSettings) -> None:
         self.columns = tuple(columns)
-        self._settings = settings
-        self._fields = [
-            (index, _Field(column, settings)) for index, column in enumerate(columns) if column.kind != "other"
-        ]
+        self._fields = [_Field(column, settings) for column in columns]
         if not self._fields:
-            raise ConnectError(f"{name or 'The query'} has no column of a type that Connect has")
+            raise ConnectError(f"{name or 'The query'} has no column")
         builder = SchemaBuilder.struct()
         if name:
             builder.name(name)
-        for _, field in self._fields:
+        for field in self._fields:
             builder.field(field.column.name, field.schema)
         self.schema: Schema = builder.build()
 
     def raw(self, rows: Sequence[Sequence[Any]]) -> dict[str, pa.Array]:
-        """A column for each field, by name: times in microseconds and UTC. Errors: DataError that names the column."""
-        values = list(zip(*rows, strict=True))
-        return {field.column.name: field.raw(values[index]) for index, field in self._fields}
+        """A column for each field, by name: times in microseconds and UTC. Errors: ColumnError."""
+        values = zip(*rows, strict=True)
+        return {field.column.name: field.raw(column) for field, column in zip(self._fields, values, strict=True)}
 
     def struct(self, raw: dict[str, pa.Array]) -> pa.StructArray:
         """The records' values."""
         import pyarrow as pa
 
-        children = [field.final(raw[field.column.name]) for _, field in self._fields]
-        names = [pa.field(f.column.name, child.type) for (_, f), child in zip(self._fields, children, strict=True)]
+        children = [field.final(raw[field.column.name]) for field in self._fields]
+        names = [pa.field(f.column.name, child.type) for f, child in zip(self._fields, children, strict=True)]
         return pa.StructArray.from_arrays(children, fields=names)
+
+
+class ColumnError(DataError):
+    """A column has a value that is none of its type: which, and the first that is."""
+
+    def __init__(
+        self, column: Column, kind: str, values: Sequence[Any], make: Callable[[Sequence[Any]], object]
+    ) -> None:
+        wrong = next((value for value in values if value is not None and not _can(make, value)), None)
+        shown = "" if isinstance(wrong, str | bytes | list) else f": {wrong}"  # a text may be a secret
+        super().__init__(
+            f"Column {column.name} has a value ({type(wrong).__name__}) that is no {kind}{shown}",
+            hint="Convert it in a `query`, or correct the rows.",
+        )
+        self.column = column
+
+
+def _can(make: Callable[[Sequence[Any]], object], value: Any) -> bool:
+    try:
+        make([value])
+    except _REFUSALS:  # ArrowException's classes are among these
+        return False
+    return True
 
 
 class _Field:
     """One column's schema and conversions."""
 
     def __init__(self, column: Column, settings: TypeSettings) -> None:
+        if column.kind == "unsigned":
+            wanted = "int64" if settings.unsigned == "long" else "decimal"
+            column = replace(column, kind=wanted, precision=20)
         self.column = column
         self._settings = settings
         self.kind, self.schema = _kind_and_schema(column, settings)
+        self._element = None if column.element is None else _Field(column.element, settings)
         self._type: Any = None  # Arrow's, made at first use: its import is slow
 
     def raw(self, values: Sequence[Any]) -> pa.Array:
-        import pyarrow as pa
-
+        """Errors: ColumnError."""
+        if self._element is not None:
+            return self._lists(values, self._element)
         if self._type is None:
             self._type = _raw_type(self.kind, self.column)
         try:
-            try:
-                if self.kind in _TIMES and any(type(value) is int for value in values):
-                    raise TypeError("SQLite counts milliseconds, Arrow would take them for its own unit")
-                found = pa.array(values, self._type)
-            except (pa.ArrowException, TypeError, ValueError, OverflowError):
-                coerce = _COERCE.get(self.kind, _same)
-                if self.kind == "decimal":
-                    coerce = functools.partial(_decimal, scale=_scale(self.column), is_bytes=self._type == pa.binary())
-                found = pa.array([None if value is None else coerce(value) for value in values], self._type)
-        except (pa.ArrowException, TypeError, ValueError, ArithmeticError, DataError) as err:
-            kinds = sorted({type(value).__name__ for value in values if value is not None})
-            raise DataError(
-                f"Column {self.column.name} has values ({', '.join(kinds)}) that are no {self.kind}: "
-                f"{type(err).__name__}",
-                hint="Convert it in a `query`, or correct the rows.",
-            ) from err
+            found = self._made(values)
+        except _REFUSALS as err:
+            raise ColumnError(self.column, self.kind, values, self._made) from err
         if self.kind == "timestamp":
             return _with_zone(found, self._settings.zone)
         return found
+
+    def _made(self, values: Sequence[Any]) -> pa.Array:
+        import pyarrow as pa
+
+        try:
+            if self.kind in _TIMES and any(type(value) is int for value in values):
+                raise TypeError("SQLite counts milliseconds, Arrow would take them for its own unit")
+            if self.kind == "time" and any(type(value) is datetime.timedelta for value in values):
+                raise TypeError("Arrow would wrap what is longer than a day")
+            return pa.array(values, self._type)
+        except _REFUSALS:
+            coerce = COERCE.get(self.kind, _same)
+            if self.kind == "decimal":
+                coerce = functools.partial(decimal_of, scale=_scale(self.column), is_bytes=self._type == pa.binary())
+            return pa.array([None if value is None else coerce(value) for value in values], self._type)
+
+    def _lists(self, values: Sequence[Any], element: _Field) -> pa.Array:
+        import pyarrow as pa
+
+        try:
+            lists = [None if value is None else list_of(value) for value in values]
+        except _REFUSALS as err:
+            raise ColumnError(self.column, self.kind, values, lambda one: list_of(one[0])) from err
+        flat: list[Any] = []
+        starts: list[int | None] = []
+        for value in lists:
+            starts.append(None if value is None else len(flat))
+            flat.extend(value or ())
+        return pa.ListArray.from_arrays(pa.array([*starts, len(flat)], pa.int32()), element.raw(flat))
 
     def final(self, raw: pa.Array) -> pa.Array:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        if self._element is not None:
+            whole = pa.concat_arrays([raw]) if raw.offset else raw  # a slice has a mask that from_arrays refuses
+            mask = whole.is_null() if whole.null_count else None
+            return pa.ListArray.from_arrays(whole.offsets, self._element.final(whole.values), mask=mask)
         if self.kind == "time":
             return raw.cast(pa.time32("ms"), safe=False)
         if self.kind not in ("timestamp", "timestamptz"):
@@ -157,21 +208,41 @@ def find_column(columns: Sequence[Column], name: str, where: str) -> Column:
     raise ConnectError(f"{where} has {'several columns' if found else 'no column'} named {name}; it has {given}")
 
 
-def inferred(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[Column]:
-    """The columns with those of kind any replaced by what the first rows have; without values they are strings."""
+def inferred(columns: Sequence[Column], rows: Sequence[Sequence[Any]], before: Mapping[str, str]) -> tuple[Column, ...]:
+    """The columns with those of kind any replaced by what all rows have; a string where nothing else holds all.
+
+    `before`: kinds that rows before had, by name; a kind goes on from there, so that it changes in one direction only.
+    """
     found = []
     for index, column in enumerate(columns):
-        kind = column.kind
-        if kind == "any":
-            value = next((row[index] for row in rows if row[index] is not None), None)
-            kind = next((name for python_type, name in _KIND_OF_VALUE if isinstance(value, python_type)), "string")
-            if kind == "timestamp" and value is not None and value.tzinfo is not None:
-                kind = "timestamptz"
-            if kind == "int64" and any(isinstance(row[index], float) for row in rows):
-                kind = "float64"
-        scale = _ANY_SCALE if kind == "decimal" and column.kind == "any" else column.scale
-        found.append(Column(column.name, kind, column.is_optional, column.precision, scale, column.type_name))
-    return found
+        if column.kind != "any":
+            found.append(column)
+            continue
+        kinds = {_kind_of_value(row[index]) for row in rows} - {None}
+        known = before.get(column.name)
+        kind = _joined(kinds | ({known} if known is not None else set()))
+        scale = _ANY_SCALE if kind == "decimal" else column.scale
+        found.append(replace(column, kind=kind, scale=scale))
+    return tuple(found)
+
+
+def _kind_of_value(value: Any) -> str | None:
+    if value is None:
+        return None
+    kind = next((name for python_type, name in _KIND_OF_VALUE if isinstance(value, python_type)), "string")
+    if kind == "int64" and not -(1 << 63) <= value < 1 << 63:
+        return "decimal"
+    return "timestamptz" if kind == "timestamp" and value.tzinfo is not None else kind
+
+
+def _joined(kinds: set[str | None]) -> str:
+    """The kind that holds values of all these; without any, a string."""
+    if len(kinds) <= 1:
+        return next(iter(kinds), None) or "string"
+    for wanted, parts in (("float64", {"int64", "float64"}), ("decimal", {"int64", "decimal"})):
+        if kinds <= parts:
+            return wanted
+    return "string"
 
 
 _KIND_OF_VALUE: tuple[tuple[Any, str], ...] = (
@@ -200,7 +271,10 @@ _PLAIN = {
 
 def _kind_and_schema(column: Column, settings: TypeSettings) -> tuple[str, Schema]:
     """What the values are, and their schema."""
-    kind = _numeric_kind(column, settings.numerics) if column.kind == "decimal" else column.kind
+    kind = _numeric_kind(column, settings) if column.kind == "decimal" else column.kind
+    if column.element is not None:
+        array = SchemaBuilder.array(_kind_and_schema(column.element, settings)[1])
+        return kind, (array.optional() if column.is_optional else array).build()
     if kind in _PLAIN:
         return kind, _PLAIN[kind][column.is_optional]
     if kind in ("timestamp", "timestamptz") and settings.granularity != "connect_logical":
@@ -213,15 +287,17 @@ def _kind_and_schema(column: Column, settings: TypeSettings) -> tuple[str, Schem
     return kind, (builder.optional() if column.is_optional else builder).build()
 
 
-def _numeric_kind(column: Column, mapping: str) -> str:
+def _numeric_kind(column: Column, settings: TypeSettings) -> str:
     """What a NUMERIC becomes by numeric.mapping.
 
-    Differs: a NUMERIC of any size stays a Decimal with best_fit, where Confluent's makes it an INT8, and is a FLOAT64
-        with best_fit_eager_double.
+    Differs: a NUMERIC of any size is a text, which holds all of its values, and a FLOAT64 with best_fit_eager_double.
+        Under Confluent's name it is a Decimal, as there, with best_fit as well, where theirs makes it an INT8.
     """
-    digits, scale = column.precision, column.scale
+    digits, scale, mapping = column.precision, column.scale, settings.numerics
     if _scale(column) == _ANY_SCALE:
-        return "float64" if mapping == "best_fit_eager_double" else "decimal"
+        if mapping == "best_fit_eager_double":
+            return "float64"
+        return "decimal" if settings.keeps_unbounded else "string"
     is_whole = scale == 0 if mapping == "precision_only" else _LOWEST_SCALE <= scale < 1
     if mapping != "none" and is_whole and digits <= _MOST_DIGITS:
         return "int64" if digits > 9 else "int32" if digits > 4 else "int16" if digits > 2 else "int8"
@@ -264,83 +340,5 @@ def _with_zone(column: pa.Array, zone: str) -> pa.Array:
     return found.cast(pa.timestamp("us", "UTC"))
 
 
-# --- values that Arrow does not take as they are, one by one ---
-
-
-def _decimal(value: Any, scale: int, is_bytes: bool) -> Any:
-    """A number with just that scale; as bytes where Arrow's decimals are too narrow."""
-    number = value if isinstance(value, decimal.Decimal) else decimal.Decimal(str(value))
-    exact = number.quantize(decimal.Decimal(1).scaleb(-scale), context=_EXACT)
-    return Decimal.from_logical(Decimal.schema(scale), exact) if is_bytes else exact
-
-
-_EXACT = decimal.Context(prec=100_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
-_EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - SQLite's numbers have no zone either
-
-
 def _same(value: Any) -> Any:
     return value
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, float | decimal.Decimal) and value == int(value):
-        return int(value)
-    if isinstance(value, bytes):  # MySQL's BIT
-        return int.from_bytes(value, "big")
-    if not isinstance(value, int):
-        raise TypeError(type(value).__name__)
-    return value
-
-
-def _float(value: Any) -> float:
-    return float(re.sub(r"[^0-9.eE+-]", "", value)) if isinstance(value, str) else float(value)  # text: money
-
-
-def _bool(value: Any) -> bool:
-    if isinstance(value, str):
-        return {"1": True, "0": False, "t": True, "f": False, "true": True, "false": False}[value.lower()]
-    return bool(value)
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)
-
-
-def _date(value: Any) -> datetime.date:
-    if isinstance(value, str):
-        return datetime.datetime.fromisoformat(value).date()
-    return _moment(value).date()
-
-
-def _time(value: Any) -> datetime.time:
-    if isinstance(value, datetime.timedelta):
-        return (_EPOCH + value).time()
-    found = datetime.time.fromisoformat(value) if isinstance(value, str) else value
-    clock: datetime.time = found.replace(tzinfo=None)
-    return clock
-
-
-def _moment(value: Any) -> datetime.datetime:
-    """A time without zone: of text in ISO form, of milliseconds since 1970."""
-    if isinstance(value, int | float):
-        return _EPOCH + datetime.timedelta(milliseconds=value)
-    found: datetime.datetime = datetime.datetime.fromisoformat(value) if isinstance(value, str) else value
-    return found if found.tzinfo is None else found.astimezone(datetime.UTC).replace(tzinfo=None)
-
-
-def _bytes(value: Any) -> bytes:
-    return value.encode() if isinstance(value, str) else bytes(value)
-
-
-_COERCE: dict[str, Callable[[Any], Any]] = {
-    "bool": _bool,
-    **dict.fromkeys(WHOLE, _whole),
-    "float32": _float,
-    "float64": _float,
-    "string": _text,
-    "bytes": _bytes,
-    "date": _date,
-    "time": _time,
-    "timestamp": _moment,
-    "timestamptz": lambda value: _moment(value).replace(tzinfo=datetime.UTC),
-}

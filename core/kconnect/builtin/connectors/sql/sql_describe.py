@@ -1,12 +1,13 @@
-"""What columns a table or a query gives: by PostgreSQL's type numbers, by SQLAlchemy's inspector, or by the values."""
+"""What columns a table or a query gives: by the driver's type numbers, by SQLAlchemy's inspector, or by the values."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from kconnect.builtin.connectors.sql import sql_mysql_types, sql_postgres_types
 from kconnect.builtin.connectors.sql.sql_columns import Column
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of
 from kconnect.builtin.connectors.sql.sql_tables import TableId
@@ -27,7 +28,16 @@ def describe(connection: sa.Connection, table: TableId | None, select: str) -> D
     """What a table's select gives, or a query, which may not end in a semicolon. Errors: the database's."""
     kind = kind_of(connection.dialect)
     if kind == "postgresql":
-        return _by_type_numbers(connection, table, select)
+        wrapped = f"SELECT * FROM ({select}) AS kconnect_query"
+        return Description(
+            *sql_postgres_types.described(connection, f"{wrapped if table is None else select} WHERE 1=0")
+        )
+    if kind == "mysql" and table is not None:
+        result = connection.execution_options(no_parameters=True).exec_driver_sql(f"{select} WHERE 1=0")
+        by_fields = sql_mysql_types.described(result.cursor)
+        result.close()
+        if by_fields is not None:
+            return Description(*by_fields)
     if table is not None:
         return _by_inspector(connection, table.name, table.schema or table.catalog or None)
     if kind == "sqlite":
@@ -41,88 +51,15 @@ def describe(connection: sa.Connection, table: TableId | None, select: str) -> D
     return Description(())
 
 
-def unknown_columns(names: Sequence[str]) -> tuple[Column, ...]:
-    """Columns of which only the names are known: their values tell the types."""
-    return tuple(Column(name, "any") for name in names)
+def columns_of(cursor: Any, names: Sequence[str], kind: str) -> tuple[Column, ...]:  # the driver's cursor
+    """Columns of a result that was not described before: where the driver does not tell types, their values do."""
+    found = sql_mysql_types.described(cursor) if kind == "mysql" else None
+    return sql_mysql_types.of_query(found[0]) if found is not None else tuple(Column(name, "any") for name in names)
 
 
-# --- PostgreSQL. Source: the types that its driver for Java gives these ---
-
-_POSTGRES_KINDS: Final[Mapping[int, str]] = {
-    16: "bool",
-    17: "bytes",
-    20: "int64",
-    21: "int16",
-    23: "int32",
-    26: "int64",  # oid
-    700: "float32",
-    701: "float64",
-    790: "float64",  # money
-    1700: "decimal",
-    1082: "date",
-    1083: "time",
-    1266: "time",  # with a zone, which is dropped
-    1114: "timestamp",
-    1184: "timestamptz",
-    # "char", name, text, json, xml, unknown, bpchar, varchar, uuid, jsonb
-    **dict.fromkeys((18, 19, 25, 114, 142, 705, 1042, 1043, 2950, 3802), "string"),
-}
-_BIT: Final = 1560
-TEXT_TYPES: Final = (114, 142, 2950, 3802, 790, 1186, 869, 650, 829)
-"""Numbers of types that are read as their text, not as Python's values."""
-
-_ATTRIBUTES = (
-    "SELECT a.attrelid, a.attnum, a.attnotnull, a.attidentity <> '' OR coalesce(pg_get_expr(d.adbin, d.adrelid) LIKE "
-    "'nextval(%%', false) FROM pg_catalog.pg_attribute a LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid "
-    "AND d.adnum = a.attnum WHERE a.attrelid = ANY(%s)"
-)
-
-
-def _by_type_numbers(connection: sa.Connection, table: TableId | None, select: str) -> Description:
-    nothing = f"{select} WHERE 1=0" if table is not None else f"SELECT * FROM ({select}) AS kconnect_query WHERE 1=0"
-    result = connection.execution_options(no_parameters=True).exec_driver_sql(nothing)
-    cursor: Any = result.cursor  # the driver's
-    described = list(cursor.description)
-    sources = _sources(cursor, len(described))
-    bits = {index for index, column in enumerate(described) if column[1] == _BIT and _is_one_bit(cursor, index)}
-    result.close()
-    other = [column[1] for column in described if column[1] not in _POSTGRES_KINDS]
-    enums = _enums(connection, other) if other else set()
-    known = {
-        (relation, number): (is_required, counts)
-        for relation, number, is_required, counts in (
-            connection.exec_driver_sql(_ATTRIBUTES, (sorted({r for r, _ in sources if r}),)) if sources else ()
-        )
-    }
-    columns, autoincrement = [], None
-    for index, column in enumerate(described):
-        is_required, counts = known.get(sources[index], (False, False)) if sources else (False, False)
-        kind = _POSTGRES_KINDS.get(column[1]) or ("string" if column[1] in enums else "other")
-        if index in bits:
-            kind = "bool"
-        columns.append(Column(column[0], kind, not is_required, column[4] or 0, column[5] or 0, f"type {column[1]}"))
-        if counts and autoincrement is None:
-            autoincrement = column[0]
-    return Description(tuple(columns), autoincrement)
-
-
-def _is_one_bit(cursor: Any, index: int) -> bool:  # the driver's cursor
-    """Whether a column is bit(1), which Java takes for a boolean."""
-    result = getattr(cursor, "pgresult", None)
-    return result is not None and result.fmod(index) == 1
-
-
-def _sources(cursor: Any, count: int) -> list[tuple[int, int]]:  # the driver's cursor
-    """For each column its table and number in it, zeros for an expression; empty if the driver does not tell."""
-    result = getattr(cursor, "pgresult", None)
-    return [(result.ftable(index), result.ftablecol(index)) for index in range(count)] if result is not None else []
-
-
-def _enums(connection: sa.Connection, numbers: Sequence[int]) -> set[int]:
-    rows = connection.exec_driver_sql(
-        "SELECT oid FROM pg_catalog.pg_type WHERE typtype = 'e' AND oid = ANY(%s)", (list(numbers),)
-    )
-    return {row[0] for row in rows}
+def selected(columns: Sequence[Column], quote: Callable[[str], str], kind: str) -> str:
+    """What stands between SELECT and FROM for a table of these columns."""
+    return sql_mysql_types.selected(columns, quote) if kind == "mysql" else "*"
 
 
 # --- other databases ---
@@ -181,21 +118,17 @@ def _of_type(kind: str, name: str, given: Any, is_optional: bool) -> Column:  # 
     ):
         if isinstance(given, types):
             return Column(name, "float64" if wanted == "float32" and kind == "sqlite" else wanted, is_optional)
-    return Column(name, "any" if kind == "sqlite" else "other", is_optional, type_name=text)
+    return Column(name, "any" if kind == "sqlite" else "string", is_optional, type_name=text)
 
 
 def _of_mysql(text: str, given: Any) -> str | None:  # SQLAlchemy's type
-    """What a type is that only MySQL has, or that its driver for Java gives in its own way; None for others.
-
-    Unsigned whole numbers take the next size. Source: GenericDatabaseDialect.addFieldToSchema. Differs: a YEAR is a
-    number, where Java's driver makes a date of it.
-    """
+    """What a type is that only MySQL has, for drivers that do not tell; None for others. As sql_mysql_types has it."""
     if text in ("FLOAT", "YEAR"):
         return "float32" if text == "FLOAT" else "int32"
     if text == "BIT":
-        return "int8" if (given.length or 1) == 1 else None
+        length = given.length or 1
+        return "int8" if length == 1 else "int64" if length < 64 else "unsigned"
     if not re.fullmatch(r"(TINY|SMALL|MEDIUM|BIG)?INT(EGER)?", text):
         return None
-    sizes = ["int8", "int16", "int32", "int64", "int64"]
     place = {"TINYINT": 0, "SMALLINT": 1, "BIGINT": 3}.get(text, 2)
-    return sizes[place + bool(getattr(given, "unsigned", False))]
+    return sql_mysql_types.SIZES[place + bool(getattr(given, "unsigned", False))]

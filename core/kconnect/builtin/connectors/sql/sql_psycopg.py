@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from psycopg import Connection, ServerCursor
+from psycopg import Connection, ServerCursor, postgres
 from psycopg.types.string import TextLoader
 
-from kconnect.builtin.connectors.sql.sql_describe import TEXT_TYPES
+from kconnect.builtin.connectors.sql.sql_postgres_types import text_types
+
+# JSON, intervals, addresses, ranges and the like; elements of arrays too
+_AS_TEXT = text_types([known.oid for known in postgres.types])
 
 
 class _QuietCursor(ServerCursor[Any]):
@@ -18,7 +21,7 @@ class _QuietCursor(ServerCursor[Any]):
 
 
 def prepare(connection: Connection[Any], _record: object) -> None:
-    """A listener of SQLAlchemy's event `connect`: JSON and the like are read as text."""
+    """A listener of SQLAlchemy's event `connect`: what Connect has no type for is read as text."""
     connection.server_cursor_factory = _QuietCursor
-    for number in TEXT_TYPES:
+    for number in _AS_TEXT:
         connection.adapters.register_loader(number, TextLoader)

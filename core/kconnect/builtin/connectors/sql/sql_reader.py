@@ -14,14 +14,21 @@ import queue
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConnectError, DataError
-from kconnect.builtin.connectors.sql.sql_columns import Column, RowShape, TypeSettings, find_column, inferred
+from kconnect.builtin.connectors.sql.sql_columns import (
+    Column,
+    ColumnError,
+    RowShape,
+    TypeSettings,
+    find_column,
+    inferred,
+)
 from kconnect.builtin.connectors.sql.sql_connection import cancel, driver_connection, give_up_rows
 from kconnect.builtin.connectors.sql.sql_cursor import MARK, Cursor, Place, SqlStyle, moment_of, statement
-from kconnect.builtin.connectors.sql.sql_describe import Description, describe, unknown_columns
+from kconnect.builtin.connectors.sql.sql_describe import Description, columns_of, describe, selected
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of, placeholders
 from kconnect.builtin.connectors.sql.sql_tables import TableId
 
@@ -126,6 +133,7 @@ class RoundReader:
         self._stopping = threading.Event()
         self._connection: sa.Connection | None = None  # the reader's, but that stop() may cancel what runs on it
         self._shapes: dict[str, RowShape] = {}
+        self._texts: dict[str, set[str]] = {}  # by target, columns of SQLite that held what is not of their type
         self._thread = threading.Thread(target=self._run, name=f"sql-reader-{name}", daemon=True)
 
     def start(self) -> None:
@@ -198,10 +206,11 @@ class RoundReader:
     def _describe(self, target: Target) -> tuple[sa.Connection, Description, str]:
         if self._connection is None:
             self._connection = self._engine.connect()
-        select = target.query
-        if target.table is not None:
-            select = f"SELECT * FROM {target.table.sql(self._quote, self._kind)}"
-        return self._connection, describe(self._connection, target.table, select), select
+        if target.table is None:
+            return self._connection, describe(self._connection, None, target.query), target.query
+        name = target.table.sql(self._quote, self._kind)
+        found = describe(self._connection, target.table, f"SELECT * FROM {name}")
+        return self._connection, found, f"SELECT {selected(found.columns, self._quote, self._kind)} FROM {name}"
 
     def _read(
         self, connection: sa.Connection, target: Target, place: Place, description: Description, select: str
@@ -223,17 +232,15 @@ class RoundReader:
         is_read = False
         try:
             names = list(result.keys())
-            shape: RowShape | None = None
+            columns = description.columns or columns_of(cursor_of_driver, names, self._kind)
             while not self._stopping.is_set():
                 rows = result.fetchmany(size)
                 if not rows:
                     is_read = True
                     return
-                if shape is None:
-                    shape = self._shape(target, description, names, rows)
                 # A round of everything would begin at its first row again
                 patience_s = self._settings.idle_s if cursor is not None else None
-                if not self._give(_chunk(shape, cursor, rows, target), patience_s):
+                if not self._give(self._chunk(target, cursor, columns, names, rows), patience_s):
                     raise RoundLeftError(f"{target.name} was left alone for {patience_s:g} s in mid round")
         finally:
             if not is_read:
@@ -242,8 +249,28 @@ class RoundReader:
                 with contextlib.suppress(Exception):
                     opened.close()
 
+    def _chunk(
+        self,
+        target: Target,
+        cursor: Cursor | None,
+        columns: Sequence[Column],
+        names: Sequence[str],
+        rows: Sequence[Sequence[Any]],
+    ) -> Chunk:
+        """Errors: DataError, ColumnError, TableChangedError."""
+        while True:
+            shape = self._shape(target, columns, names, rows)
+            try:
+                return _chunk(shape, cursor, rows, target)
+            except ColumnError as error:
+                known = self._texts.setdefault(target.name, set())
+                if self._kind != "sqlite" or error.column.name in known:
+                    raise DataError(f"{target.name} cannot be read: {error}", hint=error.hint) from error
+                known.add(error.column.name)
+                log.warning("%s: %s. The column is read as text from now on", target.name, error)
+
     def _shape(
-        self, target: Target, description: Description, names: Sequence[str], rows: Sequence[Sequence[Any]]
+        self, target: Target, columns: Sequence[Column], names: Sequence[str], rows: Sequence[Sequence[Any]]
     ) -> RowShape:
         """The shape of these rows: the same object while the columns stay the same. Errors: DataError."""
         doubles = {name for name in names if names.count(name) > 1}
@@ -251,17 +278,17 @@ class RoundReader:
             raise DataError(
                 f"{target.name} gives several columns named {', '.join(sorted(doubles))}: name them with AS"
             )
-        columns: Sequence[Column] = description.columns or unknown_columns(names)
         if [column.name for column in columns] != list(names):
             raise TableChangedError(f"The columns of {target.name} changed while it was read")
-        columns = inferred(columns, rows)
         known = self._shapes.get(target.name)
-        if known is None or list(known.columns) != list(columns):
+        texts = self._texts.get(target.name, set())
+        if texts:  # any column of SQLite may hold anything
+            columns = [replace(one, kind="string") if one.name in texts else one for one in columns]
+        before = {one.name: one.kind for one in known.columns if one.name not in texts} if known is not None else {}
+        columns = inferred(columns, rows, before)
+        if known is None or known.columns != columns:
             known = RowShape(target.table.name if target.table else None, columns, self._settings.types)
             self._shapes[target.name] = known
-            left_out = [f"{column.name} ({column.type_name})" for column in columns if column.kind == "other"]
-            if left_out:
-                log.warning("%s: left out, as Connect has no type for them: %s", target.name, ", ".join(left_out))
         return known
 
     def _now_us(self, connection: sa.Connection) -> int:

@@ -53,6 +53,8 @@ _POLL_S: Final = 0.1
 _IDLE_S: Final = 1.0
 _FIRST_BACKOFF_S: Final = 0.1
 _STOP_S: Final = 5.0
+# A table that cannot be read is tried again after this
+_ASIDE_S: Final = 30.0
 # A request to validate waits no longer for a database that does not answer
 _CONNECT_S: Final = 3
 _LISTS: Final = ("table.whitelist", "table.blacklist")
@@ -153,6 +155,8 @@ class _Progress:
     topic: str
     place: Place = field(default_factory=Place)
     due_s: float = 0.0
+    trouble: str = ""
+    """Why it is set aside: other tables go on."""
 
 
 class SqlSourceTask(SourceTask):
@@ -160,11 +164,13 @@ class SqlSourceTask(SourceTask):
 
     A round of a table is one statement, whose rows are fetched as they are produced: on a thread of the reader, as a
     driver's call cannot be told to end by the thread that makes it. After an error the round begins again, behind the
-    last row that was given; in mode bulk at the first.
-    Source: JdbcSourceTask. Differs: rows are columns from the database to the converter.
+    last row that was given; in mode bulk at the first. A table that cannot be read is set aside while others can.
+    Source: JdbcSourceTask. Differs: rows are columns from the database to the converter; one table's error is not the
+    end of all.
     """
 
     _reader: RoundReader | None = None
+    _keeps_unbounded = False
 
     def version(self) -> str:
         return KAFKA_VERSION
@@ -182,7 +188,7 @@ class SqlSourceTask(SourceTask):
         query = query_of(config)
         tables = parted(props.get(TABLES, ""), kind_of_url(config["connection.url"]))
         self._progress = [self._begun(None, query)] if query else [self._begun(table, "") for table in tables]
-        self._reader = RoundReader(props.get("name", ""), engine, _read_settings(config))
+        self._reader = RoundReader(props.get("name", ""), engine, _read_settings(config, self._keeps_unbounded))
         self._reader.start()
 
     def poll(self) -> RecordBatch | None:
@@ -232,10 +238,31 @@ class SqlSourceTask(SourceTask):
             log.info("%s; it is read on now", error)
             return
         if error is not None:
-            raise self._failed(error, progress.target)
+            failure = self._failed(error, progress.target)
+            if not self._can_wait(error, progress):
+                raise failure
+            self._set_aside(progress, failure)
+            return
+        if progress.trouble:
+            log.info("%s is read again", progress.target.name)
+            progress.trouble = ""
         if held is not None:
             self._emit(progress, held, is_last=True)
         progress.due_s = time.monotonic() + self._interval_s
+
+    def _can_wait(self, error: Exception, progress: _Progress) -> bool:
+        """Whether the error is of this table alone, and others are read: they go on."""
+        if isinstance(error, TableChangedError) or may_pass(error, self._kind):
+            return False
+        return any(other is not progress and not other.trouble for other in self._progress)
+
+    def _set_aside(self, progress: _Progress, failure: ConnectError) -> None:
+        """Try the table again later, and go on with the others."""
+        told_now = f"{failure}. {failure.hint}" if failure.hint else str(failure)
+        level = logging.INFO if told_now == progress.trouble else logging.ERROR
+        log.log(level, "Nothing more is read of %s until this is mended: %s", progress.target.name, told_now)
+        progress.trouble = told_now
+        progress.due_s = time.monotonic() + max(self._interval_s, _ASIDE_S)
 
     def _failed(self, error: Exception, target: Target) -> ConnectError:
         """What to raise: RetriableError while the database may come back."""
@@ -337,13 +364,19 @@ def _attempts(config: Mapping[str, Any]) -> int | None:
     return min((most for most in given if most is not None and most > 0), default=None)
 
 
-def _read_settings(config: Mapping[str, Any]) -> ReadSettings:
+def _read_settings(config: Mapping[str, Any], keeps_unbounded: bool) -> ReadSettings:
     zone = config["db.timezone"]
     numerics = (config["numeric.mapping"] or "").lower() or (
         "precision_only" if config["numeric.precision.mapping"] else "none"
     )
     return ReadSettings(
-        types=TypeSettings(numerics, config["timestamp.granularity"].lower(), zone),
+        types=TypeSettings(
+            numerics,
+            config["timestamp.granularity"].lower(),
+            zone,
+            keeps_unbounded,
+            config["bigint.unsigned.handling.mode"],
+        ),
         zone=zoneinfo.ZoneInfo(zone),
         batch_rows=config["batch.max.rows"],
         delay_ms=config["timestamp.delay.interval.ms"],

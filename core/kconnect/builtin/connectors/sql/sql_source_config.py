@@ -181,7 +181,18 @@ CONFIG = (
         _V(_check_numerics, f"one of {', '.join(NUMERICS)}"),
         _I.LOW,
         "What NUMERIC becomes. none: Decimal; precision_only: an integer where the scale is 0 and it fits; best_fit: "
-        "an integer or FLOAT64 up to 18 digits; best_fit_eager_double: FLOAT64 for any with a scale.",
+        "an integer or FLOAT64 up to 18 digits; best_fit_eager_double: FLOAT64 for any with a scale. One without "
+        "precision is text with the first three, as no Decimal holds all of its values.",
+        group="Database",
+    )
+    .define(
+        "bigint.unsigned.handling.mode",
+        _T.STRING,
+        "long",
+        ConfigDef.ValidString.in_("long", "precise"),
+        _I.LOW,
+        "What BIGINT UNSIGNED of MySQL becomes. long: INT64, and a value that is too large for it is an error; "
+        "precise: Decimal of 20 digits.",
         group="Database",
     )
     .define(

@@ -1,0 +1,176 @@
+"""Values of a driver that Arrow does not take as they are, one by one. Pure.
+
+Errors of all: ValueError, TypeError, ArithmeticError, KeyError for what is no value of the type.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import datetime
+import decimal
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kconnect.api import Decimal
+
+WHOLE = ("int8", "int16", "int32", "int64")
+
+_EXACT = decimal.Context(prec=100_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+_NOISE = decimal.Decimal("1e-9")  # of a sum of doubles, as SQLite keeps its decimals
+_EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - SQLite's numbers have no zone either
+_DAY = datetime.timedelta(days=1)
+
+
+def decimal_of(value: Any, scale: int, is_bytes: bool) -> Any:
+    """A number with just that scale; as bytes where Arrow's decimals are too narrow."""
+    number = _number(value)
+    exact = number.quantize(decimal.Decimal(1).scaleb(-scale), context=_EXACT)
+    is_noise = isinstance(value, float) and abs(exact - number) <= abs(number) * _NOISE
+    if exact != number and not is_noise:
+        raise ValueError(f"{number} has more than {scale} digits behind the point")
+    return Decimal.from_logical(Decimal.schema(scale), exact) if is_bytes else exact
+
+
+def list_of(value: Any) -> list[Any]:
+    """An array: a list as it is, or PostgreSQL's text of one, `{1,NULL,"a b",{2}}`, with texts for its elements."""
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return list(value)
+    text = value.decode() if isinstance(value, bytes) else value
+    if text.startswith("["):  # bounds that begin elsewhere than at 1: [0:1]={a,b}
+        text = text.partition("=")[2]
+    found, end = _list_at(text, 0)
+    if end != len(text):
+        raise ValueError(f"{text!r} is no array")
+    return found
+
+
+_ELEMENT = re.compile(r'"((?:[^"\\]|\\.)*)"|([^{},"]+)', re.DOTALL)
+
+
+def _list_at(text: str, start: int) -> tuple[list[Any], int]:
+    if text[start : start + 1] != "{":
+        raise ValueError(f"{text!r} is no array")
+    found: list[Any] = []
+    at = start + 1
+    while text[at : at + 1] != "}":
+        if text[at : at + 1] == "{":
+            inner, at = _list_at(text, at)
+            found.append(inner)
+        else:
+            match = _ELEMENT.match(text, at)
+            if match is None:
+                raise ValueError(f"{text!r} is no array")
+            quoted, plain = match.groups()
+            is_null = plain is not None and plain.upper() == "NULL"
+            found.append(None if is_null else plain if plain is not None else re.sub(r"(?s)\\(.)", r"\1", quoted))
+            at = match.end()
+        if text[at : at + 1] == ",":
+            at += 1
+    return found, at + 1
+
+
+def _number(value: Any) -> decimal.Decimal:
+    if isinstance(value, bytes):  # MySQL's BIT
+        return decimal.Decimal(int.from_bytes(value, "big"))
+    return value if isinstance(value, decimal.Decimal) else decimal.Decimal(str(value))
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, float | decimal.Decimal) and value == int(value):
+        return int(value)
+    if isinstance(value, bytes):
+        return int.from_bytes(value, "big")
+    if isinstance(value, str):  # an element of an array
+        return int(value)
+    if not isinstance(value, int):
+        raise TypeError(type(value).__name__)
+    return value
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, str):
+        return _money(value)
+    found = float(value)
+    if isinstance(value, int) and int(found) != value:
+        raise ValueError(f"{value} has more digits than a double")
+    return found
+
+
+def _money(text: str) -> float:
+    """PostgreSQL's money, written as its locale does: $1,234.50, -1.234,50 EUR, ($5.00). Also plain numbers."""
+    with contextlib.suppress(ValueError):
+        return float(text)
+    digits = re.sub(r"[^0-9.,]", "", text).strip(".,")
+    last = max(digits.rfind("."), digits.rfind(","))
+    if last >= 0 and len(digits) - last - 1 != 3:  # else it parts thousands
+        digits = re.sub(r"[.,]", "", digits[:last]) + "." + digits[last + 1 :]
+    else:
+        digits = re.sub(r"[.,]", "", digits)
+    return -float(digits) if "-" in text or text.strip().startswith("(") else float(digits)
+
+
+def _bool(value: Any) -> bool:
+    if isinstance(value, str):
+        return {"1": True, "0": False, "t": True, "f": False, "true": True, "false": False}[value.lower()]
+    if isinstance(value, bytes):
+        return any(value)
+    return bool(value)
+
+
+def _text(value: Any) -> str:
+    """Of any value: lists and mappings as JSON, bytes in base64, as Connect's JSON has them; decimals in full."""
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False, default=_text)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return base64.b64encode(value).decode()
+    if isinstance(value, decimal.Decimal):
+        return f"{value:f}"
+    return str(value)
+
+
+def _date(value: Any) -> datetime.date:
+    if isinstance(value, str):
+        return datetime.datetime.fromisoformat(value).date()
+    return _moment(value).date()
+
+
+def _time(value: Any) -> datetime.time:
+    if isinstance(value, datetime.timedelta):
+        if not datetime.timedelta() <= value < _DAY:
+            raise ValueError(f"{value} is no time of a day")
+        return (_EPOCH + value).time()
+    found = datetime.time.fromisoformat(value) if isinstance(value, str) else value
+    clock: datetime.time = found.replace(tzinfo=None)
+    return clock
+
+
+def _moment(value: Any) -> datetime.datetime:
+    """A time without zone: of text in ISO form, of milliseconds since 1970."""
+    if isinstance(value, int | float):
+        return _EPOCH + datetime.timedelta(milliseconds=value)
+    found: datetime.datetime = datetime.datetime.fromisoformat(value) if isinstance(value, str) else value
+    return found if found.tzinfo is None else found.astimezone(datetime.UTC).replace(tzinfo=None)
+
+
+def _bytes(value: Any) -> bytes:
+    if isinstance(value, str) and value.startswith("\\x"):  # an element of an array
+        return bytes.fromhex(value[2:])
+    return value.encode() if isinstance(value, str) else bytes(value)
+
+
+COERCE: dict[str, Callable[[Any], Any]] = {
+    "bool": _bool,
+    **dict.fromkeys(WHOLE, _whole),
+    "float32": _float,
+    "float64": _float,
+    "string": _text,
+    "bytes": _bytes,
+    "date": _date,
+    "time": _time,
+    "timestamp": _moment,
+    "timestamptz": lambda value: _moment(value).replace(tzinfo=datetime.UTC),
+}
+"""For each kind of column what makes a value of it."""
