@@ -72,20 +72,21 @@ unit: $(DEV)  ## unit tests alone: about a minute on two quiet cores
 
 # What tests need of Debian: any program of $(1), from the package $(2); $(3) is what needs it
 define from_debian
-	@for name in $(1); do command -v $$name >/dev/null && exit 0; done; \
+	@for name in $(1); do PATH=$$PATH:/usr/sbin command -v $$name >/dev/null && exit 0; done; \
 	  echo "Installing $(2), for $(3)" >&2; as_root=$$([ "$$(id -u)" = 0 ] || echo sudo); \
 	  $$as_root apt-get update -qq && $$as_root apt-get install -y -qq --no-install-recommends $(2) >/dev/null || { \
 	  echo "There is no $(firstword $(1)), for $(3), and apt-get could not install it. Install it by hand: $(2)" >&2; exit 1; }
 endef
 
-browser:  ## Chromium and systemd-analyze, by apt-get where they are missing: tests of the web console and of deploy/ need them
+browser:  ## Chromium, systemd-analyze and PgBouncer, by apt-get where they are missing: tests of the console, of deploy/ and of poolers
 	$(call from_debian,chromium chromium-browser google-chrome,chromium,tests of the web console)
 	$(call from_debian,systemd-analyze,systemd,tests of deploy/systemd)
+	$(call from_debian,pgbouncer,pgbouncer,tests of SqlSink and SqlSource through a pooler)
 
 screenshots: $(DEV) browser  ## pictures of the web console in docs/images, light and dark
 	$(KIT) -W ignore -m kit.screenshots
 
-RUN_TESTS = KCONNECT_REQUIRE=broker,java,spark,browser $(BIN)/pytest -q -n 4 $(SIDE_BY_SIDE)
+RUN_TESTS = KCONNECT_REQUIRE=broker,java,spark,browser,pooler $(BIN)/pytest -q -n 4 $(SIDE_BY_SIDE)
 
 test: archives  ## tests on a real broker, Spark and Java Connect: all but the parts that the change does not reach; BASE=
 	$(RUN_TESTS) --parts auto --parts-base "$(BASE)" tests

@@ -14,7 +14,7 @@ from kconnect.java.installed import find_java
 __all__ = ["REQUIRED", "missing_needs"]
 
 REQUIRED: Final = "KCONNECT_REQUIRE"
-"""What must be there: broker, java, spark, browser, with commas between them."""
+"""What must be there: broker, java, spark, browser, pooler, with commas between them."""
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
 # A guess with room to spare: a run that was looked at in its midst had 0.6 GB, and pytest keeps the last three
 _ROOM_BYTES: Final = 3_000_000_000
@@ -32,6 +32,8 @@ def missing_needs(required: set[str], folder: Path | None = None) -> list[str]:
         found.append(
             "There is no Chromium, for tests of the web console. `make browser` installs it where apt-get does."
         )
+    if "pooler" in required and not shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin"):
+        found.append("There is no PgBouncer, for tests of poolers. `make browser` installs it where apt-get does.")
     place = folder or Path(os.environ.get("PYTEST_DEBUG_TEMPROOT") or tempfile.gettempdir())
     free = shutil.disk_usage(place).free
     if free < _ROOM_BYTES:

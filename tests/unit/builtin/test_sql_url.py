@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from kconnect.api import ConfigError, Password
-from kconnect.builtin.connectors.sql.sql_url import database_url, kind_of_url
+from kconnect.builtin.connectors.sql.sql_url import address_of, kind_of_url
 
 
 def url(text: str, user: str | None = None, password: str | None = None) -> Any:
     secret = None if password is None else Password(password)
-    return database_url({"connection.url": text, "connection.user": user, "connection.password": secret})
+    return address_of({"connection.url": text, "connection.user": user, "connection.password": secret}).url
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def url(text: str, user: str | None = None, password: str | None = None) -> Any:
         ("jdbc:postgresql://h/d?ssl=true&sslmode=require", "postgresql+psycopg://h/d?sslmode=require"),
         (
             "jdbc:postgresql://h/d?currentSchema=a,b&ApplicationName=x&reWriteBatchedInserts=true&socketTimeout=5",
-            "postgresql+psycopg://h/d?application_name=x&options=-csearch_path%3Da%2Cb&tcp_user_timeout=5000",
+            "postgresql+psycopg://h/d?application_name=x&tcp_user_timeout=5000",
         ),
         ("jdbc:sqlite:/var/lib/shop.db", "sqlite:////var/lib/shop.db"),
         ("jdbc:sqlite:shop.db", "sqlite:///shop.db"),
@@ -39,6 +39,30 @@ def url(text: str, user: str | None = None, password: str | None = None) -> Any:
 )
 def test_a_url_of_jdbc_or_sqlalchemy_opens_the_same_database(jdbc: str, expected: str) -> None:
     assert url(jdbc).render_as_string(hide_password=False) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "threshold"),
+    [
+        ("jdbc:postgresql://h/d?prepareThreshold=0", None),
+        ("jdbc:postgresql://h/d?prepareThreshold=3", 3),
+        ("jdbc:postgresql://h/d?preferQueryMode=simple", None),
+        ("jdbc:postgresql://h/d?preferQueryMode=simple&prepareThreshold=3", None),
+        ("postgresql://h/d?prepare_threshold=0", 0),
+        ("postgresql+psycopg://h/d?prepare_threshold=None", None),
+    ],
+)
+def test_what_is_prepared_is_a_number_for_the_driver(text: str, threshold: int | None) -> None:
+    """Java's 0 is never, psycopg's at once."""
+    found = address_of({"connection.url": text, "connection.user": None, "connection.password": None})
+    assert found.arguments == {"prepare_threshold": threshold}
+    assert not found.url.query
+
+
+def test_the_schema_of_a_url_is_a_setting_of_each_transaction() -> None:
+    text = "jdbc:postgresql://h/d?currentSchema=a,b"
+    found = address_of({"connection.url": text, "connection.user": None, "connection.password": None})
+    assert found.session == {"search_path": "a,b"}
 
 
 def test_user_and_password_of_the_settings_count_more_than_those_of_the_url() -> None:
@@ -53,6 +77,8 @@ def test_user_and_password_of_the_settings_count_more_than_those_of_the_url() ->
     [
         ("jdbc:derby:x", "JDBC URLs of derby are not translated"),
         ("jdbc:postgresql://h/d?password=s3cret&sslfactory=x", "the parameter sslfactory of the JDBC URL"),
+        ("jdbc:postgresql://h/d?password=s3cret&prepareThreshold=few", "must be a whole number, not 'few'"),
+        ("postgresql://h:s3cret@h/d?prepare_threshold=few", "must be a whole number or none, not few"),
         ("s3cret", "neither a JDBC URL nor one of SQLAlchemy"),
         ("jdbc:oracle:oci:@s3cret", "thin:@host:port:sid"),
         ("jdbc:oracle:thin:@//h:1521/s", "pip install 'oracledb'"),

@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from kconnect.api import ConfigError
 from kconnect.builtin.connectors.sql.sql_dialect import DIALECTS, REFUSALS, kind_of
+from kconnect.builtin.connectors.sql.sql_session import begin_session
 from kconnect.builtin.connectors.sql.sql_source_config import ISOLATION
-from kconnect.builtin.connectors.sql.sql_url import database_url
+from kconnect.builtin.connectors.sql.sql_url import Address, address_of
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -39,28 +42,52 @@ def engine_of(config: Mapping[str, Any], connect_s: int = CONNECT_S, *, makes_fi
 
     `makes_file`: an SQLite file that does not exist is made; otherwise opening it fails.
     """
+    return _opened(config, connect_s, makes_file)[0]
+
+
+def _opened(config: Mapping[str, Any], connect_s: int, makes_file: bool) -> tuple[sa.Engine, Address]:
     require_sqlalchemy()
     import sqlalchemy as sa
 
-    url = database_url(config)
+    address = address_of(config)
+    url = address.url
     if url.drivername.startswith("sqlite") and not makes_file and (url.database or ":memory:") != ":memory:":
         path = url.database if str(url.database).startswith("file:") else f"file:{quote(str(url.database))}"
         url = url.set(database=path, query={"mode": "rw", "uri": "true", **url.query})
     isolation = ISOLATION[str(config.get("transaction.isolation.mode", "DEFAULT")).upper()]
     options: dict[str, Any] = {} if isolation is None else {"isolation_level": isolation}
+    arguments = {**_deadlines(url, connect_s), **address.arguments}
     try:
         engine = sa.create_engine(
-            url, poolclass=sa.pool.NullPool, connect_args=_deadlines(url, connect_s), hide_parameters=True, **options
+            url, poolclass=sa.pool.NullPool, connect_args=arguments, hide_parameters=True, **options
         )
     except sa.exc.NoSuchModuleError as err:
         raise ConfigError.invalid("connection.url", "[hidden]", f"SQLAlchemy has no dialect for it: {err}") from err
     except ImportError as err:
         raise ConfigError.invalid("connection.url", "[hidden]", f"The driver cannot be imported: {err}") from err
+    if kind_of(engine.dialect) == "postgresql":
+        sa.event.listen(engine, "connect", partial(_begin_session, address.session))
+        sa.event.listen(engine, "begin", _begin_transaction)
     if url.drivername.endswith("psycopg"):
         from kconnect.builtin.connectors.sql.sql_psycopg import prepare
 
         sa.event.listen(engine, "connect", prepare)
-    return engine
+    return engine, address
+
+
+_BEGIN: Final = "kconnect-begin"
+
+
+def _begin_session(settings: Mapping[str, str], connection: Any, record: Any) -> None:
+    """A listener of SQLAlchemy's event `connect`."""
+    record.info[_BEGIN] = begin_session(connection, settings)
+
+
+def _begin_transaction(connection: sa.Connection) -> None:
+    """A listener of SQLAlchemy's event `begin`."""
+    text = connection.info[_BEGIN]
+    if text:
+        driver_connection(connection).cursor().execute(text)
 
 
 def _deadlines(url: sa.URL, connect_s: int) -> dict[str, Any]:
@@ -81,13 +108,25 @@ def _deadlines(url: sa.URL, connect_s: int) -> dict[str, Any]:
     return {name: value for name, value in wanted.items() if name not in url.query}
 
 
-def driver_of(config: Mapping[str, Any]) -> tuple[Any, str, Callable[[], Any]]:
-    """The driver's module, the database's kind, and what opens a connection of the driver. Errors: ConfigError."""
-    engine = engine_of(config, makes_file=True)
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """How connections of a DB-API driver are opened, without SQLAlchemy."""
+
+    module: Any
+    kind: str
+    """The database's."""
+    connect: Callable[[], Any]
+    session: Mapping[str, str]
+    """Settings of PostgreSQL that each transaction needs."""
+
+
+def driver_of(config: Mapping[str, Any]) -> Driver:
+    """Errors: ConfigError."""
+    engine, address = _opened(config, CONNECT_S, makes_file=True)
     positional, named = engine.dialect.create_connect_args(engine.url)
-    named = {**_deadlines(engine.url, CONNECT_S), **named}
-    driver: Any = engine.dialect.loaded_dbapi
-    return driver, kind_of(engine.dialect), lambda: driver.connect(*positional, **named)
+    named = {**_deadlines(engine.url, CONNECT_S), **named, **address.arguments}
+    module: Any = engine.dialect.loaded_dbapi
+    return Driver(module, kind_of(engine.dialect), lambda: module.connect(*positional, **named), address.session)
 
 
 def driver_connection(connection: sa.Connection) -> Any:

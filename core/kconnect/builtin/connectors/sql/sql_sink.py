@@ -26,6 +26,7 @@ from kconnect.builtin.connectors.sql.sql_dialect import (
     placeholders,
 )
 from kconnect.builtin.connectors.sql.sql_rows import Row, RowMaker, runs_of
+from kconnect.builtin.connectors.sql.sql_session import begin_session
 from kconnect.builtin.version import KAFKA_VERSION
 
 log = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ def _problems(config: Mapping[str, Any], props: Mapping[str, str]) -> Iterable[t
             yield "connection.url", f"{name} is not supported: leave it out"
     try:
         if not config["connection.driver"]:
-            dialect_of_kind(driver_of(config)[1])
+            dialect_of_kind(driver_of(config).kind)
             return
         importlib.import_module(config["connection.driver"])
         dialect_of(config["connection.driver"], config["dialect"])
@@ -84,6 +85,7 @@ class SqlSinkTask(SinkTask):
 
     def __init__(self) -> None:
         self._connection: Any = None  # the driver's
+        self._beginning = ""  # the statement that begins each of its transactions
         self._created: set[str] = set()
         self._complete: set[tuple[str, tuple[str, ...]]] = set()  # tables with the columns that they are known to have
         self._failures = 0
@@ -98,14 +100,17 @@ class SqlSinkTask(SinkTask):
         self._zone = zoneinfo.ZoneInfo(config["db.timezone"])
         self._driver: Any  # any DB-API module
         self._connect: Callable[[], Any]
+        self._session = {"TimeZone": config["db.timezone"]}  # by it times become those of columns without a zone
         if config["connection.driver"]:
             self._driver = importlib.import_module(config["connection.driver"])
             dialect = dialect_of(config["connection.driver"], config["dialect"])
             positional = [config["connection.url"]] if config["connection.url"] else []
             self._connect = partial(self._driver.connect, *positional, **_arguments(config, props))
         else:
-            self._driver, kind, self._connect = driver_of(config)
-            dialect = dialect_of_kind(kind)
+            found = driver_of(config)
+            self._driver, self._connect = found.module, found.connect
+            self._session.update(found.session)
+            dialect = dialect_of_kind(found.kind)
         if config["quote.sql.identifiers"].lower() == "never":
             dialect = replace(dialect, quote="")
         self._dialect: Dialect = dialect
@@ -297,12 +302,12 @@ class SqlSinkTask(SinkTask):
             if self._dialect.name == "sqlite":
                 # Python's sqlite3 does not begin a transaction for SAVEPOINT and CREATE by itself
                 self._connection.isolation_level = None
+                self._beginning = "BEGIN IMMEDIATE"
             if self._dialect.name == "postgresql":
-                # By it times become those of columns without a zone
-                self._connection.cursor().execute(f"SET TIME ZONE '{self._config['db.timezone']}'")
+                self._beginning = begin_session(self._connection, self._session)
         cursor = self._connection.cursor()
-        if self._dialect.name == "sqlite":
-            cursor.execute("BEGIN IMMEDIATE")
+        if self._beginning:
+            cursor.execute(self._beginning)
         return cursor
 
     def _roll_back(self) -> None:

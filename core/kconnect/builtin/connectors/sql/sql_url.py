@@ -6,7 +6,7 @@ import importlib.util
 import re
 import urllib.parse
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConfigError
@@ -48,7 +48,7 @@ _POSTGRES: Final = {
 }
 # fmt: off
 _POSTGRES_TUNING: Final = (
-    "prepareThreshold", "preparedStatementCacheQueries", "preparedStatementCacheSizeMiB", "defaultRowFetchSize",
+    "preparedStatementCacheQueries", "preparedStatementCacheSizeMiB", "defaultRowFetchSize",
     "adaptiveFetch", "reWriteBatchedInserts", "stringtype", "binaryTransfer", "loggerLevel", "loggerFile",
     "assumeMinServerVersion", "autosave", "cleanupSavepoints", "readOnly", "logUnclosedConnections",
     "disableColumnSanitiser", "unknownLength", "protocolVersion", "hostRecheckSeconds",
@@ -70,6 +70,17 @@ _SERVER_TYPES: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a database is, and how it is opened."""
+
+    url: sa.URL
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """Of the driver's connect(), beside those of the URL: what is not text."""
+    session: Mapping[str, str] = field(default_factory=dict)
+    """Settings of PostgreSQL that each transaction needs."""
+
+
 @dataclass(slots=True)
 class _Parts:
     """What a JDBC URL says."""
@@ -82,10 +93,12 @@ class _Parts:
     query: dict[str, Any] | None = None
     user: str | None = None
     password: str | None = None
+    arguments: dict[str, Any] = field(default_factory=dict)
+    session: dict[str, str] = field(default_factory=dict)
 
 
-def database_url(config: Mapping[str, Any]) -> sa.URL:
-    """The URL of connection.url with user and password. Errors: ConfigError with what to change or install."""
+def address_of(config: Mapping[str, Any]) -> Address:
+    """Where connection.url leads, with user and password. Errors: ConfigError with what to change or install."""
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
 
@@ -94,16 +107,29 @@ def database_url(config: Mapping[str, Any]) -> sa.URL:
         found = _of_jdbc(text)
     else:
         try:
-            found = make_url(text)
+            url = make_url(text)
         except (ArgumentError, ValueError):
             raise _invalid("it is neither a JDBC URL nor one of SQLAlchemy, such as postgresql://host/db") from None
-        if "+" not in found.drivername:
-            found = found.set(drivername=_driver(found.drivername))
+        if "+" not in url.drivername:
+            url = url.set(drivername=_driver(url.drivername))
+        found = _typed(url)
+    url = found.url
     if config["connection.user"]:
-        found = found.set(username=config["connection.user"])
+        url = url.set(username=config["connection.user"])
     if config["connection.password"] is not None:
-        found = found.set(password=config["connection.password"].value)
-    return found
+        url = url.set(password=config["connection.password"].value)
+    return replace(found, url=url)
+
+
+def _typed(url: sa.URL) -> Address:
+    """SQLAlchemy's URL without what the driver takes as a number, which is beside it then."""
+    text = url.query.get("prepare_threshold")
+    if text is None or not url.drivername.endswith("+psycopg"):
+        return Address(url)
+    if not isinstance(text, str) or not (text.isdecimal() or text.lower() == "none"):
+        raise _invalid(f"prepare_threshold must be a whole number or none, not {text}")
+    threshold = int(text) if text.isdecimal() else None
+    return Address(url.difference_update_query(["prepare_threshold"]), {"prepare_threshold": threshold})
 
 
 def kind_of_url(text: str) -> str:
@@ -112,7 +138,7 @@ def kind_of_url(text: str) -> str:
     return {"mariadb": "mysql", "postgres": "postgresql", **_JDBC_NAMES}.get(name, name)
 
 
-def _of_jdbc(text: str) -> sa.URL:
+def _of_jdbc(text: str) -> Address:
     from sqlalchemy.engine import URL as SaUrl
 
     sub, _, rest = text.removeprefix("jdbc:").partition(":")
@@ -131,9 +157,11 @@ def _of_jdbc(text: str) -> sa.URL:
             f"Translated are those of {', '.join(_JDBC_NAMES.get(name, name) for name in readers)}"
         )
     parts = readers[kind](kind, rest)
-    return SaUrl.create(
-        _driver(parts.database), parts.user, parts.password, parts.host, parts.port, parts.name, parts.query or {}
-    )
+    name = _driver(parts.database)
+    url = SaUrl.create(name, parts.user, parts.password, parts.host, parts.port, parts.name, parts.query or {})
+    # The other drivers of PostgreSQL prepare nothing by name
+    arguments = parts.arguments if kind != "postgresql" or name.endswith("+psycopg") else {}
+    return Address(url, arguments, parts.session)
 
 
 def _driver(kind: str) -> str:
@@ -162,7 +190,13 @@ def _postgres(kind: str, rest: str) -> _Parts:
             if value.lower() in ("true", ""):
                 query.setdefault("sslmode", given.get("sslmode", "verify-full"))  # as Java's driver takes it
         elif key == "currentSchema":
-            query["options"] = f"{query.get('options', '')} -csearch_path={value.replace(' ', '')}".strip()
+            parts.session["search_path"] = value
+        elif key == "prepareThreshold":
+            # Java's 0 is never, psycopg's at once
+            parts.arguments.setdefault("prepare_threshold", _whole(key, value) or None)
+        elif key == "preferQueryMode":
+            if value == "simple":
+                parts.arguments["prepare_threshold"] = None
         elif key == "socketTimeout":
             query["tcp_user_timeout"] = str(int(value) * 1000)
         elif key == "tcpKeepAlive":
@@ -243,6 +277,12 @@ def _host(text: str) -> tuple[str, int | None]:
     if found is None:
         raise _invalid(f"{text!r} is not a host with a port")
     return found[1].strip("[]"), int(found[2]) if found[2] else None
+
+
+def _whole(key: str, value: str) -> int:
+    if not value.isdecimal():
+        raise _invalid(f"the parameter {key} of the JDBC URL must be a whole number, not {value!r}")
+    return int(value)
 
 
 def _unknown(key: str, known: tuple[str, ...]) -> ConfigError:
