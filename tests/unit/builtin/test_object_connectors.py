@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow.parquet as pq
 import pytest
 
@@ -360,6 +361,40 @@ def test_a_schema_that_cannot_be_in_the_same_object_begins_another(tmp_path: Pat
         idle_until_written(sink, tmp_path, 2)
     tables = [pq.read_table(path).to_pylist() for path in sorted(tmp_path.iterdir())]
     assert tables == [[{"a": 1.0, "b": None}, {"a": 2.5, "b": "x"}], [{"a": "text"}]]
+
+
+@pytest.mark.parametrize(
+    ("values", "kept"),
+    [
+        ([{"id": 1}, {"id": 2, "meta": {}}], [{"id": 1}, {"id": 2}]),  # Parquet has no structs of nothing
+        ([{"a": 3}, {"a": 3.5}, {"a": 2**63}], [{"a": 3.0}, {"a": 3.5}, {"a": float(2**63)}]),
+        ([{"a": 1}, {"a": 2**63}], [{"a": 1}, {"a": 2**63}]),
+        ([{"a": 1}, {"a": "x"}, {"a": {"b": True}}], [{"a": "1"}, {"a": "x"}, {"a": '{"b":true}'}]),
+        (
+            [{"l": [{"p": 1}, {"q": "z"}]}, {"l": None}],
+            [{"l": [{"p": 1, "q": None}, {"p": None, "q": "z"}]}, {"l": None}],
+        ),
+    ],
+)
+@pytest.mark.parametrize("format_", ["parquet", "avro"])
+def test_values_of_several_types_are_columns_that_hold_them_all(
+    tmp_path: Path, values: list[Any], kept: list[Any], format_: str
+) -> None:
+    with sink_into(tmp_path, object_format=format_, flush_rows=f"{len(values)}") as sink:
+        sink.put(*values)
+    path = next(tmp_path.iterdir())
+    read = (
+        pq.read_table(path).to_pylist()
+        if format_ == "parquet"
+        else list(fastavro.reader(io.BytesIO(path.read_bytes())))
+    )
+    assert read == kept
+
+
+def test_structs_and_lists_are_json_text_in_columns_of_csv(tmp_path: Path) -> None:
+    with sink_into(tmp_path, object_format="csv", flush_rows="3") as sink:
+        sink.put({"a": 1, "b": [1, 2]}, {"a": {"b": 1}}, {"a": None})
+    assert next(tmp_path.iterdir()).read_text() == '"a","b"\n"1","[1,2]"\n"{""b"":1}",\n,\n'
 
 
 def test_a_value_that_the_format_cannot_hold_names_its_place_or_goes_to_the_reporter(tmp_path: Path) -> None:

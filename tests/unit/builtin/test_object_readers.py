@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import fastavro
@@ -121,6 +122,14 @@ def test_inferred_columns_widen_and_get_new_fields_and_texts_stay_texts() -> Non
         (2, {"a": 2.5, "at": None, "new": [1]}),
     ]
     assert broken == [3]
+
+
+def test_long_numbers_keep_their_digits_in_inferred_columns() -> None:
+    big = 2**63 + 1
+    body = b"".join(b'{"a": %d, "b": %s}\n' % (a, b) for a, b in ((1, b"0.5"), (big, b"1"), (2, b"9007199254740993")))
+    found = plain(read(body, "jsonl", json_schema="infer"))
+    assert [row["a"] for _, row in found] == [1, big, 2]
+    assert [row["b"] for _, row in found] == [Decimal("0.5"), 1, Decimal(2**53 + 1)]
 
 
 def test_a_json_document_that_is_no_list_is_one_row_and_long_numbers_keep_their_digits() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kconnect.api import DataError, Struct
 from kconnect.api.plain_values import plain
-from kconnect.builtin.types.leaf_columns import leaf, may_be
+from kconnect.builtin.types.leaf_columns import is_text, leaf, may_be
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,16 +36,19 @@ class FitRules:
     `reads`: the type was declared, and so says how to read: texts may be numbers, numbers texts, and a fraction is
     rounded to a shorter float. Without, a value keeps its meaning and every digit. `is_strict`: a field that the type
     lacks is an error, and not left out. `is_seen`: the column is what Arrow found in values, of which a struct has the
-    members of all, so that what becomes text or a map must be built of the values themselves.
+    members of all, so that what becomes text or a map must be built of the values themselves. `writes`: a column of
+    text takes any value, as JSON text.
     """
 
     reads: bool = True
     is_strict: bool = False
     is_seen: bool = False
+    writes: bool = False
 
 
 DECLARED = FitRules()
 KEPT = FitRules(reads=False)
+WIDENED = FitRules(reads=False, writes=True)
 
 
 def fit(column: pa.Array, kind: pa.DataType, rules: FitRules = DECLARED, path: str = "") -> pa.Array:
@@ -57,8 +60,11 @@ def fit(column: pa.Array, kind: pa.DataType, rules: FitRules = DECLARED, path: s
         return column
     if pa.types.is_dictionary(old):
         return fit(column.dictionary_decode(), kind, rules, path)
-    if pa.types.is_null(old):
+    if pa.types.is_null(old) or (rules.writes and pa.types.is_null(kind)):
         return pa.nulls(len(column), kind)
+    if rules.writes and pa.types.is_string(kind) and not is_text(old):
+        values = column.to_pylist(maps_as_pydicts="strict") if pa.types.is_nested(old) else column.to_pylist()
+        return pa.array([None if value is None else as_text(value) for value in values], kind)
     if pa.types.is_struct(kind) and pa.types.is_struct(old):
         return _fit_struct(column, kind, rules, path)
     if pa.types.is_list(kind) and _is_list(old):
@@ -112,6 +118,12 @@ def as_mapping(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: as_mapping(item) for key, item in value.items()}
     return value
+
+
+def as_text(value: Any) -> str:
+    """Numbers as JSON writes them, lists and mappings as JSON, times and bytes as their text."""
+    found = plain(as_mapping(value))
+    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
 _REFUSALS = (ValueError, TypeError, OverflowError, NotImplementedError)  # ArrowException's classes are among these
@@ -170,7 +182,9 @@ def _build_leaf(values: Sequence[Any], kind: pa.DataType, rules: FitRules, path:
     import pyarrow as pa
 
     if pa.types.is_string(kind) and rules.reads:
-        return pa.array([value if value is None or isinstance(value, str) else _text(value) for value in values], kind)
+        return pa.array(
+            [value if value is None or isinstance(value, str) else as_text(value) for value in values], kind
+        )
     if len({type(value) for value in values} - {type(None)}) > 1:
         return pa.concat_arrays([_one(value, kind, rules, path, row) for row, value in enumerate(values)])
     try:
@@ -194,12 +208,6 @@ def _in_utc(value: Any) -> Any:
     """A time without a zone is one of UTC, as all of Connect's."""
     is_naive = isinstance(value, datetime.datetime) and value.tzinfo is None
     return value.replace(tzinfo=datetime.UTC) if is_naive else value
-
-
-def _text(value: Any) -> str:
-    """Numbers as JSON writes them, lists and mappings as JSON, times and bytes as their text."""
-    found = plain(as_mapping(value))
-    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
 def _misfit(column: pa.Array, kind: pa.DataType, rules: FitRules, path: str) -> NotFittingError:

@@ -62,6 +62,8 @@ def _as_plain(column: pa.Array, kind: pa.DataType, reads: bool) -> pa.Array:
     if pa.types.is_decimal(kind) and not pa.types.is_decimal(old) and not is_text(old):
         # By the digits that one sees: 1.005 has three, and of an integer only those that it has need a place
         return column.cast(pa.string()).cast(kind)
+    if pa.types.is_integer(old) and pa.types.is_float64(kind):
+        return _as_doubles(column)
     made = column.cast(kind)
     if pa.types.is_floating(old) and pa.types.is_floating(kind) and kind.bit_width < old.bit_width:
         # Arrow rounds without a word, to infinity too; NaN is not equal to itself
@@ -69,6 +71,20 @@ def _as_plain(column: pa.Array, kind: pa.DataType, reads: bool) -> pa.Array:
         if pc.any(pc.invert(pc.or_(same, pc.invert(pc.is_finite(column))))).as_py():
             raise pa.ArrowInvalid("it would be rounded")
     return made
+
+
+def _as_doubles(column: pa.Array) -> pa.Array:
+    """Whole numbers as doubles, of which Arrow takes those up to 2 ** 53. Errors: ArrowInvalid for one that is none."""
+    import pyarrow as pa
+
+    try:
+        return column.cast(pa.float64())
+    except pa.ArrowInvalid:
+        values = column.to_pylist()
+        made = [None if value is None else float(value) for value in values]
+        if any(value != double for value, double in zip(values, made, strict=True)):
+            raise
+        return pa.array(made, pa.float64())
 
 
 def _as_time(column: pa.Array, kind: pa.DataType, reads: bool) -> pa.Array:

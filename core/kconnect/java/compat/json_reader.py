@@ -21,6 +21,7 @@ class InexactError(Exception):
 class JsonReader:
     """Reads values and schemas as Java's JsonConverter does.
 
+    Differs: a whole number without schema keeps its digits, where Java keeps the low 64 bits of a larger one.
     Source: JsonConverter.convertToConnect, asConnectSchema (Kafka 4.3).
     """
 
@@ -134,10 +135,8 @@ class JsonReader:
 
 
 def _schemaless(node: Any) -> Any:
-    if isinstance(node, bool | str) or node is None:
+    if isinstance(node, bool | str | int) or node is None:
         return node
-    if isinstance(node, int):
-        return _wrap(node, 64)
     if isinstance(node, float | PyDecimal):
         return float(node) + 0.0  # Java's BigDecimal knows no -0.0
     if isinstance(node, list):

@@ -15,6 +15,7 @@ from kconnect.api import Type
 from kconnect.api.columns import arrow_type, column_of, values_of
 from kconnect.api.plain_values import plain
 from kconnect.builtin.types.fitting import FitRules, NotFittingError, build, fit
+from kconnect.builtin.types.seen import see
 from kconnect.errors import DataError
 from kconnect.spark.datasource.chain import Part, Rows
 
@@ -105,11 +106,8 @@ def _natural(part: Part) -> pa.DataType | None:
     if not isinstance(part.data, list | tuple):
         kind = part.data.type  # type: ignore[union-attr]  # an Arrow column
         return pa.string() if pa.types.is_nested(kind) else _of_spark(kind)
-    kinds = {type(value) for value in part.data if value is not None}
-    if not kinds:
-        return None
-    plain_types = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), bytes: pa.binary(), str: pa.string()}
-    return plain_types.get(kinds.pop(), pa.string()) if len(kinds) == 1 else pa.string()
+    kind = see(part.data).type
+    return None if pa.types.is_null(kind) else pa.string() if pa.types.is_nested(kind) else _of_spark(kind)
 
 
 def _of_spark(kind: pa.DataType) -> pa.DataType:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from kconnect.api import RecordBatch, SinkRecord, Struct
 from kconnect.api.columns import values_of
 from kconnect.builtin.types.fitting import NotFittingError, as_mapping, build, fit
+from kconnect.builtin.types.seen_columns import seen_table
 from kconnect.errors import ConnectError, DataError
 
 ABOUT: Final[dict[str, pa.DataType]] = {
@@ -177,34 +178,18 @@ def key_row(key: Any, columns: Sequence[pa.Field]) -> dict[str, Any]:
 
 
 def fields_of(rows: Sequence[dict[str, Any]]) -> pa.Schema:
-    """The fields of rows, each with a type that all its values fit. Errors: DataError that names the field."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return pa.schema([pa.field(name, _type_of(name, [row.get(name) for row in rows])) for name in names])
+    """The fields of rows, each with a type that all its values fit. Errors: DataError."""
+    return pa.schema([pa.field(field.name, storable(field.type)) for field in seen_table(rows).schema])
 
 
-def _type_of(name: str, values: list[Any]) -> pa.DataType:
-    try:
-        found = pa.array(values).type
-    except (pa.ArrowException, ValueError, TypeError, OverflowError):
-        try:
-            parts = [pa.schema([pa.field(name, pa.array([value]).type)]) for value in values if value is not None]
-            found = pa.unify_schemas(parts, promote_options="permissive").field(0).type
-        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-            raise DataError(
-                f"Field {name} has values of different types: {error}",
-                hint="Name its type in spark.schema; what does not fit is then handled as errors.tolerance says.",
-            ) from error
-    return _storable(found)
-
-
-def _storable(kind: pa.DataType) -> pa.DataType:
-    """With text in place of what is only known to be null."""
-    if pa.types.is_null(kind):
+def storable(kind: pa.DataType) -> pa.DataType:
+    """With text in place of what is only known to be null, or a struct of nothing."""
+    if pa.types.is_null(kind) or (pa.types.is_struct(kind) and not kind.num_fields):
         return pa.string()
     if pa.types.is_list(kind):
-        return pa.list_(_storable(kind.value_type))
+        return pa.list_(storable(kind.value_type))
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, _storable(field.type)) for field in kind])
+        return pa.struct([pa.field(field.name, storable(field.type)) for field in kind])
     return kind
 
 

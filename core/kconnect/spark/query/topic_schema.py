@@ -11,6 +11,7 @@ import pyarrow as pa
 from kconnect.api import RecordBatch, Schema, SinkRecord, Type
 from kconnect.api.columns import arrow_type
 from kconnect.builtin.types.fitting import as_mapping
+from kconnect.builtin.types.seen import joined_schemas
 from kconnect.errors import ConfigError
 from kconnect.model import TopicPartition
 from kconnect.spark.arrow_types import struct_type
@@ -42,11 +43,7 @@ def found_fields(
         schemas.append(fields_of(rows))
     if not schemas:
         return None
-    merged = schemas[0]
-    for schema in schemas[1:]:
-        if schema != merged:
-            merged = pa.unify_schemas([merged, schema], promote_options="permissive")
-    return merged
+    return joined_schemas(schemas)
 
 
 def spark_schema(session: Any, fields: pa.Schema | str, about: tuple[str, ...]) -> Any:  # a StructType

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from kconnect.builtin.types.seen import joined_schemas
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.logs.log_context import set_log_context
 from kconnect.runtime.config.client_config import consumer_config, producer_config
@@ -140,8 +141,6 @@ class TopicSink:
         """Spark's schema of the records. None if the task is stopping before there are any."""
         if self._settings.schema:
             return spark_schema(session, self._settings.schema, about)
-        import pyarrow as pa
-
         path = TopicPath(self._control.spec, self._ports.plugins, is_sample=True)
         try:
             while True:
@@ -154,7 +153,7 @@ class TopicSink:
         finally:
             path.close()
         if self._grown is not None:
-            found = pa.unify_schemas([found, self._grown], promote_options="permissive")
+            found = joined_schemas([found, self._grown])
         self._grown = found
         return spark_schema(session, found, about)
 
@@ -300,9 +299,7 @@ class TopicSink:
         grown = SchemaGrownError.fields_in(root_cause(error).trace)
         if grown is None:
             return error
-        import pyarrow as pa
-
-        self._grown = grown if self._grown is None else pa.unify_schemas([self._grown, grown])
+        self._grown = grown if self._grown is None else joined_schemas([self._grown, grown])
         return RestartQueryError(f"Records have new fields, which become columns: {', '.join(grown.names)}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +9,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import DataError
+from kconnect.builtin.types.seen import is_untyped, joined_schemas, see, turns_to_text
+from kconnect.builtin.types.seen_columns import seen_table, widened_table
 from kconnect.java.compat import jackson
 
 if TYPE_CHECKING:
@@ -69,19 +70,16 @@ class JsonRows:
 class JsonColumns:
     """Blocks as columns. Types are those of the object's first block, and only widen; new fields are added.
 
-    A row that does not fit them is broken.
+    A row with a value that has nothing in common with those before it is broken.
     """
 
     def __init__(self, broken: Broken, head: bytes) -> None:
-        import pyarrow as pa
-
         self._rows = JsonRows(broken)
         self._broken = broken
         self._types: pa.Schema | None = None
-        lines = self._usable(JsonRows(lambda *_: None).read(_ended(head), 0), _ended(head))
-        if lines:
-            with contextlib.suppress(pa.ArrowInvalid):  # rows that differ are reported as they are read
-                self._infer(b"\n".join(lines))
+        _, values = self._objects(JsonRows(lambda *_: None).read(_ended(head), 0), lambda _: False)
+        if values and not see(values).is_mixed:
+            self._widened(values)
 
     def read(self, block: bytes, row: int) -> JsonBlock:
         import pyarrow as pa
@@ -89,32 +87,73 @@ class JsonColumns:
         lines = block.split(b"\n")[:-1]
         try:
             if b"" not in lines:
-                table = self._columns(block)
-                if len(table) == len(lines):
+                table = self._by_arrow(block)
+                if len(table) == len(lines) and not _may_be_rounded(table):
+                    self._types = table.schema
                     return self._made(table, lines, list(range(row + 1, row + len(lines) + 1)), len(lines))
         except pa.ArrowInvalid:
             pass
-        return self._slowly(block, row)
+        return self._by_values(block, lines, row)
 
-    def _slowly(self, block: bytes, row: int) -> JsonBlock:
-        """A block with something unusual: broken rows are told, types widened where they can be."""
+    def _by_arrow(self, text: bytes) -> pa.RecordBatch:
+        """Rows with the types so far; fields that are new come behind. Errors: ArrowInvalid."""
+        import pyarrow as pa
+        import pyarrow.json as pj
+
+        known = None if self._types is None else pa.schema([part for part in self._types if not is_untyped(part.type)])
+        options = pj.ParseOptions(explicit_schema=known, unexpected_field_behavior="infer")
+        read = pj.ReadOptions(use_threads=False, block_size=len(text) + 1)
+        table = pj.read_json(pa.BufferReader(text), read_options=read, parse_options=options)
+        plain = _without_times(table.schema)
+        if plain != table.schema:
+            options = pj.ParseOptions(explicit_schema=plain, unexpected_field_behavior="infer")
+            table = pj.read_json(pa.BufferReader(text), read_options=read, parse_options=options)
+        return table.combine_chunks().to_batches()[0]
+
+    def _by_values(self, block: bytes, lines: list[bytes], row: int) -> JsonBlock:
+        """A block with something unusual: broken rows are told, types widened."""
+        read = self._rows.read(block, row)
+        rows, values = self._objects(read, lambda number: self._no_object(number, lines[number - row - 1]))
+        if not rows:
+            return JsonBlock(read.lines, [], [])
+        if see(values).is_mixed or (table := self._widened(values)) is None:
+            kept = [pair for pair in zip(rows, values, strict=True) if self._fits(*pair, lines[pair[0] - row - 1])]
+            rows = [number for number, _ in kept]
+            table = self._widened([value for _, value in kept]) if kept else None
+        return JsonBlock(read.lines, [], []) if table is None else self._made(table, lines, rows, read.lines, row)
+
+    def _widened(self, values: list[Any]) -> pa.RecordBatch | None:
+        """Rows with the types so far, as wide as these need them; None if that loses a digit, or makes them text."""
         import pyarrow as pa
 
-        read = self._rows.read(block, row)
-        lines = block.split(b"\n")[:-1]
-        kept = [(number, lines[number - row - 1]) for number in read.rows]
-        kept = [pair for pair in kept if self._is_object(*pair)]
-        if not kept:
-            return JsonBlock(read.lines, [], [])
         try:
-            self._infer(b"\n".join(line for _, line in kept))
-            table = self._columns(b"\n".join(line for _, line in kept))
-        except pa.ArrowInvalid:
-            kept = [pair for pair in kept if self._fits(*pair)]
-            if not kept:
-                return JsonBlock(read.lines, [], [])
-            table = self._columns(b"\n".join(line for _, line in kept))
-        return self._made(table, lines, [number for number, _ in kept], read.lines, row)
+            found = seen_table(values)
+            types = found.schema if self._types is None else joined_schemas([self._types, found.schema])
+            if self._types is not None and turns_to_text(self._types, types):
+                return None
+            table = widened_table(pa.Table.from_batches([found]), types)
+        except DataError:  # NotFittingError among them
+            return None
+        self._types = types
+        return table.to_batches()[0]
+
+    def _fits(self, number: int, value: Any, line: bytes) -> bool:
+        if self._widened([value]) is not None:
+            return True
+        self._broken(number, line, DataError("It does not fit the rows before: their types have nothing in common"))
+        return False
+
+    def _objects(self, read: JsonBlock, is_told: Callable[[int], Any]) -> tuple[list[int], list[Any]]:
+        """Numbers and values of the rows that are objects."""
+        pairs = list(zip(read.rows, read.values or (), strict=True))
+        for number, value in pairs:
+            if not isinstance(value, dict):
+                is_told(number)
+        kept = [pair for pair in pairs if isinstance(pair[1], dict)]
+        return [number for number, _ in kept], [value for _, value in kept]
+
+    def _no_object(self, number: int, line: bytes) -> None:
+        self._broken(number, line, DataError("It is not a JSON object, and has no columns"))
 
     def _made(self, table: pa.RecordBatch, lines: list[bytes], rows: list[int], count: int, row: int = -1) -> JsonBlock:
         ends, position = [], 0
@@ -123,54 +162,6 @@ class JsonColumns:
             ends.append(position)
         first = rows[0] - 1 if row < 0 else row
         return JsonBlock(count, rows, [ends[number - first - 1] for number in rows], column=table)
-
-    def _columns(self, text: bytes) -> pa.RecordBatch:
-        """Rows with the types so far; fields that are new come behind. Errors: ArrowInvalid."""
-        import pyarrow as pa
-        import pyarrow.json as pj
-
-        options = pj.ParseOptions(explicit_schema=self._types, unexpected_field_behavior="infer")
-        read = pj.ReadOptions(use_threads=False, block_size=len(text) + 1)
-        table = pj.read_json(pa.BufferReader(text), read_options=read, parse_options=options)
-        plain = _without_times(table.schema)
-        if plain != table.schema:
-            options = pj.ParseOptions(explicit_schema=plain, unexpected_field_behavior="infer")
-            table = pj.read_json(pa.BufferReader(text), read_options=read, parse_options=options)
-        self._types = table.schema
-        return table.combine_chunks().to_batches()[0]
-
-    def _infer(self, text: bytes) -> None:
-        """Widen the types so that they fit this text as well. Errors: ArrowInvalid."""
-        import pyarrow as pa
-
-        known, self._types = self._types, None
-        try:
-            self._columns(text)
-            if known is not None and self._types is not None:
-                self._types = pa.unify_schemas([known, self._types], promote_options="permissive")
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as err:
-            self._types = known
-            raise pa.ArrowInvalid(f"{err}") from err
-
-    def _fits(self, number: int, line: bytes) -> bool:
-        import pyarrow as pa
-
-        try:
-            self._infer(line)
-        except pa.ArrowInvalid as err:
-            self._broken(number, line, DataError(f"It does not fit the rows before: {err}"))
-            return False
-        return True
-
-    def _is_object(self, number: int, line: bytes) -> bool:
-        if line.lstrip()[:1] == b"{":
-            return True
-        self._broken(number, line, DataError("It is not a JSON object, and has no columns"))
-        return False
-
-    def _usable(self, read: JsonBlock, block: bytes) -> list[bytes]:
-        lines = block.split(b"\n")
-        return [lines[number - 1] for number in read.rows if lines[number - 1].lstrip()[:1] == b"{"]
 
 
 def _ended(text: bytes) -> bytes:
@@ -194,6 +185,25 @@ def _floats(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _floats(part) for name, part in value.items()}
     return [_floats(part) for part in value] if isinstance(value, list) else value
+
+
+def _may_be_rounded(table: pa.RecordBatch) -> bool:
+    """Whether a whole number with more digits than a double has may be among fractions, where Arrow rounds it."""
+    return any(_has_long(column) for column in table.columns)
+
+
+def _has_long(column: pa.Array) -> bool:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_float64(column.type):
+        return bool(pc.any(pc.greater_equal(pc.abs(column), _EXACT)).as_py())
+    parts = column.flatten() if column.type.num_fields else []
+    return any(map(_has_long, parts if isinstance(parts, list) else [parts]))
+
+
+# Below all whole numbers are doubles
+_EXACT = float(1 << 53)
 
 
 def _without_times(fields: pa.Schema) -> pa.Schema:

@@ -10,6 +10,9 @@ from kconnect.api import DataError, RecordBatch, Schema, SinkRecord
 from kconnect.builtin.connectors.objects.avro_types import avro_schema
 from kconnect.builtin.connectors.objects.object_formats import compressed
 from kconnect.builtin.converters.json_converter import JsonConverter
+from kconnect.builtin.types.fitting import NotFittingError
+from kconnect.builtin.types.seen import is_untyped, joined_schemas, turns_to_text, without_empty
+from kconnect.builtin.types.seen_columns import seen_table, widened_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -127,35 +130,47 @@ class _Table:
         return piece is None or self._schema is None or self._with(piece) is not None
 
     def add(self, piece: pa.Table | None) -> None:
-        if piece is not None:
-            self._schema = piece.schema if self._schema is None else self._with(piece)
+        if piece is None:
+            return
+        if self._schema is None or piece.schema == self._schema:
             self._tables.append(piece)
-            self.size += piece.nbytes
+        else:
+            together = self._with(piece)
+            assert together is not None
+            self._tables = together
+        self._schema = self._tables[0].schema
+        self.size += piece.nbytes
 
     def body(self) -> bytes:
         import pyarrow as pa
 
-        table = pa.concat_tables(self._tables, promote_options="permissive")
-        made: bytes = _BODIES[self._format](self, table)
+        table = pa.concat_tables(self._tables)
+        fields = [field.with_type(without_empty(field.type)) for field in table.schema]
+        schema = pa.schema([new for new, old in zip(fields, table.schema, strict=True) if _stays(new, old)])
+        made: bytes = _BODIES[self._format](self, widened_table(table.select(schema.names), schema))
         return made
 
-    def _with(self, piece: pa.Table) -> pa.Schema | None:
-        import pyarrow as pa
-
+    def _with(self, piece: pa.Table) -> list[pa.Table] | None:
+        """The tables with this one, all with columns of all; None where a column cannot be of one type."""
         assert self._schema is not None
-        if piece.schema.equals(self._schema):
-            return self._schema
+        if piece.schema == self._schema:
+            return [*self._tables, piece]
+        both = [self._schema, piece.schema]
+        schema = joined_schemas(both)
+        if any(turns_to_text(one, schema) for one in both):
+            return None
         try:
-            return pa.unify_schemas([self._schema, piece.schema], promote_options="permissive")
-        except pa.ArrowException:
+            known = self._tables if schema == self._schema else [widened_table(one, schema) for one in self._tables]
+            return [*known, widened_table(piece, schema)]
+        except NotFittingError:
             return None
 
     def _csv(self, table: pa.Table) -> bytes:
+        import pyarrow as pa
         import pyarrow.csv as pc
 
-        for field in table.schema:
-            if field.type.num_fields:
-                raise DataError(f"Field {field.name} of type {field.type} cannot be a column of CSV")
+        flat = [field.with_type(pa.string()) if field.type.num_fields else field for field in table.schema]
+        table = widened_table(table, pa.schema(flat))
         out = io.BytesIO()
         pc.write_csv(table, out, pc.WriteOptions(delimiter=self._delimiter))
         return compressed(out.getvalue(), self._compression)
@@ -188,6 +203,11 @@ def _line(value: Any) -> bytes:
     raise DataError(f"A value of type {type(value).__name__} is not a line; object.format=jsonl takes any")
 
 
+def _stays(new: pa.Field, old: pa.Field) -> bool:
+    """Whether a column has a type yet, or is one of nulls."""
+    return bool(new.type == old.type or not is_untyped(new.type))
+
+
 def _rows_of(records: Sequence[SinkRecord]) -> pa.Table | None:
     """A table of the values; texts and numbers are its one column `value`."""
     import pyarrow as pa
@@ -201,18 +221,7 @@ def _rows_of(records: Sequence[SinkRecord]) -> pa.Table | None:
         return _rows_of_column(batch.value)
     values = [record.value for record in records]
     rows = values if all(isinstance(value, dict) for value in values) else [{"value": value} for value in values]
-    try:
-        return pa.Table.from_pylist(rows, schema=_inferred(rows))
-    except (pa.ArrowException, TypeError, OverflowError) as err:
-        raise DataError(f"The values are no table: {err}") from err
-
-
-def _inferred(rows: Sequence[dict[str, Any]]) -> pa.Schema:
-    """All fields of all rows, in the order in which they come. Errors: ArrowException."""
-    import pyarrow as pa
-
-    names = dict.fromkeys(name for row in rows for name in row)
-    return pa.schema([(name, pa.array([row.get(name) for row in rows]).type) for name in names])
+    return pa.Table.from_batches([seen_table(rows)])
 
 
 def _rows_of_column(column: pa.Array) -> pa.Table:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from kconnect.api import ConnectError, DataError, RetriableError, TopicPartition
 from kconnect.builtin.connectors.tables.table_format import TableWrite, stale_offsets
 from kconnect.builtin.stores.file_store import FileStore
+from kconnect.builtin.types.seen import joined_schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -115,8 +116,7 @@ class ParquetTable:
 
         if columns is not None:
             found = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(columns)))
-            known = [found] if self._schema is None else [self._schema, found]
-            self._schema = pa.unify_schemas(known, promote_options="permissive")
+            self._schema = found if self._schema is None else joined_schemas([self._schema, found])
 
     def _telling(self, what: str) -> AbstractContextManager[None]:
         return self._files.telling(what, f"table {self.where}")

@@ -1,0 +1,177 @@
+"""Values without schema as columns of the types that are seen in them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from kconnect.api import DataError
+from kconnect.builtin.types.fitting import WIDENED, as_mapping, as_text, fit
+from kconnect.builtin.types.seen import Kind, Seen, member_names, see
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def seen_type(values: Sequence[Any]) -> pa.DataType:
+    """The type of a column with these values. Errors: DataError."""
+    return seen_column(values).type
+
+
+def seen_column(values: Sequence[Any]) -> pa.Array:
+    """The values as a column of the type that is seen in them, none of them changed. Errors: DataError.
+
+    Measured, rows of four fields: 0.5 us each where Arrow finds the same types, as it nearly always does; else 4 us.
+    """
+    import pyarrow as pa
+
+    try:
+        column = pa.array(values)
+        if _is_told_by_arrow(column.type) and not _hides_bools(values, column.type):
+            return column
+    except _REFUSALS:
+        pass
+    try:
+        kinds = {type(value) for value in values if value is not None}
+        if kinds == {dict}:
+            names = member_names(value for value in values if value is not None)
+            return _structs(values, {name: seen_column(_member(values, name)) for name in names})
+        if kinds == {list}:
+            return _lists(values, seen_column(_items(values)))
+        return column_of_seen(values, see(values))
+    except _REFUSALS as error:
+        raise DataError(f"No column can have the values: {error}") from error
+
+
+def seen_table(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
+    """Rows as columns: all fields of all rows, in the order in which they come. Errors: DataError."""
+    import pyarrow as pa
+
+    names = member_names(rows)
+    if not names:
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
+    return pa.RecordBatch.from_arrays([seen_column([row.get(name) for row in rows]) for name in names], names)
+
+
+def column_of_seen(values: Sequence[Any], seen: Seen) -> pa.Array:
+    """The values as a column of `seen.type`, where it was seen in them, and perhaps in more.
+
+    Errors: ValueError, TypeError, OverflowError, for what was not seen.
+    """
+    import pyarrow as pa
+
+    kind = seen.type
+    if seen.kind is Kind.STRUCT:
+        rows = [as_mapping(value) for value in values]
+        return _structs(rows, {name: column_of_seen(_member(rows, name), part) for name, part in seen.members.items()})
+    if seen.item is not None:
+        return _lists(values, column_of_seen(_items(values), seen.item))
+    return pa.array([None if value is None else _fitting(value, seen, kind) for value in values], kind)
+
+
+def widened_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows with these columns, of which they may lack some. Errors: NotFittingError where a digit would be lost."""
+    import pyarrow as pa
+
+    if table.schema == schema:
+        return table
+    batches = []
+    for batch in table.to_batches():
+        there = dict(zip(batch.schema.names, batch.columns, strict=True))
+        columns = [
+            fit(there[field.name], field.type, WIDENED) if field.name in there else pa.nulls(len(batch), field.type)
+            for field in schema
+        ]
+        batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
+    return pa.Table.from_batches(batches, schema)
+
+
+_REFUSALS = (ValueError, TypeError, OverflowError, NotImplementedError)  # ArrowException's classes are among these
+
+
+def _member(rows: Sequence[Any], name: str) -> list[Any]:
+    return [None if row is None else row.get(name) for row in rows]
+
+
+def _items(values: Sequence[Any]) -> list[Any]:
+    return [item for items in values if items is not None for item in items]
+
+
+def _structs(rows: Sequence[Any], children: Mapping[str, pa.Array]) -> pa.Array:
+    import pyarrow as pa
+
+    if not children:
+        return pa.array([None if row is None else {} for row in rows], pa.struct([]))
+    mask = pa.array([row is None for row in rows]) if None in rows else None
+    return pa.StructArray.from_arrays(list(children.values()), names=list(children), mask=mask)
+
+
+def _lists(values: Sequence[Any], items: pa.Array) -> pa.Array:
+    import pyarrow as pa
+
+    starts: list[int | None] = []
+    end = 0
+    for value in values:
+        starts.append(None if value is None else end)
+        end += len(value or ())
+    return pa.ListArray.from_arrays(pa.array([*starts, end], pa.int32()), items)
+
+
+def _fitting(value: Any, seen: Seen, kind: pa.DataType) -> Any:
+    """The value in the form that Arrow takes for this type."""
+    import pyarrow as pa
+
+    if pa.types.is_string(kind):
+        return value if isinstance(value, str) else as_text(value)
+    if pa.types.is_float64(kind):
+        return float(value)
+    if pa.types.is_decimal(kind):
+        return Decimal(repr(value) if isinstance(value, float) else value)
+    if seen.kind is Kind.BYTES:
+        return bytes(value)
+    if seen.kind is Kind.TIMESTAMP and value.tzinfo is None:
+        return value.replace(tzinfo=UTC)
+    return value
+
+
+def _is_told_by_arrow(kind: pa.DataType) -> bool:
+    """Whether Arrow's own look at values gave the type that the rules here give.
+
+    Of these types alone: it takes texts for bytes, times for dates, and counts the digits of decimals.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return all(_is_told_by_arrow(part.type) for part in kind)
+    if pa.types.is_list(kind):
+        return _is_told_by_arrow(kind.value_type)
+    return bool(
+        pa.types.is_int64(kind)
+        or pa.types.is_float64(kind)
+        or pa.types.is_string(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_null(kind)
+    )
+
+
+def _hides_bools(values: Sequence[Any], kind: pa.DataType) -> bool:
+    """Whether Arrow took true for the number 1, as it does behind a float."""
+    import pyarrow as pa
+
+    if pa.types.is_float64(kind):
+        return bool in set(map(type, values))
+    if pa.types.is_struct(kind):
+        parts = [part for part in kind if _has_floats(part.type)]
+        rows = [value for value in values if value is not None] if parts else ()
+        return any(_hides_bools([row.get(part.name) for row in rows], part.type) for part in parts)
+    if pa.types.is_list(kind) and _has_floats(kind.value_type):
+        return _hides_bools([item for items in values if items is not None for item in items], kind.value_type)
+    return False
+
+
+def _has_floats(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_float64(kind) or any(_has_floats(kind.field(index).type) for index in range(kind.num_fields))
