@@ -44,6 +44,8 @@ WITHOUT_TYPE = {"'a' || null"}
 class Columns:
     """The columns by their own names."""
 
+    are_seen = False
+
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 

@@ -15,7 +15,7 @@ from kconnect.api.columns import arrow_type, values_of
 from kconnect.builtin.sql.engine import TABLE, Engine
 from kconnect.builtin.sql.rows import RecordRows, Rows
 from kconnect.builtin.sql.single_row import SingleRow, UnfitError, single_row
-from kconnect.builtin.sql.spark_casts import shown
+from kconnect.builtin.sql.spark_casts import NULL_TYPE, shown
 from kconnect.builtin.sql.spark_expressions import Path, Translation, path_of
 from kconnect.builtin.sql.spark_query import AllFields, SparkQuery
 from kconnect.builtin.transforms.record_part import SchemaMemory, struct_like
@@ -32,7 +32,7 @@ class Field:
     """One field of the result: taken from `path`, or made by DuckDB."""
 
     name: str
-    schema: Schema | None  # None for a field that a schemaless value lacks
+    schema: Schema | None  # None for a field that a schemaless value lacks, and what is made of such alone
     path: Path | None = None
 
 
@@ -90,9 +90,13 @@ class SelectPlan:
                 continue
             sql = self._table.translated(output.expression)
             self.fields.append(Field(output.name, self._table.schema_of(sql, output.name)))
-            selected.append(f"{sql} AS r{len(self.fields) - 1}")
+            if self.fields[-1].schema is not None:
+                selected.append(f"{sql} AS r{len(self.fields) - 1}")
         _require_different_names(self.fields)
         self._schemas = SchemaMemory(self._result_schema)
+        needs_schema = any(field.path is None and _has_logical(field.schema) for field in self.fields)
+        self.seen_schema = self._seen_schema() if rows.are_seen and needs_schema else None
+        """The schema of a result that needs one though the value has none: a decimal, date or time is made."""
         where = ""
         if query.condition is not None:
             where = f" WHERE {self._table.condition(query.condition)}"
@@ -148,6 +152,14 @@ class SelectPlan:
             builder.field(field.name, field.schema)
         return builder.build()
 
+    def _seen_schema(self) -> Schema:
+        """Without the fields that the value lacks, or has as null: a null tells no type."""
+        builder = SchemaBuilder.struct()
+        for field in self.fields:
+            if field.schema is not None:
+                builder.field(field.name, field.schema)
+        return builder.build()
+
 
 class ConditionPlan:
     """The plan of a condition alone."""
@@ -179,6 +191,7 @@ class _Table:
 
     def __init__(self, engine: Engine, paths: Sequence[Path], rows: Rows) -> None:
         self._engine = engine
+        self.are_seen = rows.are_seen
         self._schemas = {path: rows.schema(path) for path in paths}
         self._names = {path: f"c{index}" for index, path in enumerate(paths)}
         self._translation = Translation(self)
@@ -190,13 +203,15 @@ class _Table:
     def condition(self, expression: exp.Expression) -> str:
         sql = self.translated(expression)
         kind = self.type_of(sql)
-        if kind not in ("BOOLEAN", '"NULL"'):
+        if kind not in ("BOOLEAN", NULL_TYPE):
             raise DataError(f"A condition is true or false; {shown(expression)} is of type {kind}")
         return sql
 
-    def schema_of(self, sql: str, name: str) -> Schema:
-        """The schema of what DuckDB makes of an expression."""
+    def schema_of(self, sql: str, name: str) -> Schema | None:
+        """The schema of what DuckDB makes of an expression; None for what is null as the value lacks its fields."""
         found = self._engine.evaluate(f"SELECT {sql} AS r FROM {TABLE} LIMIT 0").schema.field("r").type
+        if self.are_seen and pa.types.is_null(found):
+            return None
         try:
             return schema_of_type(found)
         except DataError as err:
@@ -254,6 +269,15 @@ def _require_different_names(fields: Sequence[Any]) -> None:
     names = [field.name for field in fields]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise DataError(f"Two fields of the result are named {twice}")
+
+
+def _has_logical(schema: Schema | None) -> bool:
+    """Whether values of the schema, or some in them, are of a logical type."""
+    if schema is None:
+        return False
+    parts = [schema.key_schema, schema.value_schema] if schema.type in (Type.ARRAY, Type.MAP) else []
+    parts += [field.schema for field in schema.fields] if schema.type is Type.STRUCT else []
+    return schema.name is not None or any(_has_logical(part) for part in parts)
 
 
 _PRIMITIVES: Mapping[pa.DataType, Schema] = {

@@ -41,6 +41,9 @@ class Rows(Protocol):
     Names are found in upper or lower case, as in Spark, unless there are several that differ in nothing else.
     """
 
+    are_seen: bool
+    """Whether types are those of values, as there is no schema."""
+
     @property
     def length(self) -> int: ...
 
@@ -58,7 +61,9 @@ class Rows(Protocol):
 
 
 class BatchRows:
-    """The rows of a batch."""
+    """The rows of a batch, which has schemas."""
+
+    are_seen = False
 
     def __init__(self, batch: RecordBatch) -> None:
         self._batch = batch
@@ -116,6 +121,7 @@ class RecordRows:
 
     def __init__(self, record: ConnectRecord) -> None:
         self._record = record
+        self.are_seen = record.value_schema is None
 
     def names(self, path: Path = ()) -> Sequence[str]:
         schema, value = self._found(path) if path else (self._record.value_schema, self._record.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -13,13 +14,22 @@ WHOLE: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 _SAME_TEXT: Final = (*WHOLE, "BOOLEAN", "DATE", "TIMESTAMP")
 
 
+NULL_TYPE: Final = '"NULL"'
+"""DuckDB's name for the type of what is always null, such as a field that a value without schema lacks."""
+_NULL_IN_TYPE: Final = re.compile(r'"NULL"(?=[\[),]|$)')  # a field of that name has its type behind it
+
+
 class Term:
     """An expression in DuckDB's dialect, and its type there, which is asked for when it matters."""
 
-    __slots__ = ("_type", "_type_of", "name", "node", "sql")
+    __slots__ = ("_type", "_type_of", "is_seen", "name", "node", "sql")
 
-    def __init__(self, node: exp.Expression, sql: str, type_of: Callable[[str], str], name: str = "") -> None:
+    def __init__(
+        self, node: exp.Expression, sql: str, type_of: Callable[[str], str], name: str = "", *, is_seen: bool = False
+    ) -> None:
+        """`is_seen`: types are those of the values at hand, not of a schema."""
         self.node = node
+        self.is_seen = is_seen
         self.sql = sql
         self.name = name
         self._type_of = type_of
@@ -40,7 +50,7 @@ def shown(node: exp.Expression) -> str:
 
 def duckdb_type(kind: str) -> exp.DataType:
     """A type that DuckDB names, with those in it."""
-    return exp.DataType.build(kind, dialect="duckdb")
+    return exp.DataType.build(_NULL_IN_TYPE.sub("NULL", kind), dialect="duckdb")
 
 
 def struct_names(kind: str) -> list[str]:
@@ -58,7 +68,7 @@ def cast_sql(term: Term, kind: str, *, is_strict: bool = True) -> str:
     cast = "CAST" if is_strict else "TRY_CAST"
     suffix = "" if is_strict else "_or_null"
     from_type = term.type
-    if from_type in (kind, '"NULL"'):
+    if from_type in (kind, NULL_TYPE):
         return f"CAST({term.sql} AS {kind})"
     if kind == "VARCHAR":
         return text_of(term)
@@ -104,7 +114,7 @@ def _is_cast_alike(from_type: str, kind: str) -> bool:
 
 def comparable(terms: Sequence[Term]) -> list[str]:
     """The terms for a comparison: text beside something else is cast to that, numbers as BIGINT or DOUBLE."""
-    others = [term.type for term in terms if term.type not in ("VARCHAR", '"NULL"')]
+    others = [term.type for term in terms if term.type not in ("VARCHAR", NULL_TYPE)]
     if not others:
         return [term.sql for term in terms]
     kind = others[0]
@@ -115,12 +125,14 @@ def comparable(terms: Sequence[Term]) -> list[str]:
 
 def alike(terms: Sequence[Term]) -> list[str]:
     """The terms as possible values of one expression. Errors: DataError for text beside something else, and structs
-    with other fields, of which DuckDB would make one with all of them.
+    with other fields.
 
-    A float beside another number makes all of them doubles.
+    A float beside another number makes all of them doubles. Structs of values without schema may have other fields
+    each: DuckDB makes one with all of them, as the type that is seen in several values has all members.
     """
-    kinds = {term.type for term in terms} - {'"NULL"'}
-    structs = {tuple(struct_names(kind)) for kind in kinds} if len(kinds) > 1 else set()
+    kinds = {term.type for term in terms} - {NULL_TYPE}
+    are_seen = any(term.is_seen for term in terms)
+    structs = {tuple(struct_names(kind)) for kind in kinds} if len(kinds) > 1 and not are_seen else set()
     if ("VARCHAR" in kinds and len(kinds) > 1) or len(structs) > 1:
         raise DataError(f"{shown(terms[0].node)} and the other values are of several types: cast them to one")
     if "FLOAT" in kinds and len(kinds) > 1:
@@ -131,7 +143,7 @@ def alike(terms: Sequence[Term]) -> list[str]:
 def text_of(term: Term) -> str:
     """The term as Spark writes it as text. Errors: DataError for lists, maps and structs."""
     kind = term.type
-    if kind in ("VARCHAR", '"NULL"'):
+    if kind in ("VARCHAR", NULL_TYPE):
         return term.sql
     if kind in ("DOUBLE", "FLOAT"):
         return f"spark_double_text(CAST({term.sql} AS VARCHAR))"

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from kconnect.api import ConfigError, DataError
 from kconnect.builtin.sql.spark_casts import (
+    NULL_TYPE,
     WHOLE,
     Term,
     alike,
@@ -69,6 +70,9 @@ _LEAST: Final = {str(_INT_MAX + 1): "INTEGER", str(_LONG_MAX + 1): "BIGINT"}
 
 class Columns(Protocol):
     """What the translation asks of the records at hand."""
+
+    are_seen: bool
+    """Whether the types are those of values without schema."""
 
     def sql(self, path: Path) -> str:
         """The column of a field, as DuckDB knows it. Errors: DataError when there is none."""
@@ -176,7 +180,7 @@ class Translation:
         """The expression with its type, which is asked for when it matters."""
         inner = node.this if isinstance(node, exp.Alias) else node
         sql = self.sql(inner)
-        return Term(inner, sql, self._columns.type_of, node.alias_or_name)
+        return Term(inner, sql, self._columns.type_of, node.alias_or_name, is_seen=self._columns.are_seen)
 
     def both(self, node: exp.Expression) -> tuple[Term, Term]:
         return self.term(node.this), self.term(node.expression)
@@ -272,7 +276,7 @@ def _is_not_zero(node: exp.Expression) -> bool:
 
 def _whole_division(translation: Translation, node: exp.Expression) -> str:
     left, right = translation.both(node)
-    if not {left.type, right.type} <= {*WHOLE, '"NULL"'}:
+    if not {left.type, right.type} <= {*WHOLE, NULL_TYPE}:
         raise DataError(f"{shown(node)}: div is for whole numbers")
     return f"spark_div(CAST({left.sql} AS BIGINT), CAST({right.sql} AS BIGINT))"
 
@@ -367,6 +371,8 @@ def _item_problem(node: exp.Expression) -> str:
 def _field(translation: Translation, node: exp.Expression) -> str:
     """`f(..).name`: of a struct, of each struct in an array, or the value of a map's key."""
     outer, name = translation.term(node.this), node.expression.name
+    if outer.type == NULL_TYPE:
+        return "NULL"
     if outer.type.startswith("MAP("):
         return f"({outer.sql})[{quoted_text(name)}]"
     is_array = outer.type.endswith("[]")

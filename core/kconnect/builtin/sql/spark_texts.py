@@ -30,13 +30,15 @@ _NESTED: Final = (exp.DType.STRUCT, exp.DType.MAP, exp.DType.ARRAY)
 def json_of(term: Term) -> str:
     """The text of a struct, list or map. Errors: DataError for other types, and for one in it that has no JSON."""
     kind = duckdb_type(term.type)
-    if kind.this not in _NESTED:
+    if kind.this not in (*_NESTED, exp.DType.NULL):
         raise DataError(f"it takes a struct, array or map, found {term.type}: write to_json(struct(.. AS name))")
     return _json(term.sql, kind, 0)
 
 
 def _json(sql: str, kind: exp.DataType, depth: int) -> str:
     """Null for null. `depth` tells the variables of lambdas apart."""
+    if kind.this is exp.DType.NULL:
+        return "CAST(NULL AS VARCHAR)"
     if kind.this in _AS_THEY_ARE:
         return f"CAST({sql} AS VARCHAR)"
     if kind.this is exp.DType.DECIMAL:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kconnect.api import ConfigDef, ConfigError, ConnectRecord, RecordBatch, Schema, Struct, Transformation
-from kconnect.builtin.sql.rows import BatchRows, RecordRows, Rows, have_schemas
+from kconnect.builtin.sql.rows import BatchRows, RecordRows, Rows, as_data, have_schemas
 from kconnect.builtin.version import KAFKA_VERSION
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class SqlTransform(Transformation):
         if made is None:
             return None
         if record.value_schema is None:
-            return record.new_record(value=_map(plan, rows, made))
+            return _without_schema(record, plan, rows, made)
         schema = plan.schema(record.value_schema)
         struct = Struct(schema)
         for field in plan.fields:
@@ -109,15 +109,18 @@ class SqlTransform(Transformation):
         self._engine.close()
 
 
-def _map(plan: SelectPlan, rows: RecordRows, made: Mapping[str, Any]) -> dict[str, Any]:
-    """A schemaless result: what is taken over stays as it is."""
-    found = {}
+def _without_schema(record: R, plan: SelectPlan, rows: RecordRows, made: Mapping[str, Any]) -> R:
+    """A map, as the value before; a struct where a field is made that no value without schema can be, as a decimal."""
+    schema, found = plan.seen_schema, {}
     for field in plan.fields:
-        if field.path is not None:
+        if field.path is not None:  # what is taken over stays as it is
             found[field.name] = rows.value(field.path)
-        elif field.schema is not None:
-            found[field.name] = _plain(made[field.name])
-    return found
+        else:
+            value = made.get(field.name)
+            found[field.name] = value if schema is not None else _plain(value)
+    if schema is None:
+        return record.new_record(value=found)
+    return record.new_record(value_schema=schema, value=as_data(schema, found))
 
 
 def _plain(value: Any) -> Any:

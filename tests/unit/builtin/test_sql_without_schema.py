@@ -1,0 +1,110 @@
+"""Queries over values without schema: what types come out, and what becomes of fields that are not there."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+from typing import Any
+
+import pytest
+
+from kconnect.api import ConfigError, DataError, Date, Decimal, Schema, SourceRecord, Timestamp
+from kconnect.builtin.converters.json_converter import JsonConverter
+from kconnect.builtin.sql.engine import Engine
+from kconnect.builtin.sql.plan import SelectPlan
+from kconnect.builtin.sql.rows import RecordRows
+from kconnect.builtin.sql.spark_query import parse_query
+from kconnect.builtin.sql.sql_transform import SqlTransform
+from kit.differences import hold_alike
+from kit.places import GOLDEN
+
+UPDATED = {"op": "u", "ts_ms": 1767312000123, "before": {"id": 1, "n": 1}, "after": {"id": 1, "tags": ["a"], "n": 2.5}}
+DELETED = {"op": "d", "ts_ms": 1767312000999, "before": {"id": 2, "n": 1}, "after": None}
+CREATED = {"op": "c", "ts_ms": 1767312001999, "before": None, "after": {"id": 3, "n": None}}
+
+
+def made(query: str, value: Any) -> tuple[Schema | None, Any]:
+    transform = SqlTransform()
+    transform.configure({"query": query})
+    try:
+        after = transform.apply(SourceRecord({}, {}, "t", value))
+    finally:
+        transform.close()
+    assert after is not None
+    return after.value_schema, after.value
+
+
+def test_decimals_dates_and_times_come_out_as_connects_logical_types() -> None:
+    query = (
+        "SELECT op, timestamp_millis(ts_ms) AS at, to_date(timestamp_millis(ts_ms)) AS day, after.n AS n, gone, "
+        "CAST(after.n AS DECIMAL(12,2)) AS price, struct(CAST(1 AS DECIMAL(3,1)) AS d) AS s FROM records"
+    )
+    schema, value = made(query, UPDATED)
+    assert schema is not None
+    kinds = {field.name: (field.schema.type.name, field.schema.name) for field in schema.fields}
+    assert kinds == {
+        "op": ("STRING", None),
+        "at": ("INT64", Timestamp.LOGICAL_NAME),
+        "day": ("INT32", Date.LOGICAL_NAME),
+        "n": ("FLOAT64", None),
+        "price": ("BYTES", Decimal.LOGICAL_NAME),
+        "s": ("STRUCT", None),
+    }
+    assert value.get("price") == decimal.Decimal("2.50")
+    assert value.get("at") == datetime.datetime(2026, 1, 2, 0, 0, 0, 123000, datetime.UTC)
+    assert value.get("day") == datetime.date(2026, 1, 2)
+
+
+def test_such_a_value_is_written_by_the_json_converter_without_schemas() -> None:
+    converter = JsonConverter()
+    converter.configure({"schemas.enable": "false", "decimal.format": "NUMERIC"}, is_key=False)
+    schema, value = made(
+        "SELECT CAST('0.37' AS DECIMAL(12,2)) AS price, timestamp_millis(ts_ms) AS at FROM records", UPDATED
+    )
+    assert converter.from_connect_data("t", schema, value) == b'{"price":0.37,"at":1767312000123}'
+
+
+def test_a_result_that_needs_no_schema_is_a_map() -> None:
+    assert made("SELECT op, after.tags AS tags, ts_ms + 1 AS n FROM records", UPDATED) == (
+        None,
+        {"op": "u", "tags": ["a"], "n": 1767312000124},
+    )
+
+
+@pytest.mark.parametrize(("value", "found"), [(UPDATED, 1), (DELETED, 2), (CREATED, 3), ({}, None)])
+def test_a_field_of_either_of_two_structs_that_differ(value: Any, found: int | None) -> None:
+    assert made("SELECT coalesce(after, before).id AS id FROM records", value) == (None, {"id": found})
+
+
+def test_a_field_of_a_number_is_an_error_that_names_it() -> None:
+    with pytest.raises(DataError, match=r"COALESCE\(after, before\) of type BIGINT has no fields"):
+        made("SELECT coalesce(after, before).id AS id FROM records", {"after": 5})
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["coalesce(after, before)", "nvl(after, before)", "if(op = 'd', before, after)", "get(array(after, before), 0)"],
+)
+def test_structs_of_other_fields_are_one_struct_with_all_of_them(expression: str) -> None:
+    text = made(f"SELECT to_json({expression}) AS x FROM records", UPDATED)[1]["x"]
+    assert json.loads(text) == {"id": 1, "tags": ["a"], "n": 2.5}
+
+
+def test_an_envelope_is_flattened_in_one_line() -> None:
+    assert made("SELECT after.* FROM records", UPDATED) == (None, UPDATED["after"])
+    assert made("SELECT after.* FROM records", DELETED) == (None, {})
+
+
+def test_every_expression_over_a_field_that_is_not_there_gives_a_value_or_says_why_not() -> None:
+    """Over columns with schemas Spark has told what they give; here each field is null of no type."""
+    recorded = json.loads((GOLDEN / "sql/spark.json").read_text("utf-8"))["expressions"]
+    engine, rows = Engine(), RecordRows(SourceRecord({}, {}, "t", {}))
+
+    def look(expression: str) -> None:
+        try:
+            SelectPlan(parse_query(f"SELECT {expression} AS x FROM records"), engine, rows).select_one(rows)
+        except (ConfigError, DataError):
+            return
+
+    assert hold_alike([(one, one) for one in recorded], look) > 500
