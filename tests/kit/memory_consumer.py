@@ -9,6 +9,7 @@ from confluent_kafka import Message
 
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.model import TopicPartition
+from kconnect.runtime.config.topic_pattern import TopicPattern
 from kconnect.runtime.kafka import Behind, ConsumedRun, RebalanceListener
 
 __all__ = ["CommitMode", "MemoryConsumer", "MemoryPartitions"]
@@ -110,7 +111,7 @@ class MemoryConsumer:
     def assignment(self) -> set[TopicPartition]:
         return set(self._positions)
 
-    def subscribe(self, topics: Sequence[str], listener: RebalanceListener) -> None:
+    def subscribe(self, topics: Sequence[str] | TopicPattern, listener: RebalanceListener) -> None:
         self._listener = listener
 
     def fetch(self, max_records: int, timeout_s: float) -> list[ConsumedRun]:

@@ -1,42 +1,32 @@
-r"""Java regular expressions on Python's engine: translates what differs, refuses what is not supported.
+r"""Java regular expressions on Python's engine.
 
-Topic names are ASCII, so differences in Unicode handling do not matter. Refused by name: class operations
-([a[b]], [a&&b]), \p{..} other than the POSIX classes, \G, \X, \R, \N, flags in the middle, flags d and U, look-behind
-of variable length.
+All that Java takes is taken, but for the flag c (canonical equivalence), references in a loop to a group that ends
+after them, and look-behinds of a thousand ways to match; these are refused by name. Texts are names of topics and of
+variables, which are ASCII: of Unicode's scripts and blocks only what they have there is known.
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from kconnect.api import ConfigError
-
-_POSIX = {
-    "Lower": "a-z",
-    "Upper": "A-Z",
-    "Alpha": "A-Za-z",
-    "Digit": "0-9",
-    "Alnum": "A-Za-z0-9",
-    "Punct": r"!-/:-@\[-`{-~",
-    "Graph": "!-~",
-    "Print": " -~",
-    "Blank": r" \t",
-    "Cntrl": r"\x00-\x1f\x7f",
-    "XDigit": "0-9A-Fa-f",
-    "Space": r" \t\n\x0b\f\r",
-    "ASCII": r"\x00-\x7f",
-}
-_ESCAPES = {"h": r"[ \t\xa0]", "H": r"[^ \t\xa0]", "z": r"\Z", "Z": r"(?=\n?\Z)", "e": r"\x1b", "V": r"[^\n\x0b\f\r]"}
-_UNSUPPORTED_ESCAPES = "GXRN"
+from kconnect.java.compat.regex_nodes import NotHereError, written
+from kconnect.java.compat.regex_parser import JavaPatternError, Parser
 
 
+@lru_cache(maxsize=256)
 def compile_java(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern. Errors: re.error, with Java's description where it has the same cause."""
+    """Compile a pattern. Errors: re.error, with Java's description where Java refuses it too."""
     try:
-        return re.compile(_Translation(pattern).run(), re.ASCII)
-    except re.error as error:
-        raise _in_java_words(error, pattern) from None
+        return re.compile(written(Parser(pattern).parse()), re.ASCII)
+    except NotHereError as err:
+        raise JavaPatternError(f"{err} is not supported here", pattern, 0) from None
+    except (re.error, OverflowError, RecursionError) as err:
+        if isinstance(err, JavaPatternError):
+            raise
+        raise JavaPatternError(f"It cannot be matched here ({err})", pattern, 0) from err
 
 
 def replace_first(pattern: re.Pattern[str], text: str, replacement: str) -> str:
@@ -64,127 +54,6 @@ class RegexValidator:
 
     def __str__(self) -> str:
         return "valid regex"
-
-
-class _Translation:
-    """One pass over a Java pattern; `out` grows into the Python pattern."""
-
-    def __init__(self, pattern: str) -> None:
-        self._pattern = pattern
-        self._at = 0
-        self._class_depth = 0
-
-    def run(self) -> str:
-        out = []
-        while self._at < len(self._pattern):
-            out.append(self._class_item() if self._class_depth else self._item())
-        return "".join(out)
-
-    def _item(self) -> str:
-        char = self._pattern[self._at]
-        if char == "\\":
-            return self._escape()
-        if char == "[":
-            self._class_depth = 1
-            start = self._at
-            self._at += 1
-            if self._peek("^"):
-                self._at += 1
-            if self._peek("]"):  # a literal in Python; in Java an error or a literal, rarely intended
-                raise re.error("Empty character class", self._pattern, start)
-            return self._pattern[start : self._at]
-        if char == "(":
-            return self._group()
-        self._at += 1
-        return char
-
-    def _class_item(self) -> str:
-        char = self._pattern[self._at]
-        if char == "\\":
-            return self._escape()
-        if char == "[":
-            raise re.error("character classes inside character classes are not supported here", self._pattern, self._at)
-        if char == "&" and self._pattern.startswith("&&", self._at):
-            raise re.error("intersections of character classes (&&) are not supported here", self._pattern, self._at)
-        if char == "]":
-            self._class_depth = 0
-        self._at += 1
-        return "\\" + char if char in "|~" else char  # Python warns about these as future syntax
-
-    def _group(self) -> str:
-        rest = self._pattern[self._at :]
-        named = re.match(r"\(\?<([A-Za-z][A-Za-z0-9]*)>", rest)
-        if named:
-            self._at += named.end()
-            return f"(?P<{named.group(1)}>"
-        flags = re.match(r"\(\?([a-zA-Z]*)(-[a-zA-Z]+)?([:)])", rest)
-        if flags is None:
-            self._at += 1
-            return "("
-        on, off, end = flags.group(1), flags.group(2) or "", flags.group(3)
-        if set(on + off) - set("imsxu-"):
-            raise re.error(f"flags {on}{off} are not supported here", self._pattern, self._at)
-        on = on.replace("u", "")
-        if end == ")" and (self._at or off):
-            raise re.error("flags in the middle of a pattern are not supported here", self._pattern, self._at)
-        self._at += flags.end()
-        return "" if end == ")" and not on else f"(?{on}{off}{end}"
-
-    def _escape(self) -> str:
-        start = self._at
-        char = self._pattern[start + 1] if start + 1 < len(self._pattern) else ""
-        self._at += 2
-        if char == "Q":
-            end = self._pattern.find("\\E", self._at)
-            quoted = self._pattern[self._at : end if end >= 0 else None]
-            self._at = end + 2 if end >= 0 else len(self._pattern)
-            return re.escape(quoted)
-        if char and char in "pP":
-            return self._property(char, start)
-        if char == "k" and self._peek("<"):
-            end = self._pattern.find(">", self._at)
-            name = self._pattern[self._at + 1 : end]
-            self._at = end + 1
-            return f"(?P={name})"
-        if char == "x" and self._peek("{"):
-            end = self._pattern.find("}", self._at)
-            code = int(self._pattern[self._at + 1 : end], 16)
-            self._at = end + 1
-            return f"\\U{code:08x}"
-        if char and char in _UNSUPPORTED_ESCAPES:
-            raise re.error(f"\\{char} is not supported here", self._pattern, start)
-        if char in _ESCAPES and not self._class_depth:
-            return _ESCAPES[char]
-        return "\\" + char
-
-    def _property(self, char: str, start: int) -> str:
-        match = re.compile(r"\{(?:Is)?(\w+)\}").match(self._pattern, self._at)
-        inner = _POSIX.get(match.group(1)) if match else None
-        if match is None or inner is None or (char == "P" and self._class_depth):
-            raise re.error(f"\\{char} of this kind is not supported here", self._pattern, start)
-        self._at = match.end()
-        if self._class_depth:
-            return inner
-        return f"[^{inner}]" if char == "P" else f"[{inner}]"
-
-    def _peek(self, char: str) -> bool:
-        return self._pattern.startswith(char, self._at)
-
-
-def _in_java_words(error: re.error, pattern: str) -> re.error:
-    """The error with Java's description and its marker below the position."""
-    index = error.pos or 0
-    message = error.msg
-    if message == "unterminated character set":
-        message, index = "Unclosed character class", len(pattern) - 1
-    elif message == "missing ), unterminated subpattern":
-        message, index = "Unclosed group", len(pattern)
-    elif message in ("nothing to repeat", "multiple repeat") and index < len(pattern):
-        message = f"Dangling meta character '{pattern[index]}'"
-    text = f"{message} near index {index}\n{pattern}"
-    if index < len(pattern):
-        text += f"\n{' ' * index}^"
-    return re.error(text)
 
 
 def _expand(match: re.Match[str], replacement: str) -> str:

@@ -181,12 +181,19 @@ def internal_clients(worker: Mapping[str, str], *, client_id: str) -> InternalCl
     )
 
 
+def client_value(
+    client: Literal["producer", "consumer"], name: str, worker: Mapping[str, str], connector: Mapping[str, str]
+) -> str | None:
+    """One setting of a connector's producer or consumer by Java's name, as it was given; None if it was not."""
+    return (_layers(worker, f"{client}.", connector, f"{client}.override.").get(name) or (None, ""))[0]
+
+
 def max_poll_records(worker: Mapping[str, str], connector: Mapping[str, str]) -> int:
     """The most records a sink task gets at once; enforced by the loop, as librdkafka has no such setting."""
-    given = _layers(worker, "consumer.", connector, "consumer.override.").get("max.poll.records")
+    given = client_value("consumer", "max.poll.records", worker, connector)
     if given is None:
         return 500  # Java's default
-    number: int = parse_type("max.poll.records", given[0], ConfigDef.Type.INT)
+    number: int = parse_type("max.poll.records", given, ConfigDef.Type.INT)
     ConfigDef.Range.at_least(1).ensure_valid("max.poll.records", number)
     return number
 

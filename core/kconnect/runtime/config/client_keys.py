@@ -92,6 +92,7 @@ HANDLED_ELSEWHERE: Final = frozenset(
         "compression.gzip.level",
         "compression.lz4.level",
         "compression.zstd.level",
+        "exclude.internal.topics",
         "interceptor.classes",
         "max.block.ms",
         "max.poll.records",

@@ -10,6 +10,7 @@ from typing import Any, Final
 from kconnect.api.config_parse import parse_type
 from kconnect.api.configdef import ConfigDef
 from kconnect.errors import ConfigError
+from kconnect.java.compat.regex import compile_java
 from kconnect.runtime.config.connector_keys import CONNECTOR_CONFIG, DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
 
 
@@ -232,6 +233,6 @@ def _plugin(alias: str, prefix: str, config: dict[str, str]) -> PluginSpec:
 
 def _matches(regex: str, text: str) -> bool:
     try:
-        return re.fullmatch(regex, text) is not None
+        return compile_java(regex).fullmatch(text) is not None
     except re.error:
         return False  # the table's validator has reported it already

@@ -1,7 +1,4 @@
-"""Settings that Connect itself reads from a connector's config. Source: ConnectorConfig and its two subclasses.
-
-Differs: regular expressions are Python's; the message for an invalid one is Java's where there is a counterpart.
-"""
+"""Settings that Connect itself reads from a connector's config. Source: ConnectorConfig and its two subclasses."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ from kconnect.api.config_validators import Validator
 from kconnect.api.configdef import ConfigDef
 from kconnect.errors import ConfigError
 from kconnect.java.compat.maven_version_range import VersionRange
+from kconnect.java.compat.regex import compile_java
 from kconnect.runtime.config.distributed_keys import PARTITIONS, REPLICATION_FACTOR
 
 _T: Final = ConfigType
@@ -45,22 +43,9 @@ def _check_regex(name: str, value: Any) -> None:
     if value is None:
         return
     try:
-        re.compile(value)
+        compile_java(value)
     except re.error as err:
-        raise ConfigError.invalid(name, value, f"Invalid regex: {_java_regex_message(value, err)}") from err
-
-
-def _java_regex_message(pattern: str, error: re.error) -> str:
-    """Java's three lines on an invalid pattern: what and where, the pattern, a caret below the position."""
-    text, index = error.msg[:1].upper() + error.msg[1:], error.pos or 0
-    match error.msg:
-        case "unterminated character set":
-            text, index = "Unclosed character class", len(pattern) - 1
-        case "missing ), unterminated subpattern":
-            text, index = "Unclosed group", len(pattern)
-        case "nothing to repeat":
-            text = f"Dangling meta character '{pattern[index]}'"
-    return f"{text} near index {index}\n{pattern}\n{' ' * index}^"
+        raise ConfigError.invalid(name, value, f"Invalid regex: {err.msg}") from err
 
 
 def _refuse_negative(name: str, value: Any) -> None:
@@ -215,7 +200,7 @@ def topic_creation_table(group: str, replication_factor: Any = NO_DEFAULT, parti
 def _check_regexes(name: str, value: Any) -> None:
     for pattern in value or ():
         try:
-            re.compile(pattern)
+            compile_java(pattern)
         except re.error as err:
-            message = f"Syntax error in regular expression: {_java_regex_message(pattern, err)}"
+            message = f"Syntax error in regular expression: {err.msg}"
             raise ConfigError.invalid(name, value, message) from err

@@ -1,19 +1,18 @@
 """The topic.creation.* settings of a source connector: groups of topics, and how to create their topics.
 
 Source: SourceConnectorConfig, TopicCreationConfig, TopicCreationGroup (Kafka 4.3, KIP-158).
-Differs: regular expressions are Python's.
 """
 
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from kconnect.api.config_parse import parse_type
 from kconnect.api.configdef import ConfigDef
+from kconnect.java.compat.regex import compile_java
 from kconnect.runtime.config.connector_keys import topic_creation_table
 
 log = logging.getLogger(__name__)
@@ -37,7 +36,9 @@ class TopicGroup:
     """Settings of the topic, such as cleanup.policy."""
 
     def matches(self, topic: str) -> bool:
-        return re.fullmatch(self.include, topic) is not None and re.fullmatch(self.exclude, topic) is None
+        return compile_java(self.include).fullmatch(topic) is not None and not compile_java(self.exclude).fullmatch(
+            topic
+        )
 
 
 def topic_groups(props: Mapping[str, str]) -> tuple[TopicGroup, ...]:

@@ -25,7 +25,6 @@ from kconnect.runtime.kafka.produced_records import KafkaBatch, KafkaHeaders, Ka
 from kconnect.runtime.kafka.producer import RecordProducer
 from kconnect.runtime.kafka.range_consumer import RangeConsumer
 from kconnect.runtime.kafka.scan import ScanSpec, scan
-from kconnect.runtime.kafka.topic_pattern import topic_pattern
 from kconnect.runtime.kafka.transactional_producer import (
     TransactionalProducer,
     TransactionExpiredError,
@@ -68,5 +67,4 @@ __all__ = [
     "ensure_internal_topic",
     "fence_producers",
     "scan",
-    "topic_pattern",
 ]

@@ -14,8 +14,10 @@ from confluent_kafka import TopicPartition as ClientPartition
 
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.model import TopicPartition
+from kconnect.runtime.config.topic_pattern import TopicPattern
 from kconnect.runtime.kafka.client_statistics import ClientStatistics, ClientUsage
 from kconnect.runtime.kafka.clients import ClientLog, connect_error, consumer_client, kafka_errors
+from kconnect.runtime.kafka.pattern_topics import PatternTopics
 from kconnect.runtime.kafka.unanswered_commits import CommitDone, UnansweredCommits
 
 log = logging.getLogger(__name__)
@@ -124,6 +126,8 @@ class RecordConsumer:
     def __init__(
         self, config: Mapping[str, Any], name: str, *, note_usage: Callable[[ClientUsage], None] | None = None
     ) -> None:
+        self._name = name
+        self._max_age_ms = config.get("metadata.max.age.ms")
         self._log = ClientLog(log, f"Consumer of {name}")
         self._is_closed = False
         self._in_listener = False
@@ -141,6 +145,8 @@ class RecordConsumer:
         now."""
         self._raised: BaseException | None = None
         self._unanswered = UnansweredCommits()
+        self._pattern: PatternTopics | None = None
+        self._subscribe_to: Callable[[Sequence[str]], None]
 
     @property
     def assignment(self) -> set[TopicPartition]:
@@ -151,8 +157,8 @@ class RecordConsumer:
     def last_error(self) -> str | None:
         return self._log.last_error
 
-    def subscribe(self, topics: Sequence[str], listener: RebalanceListener) -> None:
-        """Join the group for these topics; one that begins with ^ is a pattern."""
+    def subscribe(self, topics: Sequence[str] | TopicPattern, listener: RebalanceListener) -> None:
+        """Join the group for these topics; those of a pattern are looked for in each fetch() that they are due in."""
 
         def assign(_: Any, given: list[ClientPartition]) -> None:
             self._assign(given, listener)
@@ -163,8 +169,28 @@ class RecordConsumer:
         def lose(_: Any, given: list[ClientPartition]) -> None:
             self._revoke(given, listener.lost)
 
-        with kafka_errors(f"Cannot subscribe to {', '.join(topics)}"):
-            self._client.subscribe(list(topics), on_assign=assign, on_revoke=revoke, on_lost=lose)
+        def subscribe(names: Sequence[str]) -> None:
+            with kafka_errors(f"Cannot subscribe to {', '.join(names)}"):
+                self._client.subscribe(list(names), on_assign=assign, on_revoke=revoke, on_lost=lose)
+
+        if isinstance(topics, TopicPattern):
+            every_s = None if self._max_age_ms is None else int(self._max_age_ms) / 1000
+            self._subscribe_to = subscribe
+            self._pattern = PatternTopics(topics, self._list_topics, every_s, self._name)
+        else:
+            subscribe(topics)
+
+    def _list_topics(self, timeout_s: float) -> Any:  # the client's own description
+        return self._client.list_topics(timeout=timeout_s)
+
+    def _follow_pattern(self, pattern: PatternTopics) -> None:
+        names = pattern.look_if_due(self._log.on_error)
+        if names is None:
+            return
+        if names:
+            self._subscribe_to(names)
+        else:
+            self._client.unsubscribe()
 
     def fetch(self, max_records: int, timeout_s: float) -> list[ConsumedRun]:
         """Available records, or the first to arrive within the timeout: at most `max_records`, by topic partition.
@@ -173,6 +199,8 @@ class RecordConsumer:
         from (an unreachable broker, a missing topic) are logged; others are raised.
         """
         self._gone.clear()
+        if self._pattern is not None:
+            self._follow_pattern(self._pattern)
         try:
             messages = self._client.consume(max_records, 0)
             if not messages and self._raised is None:

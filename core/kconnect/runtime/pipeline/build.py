@@ -32,7 +32,8 @@ from kconnect.runtime.config.connector_config import (
     SourceConnectorConfig,
 )
 from kconnect.runtime.config.topic_creation import topic_groups
-from kconnect.runtime.kafka import BulkProducer, KafkaAdmin, RecordConsumer, RecordProducer, topic_pattern
+from kconnect.runtime.config.topic_pattern import TopicPattern
+from kconnect.runtime.kafka import BulkProducer, KafkaAdmin, RecordConsumer, RecordProducer
 from kconnect.runtime.metrics import TaskCounters
 from kconnect.runtime.pipeline.at_least_once import AtLeastOnce
 from kconnect.runtime.pipeline.build_transactions import note_usage, seconds, transactions_of, warn
@@ -300,7 +301,7 @@ def _sink_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> SinkLo
                 timeout_s=seconds(spec.worker_config, "offset.flush.timeout.ms"),
                 end_timeout_s=_stop_budget_s(spec.worker_config),
             ),
-            topics=config.topics or [topic_pattern(config.topics_regex or "")],
+            topics=TopicPattern.of_sink(spec.worker_config, spec.connector_config) or config.topics,
             retry_delay_most_s=config.errors_retry_delay_max_ms / 1000,
             max_records=_fetch_size(spec.worker_config, spec.connector_config, task),
             tolerance=tolerance,

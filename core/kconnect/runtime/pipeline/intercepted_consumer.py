@@ -10,6 +10,7 @@ from typing import Any
 from kconnect.api import ConsumerInterceptor, ConsumerRecord, OffsetAndMetadata
 from kconnect.errors import ConnectError
 from kconnect.model import TopicPartition
+from kconnect.runtime.config.topic_pattern import TopicPattern
 from kconnect.runtime.kafka import Behind, ConsumedRun, RebalanceListener
 from kconnect.runtime.kafka.consumed_records import records_of, runs_of
 from kconnect.runtime.pipeline.interceptors import Interceptors
@@ -31,7 +32,7 @@ class InterceptedConsumer:
     def assignment(self) -> set[TopicPartition]:
         return self._consumer.assignment
 
-    def subscribe(self, topics: Sequence[str], listener: RebalanceListener) -> None:
+    def subscribe(self, topics: Sequence[str] | TopicPattern, listener: RebalanceListener) -> None:
         self._consumer.subscribe(topics, listener)
 
     def fetch(self, max_records: int, timeout_s: float) -> list[ConsumedRun]:

@@ -11,6 +11,7 @@ from kconnect.api import RecordBatch, SinkRecord, SinkTask
 from kconnect.clock import Clock
 from kconnect.errors import ConnectError, RetriableError
 from kconnect.model import TopicPartition
+from kconnect.runtime.config.topic_pattern import TopicPattern
 from kconnect.runtime.kafka import ConsumedRun
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.dead_letter import DeadLetterQueue
@@ -50,7 +51,7 @@ class SinkParts:
     consumer: SinkConsumer
     context: SinkContext
     commit_times: CommitTimes
-    topics: Sequence[str]
+    topics: Sequence[str] | TopicPattern
     """Names, or one pattern that starts with ^."""
     max_records: int
     """The most records in one fetch."""

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from kconnect.errors import ConnectError
 from kconnect.model import TopicPartition
+from kconnect.runtime.config.topic_pattern import TopicPattern
 from kconnect.runtime.kafka import Behind, ConsumedRun, RebalanceListener
 
 
@@ -18,7 +19,7 @@ class SinkConsumer(Protocol):
         """The partitions that are ours now."""
         ...
 
-    def subscribe(self, topics: Sequence[str], listener: RebalanceListener) -> None: ...
+    def subscribe(self, topics: Sequence[str] | TopicPattern, listener: RebalanceListener) -> None: ...
 
     def fetch(self, max_records: int, timeout_s: float) -> list[ConsumedRun]:
         """What is there now, or comes within the time. The listener and the answers to commits are called in it."""

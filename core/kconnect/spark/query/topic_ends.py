@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from kconnect.model import TaskSpec, TopicPartition
 from kconnect.runtime.config.client_config import admin_config, consumer_config
 from kconnect.runtime.config.connector_config import SinkConnectorConfig
-from kconnect.runtime.herder.offsets.sink_lag import matching_topics
+from kconnect.runtime.config.topic_pattern import TopicPattern
 from kconnect.runtime.kafka import KafkaAdmin
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class TopicEnds:
         """`spec` with its references resolved."""
         name = spec.id.connector
         self._config = SinkConnectorConfig.parse(spec.connector_config)
-        self._originals = spec.connector_config
+        self._pattern = TopicPattern.of_sink(spec.worker_config, spec.connector_config)
         settings, _ = admin_config(
             spec.worker_config, spec.connector_config, client_id=f"connector-adminclient-{spec.id}"
         )
@@ -63,12 +63,12 @@ class TopicEnds:
         if now_s - self._looked_at_s < _TOPICS_EVERY_S:
             return self._partitions
         self._looked_at_s = now_s
-        if self._config.topics:
+        if self._pattern is None:
             found = self._admin.describe_topics(self._config.topics, _TIMEOUT_S)
             counts = {name: topic.partitions for name, topic in found.items()}
         else:
             every = self._admin.topic_names(_TIMEOUT_S)
-            counts = {name: every[name] for name in matching_topics(self._originals, every)}
+            counts = {name: every[name] for name in self._pattern.of(every)}
         self._partitions = [
             TopicPartition(topic, number) for topic in sorted(counts) for number in range(counts[topic])
         ]

@@ -31,7 +31,7 @@ def at(topic, partition):
     ],
 )
 def test_the_partitions_are_those_the_sink_reads(chosen, config, expected):
-    assert chosen.of("c", THERE, config) == expected
+    assert chosen.of("c", THERE, config, {}) == expected
 
 
 @pytest.mark.parametrize(
@@ -44,14 +44,14 @@ def test_the_partitions_are_those_the_sink_reads(chosen, config, expected):
 )
 def test_what_the_sink_does_not_read_is_not_found(chosen, config, message):
     with pytest.raises(NotFoundError, match=message) as raised:
-        chosen.of("c", THERE, config)
+        chosen.of("c", THERE, config, {})
     assert raised.value.hint is not None
     assert "lines, orders" in raised.value.hint or "at most 3 partitions" in raised.value.hint
 
 
 def test_a_pattern_that_java_would_refuse_is_refused():
     with pytest.raises(BadRequestError, match=r"topics\.regex \["):
-        Chosen().of("c", THERE, {"topics": "", "topics.regex": "["})
+        Chosen().of("c", THERE, {"topics": "", "topics.regex": "["}, {})
 
 
 ranges = st.dictionaries(

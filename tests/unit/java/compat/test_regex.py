@@ -37,12 +37,50 @@ def test_java_syntax_is_understood(pattern: str, text: str, matches: bool) -> No
 
 
 @pytest.mark.parametrize(
-    "pattern", ["[a[bc]]", "[a-z&&[^x]]", r"\p{Lu}", r"\G", r"\X", "a(?i)b", "(?d)a", "(?<=a+)b", "[]a]"]
+    ("pattern", "taken", "left"),
+    [
+        ("^(?!_).*", ["orders", ""], ["__consumer_offsets"]),
+        ("(?i)z5.*", ["z5", "Z51"], ["y5"]),
+        (".*?-cdc", ["a-cdc", "-cdc"], ["a-cdcs"]),
+        ("[a-z&&[^x]]+", ["abc"], ["axc", "ABC"]),
+        ("[a[x-z]]+", ["axz"], ["b"]),
+        ("[]a]", ["]", "a"], ["b"]),
+        ("a++", ["a", "aaa"], ["ab"]),
+        (r"x\b", ["x"], ["xy"]),
+        ("a(?i)b|c", ["aB", "C"], ["Ab"]),
+        ("a(?-i)b", ["ab"], ["aB"]),
+        ("(?x) a b # both", ["ab"], ["a b"]),
+        ("(?d)a", ["a"], ["b"]),
+        (r"\p{Lu}\p{IsLatin}+", ["Ab"], ["ab"]),
+        (r"(?i)\p{Lower}", ["a", "A"], ["1"]),
+        (r"\G\X", ["a"], ["ab"]),
+        (".*(?<!-(?:internal|temp))", ["a-intern"], ["a-internal", "a-temp"]),
+        ("(?<=a+)b|c", ["c"], ["b"]),
+        (".*(?<=a.*)b", ["ab", "axxb"], ["b", "xb"]),
+        ("a{2}{3}", ["aa"], ["aaaaaa"]),
+        (r"\B", [""], ["a"]),
+        (r"(a)\2", [], ["aa", "a2"]),
+    ],
 )
-def test_what_python_can_not_do_is_refused_by_name(pattern: str) -> None:
+def test_all_of_javas_syntax_is_matched(pattern: str, taken: list[str], left: list[str]) -> None:
+    compiled = compile_java(pattern)
+    assert [text for text in taken + left if compiled.fullmatch(text)] == taken
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        ("(?c)a", "The flag c (canonical equivalence) is not supported here near index 2"),
+        (r"(?:\1(a))*", "A reference in a loop to group 1, which ends after it, is not supported here"),
+        ("(?<=.*a.*)b", "A look-behind with more than 1000 ways to match is not supported here"),
+        ("(?<=(a|bc))d", "A capturing group in a look-behind of several lengths is not supported here"),
+        (r"\p{IsVithkuqi}", "Unknown character property name {IsVithkuqi} near index 13"),
+    ],
+)
+def test_the_little_that_is_not_supported_is_named(pattern: str, why: str) -> None:
     with pytest.raises(ConfigError) as caught:
         RegexValidator().ensure_valid("regex", pattern)
-    assert str(caught.value).startswith(f"Invalid value {pattern} for configuration regex: Invalid regex: ")
+    assert str(caught.value).startswith(f"Invalid value {pattern} for configuration regex: Invalid regex: {why}")
 
 
 @pytest.mark.parametrize(
@@ -50,6 +88,8 @@ def test_what_python_can_not_do_is_refused_by_name(pattern: str) -> None:
     [
         ("([", "Unclosed character class near index 1\n([\n ^"),
         ("(", "Unclosed group near index 1\n("),
+        (")", "Unmatched closing ')'\n)"),
+        ("a{,2}", "Illegal repetition near index 2\na{,2}\n  ^"),
         ("*a", "Dangling meta character '*' near index 0\n*a\n^"),
     ],
 )

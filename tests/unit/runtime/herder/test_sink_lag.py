@@ -51,9 +51,9 @@ def test_partitions_of_deleted_topics_are_left_out() -> None:
 def test_a_sinks_topics_are_those_it_lists_or_those_its_pattern_fits() -> None:
     assert listed_topics({"topics": "a, b,a,"}) == ["a", "b"]
     assert listed_topics({"topics.regex": "a.*"}) == []
-    assert matching_topics({"topics.regex": "a\\d+"}, ["a1", "a", "xa1", "a12"]) == ["a1", "a12"]
-    assert matching_topics({"topics.regex": "("}, ["a"]) == []
-    assert matching_topics({"topics": "a"}, ["a"]) == []
+    assert matching_topics({}, {"topics.regex": "a\\d+"}, ["a1", "a", "xa1", "a12"]) == ["a1", "a12"]
+    assert matching_topics({}, {"topics.regex": "("}, ["a"]) == []
+    assert matching_topics({}, {"topics": "a"}, ["a"]) == []
 
 
 def test_only_what_says_where_offsets_are_is_looked_at() -> None:

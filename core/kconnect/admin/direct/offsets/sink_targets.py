@@ -5,17 +5,16 @@ Source: kafka-consumer-groups.sh --reset-offsets (Kafka 4.3), which does the sam
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from kconnect.admin.direct.access import ClusterAccess
 from kconnect.admin.direct.read.connector_offsets import resolved_config
-from kconnect.errors import BadRequestError, NotFoundError
-from kconnect.java.compat.regex import compile_java
+from kconnect.errors import BadRequestError, ConfigError, NotFoundError
 from kconnect.logs.wording import counted
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType, TopicPartition
+from kconnect.runtime.config.topic_pattern import TopicPattern
 from kconnect.runtime.herder.offsets.consumer_groups import kafka_group_offsets
 from kconnect.runtime.herder.offsets.offsets_admin import OFFSET, PARTITION, TOPIC, consumer_group_of
 
@@ -51,12 +50,14 @@ class Chosen:
     topics: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()
 
-    def of(self, name: str, there: Mapping[str, int], config: Mapping[str, str]) -> list[TopicPartition]:
+    def of(
+        self, name: str, there: Mapping[str, int], config: Mapping[str, str], worker: Mapping[str, str]
+    ) -> list[TopicPartition]:
         """`there`: the cluster's topics, each with its number of partitions.
 
         Errors: NotFoundError, BadRequestError for what the sink does not read.
         """
-        read = {topic: count for topic, count in there.items() if topic in _topics_of(config, there)}
+        read = {topic: count for topic, count in there.items() if topic in _topics_of(config, worker, there)}
         for topic in sorted(self.topics - read.keys()):
             hint = f"It reads {', '.join(sorted(read)) or 'no topic that exists'}."
             raise NotFoundError(f"Connector {name} reads no topic {topic}", hint=hint)
@@ -116,9 +117,9 @@ def sink_offsets_at(
             hint="Set them by connect offsets alter, or forget them by connect offsets reset without a target.",
         )
     config = resolved_config(access, info)
-    read_topics = {key: info.config.get(key) or "" for key in ("topics", "topics.regex")}
+    read_topics = {key: value or "" for key, value in {**info.config, **config}.items()}
     with kafka_group_offsets(access.worker, access.timeout_s, timeout_setting="--timeout")(config) as groups:
-        partitions = chosen.of(info.name, groups.topics(), read_topics)
+        partitions = chosen.of(info.name, groups.topics(), read_topics, access.worker)
         ranges = groups.log_ranges(partitions).ranges
         committed = groups.list_offsets(consumer_group_of(info.name, config)) if isinstance(target, ShiftBy) else {}
         first = groups.offsets_at_time(partitions, target.time_ms) if isinstance(target, AtTime) else {}
@@ -129,12 +130,10 @@ def sink_offsets_at(
     ]
 
 
-def _topics_of(config: Mapping[str, str], there: Collection[str]) -> set[str]:
-    listed = {name for part in config["topics"].split(",") if (name := part.strip())}
-    if not config["topics.regex"]:
-        return listed
+def _topics_of(config: Mapping[str, str], worker: Mapping[str, str], there: Collection[str]) -> set[str]:
+    listed = {name for part in config.get("topics", "").split(",") if (name := part.strip())}
     try:
-        pattern = compile_java(config["topics.regex"])
-    except re.error as err:
+        pattern = TopicPattern.of_sink(worker, config)
+        return listed if pattern is None else listed | set(pattern.of(there))
+    except ConfigError as err:
         raise BadRequestError(f"topics.regex {config['topics.regex']} cannot be read: {err}") from err
-    return listed | {topic for topic in there if pattern.fullmatch(topic)}

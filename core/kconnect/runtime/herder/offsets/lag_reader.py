@@ -116,7 +116,9 @@ class LagReader:
         """Which partitions there are of each sink's topics, and of those its group has offsets of."""
         has_pattern = any((sinks[name].get("topics.regex") or "").strip() for name in looks)
         every = admin.topic_names(self._timeout_s) if has_pattern else {}
-        topics = {name: {*listed_topics(sinks[name]), *matching_topics(sinks[name], every)} for name in looks}
+        topics = {
+            name: {*listed_topics(sinks[name]), *matching_topics(self._worker, sinks[name], every)} for name in looks
+        }
         committed = {at.topic for look in looks.values() for at in look.committed}
         names = {*committed, *(topic for some in topics.values() for topic in some)} - every.keys()
         counts = dict(every)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from kconnect.api.config_parse import parse_type
 from kconnect.api.configdef import ConfigDef
-from kconnect.java.compat.regex import compile_java
+from kconnect.errors import ConfigError
 from kconnect.model import PartitionLag, SinkLag, TopicPartition
+from kconnect.runtime.config.topic_pattern import TopicPattern
 
 _OWN: Final = ("name", "topics", "topics.regex")
 _RESETS: Final = ("consumer.override.auto.offset.reset", "consumer.auto.offset.reset")
@@ -58,13 +58,10 @@ def listed_topics(connector: Mapping[str, str]) -> list[str]:
     return [name for name in dict.fromkeys(listed or ()) if name]
 
 
-def matching_topics(connector: Mapping[str, str], topics: Iterable[str]) -> list[str]:
+def matching_topics(worker: Mapping[str, str], connector: Mapping[str, str], topics: Iterable[str]) -> list[str]:
     """Those of all topics that the sink's `topics.regex` means; none for one without, or with a broken one."""
-    pattern = (connector.get("topics.regex") or "").strip()
-    if not pattern:
-        return []
     try:
-        expression = compile_java(pattern)
-    except re.error:
+        pattern = TopicPattern.of_sink(worker, connector)
+        return [] if pattern is None else pattern.of(topics)
+    except ConfigError:
         return []
-    return [name for name in topics if expression.fullmatch(name)]
