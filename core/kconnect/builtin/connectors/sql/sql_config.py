@@ -7,6 +7,7 @@ from kconnect.builtin.connectors.sql.sql_dialect import DIALECTS
 from kconnect.builtin.connectors.sql.sql_source_config import check_zone
 
 ARGUMENT_PREFIX = "connection.arg."
+EXACTLY_ONCE = "exactly_once"
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 
 CONFIG = (
@@ -71,6 +72,24 @@ CONFIG = (
         _I.HIGH,
         "insert: a row for each record; upsert: a row that is there is changed, so that records which "
         "come twice count once; update: rows that are there are changed, and none is added.",
+    )
+    .define(
+        "delivery.guarantee",
+        _T.STRING,
+        "at_least_once",
+        ConfigDef.ValidString.in_("at_least_once", EXACTLY_ONCE),
+        _I.MEDIUM,
+        "at_least_once: records may be written again after a crash; exactly_once: each record once, as offsets are "
+        "kept in a table of the same database, written in the transaction of the rows.",
+    )
+    .define(
+        "offsets.table",
+        _T.STRING,
+        "kconnect_offsets",
+        ConfigDef.NonEmptyString(),
+        _I.LOW,
+        "With exactly_once: the table of the offsets, a row for each connector and partition; a dot parts schema and "
+        "table. It is made if it is missing. Clusters whose connectors have the same names need one each.",
     )
     .define(
         "pk.mode",

@@ -1,4 +1,4 @@
-"""SqlSink: records as rows of a database; with upserts each row exists once.
+"""SqlSink: records as rows of a database; with upserts, or exactly once, each row exists once.
 
 Connections are opened by SQLAlchemy from a URL, or by a DB-API driver that the settings name. Statements are made here
 and go to the driver: measured with upserts of four columns into PostgreSQL 6.9 us of CPU a row, by SQLAlchemy's 9.1.
@@ -7,26 +7,36 @@ and go to the driver: measured with upserts of four columns into PostgreSQL 6.9 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import logging
 import zoneinfo
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from kconnect.api import ConfigError, ConnectError, DataError, RetriableError, SinkRecord, SinkTask, Type
+from kconnect.api import (
+    ConfigError,
+    ConnectError,
+    DataError,
+    RetriableError,
+    SinkRecord,
+    SinkTask,
+    TopicPartition,
+    Type,
+)
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector
-from kconnect.builtin.connectors.sql.sql_config import ARGUMENT_PREFIX, CONFIG
-from kconnect.builtin.connectors.sql.sql_connection import driver_of
-from kconnect.builtin.connectors.sql.sql_dialect import (
-    Dialect,
-    dialect_of,
-    dialect_of_kind,
-    placeholders,
+from kconnect.builtin.connectors.sql.sql_config import CONFIG, EXACTLY_ONCE
+from kconnect.builtin.connectors.sql.sql_dialect import placeholders
+from kconnect.builtin.connectors.sql.sql_offsets import (
+    MovedOffsetsError,
+    OffsetTable,
+    Span,
+    WrittenOffsets,
+    alter,
+    found_offsets,
+    place_of,
+    writer_of,
 )
 from kconnect.builtin.connectors.sql.sql_rows import Row, RowMaker, runs_of
-from kconnect.builtin.connectors.sql.sql_session import begin_session
+from kconnect.builtin.connectors.sql.sql_sink_database import sink_database
 from kconnect.builtin.version import KAFKA_VERSION
 
 log = logging.getLogger(__name__)
@@ -43,6 +53,17 @@ class SqlSinkConnector(UniformSinkConnector):
     def problems(self, props: Mapping[str, str]) -> Iterable[tuple[str, str]]:
         """Combinations of settings, and the driver."""
         return _problems(CONFIG.parse(props), props)
+
+    def alter_offsets(self, config: Mapping[str, str], offsets: dict[TopicPartition, int | None]) -> bool:
+        """With exactly_once commit them to the table of offsets as well, in which the tasks look first.
+
+        Errors: RetriableError, ConnectError.
+        """
+        parsed = CONFIG.parse(config)
+        if parsed["delivery.guarantee"] == EXACTLY_ONCE:
+            database = sink_database(parsed, config)
+            alter(OffsetTable(database, parsed["offsets.table"], writer_of(config)), database, offsets)
+        return True
 
 
 # Settings of Confluent's sink that change what is written
@@ -64,11 +85,7 @@ def _problems(config: Mapping[str, Any], props: Mapping[str, str]) -> Iterable[t
         if name in props:
             yield "connection.url", f"{name} is not supported: leave it out"
     try:
-        if not config["connection.driver"]:
-            dialect_of_kind(driver_of(config).kind)
-            return
-        importlib.import_module(config["connection.driver"])
-        dialect_of(config["connection.driver"], config["dialect"])
+        sink_database(config, props)
     except ImportError as err:
         yield "connection.driver", f"The module {config['connection.driver']} cannot be imported: {err}"
     except ConfigError as err:
@@ -79,8 +96,10 @@ class SqlSinkTask(SinkTask):
     """One put is one transaction: all of it is in the database when put returns, or nothing is.
 
     Records are delivered again after a crash between the database's commit and Connect's; with insert.mode=upsert they
-    then overwrite their rows, so that each exists once. A record that the database refuses goes to the error reporter
-    if the connector has one, else the task fails with the record's topic, partition and offset.
+    then overwrite their rows, so that each exists once. With delivery.guarantee=exactly_once the transaction has the
+    offsets as well, from which reading goes on, so that each record is written once in any mode. A record that the
+    database refuses goes to the error reporter if the connector has one, else the task fails with the record's topic,
+    partition and offset.
     """
 
     def __init__(self) -> None:
@@ -89,6 +108,9 @@ class SqlSinkTask(SinkTask):
         self._created: set[str] = set()
         self._complete: set[tuple[str, tuple[str, ...]]] = set()  # tables with the columns that they are known to have
         self._failures = 0
+        self._offsets: OffsetTable | None = None  # exactly once
+        self._written = WrittenOffsets()
+        self._looked_at: set[str] = set()  # tables that have transactions
 
     def version(self) -> str:
         return KAFKA_VERSION
@@ -98,22 +120,11 @@ class SqlSinkTask(SinkTask):
         for _, message in _problems(config, props):
             raise ConfigError(message)
         self._zone = zoneinfo.ZoneInfo(config["db.timezone"])
-        self._driver: Any  # any DB-API module
-        self._connect: Callable[[], Any]
-        self._session = {"TimeZone": config["db.timezone"]}  # by it times become those of columns without a zone
-        if config["connection.driver"]:
-            self._driver = importlib.import_module(config["connection.driver"])
-            dialect = dialect_of(config["connection.driver"], config["dialect"])
-            positional = [config["connection.url"]] if config["connection.url"] else []
-            self._connect = partial(self._driver.connect, *positional, **_arguments(config, props))
-        else:
-            found = driver_of(config)
-            self._driver, self._connect = found.module, found.connect
-            self._session.update(found.session)
-            dialect = dialect_of_kind(found.kind)
-        if config["quote.sql.identifiers"].lower() == "never":
-            dialect = replace(dialect, quote="")
-        self._dialect: Dialect = dialect
+        database = self._database = sink_database(config, props)
+        self._driver, self._dialect = database.driver, database.dialect
+        is_replay = props.get("kconnect.replay") == "true"  # as kconnect.testing.SinkChain says
+        if config["delivery.guarantee"] == EXACTLY_ONCE and not is_replay:
+            self._offsets = OffsetTable(database, config["offsets.table"], writer_of(props))
         self._rows = RowMaker(
             config["table.name.format"],
             config["pk.mode"],
@@ -122,28 +133,88 @@ class SqlSinkTask(SinkTask):
             config["delete.enabled"],
             config["replace.null.with.default"],
         )
-        placeholders(self._driver.paramstyle, 1)
+
+    def open(self, partitions: Collection[TopicPartition]) -> None:
+        """With exactly_once go on from where the table is; a database that is away is asked again by put."""
+        if self._offsets is None:
+            return
+        try:
+            self._look_up(partitions)
+        except RetriableError as error:
+            log.warning("%s", error)
+            return
+        self.context.request_commit()  # so that the group follows at once
 
     def put(self, records: list[SinkRecord]) -> None:
         """Write them in one transaction. Errors: RetriableError while max.retries lasts; ConnectError, DataError."""
+        spans: tuple[Span, ...] = ()
+        if self._offsets is not None:
+            records = self._not_sought(records, self._offsets)
+            spans = self._written.spans(records)
         rows = list(self._made(records))
-        if not rows:
+        if not rows and not spans:
             return
         try:
-            self._write([row for row, _ in rows])
-        except Exception as error:  # a driver's: any class of its own
-            self._roll_back()
-            if self._may_pass(error):
-                self._retry_later(error)
-            if not isinstance(error, self._driver.Error | ValueError | TypeError | OverflowError):
-                raise
-            self._write_one_by_one(rows)
+            self._write_all(rows, spans)
+        except MovedOffsetsError:
+            self._go_on_from_table(spans)
+        else:
+            self._written.written(spans)
         self._failures = 0
+
+    def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """All that was put, as put has committed it."""
+        return {at: offset for at, offset in current_offsets.items() if at not in self._written.sought}
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        self._written.forget(partitions)
 
     def stop(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+    # --- offsets, exactly once ---
+
+    def _not_sought(self, records: Sequence[SinkRecord], offsets: OffsetTable) -> list[SinkRecord]:
+        """The records, less those of partitions that are read from elsewhere after this put."""
+        self._written.sought.clear()  # the runtime went there behind the last put
+        if unknown := self._written.unknown({place_of(record) for record in records}):
+            self._written.sought |= self._look_up(unknown)
+        return [record for record in records if place_of(record) not in self._written.sought]
+
+    def _look_up(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
+        """Have the partitions read from where the table is; those that it has. Errors: RetriableError, ConnectError."""
+        places = self._written.learn(self._in_table(), partitions)
+        self._go_to(places)
+        return set(places)
+
+    def _go_on_from_table(self, spans: Sequence[Span]) -> None:
+        """After a refused transaction. Errors: RetriableError, ConnectError."""
+        places = self._written.moved(spans, self._in_table())
+        if places:
+            told = ", ".join(f"{at} from offset {offset}" for at, offset in places.items())
+            log.warning("Another writer has committed since: nothing of this put was written, and %s is read on", told)
+        self._go_to(places)
+
+    def _go_to(self, places: Mapping[TopicPartition, int]) -> None:
+        if places:
+            self.context.offset(dict(places))
+
+    def _in_table(self) -> dict[TopicPartition, int]:
+        """What the table of offsets has; it is made if it is missing. Errors: RetriableError, ConnectError."""
+        assert self._offsets is not None
+        try:
+            found = found_offsets(self._offsets, self._cursor, lambda: self._connection)
+        except Exception as error:  # as in put
+            self._roll_back()
+            if self._may_pass(error):
+                self._retry_later(error)
+            raise ConnectError(
+                f"The table of offsets {self._offsets.name} cannot be read: {type(error).__name__}: {error}",
+                hint="Make it, or let the user of the connection create tables, or name another in offsets.table.",
+            ) from error
+        return found
 
     # --- rows ---
 
@@ -162,15 +233,30 @@ class SqlSinkTask(SinkTask):
         reporter = self.context.errant_record_reporter()
         if reporter is None:
             raise failure
-        reporter.report(record, failure)
+        reported = reporter.report(record, failure)
+        if self._offsets is not None:
+            reported.result()  # it would not come again once its offset is committed; the producer has a deadline
 
-    def _write_one_by_one(self, rows: Sequence[tuple[Row, SinkRecord]]) -> None:
+    def _write_all(self, rows: Sequence[tuple[Row, SinkRecord]], spans: Sequence[Span]) -> None:
+        """In one transaction. Errors: as of put; MovedOffsetsError, and nothing is written."""
+        try:
+            self._write([row for row, _ in rows], spans)
+        except Exception as error:  # a driver's: any class of its own
+            self._roll_back()
+            if self._may_pass(error):
+                self._retry_later(error)
+            if not isinstance(error, self._driver.Error | ValueError | TypeError | OverflowError):
+                raise
+            self._write_one_by_one(rows, spans)
+
+    def _write_one_by_one(self, rows: Sequence[tuple[Row, SinkRecord]], spans: Sequence[Span]) -> None:
         """The same transaction again, with a savepoint before each row, so that only refused rows are skipped."""
         refused: list[tuple[SinkRecord, Exception]] = []
         try:
             cursor = self._cursor()
             if self._dialect.commits_at_ddl:
                 rows = self._with_tables(cursor, rows, refused)
+            self._move_offsets(cursor, spans)
             for row, record in rows:
                 cursor.execute("SAVEPOINT kconnect_row")
                 try:
@@ -183,12 +269,18 @@ class SqlSinkTask(SinkTask):
                         self._give_up(record, error)
                     refused.append((record, error))
                 cursor.execute("RELEASE SAVEPOINT kconnect_row")
+            if self._offsets is not None:
+                self._report(refused)
             self._connection.commit()
         except Exception as error:  # as in put
             self._roll_back()
             if self._may_pass(error):
                 self._retry_later(error)
             raise
+        if self._offsets is None:
+            self._report(refused)
+
+    def _report(self, refused: Sequence[tuple[SinkRecord, Exception]]) -> None:
         for record, cause in refused:
             self._give_up(record, cause)
 
@@ -212,12 +304,21 @@ class SqlSinkTask(SinkTask):
 
     # --- statements ---
 
-    def _write(self, rows: Sequence[Row]) -> None:
+    def _write(self, rows: Sequence[Row], spans: Sequence[Span]) -> None:
         cursor = self._cursor()
         if self._dialect.commits_at_ddl:
             self._shape_tables(cursor, rows)
+        if self._offsets is not None and (new := {row.table for row in rows} - self._looked_at):
+            self._offsets.require_transactions(cursor, new)
+            self._looked_at |= new
+        self._move_offsets(cursor, spans)
         self._run(cursor, rows)
         self._connection.commit()
+
+    def _move_offsets(self, cursor: Any, spans: Sequence[Span]) -> None:
+        """Errors: MovedOffsetsError."""
+        if self._offsets is not None:
+            self._offsets.move(cursor, spans)
 
     def _shape_tables(self, cursor: Any, rows: Sequence[Row]) -> None:
         for run in runs_of(rows):
@@ -298,13 +399,8 @@ class SqlSinkTask(SinkTask):
 
     def _cursor(self) -> Any:
         if self._connection is None:
-            self._connection = self._connect()
-            if self._dialect.name == "sqlite":
-                # Python's sqlite3 does not begin a transaction for SAVEPOINT and CREATE by itself
-                self._connection.isolation_level = None
-                self._beginning = "BEGIN IMMEDIATE"
-            if self._dialect.name == "postgresql":
-                self._beginning = begin_session(self._connection, self._session)
+            self._connection = self._database.connect()
+            self._beginning = self._database.begin(self._connection)
         cursor = self._connection.cursor()
         if self._beginning:
             cursor.execute(self._beginning)
@@ -322,8 +418,7 @@ class SqlSinkTask(SinkTask):
                 connection.close()
 
     def _may_pass(self, error: Exception) -> bool:
-        kinds = (self._driver.OperationalError, self._driver.InterfaceError)
-        return isinstance(error, kinds) and self._dialect.passes(error)
+        return self._database.may_pass(error)
 
     def _retry_later(self, error: Exception) -> NoReturn:
         self._failures += 1
@@ -334,21 +429,3 @@ class SqlSinkTask(SinkTask):
             ) from error
         self.context.timeout(self._config["retry.backoff.ms"])
         raise RetriableError(f"The database is away or busy: {type(error).__name__}: {error}") from error
-
-
-def _arguments(config: Mapping[str, Any], props: Mapping[str, str]) -> dict[str, Any]:
-    """Named arguments of connect(): numbers and true/false are converted, other values stay text."""
-    found: dict[str, Any] = {
-        key[len(ARGUMENT_PREFIX) :]: _typed(value) for key, value in props.items() if key.startswith(ARGUMENT_PREFIX)
-    }
-    if config["connection.user"]:
-        found["user"] = config["connection.user"]
-    if config["connection.password"] is not None:
-        found["password"] = config["connection.password"].value
-    return found
-
-
-def _typed(text: str) -> Any:
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    return int(text) if text.isdecimal() else text

@@ -1,0 +1,88 @@
+"""The database that SqlSink writes to, by its settings: driver, dialect, and how a connection is opened and begun."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+from kconnect.builtin.connectors.sql.sql_config import ARGUMENT_PREFIX, EXACTLY_ONCE
+from kconnect.builtin.connectors.sql.sql_connection import driver_of
+from kconnect.builtin.connectors.sql.sql_dialect import Dialect, dialect_of, dialect_of_kind, placeholders
+from kconnect.builtin.connectors.sql.sql_session import begin_session
+
+# A writer that hangs in mid transaction holds the rows of its offsets. PostgreSQL ends its transaction after a minute;
+# until then the next owner's wait ends soon, and is tried again.
+_OF_EXACTLY_ONCE: Final = {"lock_timeout": "15s", "idle_in_transaction_session_timeout": "60s"}
+
+
+@dataclass(frozen=True, slots=True)
+class SinkDatabase:
+    """A database to write to. `connect` opens one connection of the driver's."""
+
+    driver: Any
+    """The DB-API module."""
+    connect: Callable[[], Any]
+    dialect: Dialect
+    session: Mapping[str, str]
+    """Settings of PostgreSQL's server."""
+
+    def begin(self, connection: Any) -> str:
+        """Make a new connection ready; the statement that begins each of its transactions. Errors: the driver's."""
+        if self.dialect.name == "sqlite":
+            # Python's sqlite3 does not begin a transaction for SAVEPOINT and CREATE by itself
+            connection.isolation_level = None
+            return "BEGIN IMMEDIATE"
+        return begin_session(connection, self.session) if self.dialect.name == "postgresql" else ""
+
+    def marks(self, count: int) -> list[str]:
+        """The driver's marks for values."""
+        return placeholders(self.driver.paramstyle, count)
+
+    def may_pass(self, error: Exception) -> bool:
+        """Whether the same call may succeed later."""
+        kinds = (self.driver.OperationalError, self.driver.InterfaceError)
+        return isinstance(error, kinds) and self.dialect.passes(error)
+
+
+def sink_database(config: Mapping[str, Any], props: Mapping[str, str]) -> SinkDatabase:
+    """Of the settings. Errors: ConfigError, ImportError."""
+    session = {"TimeZone": config["db.timezone"]}  # by it times become those of columns without a zone
+    if config["delivery.guarantee"] == EXACTLY_ONCE:
+        session.update(_OF_EXACTLY_ONCE)
+    driver: Any
+    connect: Callable[[], Any]
+    if config["connection.driver"]:
+        driver = importlib.import_module(config["connection.driver"])
+        dialect = dialect_of(config["connection.driver"], config["dialect"])
+        positional = [config["connection.url"]] if config["connection.url"] else []
+        connect = partial(driver.connect, *positional, **_arguments(config, props))
+    else:
+        found = driver_of(config)
+        driver, connect = found.module, found.connect
+        session.update(found.session)
+        dialect = dialect_of_kind(found.kind)
+    if config["quote.sql.identifiers"].lower() == "never":
+        dialect = replace(dialect, quote="")
+    placeholders(driver.paramstyle, 1)
+    return SinkDatabase(driver, connect, dialect, session)
+
+
+def _arguments(config: Mapping[str, Any], props: Mapping[str, str]) -> dict[str, Any]:
+    """Named arguments of connect(): numbers and true/false are converted, other values stay text."""
+    found: dict[str, Any] = {
+        key[len(ARGUMENT_PREFIX) :]: _typed(value) for key, value in props.items() if key.startswith(ARGUMENT_PREFIX)
+    }
+    if config["connection.user"]:
+        found["user"] = config["connection.user"]
+    if config["connection.password"] is not None:
+        found["password"] = config["connection.password"].value
+    return found
+
+
+def _typed(text: str) -> Any:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    return int(text) if text.isdecimal() else text
