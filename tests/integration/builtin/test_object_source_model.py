@@ -53,6 +53,7 @@ class World:
         self.given: list[int] = []
         self.kept: list[int] = []
         config = {"object.url": str(folder / "in"), "topic": "t", "poll.interval.ms": "1", "batch.rows": "2"}
+        config |= {"object.settle.ms": "0"}
         config |= {"object.after": after, "object.move.url": str(folder / "done"), "tasks.max": str(tasks)}
         self.source = SourceHarness("ObjectSource", config).start()
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -16,6 +18,7 @@ import pytest
 
 from kconnect.api import DataError
 from kconnect.api.columns import values_of
+from kconnect.builtin.connectors.objects.csv_rows import CsvForm
 from kconnect.builtin.connectors.objects.object_formats import compressed, compression_of, format_of
 from kconnect.builtin.connectors.objects.object_readers import Reading, Rows, read_rows
 
@@ -150,16 +153,134 @@ def test_a_csv_row_with_other_columns_is_told_and_the_numbers_behind_it_stay() -
 
 
 def test_csv_without_names_of_texts_only_and_of_nothing() -> None:
-    assert plain(read(b"1;x\n", "csv", csv_header=False, csv_delimiter=";")) == [(1, {"f0": 1, "f1": "x"})]
-    assert plain(read(b"a\n1\n", "csv", csv_types="string")) == [(1, {"a": "1"})]
+    form = CsvForm(header=False, delimiter=";")
+    assert plain(read(b"1;x\n", "csv", csv=form)) == [(1, {"f0": 1, "f1": "x"})]
+    assert plain(read(b"1;x\n", "csv", csv=replace(form, names=("id", "n")))) == [(1, {"id": 1, "n": "x"})]
+    assert plain(read(b"a,b\n1,x\n", "csv", csv=CsvForm(names=("id", "n")))) == [(1, {"id": 1, "n": "x"})]
+    assert plain(read(b"a\n1\n", "csv", csv=CsvForm(infers=False))) == [(1, {"a": "1"})]
     assert read(b"", "csv") == []
     assert read(b"a,b\n", "csv") == []
 
 
-def test_a_value_of_another_type_late_in_a_csv_names_its_row() -> None:
-    body = b"a\n" + b"1\n" * (1 << 20) + b"x\n"
-    with pytest.raises(DataError, match=r"(?i)row #\d+.*invalid value 'x'"):
-        read(body, "csv")
+def test_a_value_of_another_type_late_in_a_csv_is_the_error_of_its_row() -> None:
+    body = b"a,b\n" + b"1,x\n" * (1 << 19) + b"01,y\n2,z\n3\n4,w\n"
+    broken: list[tuple[int, str]] = []
+    found = read(body, "csv", broken=lambda row, held, error: broken.append((row, f"{held}: {error}")))
+    last = (1 << 19) + 4
+    assert found[-1].row == last
+    assert plain(found[-1:])[-2:] == [(last - 2, {"a": 2, "b": "z"}), (last, {"a": 4, "b": "w"})]
+    assert broken == [
+        (last - 3, "01,y: column a: '01' is not a whole number, as the first rows are"),
+        (last - 1, "3: it has 1 columns where 2 are expected"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "wanted"),
+    [
+        (["1", "-2", None], [1, -2, None]),
+        (["01234", "00501"], ["01234", "00501"]),
+        (["+49", "1"], ["+49", "1"]),
+        (["1", "2.50", "1e3"], [1.0, 2.5, 1000.0]),
+        (["1.5", "007.5"], ["1.5", "007.5"]),
+        (["12345678901234567890", "1"], ["12345678901234567890", "1"]),
+        (["0.30000000000000004", "1"], [0.30000000000000004, 1.0]),
+        (["0.12345678901234567890", "1"], ["0.12345678901234567890", "1"]),
+        (["true", "False"], [True, False]),
+        (["NaN", "1.5"], ["NaN", "1.5"]),
+        (["2026-01-02", None], ["2026-01-02", None]),
+        (["NULL", "NA"], ["NULL", "NA"]),
+        ([" 1", "2"], [" 1", "2"]),
+    ],
+)
+def test_a_text_is_a_number_only_if_that_says_all_that_it_says(texts: list[str | None], wanted: list[Any]) -> None:
+    body = "a,b\n" + "".join(f"{text or ''},x\n" for text in texts)
+    found = [value["a"] for _, value in plain(read(body.encode(), "csv"))]
+    assert [repr(value) for value in found] == [repr(value) for value in wanted]
+
+
+def test_csv_of_any_form_is_read_as_it_was_meant() -> None:
+    body = b'id,name,note\n1,"x, ""y""","multi\nline"\n2,,""\n3," sp ",NULL\n'
+    rows = [{"id": 1, "name": 'x, "y"', "note": "multi\nline"}, {"id": 2, "name": None, "note": ""}]
+    assert [value for _, value in plain(read(body, "csv"))] == [*rows, {"id": 3, "name": " sp ", "note": "NULL"}]
+    found = plain(read(body, "csv", csv=CsvForm(nulls=("NULL", "\\N"))))
+    assert [value for _, value in found] == [*rows, {"id": 3, "name": " sp ", "note": None}]
+    found = plain(read(b"a|b\n'it''s'|x\\|y\n", "csv", csv=CsvForm(delimiter="|", quote="'", escape="\\")))
+    assert found == [(1, {"a": "it's", "b": "x|y"})]
+    found = plain(read(b'a,b\n5" pipe,"x\n', "csv", csv=CsvForm(quote="")))
+    assert found == [(1, {"a": '5" pipe', "b": '"x'})]
+
+
+TEXTS = "id,name\n1,Jürgen\n2,Zoë €\n"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "chosen"),
+    [
+        ("utf-8", "utf-8"),
+        ("utf-8-sig", "utf-8"),
+        ("utf-8-sig", "utf-8-sig"),
+        ("utf-16", "utf-8"),
+        ("utf-16", "utf-16"),
+        ("utf-16-be", "utf-16-be"),
+        ("utf-32", "utf-8"),
+        ("cp1252", "cp1252"),
+        ("iso8859-15", "latin9"),
+    ],
+)
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_texts_of_any_encoding_are_read(encoding: str, chosen: str, compression: str) -> None:
+    body = compressed(TEXTS.encode(encoding), compression)
+    settings = {"encoding": chosen, "compression": compression}
+    assert plain(read(body, "csv", **settings)) == [(1, {"id": 1, "name": "Jürgen"}), (2, {"id": 2, "name": "Zoë €"})]
+    assert [value for _, value in plain(read(body, "lines", **settings))] == TEXTS.splitlines()
+    documents = [json.dumps({"name": name}, ensure_ascii=False) for name in ("Jürgen", "Zoë €")]
+    for format_, text in (("jsonl", "\n".join(documents)), ("json", f"[{','.join(documents)}]")):
+        body = compressed(text.encode(encoding), compression)
+        for row in (0, 1):
+            found = plain(read(body, format_, row=row, **settings))
+            assert found == [(1, {"name": "Jürgen"}), (2, {"name": "Zoë €"})][row:]
+
+
+@pytest.mark.parametrize("chosen", ["utf-8", "ascii"])
+@pytest.mark.parametrize("json_schema", ["none", "infer"])
+@pytest.mark.parametrize("format_", ["csv", "lines", "jsonl"])
+def test_bytes_of_no_character_are_the_error_of_their_row_with_their_position(
+    format_: str, json_schema: str, chosen: str
+) -> None:
+    bodies = {
+        "csv": b"id,name\n1,a\n2,J\xfcrgen\n3,c\n4\xe4,d,e\n5,f\n",
+        "lines": b"one\n1,a\nJ\xfcrgen\n3,c\n\xe4\n5,f\n",
+        "jsonl": b'{"n": 0}\n{"n": 1}\n{"n":"J\xfcrgen"}\n{"n": 3}\n{"n":"\xe4"}\n{"n": 5}\n',
+    }
+    body, broken = bodies[format_], list[tuple[int, str]]()
+    first = 0 if format_ == "csv" else 1
+
+    def tell(row: int, held: Any, error: Exception) -> None:
+        broken.append((row - first, str(error)))
+
+    found = plain(read(body, format_, broken=tell, json_schema=json_schema, encoding=chosen))
+    assert [row - first for row, _ in found if row - first > 0] == [1, 3, 5]
+    assert broken == [
+        (row, f"Byte 0x{byte:02x} at position {body.index(byte)} is not {chosen} (object.encoding)")
+        for row, byte in ((2, 0xFC), (4, 0xE4))
+    ]
+
+
+def test_a_whole_document_or_header_of_another_encoding_is_refused_with_the_position() -> None:
+    with pytest.raises(DataError, match=r"Byte 0xfc at position 3 is not utf-8 \(object.encoding\)"):
+        read(b'{"J\xfc": 1}', "json")
+    with pytest.raises(DataError, match="Byte 0xfc at position 1 is not utf-8"):
+        read(b"J\xfc\n1\n", "csv")
+    with pytest.raises(DataError, match="no byte order mark"):
+        read(b"a\n", "csv", encoding="utf-16")
+
+
+def test_a_last_line_without_its_end_is_left_out_where_it_may_be_half_of_one() -> None:
+    for format_, body in (("lines", b"1\n2"), ("jsonl", b"1\n2"), ("csv", b"a,b\n1,x\n2,")):
+        assert [row for row, _ in plain(read(body, format_, holds_last=True))] == [1]
+        assert [row for row, _ in plain(read(body + b"\n", format_, holds_last=True))] == [1, 2]
+    assert [row for row, _ in plain(read(b"a,b\n1,x\n2", "csv", holds_last=True))] == [1]
 
 
 @pytest.mark.parametrize("format_", ["parquet", "avro", "csv", "jsonl"])

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fnmatch
 import io
 import json
 import os
-import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -81,9 +79,13 @@ class FileStore:
 
     # --- looking ---
 
-    def listing(self, pattern: str, besides: str | None = None) -> list[Found]:
-        """All files whose path below the URL matches the pattern; none of those below the path `besides`."""
-        matches = re.compile(glob_regex(pattern)).fullmatch
+    @property
+    def grows(self) -> bool:
+        """Whether files can be seen while they are written; where not, each is whole once it is there."""
+        return True
+
+    def listing(self, besides: str | None = None) -> list[Found]:
+        """All files below the URL, and folders that have none, whose paths end in a slash; none below `besides`."""
         prefix = self.at("")
         aside = None if besides is None else besides.rstrip("/") + "/"
         with self._told("list", self.root):
@@ -92,7 +94,6 @@ class FileStore:
                 for found in self._all_below(self.root)
                 if found.path.startswith(prefix)
                 and not os.path.basename(found.path).startswith(_UNFINISHED)
-                and matches(found.path[len(prefix) :])
                 and not (aside and found.path.startswith(aside))
             ]
 
@@ -106,7 +107,8 @@ class FileStore:
         """The paths of all files whose path begins with this one."""
         with self._told("list", path), contextlib.suppress(FileNotFoundError):
             folder = path.rsplit("/", 1)[0]
-            return [found.path for found in self._all_below(folder) if found.path.startswith(path)]
+            paths = [found.path for found in self._all_below(folder)]
+            return [found for found in paths if found.startswith(path) and not found.endswith("/")]
         return []
 
     def names(self, folder: str) -> list[str]:
@@ -185,6 +187,8 @@ class FileStore:
             raise FileNotFoundError(errno.ENOENT, "There is no folder", folder)
         for at, folders, names in os.walk(folder, onerror=_raise_unless_gone):
             folders.sort()
+            if not names and not folders:
+                yield Found(f"{at}/", "", 0, 0.0)
             for name in sorted(names):
                 with contextlib.suppress(FileNotFoundError):  # gone since, or a link to nothing
                     yield self._found(os.path.join(at, name))
@@ -269,6 +273,10 @@ class FsspecStore(FileStore):
     @property
     def kind(self) -> type:
         return type(self._files)
+
+    @property
+    def grows(self) -> bool:
+        return self._has_folders
 
     def write(self, path: str, body: bytes) -> None:
         """Large ones go up in parts."""
@@ -388,31 +396,6 @@ def file_store(url: str, options: Mapping[str, str], settings: StoreSettings) ->
 def typed_options(options: Mapping[str, str], settings: StoreSettings) -> dict[str, Any]:
     """Options for fsspec: numbers, true and false are such, JSON objects and lists are read. Errors: ConfigError."""
     return {name: _typed(name, value, settings) for name, value in options.items()}
-
-
-def glob_regex(pattern: str) -> str:
-    """A pattern of paths as a regular expression: `*` and `?` stay in a folder, `**` goes below, {a,b} is either."""
-    found, at = "", 0
-    while at < len(pattern):
-        if pattern.startswith("**/", at):
-            found, at = found + "(?:.*/)?", at + 3
-        elif pattern.startswith("**", at):
-            found, at = found + ".*", at + 2
-        elif pattern[at] == "*":
-            found, at = found + "[^/]*", at + 1
-        elif pattern[at] == "?":
-            found, at = found + "[^/]", at + 1
-        elif pattern[at] == "{" and "}" in pattern[at:]:
-            end = pattern.index("}", at)
-            found += "(?:" + "|".join(glob_regex(part) for part in pattern[at + 1 : end].split(",")) + ")"
-            at = end + 1
-        elif pattern[at] == "[" and "]" in pattern[at:]:
-            end = pattern.index("]", at)
-            found += fnmatch.translate(pattern[at : end + 1])[4:-3]
-            at = end + 1
-        else:
-            found, at = found + re.escape(pattern[at]), at + 1
-    return found
 
 
 def found_of(path: str, info: Mapping[str, Any]) -> Found:

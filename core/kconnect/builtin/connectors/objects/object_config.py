@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from kconnect.api import ConfigDef, ConfigError
+from kconnect.builtin.connectors.objects.csv_rows import INFER, STRING
 from kconnect.builtin.connectors.objects.object_formats import AUTO, COMPRESSIONS, FORMATS
 from kconnect.builtin.connectors.objects.object_names import ObjectNames
+from kconnect.builtin.connectors.objects.object_text import UTF_8, check_encoding
 from kconnect.builtin.stores.file_store import FileStore, StoreSettings, file_store
 
 _T, _I = ConfigDef.Type, ConfigDef.Importance
@@ -27,8 +29,17 @@ def _check_path(name: str, value: Any) -> None:
 
 
 def _check_delimiter(name: str, value: Any) -> None:
-    if len(str(value)) != 1:
-        raise ConfigError.invalid(name, value, "It must be one character; write \\t for a tab")
+    if str(value) != "\\t":
+        _check_character(name, value)
+
+
+def _check_character(name: str, value: Any) -> None:
+    if len(str(value)) > 1 or not str(value).isascii():
+        raise ConfigError.invalid(name, value, "It must be one character of ASCII; write \\t for a tab")
+
+
+def _check_encoding(name: str, value: Any) -> None:
+    check_encoding(name, str(value))
 
 
 def _url(table: ConfigDef, doc: str) -> ConfigDef:
@@ -53,6 +64,23 @@ SOURCE_CONFIG = (
         ConfigDef.NonEmptyString(),
         _I.HIGH,
         "Which objects below the URL: * and ? stay in a folder, ** goes below, {csv,json} is either.",
+    )
+    .define(
+        "object.hidden",
+        _T.BOOLEAN,
+        False,
+        None,
+        _I.LOW,
+        "Whether to read files that are no data by their names: these, or folders above, begin with _ or ., such as "
+        "_SUCCESS, or end as unfinished ones do, such as .tmp. A pattern that has such a name reads them, too.",
+    )
+    .define(
+        "object.path.columns",
+        _T.BOOLEAN,
+        True,
+        None,
+        _I.MEDIUM,
+        "Whether folders such as country=DE become fields of the rows, texts, where the object has none of the name.",
     )
     .define(
         "object.format",
@@ -109,7 +137,17 @@ SOURCE_CONFIG = (
         0,
         ConfigDef.Range.at_least(0),
         _I.MEDIUM,
-        "Objects written more recently are left for later: for files that are still being written.",
+        "Objects written more recently are left for later.",
+    )
+    .define(
+        "object.settle.ms",
+        _T.LONG,
+        5000,
+        ConfigDef.Range.at_least(0),
+        _I.MEDIUM,
+        "How long a file in a folder must not have changed until its end is its end. Before that, lines that are "
+        "appended are read, and a last line without its end waits; what is cut off, such as Parquet without footer, "
+        "waits twelve times as long. Stores whose objects appear as a whole, such as S3, need no wait.",
     )
     .define(
         "poll.interval.ms",
@@ -137,12 +175,44 @@ SOURCE_CONFIG = (
         "step takes columns, and a field that is missing is null.",
     )
     .define(
+        "object.encoding",
+        _T.STRING,
+        UTF_8,
+        ConfigDef.LambdaValidator.with_(_check_encoding, "an encoding, such as latin1"),
+        _I.MEDIUM,
+        "Encoding of lines, JSON and CSV: utf-8, latin1, cp1252, utf-16 .. A byte order mark counts before utf-8.",
+    )
+    .define(
         "csv.delimiter",
         _T.STRING,
-        ",",
+        "",
         ConfigDef.LambdaValidator.with_(_check_delimiter, "one character"),
         _I.MEDIUM,
-        "What separates columns of CSV.",
+        "What separates columns of CSV; empty: a comma, or a tab in objects whose names end in .tsv.",
+    )
+    .define(
+        "csv.quote",
+        _T.STRING,
+        '"',
+        ConfigDef.LambdaValidator.with_(_check_character, "one character, or none"),
+        _I.LOW,
+        "What encloses values of CSV; doubled inside of them it is itself. Empty: nothing does.",
+    )
+    .define(
+        "csv.escape",
+        _T.STRING,
+        "",
+        ConfigDef.LambdaValidator.with_(_check_character, "one character, or none"),
+        _I.LOW,
+        "What takes its meaning from the next character of CSV, such as a backslash. Empty: nothing does.",
+    )
+    .define(
+        "csv.null",
+        _T.LIST,
+        [],
+        None,
+        _I.MEDIUM,
+        "Texts of CSV that are null where they stand without quotes, such as NULL,\\N; an empty one always is.",
     )
     .define(
         "csv.header",
@@ -153,12 +223,21 @@ SOURCE_CONFIG = (
         "Whether the first row of CSV names the columns; they are f0, f1, .. if not.",
     )
     .define(
+        "csv.columns",
+        _T.LIST,
+        [],
+        None,
+        _I.LOW,
+        "Names of the columns of CSV, instead of those in its header if it has one.",
+    )
+    .define(
         "csv.types",
         _T.STRING,
-        "infer",
-        ConfigDef.ValidString.in_("infer", "string"),
+        INFER,
+        ConfigDef.ValidString.in_(INFER, STRING),
         _I.MEDIUM,
-        "Types of CSV's columns: infer looks at the first block of each object, string takes them as text.",
+        "Types of CSV's columns. infer: whole numbers, numbers, true and false where all values of the object's first "
+        "block (1 MiB) are such, and texts; 01234 is a text, as are dates. string: all are texts.",
     )
 )
 

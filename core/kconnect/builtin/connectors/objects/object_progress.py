@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +14,8 @@ from kconnect.builtin.connectors.objects.object_config import FAIL, READ
 from kconnect.builtin.stores.file_store import Found
 
 OBJECT_FIELD = "object"
+# How many times longer an object that cannot be read may still be written: Parquet gets its footer at the very end
+_PATIENCE = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +62,20 @@ class Progress:
     """The objects of one task. `finished` are those to delete or move now, in order."""
 
     def __init__(
-        self, *, number: int, tasks: int, order: str, changed: str, min_age_s: float, keeps: bool = True
+        self,
+        *,
+        number: int,
+        tasks: int,
+        order: str,
+        changed: str,
+        min_age_s: float,
+        settle_s: float = 0.0,
+        keeps: bool = True,
     ) -> None:
-        """`keeps`: objects stay when they are done; if not, another content under the same name is a new object."""
+        """`keeps`: objects stay when they are done; if not, another content under the same name is a new object.
+
+        `settle_s`: how long an object must not have changed until its end is its end; 0: objects appear as a whole.
+        """
         self._number, self._tasks, self._keeps = number, tasks, keeps
         self._order, self._changed, self._min_age_s = order, changed, min_age_s
         self._known: dict[str, Place] = {}
@@ -70,6 +84,10 @@ class Progress:
         self._committing: dict[str, Place] = {}
         self._committed: dict[str, Place] = {}  # what a committed offset says is done
         self._gone: set[str] = set()
+        self._settle_s = settle_s
+        self._seen: dict[str, tuple[str, float]] = {}  # what has changed of late: the etag, and when it was first seen
+        self._quiet: dict[str, float] = {}  # of objects in the queue: how long they had not changed
+        self._paused: dict[str, float] = {}  # for how long these must not have changed until they are opened again
         self.finished: deque[Place] = deque()
 
     def mine(self, found: Iterable[Found]) -> list[Found]:
@@ -94,11 +112,17 @@ class Progress:
         for path in [path for path in self._known if path not in listed]:
             del self._known[path]  # it is gone: another one of this name is new
             self._committed.pop(path, None)
+            self._paused.pop(path, None)
+        self._seen = {path: seen for path, seen in self._seen.items() if path in listed}
         warnings: list[str] = []
         waiting = {place.path for place in (*self._queue, *self.finished, *self._committing.values())}
         places = []
         for one in found:
             if one.path in waiting or now_s - one.time_s < self._min_age_s:
+                continue
+            self._quiet[one.path] = quiet_s = self._quiet_s(one, now_s)
+            known = self._known.get(one.path)
+            if quiet_s < self._paused.get(one.path, 0.0) and known is not None and known.etag == one.etag:
                 continue
             place = self._place(one, warnings)
             if place is not None:
@@ -114,8 +138,26 @@ class Progress:
         place = self._queue.popleft()
         self.reached(place)
         self._committed.pop(place.path, None)
+        self._paused.pop(place.path, None)
         self._gone.discard(place.path)
         return place
+
+    def is_settled(self, path: str) -> bool:
+        """Whether the end of this object is its end, as far as the last listing knows."""
+        return self._quiet.get(path, self._settle_s) >= self._settle_s
+
+    def is_cut_off(self, path: str) -> bool:
+        """Whether what is wrong with this object may be that it is not complete yet."""
+        return self._quiet.get(path, math.inf) < self._settle_s * _PATIENCE
+
+    def pause(self, place: Place, *, is_cut_off: bool = False) -> None:
+        """Read on from here once the object has grown, or has not changed for long enough to end here."""
+        self._known[place.path] = place
+        self._paused[place.path] = self._settle_s * (_PATIENCE if is_cut_off else 1)
+
+    def paused(self) -> list[str]:
+        """The objects that may not be complete."""
+        return sorted(self._paused)
 
     def reached(self, place: Place) -> None:
         """An object has been read up to here."""
@@ -149,6 +191,18 @@ class Progress:
         gone, self._gone = self._gone, set()
         return sorted(gone)
 
+    def _quiet_s(self, found: Found, now_s: float) -> float:
+        """How long an object has not changed, by its own time or, where the clocks differ, as seen from here."""
+        age_s = now_s - found.time_s
+        if age_s >= self._settle_s * _PATIENCE:
+            self._seen.pop(found.path, None)
+            return age_s
+        etag, since_s = self._seen.get(found.path, ("", 0.0))
+        if etag != found.etag:
+            since_s = now_s
+            self._seen[found.path] = found.etag, now_s
+        return max(age_s, now_s - since_s)
+
     def _place(self, found: Found, warnings: list[str]) -> Place | None:
         """Where to read an object from; None if there is nothing to read of it."""
         known = self._known.get(found.path)
@@ -166,12 +220,16 @@ class Progress:
     def _changed_place(self, known: Place, found: Found, fresh: Place, warnings: list[str]) -> Place | None:
         if known.done and not self._keeps:
             return fresh
+        if not known.done and known.row == 0:
+            return fresh
+        was_at_end = known.position >= known.size < found.size and found.size >= known.position > 0
+        if was_at_end and not known.done:  # it is written while it is read
+            return replace(known, etag=found.etag, size=found.size)
         how = f"{found.path} has changed since it was read up to row {known.row}: {known.size} bytes, now {found.size}"
         if self._changed == FAIL:
             raise ConnectError(how, hint="object.changed=read reads it again; resetting its offset does so once.")
         if self._changed == READ:
-            has_grown = found.size > known.size and known.position == known.size
-            return replace(known, etag=found.etag, size=found.size, done=False) if has_grown else fresh
+            return replace(known, etag=found.etag, size=found.size, done=False) if was_at_end else fresh
         if not known.done:
             warnings.append(f"{how}. It is read again from its first row, as it had not been read to its end")
             return fresh

@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import DataError, Schema
 from kconnect.builtin.connectors.arrow_schemas import column_with, schema_of
-from kconnect.builtin.connectors.file_tail import split_lines
+from kconnect.builtin.connectors.file_tail import LINE_END, split_lines
 from kconnect.builtin.connectors.objects.avro_types import arrow_fields
+from kconnect.builtin.connectors.objects.csv_rows import ENCODING_SETTING, CsvForm, CsvRows
 from kconnect.builtin.connectors.objects.json_rows import JsonColumns, JsonRows
 from kconnect.builtin.connectors.objects.object_formats import decompressed
+from kconnect.builtin.connectors.objects.object_text import (
+    UTF_8,
+    Utf8Stream,
+    encoding_of,
+    misread,
+    not_of,
+    without_marks,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,9 +62,20 @@ class Rows:
         return pa.array(numbers, pa.int64())
 
 
+@dataclass(slots=True)
+class Reached:
+    """How far a reader has come: rows that were given up, and lines without a row, are behind it, too."""
+
+    row: int = 0
+    position: int = -1
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How an object is read. `row` and `position` (bytes of the content, -1: unknown) are where to go on."""
+    """How an object is read. `row` and `position` (bytes of the content, -1: unknown) are where to go on.
+
+    `holds_last`: a last line without its end is left out, as it may be half of one.
+    """
 
     file: io.BufferedIOBase
     format: str
@@ -64,10 +84,11 @@ class Reading:
     row: int = 0
     position: int = -1
     json_schema: str = "none"
-    csv_delimiter: str = ","
-    csv_header: bool = True
-    csv_types: str = "infer"
+    csv: CsvForm = field(default_factory=CsvForm)
     batch_rows: int = _BATCH_ROWS
+    encoding: str = UTF_8
+    holds_last: bool = False
+    reached: Reached = field(default_factory=Reached)
 
 
 def read_rows(reading: Reading) -> Iterator[Rows]:
@@ -77,39 +98,88 @@ def read_rows(reading: Reading) -> Iterator[Rows]:
 
 def _lines(reading: Reading) -> Iterator[Rows]:
     row = reading.row
-    for block, start in _blocks(reading):
-        lines = split_lines(block, start)
+    for block in _blocks(reading):
+        if not block.is_readable:
+            before, row = row, row + len(LINE_END.findall(block.text))
+            reading.reached.row = row
+            yield from _readable_lines(block, before, reading)
+            continue
+        lines = split_lines(block.text, block.start)
         row += len(lines.text)
-        yield Rows(row, lines.text, Schema.STRING_SCHEMA, positions=lines.positions)
+        reading.reached.row = row
+        yield Rows(row, lines.text, Schema.STRING_SCHEMA, positions=lines.positions if block.has_positions else None)
+
+
+def _readable_lines(block: _Block, row: int, reading: Reading) -> Iterator[Rows]:
+    """The lines of a block behind `row`, but for those that hold bytes of no character, which are told."""
+    import pyarrow as pa
+
+    kept: list[tuple[int, str, int]] = []
+    at = 0
+    for number, match in enumerate(LINE_END.finditer(block.text), row + 1):
+        line = block.text[at : match.start()]
+        error = block.misread(line, at)
+        if error is None:
+            kept.append((number, line.decode(), block.start + match.end()))
+        else:
+            reading.broken(number, _shown(line, block), error)
+        at = match.end()
+    if kept:
+        numbers, texts, ends = zip(*kept, strict=True)
+        positions = (lambda: pa.array(ends, pa.int64())) if block.has_positions else None
+        yield Rows(
+            numbers[-1], pa.array(texts, pa.string()), Schema.STRING_SCHEMA, rows=list(numbers), positions=positions
+        )
 
 
 def _json_lines(reading: Reading) -> Iterator[Rows]:
     rows = JsonRows(reading.broken) if reading.json_schema == "none" else JsonColumns(reading.broken, _head(reading))
     row = reading.row
-    for block, start in _blocks(reading):
-        found = rows.read(block, row)
+    for block in _blocks(reading):
+        found = rows.read(block.text if block.is_readable else _with_blanks(block, row, reading), row)
         row += found.lines
+        reading.reached.row = row
         if not found.rows:
             continue
         numbers, positions = found.rows, found.positions
 
-        def behind(start: int = start, positions: list[int] = positions) -> pa.Int64Array:
+        def behind(start: int = block.start, positions: list[int] = positions) -> pa.Int64Array:
             import pyarrow as pa
 
             return pa.array([start + position for position in positions], pa.int64())
 
+        ends = behind if block.has_positions else None
         if found.column is not None:
             table = found.column
             schema = schema_of(table.schema)
-            yield Rows(numbers[-1], column_with(schema, table), schema, rows=numbers, positions=behind)
+            yield Rows(numbers[-1], column_with(schema, table), schema, rows=numbers, positions=ends)
         else:
-            yield Rows(numbers[-1], values=found.values, rows=numbers, positions=behind)
+            yield Rows(numbers[-1], values=found.values, rows=numbers, positions=ends)
+
+
+def _with_blanks(block: _Block, row: int, reading: Reading) -> bytes:
+    """The block with blanks for lines that hold bytes of no character, which are told."""
+    lines, at = block.text.split(b"\n"), 0
+    for index, line in enumerate(lines):
+        error = block.misread(line, at)
+        if error is not None:
+            reading.broken(row + index + 1, _shown(line, block), error)
+            lines[index] = b" " * len(line)
+        at += len(line) + 1
+    return b"\n".join(lines)
+
+
+def _shown(line: bytes, block: _Block) -> str:
+    return without_marks(line.decode(errors="replace")) if block.encoding != UTF_8 else line.decode(errors="replace")
 
 
 def _json_document(reading: Reading) -> Iterator[Rows]:
-    content = decompressed(reading.file, reading.compression).read()
+    text = Utf8Stream(decompressed(reading.file, reading.compression), reading.encoding)
+    content = text.read()
     if not content.strip():
         return
+    if text.has_misread:
+        raise misread(content.decode(), text.encoding, ENCODING_SETTING) or AssertionError
     items = JsonRows.document(content)
     for start in range(reading.row, len(items), reading.batch_rows):
         part = items[start : start + reading.batch_rows]
@@ -117,50 +187,16 @@ def _json_document(reading: Reading) -> Iterator[Rows]:
 
 
 def _csv(reading: Reading) -> Iterator[Rows]:
-    import pyarrow as pa
-    import pyarrow.csv as pc
+    def content() -> Utf8Stream:
+        return Utf8Stream(decompressed(reading.file, reading.compression), reading.encoding)
 
-    left_out: list[int] = []
-
-    def invalid(found: Any) -> str:  # pyarrow.csv.InvalidRow
-        number = (found.number or 0) - int(reading.csv_header)
-        problem = f"it has {found.actual_columns} columns where {found.expected_columns} are expected"
-        reading.broken(number, found.text, DataError(problem))
-        left_out.append(number)
-        return "skip"
-
-    def opened(skip: int, types: pa.Schema | None, handler: Any) -> pc.CSVStreamingReader:
-        convert = pc.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False)
-        return pc.open_csv(
-            decompressed(reading.file, reading.compression),
-            read_options=pc.ReadOptions(
-                use_threads=False,
-                block_size=_BLOCK_BYTES,
-                skip_rows_after_names=skip,
-                autogenerate_column_names=not reading.csv_header,
-            ),
-            parse_options=pc.ParseOptions(
-                delimiter=reading.csv_delimiter, newlines_in_values=True, invalid_row_handler=handler
-            ),
-            convert_options=convert,
-        )
-
-    try:
-        first = opened(0, None, lambda _: "skip").schema
-        if reading.csv_types == "string":
-            first = pa.schema([(field.name, pa.string()) for field in first])
-        reader = opened(reading.row, first, invalid)
-        schema = schema_of(first)
-        row = reading.row
-        for batch in reader:
-            if len(batch):
-                numbers = _without(row, len(batch), left_out)
-                row = numbers[-1]
-                yield Rows(row, column_with(schema, batch), schema, rows=numbers)
-    except pa.ArrowInvalid as err:
-        if "Empty CSV file" in str(err):
-            return
-        raise DataError(f"{err}", hint="csv.types=string reads each column as text.") from err
+    schema: Schema | None = None
+    rows = CsvRows(content, reading.csv, reading.broken, reading.row, holds_last=reading.holds_last)
+    for block in rows:
+        if schema is None:
+            schema = schema_of(block.table.schema)
+        yield Rows(block.rows[-1], column_with(schema, block.table), schema, rows=block.rows)
+    reading.reached.row = rows.reached
 
 
 def _parquet(reading: Reading) -> Iterator[Rows]:
@@ -219,45 +255,73 @@ _READERS: dict[str, Callable[[Reading], Iterator[Rows]]] = {
 }
 
 
-def _without(row: int, count: int, left_out: list[int]) -> list[int]:
-    """The numbers of the next `count` rows behind `row`, those left out excepted."""
-    gaps = {number for number in left_out if number > row}
-    if not gaps:
-        return list(range(row + 1, row + count + 1))
-    numbers: list[int] = []
-    while len(numbers) < count:
-        row += 1
-        if row not in gaps:
-            numbers.append(row)
-    return numbers
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Whole lines, as UTF-8. `start` is where they begin in the content, in bytes, if they are as they are there."""
+
+    text: bytes
+    start: int
+    encoding: str = UTF_8
+    is_readable: bool = True
+
+    @property
+    def has_positions(self) -> bool:
+        return self.encoding == UTF_8
+
+    def misread(self, line: bytes, at: int) -> DataError | None:
+        """What is wrong with the line that begins there; None if nothing is."""
+        if self.encoding != UTF_8:
+            return misread(line.decode(), self.encoding, ENCODING_SETTING)
+        try:
+            line.decode()
+        except UnicodeDecodeError as err:
+            return not_of(UTF_8, line[err.start : err.end], self.start + at + err.start, ENCODING_SETTING)
+        return None
 
 
-def _blocks(reading: Reading) -> Iterator[tuple[bytes, int]]:
-    """The content from the position, or behind the row, in blocks of whole lines; each with where it begins.
+def _blocks(reading: Reading) -> Iterator[_Block]:
+    """The content from the position, or behind the row, in blocks of whole lines.
 
-    The last line gets its end if it has none.
+    The last line gets its end if it has none, or is left out as `holds_last` says.
     """
     content = decompressed(reading.file, reading.compression)
-    start = 0
-    if reading.position > 0:
-        start = reading.position
+    encoding, start = encoding_of(content.read(4), reading.encoding)
+    content = decompressed(reading.file, reading.compression)
+    text = Utf8Stream(content, reading.encoding) if encoding != UTF_8 else None
+    is_known = text is None and reading.position > 0
+    if text is None:
+        start = reading.position if is_known else start
         _skip_bytes(content, start, reading.compression)
-    left = 0 if reading.position >= 0 else reading.row
+    left = 0 if is_known else reading.row
+    reading.reached.row = reading.row
     rest = b""
     while True:
-        block = content.read(_BLOCK_BYTES)
+        block = (text or content).read(_BLOCK_BYTES)
         whole, rest = _cut(rest + block) if block else (rest, b"")
         if not block and whole:
+            if reading.holds_last:
+                return
             whole += b"\n"
         while left and whole:
             line, _, whole = whole.partition(b"\n")
             start += len(line) + 1
             left -= 1
         if whole:
-            yield whole, start
+            if text is None:
+                reading.reached.position = start + len(whole)
+            is_readable = whole.isascii() or (_is_utf8(whole) if text is None else not text.has_misread)
+            yield _Block(whole, start, encoding, is_readable)
             start += len(whole)
         if not block:
             return
+
+
+def _is_utf8(block: bytes) -> bool:
+    try:
+        block.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _cut(block: bytes) -> tuple[bytes, bytes]:
@@ -278,6 +342,6 @@ def _skip_bytes(content: Any, count: int, compression: str) -> None:
 
 def _head(reading: Reading) -> bytes:
     """The first block of the content, whatever the position: types are inferred from it."""
-    block = decompressed(reading.file, reading.compression).read(_BLOCK_BYTES)
+    block = Utf8Stream(decompressed(reading.file, reading.compression), reading.encoding).read(_BLOCK_BYTES)
     whole, rest = _cut(block)
     return whole or rest

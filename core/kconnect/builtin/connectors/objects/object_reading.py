@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from kconnect.api import ConnectError, DataError, RecordBatch, RetriableError, SourceRecord
+from kconnect.api import ConnectError, DataError, RecordBatch, RetriableError, Schema, SchemaBuilder, SourceRecord
+from kconnect.builtin.connectors.objects.csv_rows import CsvForm, csv_form, delimiter_of
 from kconnect.builtin.connectors.objects.object_formats import compression_of, format_of
+from kconnect.builtin.connectors.objects.object_listing import path_columns
 from kconnect.builtin.connectors.objects.object_progress import Place, partition_of
-from kconnect.builtin.connectors.objects.object_readers import Reading, Rows, read_rows
+from kconnect.builtin.connectors.objects.object_readers import Reached, Reading, Rows, read_rows
 from kconnect.builtin.stores.file_store import FileStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Errant = Callable[[SourceRecord, BaseException], None]
+# Formats that can be read while they are written
+_GROWING = ("lines", "jsonl", "csv")
 # Of what cannot be read, in a message
 _SHOWN_CHARS = 200
 
@@ -27,10 +31,10 @@ class RowSettings:
     format: str
     compression: str
     json_schema: str
-    csv_delimiter: str
-    csv_header: bool
-    csv_types: str
+    csv: CsvForm
     batch_rows: int
+    encoding: str
+    path_columns: bool
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> RowSettings:
@@ -38,22 +42,39 @@ class RowSettings:
             config["object.format"],
             config["object.compression"],
             config["json.schema"],
-            config["csv.delimiter"],
-            config["csv.header"],
-            config["csv.types"],
+            csv_form(config),
             config["batch.rows"],
+            config["object.encoding"],
+            config["object.path.columns"],
         )
 
 
 class OpenObject:
     """An object that is being read. One block is read ahead, so that the last one is known to be it.
 
-    `place` is behind the rows that were given; `is_done` when there are no more. Threads: the task's.
+    `place` is behind the rows that were given; `is_over` when there are no more; `is_done` if there will be none, which
+    is so where the object's end is its end (`ends`). Threads: the task's.
     """
 
-    def __init__(self, store: FileStore, place: Place, settings: RowSettings, topic: str, errant: Errant) -> None:
+    def __init__(
+        self,
+        store: FileStore,
+        place: Place,
+        settings: RowSettings,
+        topic: str,
+        errant: Errant,
+        *,
+        ends: bool = True,
+    ) -> None:
         self.place = place
-        self.is_done = False
+        self.is_over = self.is_done = False
+        self.is_unreadable = False  # as a whole, or from here on
+        self._reached = Reached()
+        self._format = format_of(place.path, settings.format)
+        self._is_plain = compression_of(place.path, settings.compression) == "none"
+        self._ends = ends or self._format not in _GROWING or not self._is_plain
+        columns = path_columns(place.path[len(store.at("")) :]) if settings.path_columns else {}
+        self._path_fields = _PathFields(columns) if columns else None
         self._topic, self._errant = topic, errant
         self._file = store.open(place.path)
         self._rows: Iterator[Rows] = self._read(settings)
@@ -79,9 +100,12 @@ class OpenObject:
                 self._ahead = self._take()
             except Exception as err:  # what was read before it is given first
                 self._failure, self._ahead = err, None
-        self.is_done = self._ahead is None and self._failure is None
-        if self.is_done:
+        self.is_over = self._ahead is None and self._failure is None
+        self.is_done = self.is_over and self._ends
+        if self.is_over:
             broken += self._broken
+            if rows is None:
+                self.place = self._end_of(self.place)
         self.has_given_up = bool(broken)
         for row, held, error in broken:
             self._give_up(row, held, error)
@@ -89,9 +113,13 @@ class OpenObject:
 
     def polled(self, rows: Rows, topic: str) -> RecordBatch | list[SourceRecord]:
         """The rows for Connect, as a batch if they are columns; `place` is behind them now."""
+        if self._path_fields is not None:
+            rows = self._path_fields.added_to(rows)
         before, positions = self.place, rows.positions() if rows.positions is not None else None
         position = positions[-1].as_py() if positions is not None else -1
         self.place = replace(before, row=rows.row, position=position, done=self.is_done)
+        if self.is_over:
+            self.place = self._end_of(self.place)
         if rows.column is not None:
             return self._batch(rows, topic, positions)
         partition, rest = partition_of(before.path), {"etag": before.etag, "size": before.size, "done": False}
@@ -106,6 +134,20 @@ class OpenObject:
 
     def close(self) -> None:
         self._file.close()
+
+    def _end_of(self, place: Place) -> Place:
+        """The place behind all that was read, rows that were given up among it.
+
+        Of what may grow, what comes behind it is more. A line that is held is behind it, too.
+        """
+        reached = self._reached
+        position = reached.position if reached.position >= 0 else place.position
+        size = place.size
+        if self._format == "csv" and self._is_plain:
+            position = size
+        elif not self._ends and position >= 0:
+            size = position
+        return replace(place, row=max(place.row, reached.row), position=position, size=size)
 
     def _batch(self, rows: Rows, topic: str, positions: pa.Int64Array | None) -> RecordBatch:
         import pyarrow as pa
@@ -138,10 +180,11 @@ class OpenObject:
                 row=self.place.row,
                 position=self.place.position,
                 json_schema=settings.json_schema,
-                csv_delimiter=settings.csv_delimiter,
-                csv_header=settings.csv_header,
-                csv_types=settings.csv_types,
+                csv=settings.csv if settings.csv.delimiter else replace(settings.csv, delimiter=delimiter_of(path)),
                 batch_rows=settings.batch_rows,
+                encoding=settings.encoding,
+                holds_last=not self._ends,
+                reached=self._reached,
             )
         )
 
@@ -151,10 +194,12 @@ class OpenObject:
         except RetriableError:
             raise
         except DataError as err:
+            self.is_unreadable = True
             raise DataError(f"{self.place.path} cannot be read: {err}", hint=err.hint) from err
         except ConnectError:
             raise
         except Exception as err:  # a reader's
+            self.is_unreadable = True
             text = f"{self.place.path} cannot be read: {type(err).__name__}: {err}"
             raise DataError(text) from err
 
@@ -164,6 +209,45 @@ class OpenObject:
         offset = replace(self.place, row=row, position=-1).offset()
         record = SourceRecord(partition_of(self.place.path), offset, self._topic, text)
         shown = text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + ".."
-        told = DataError(f"Row {row} of {self.place.path} cannot be read: {error}: {shown}")
+        word = "Line" if self._format in ("lines", "jsonl") else "Row"
+        hint = error.hint if isinstance(error, DataError) else None
+        told = DataError(f"{word} {row} of {self.place.path} cannot be read: {error}: {shown}", hint=hint)
         told.__cause__ = error
         self._errant(record, told)
+
+
+class _PathFields:
+    """Fields that all rows of an object have, as its path names them; where a row has one of the name, that stays."""
+
+    def __init__(self, columns: Mapping[str, str | None]) -> None:
+        self._columns = columns
+        self._schemas: tuple[Schema, Schema] | None = None  # the last schema of rows, and the same with the fields
+
+    def added_to(self, rows: Rows) -> Rows:
+        if rows.column is None:
+            values = [
+                {**row, **{name: value for name, value in self._columns.items() if name not in row}}
+                if type(row) is dict
+                else row
+                for row in rows.values or ()
+            ]
+            return replace(rows, values=values)
+        import pyarrow as pa
+
+        if rows.schema is None or not pa.types.is_struct(rows.column.type):
+            return rows
+        names = [field.name for field in rows.column.type]
+        more = {name: value for name, value in self._columns.items() if name not in names}
+        arrays = [pa.repeat(pa.scalar(value, pa.string()), len(rows)) for value in more.values()]
+        column = pa.StructArray.from_arrays([*rows.column.flatten(), *arrays], names=[*names, *more])
+        return replace(rows, column=column, schema=self._schema_with(rows.schema, more))
+
+    def _schema_with(self, schema: Schema, more: Iterable[str]) -> Schema:
+        if self._schemas is None or self._schemas[0] is not schema:
+            builder = SchemaBuilder.struct()
+            for field in schema.fields:
+                builder.field(field.name, field.schema)
+            for name in more:
+                builder.field(name, Schema.OPTIONAL_STRING_SCHEMA)
+            self._schemas = schema, builder.build()
+        return self._schemas[1]

@@ -14,6 +14,7 @@ from kconnect.api import (
     ConfigDef,
     ConfigError,
     ConnectError,
+    DataError,
     ExactlyOnceSupport,
     RecordBatch,
     RetriableError,
@@ -23,6 +24,7 @@ from kconnect.api import (
 )
 from kconnect.builtin.connectors.checked_settings import raised_by, with_problems
 from kconnect.builtin.connectors.objects.object_config import DELETE, KEEP, MOVE, SOURCE_CONFIG, object_store
+from kconnect.builtin.connectors.objects.object_listing import Chosen, chosen
 from kconnect.builtin.connectors.objects.object_progress import Place, Progress, check_offset, partition_of
 from kconnect.builtin.connectors.objects.object_reading import OpenObject, RowSettings
 from kconnect.builtin.version import KAFKA_VERSION
@@ -112,11 +114,13 @@ class ObjectSourceTask(SourceTask):
             order=config["object.order"],
             changed=config["object.changed"],
             min_age_s=config["object.min.age.ms"] / 1000,
+            settle_s=config["object.settle.ms"] / 1000 if self._store.grows else 0.0,
             keeps=config["object.after"] == KEEP,
         )
         self._open: OpenObject | None = None
         self._next_listing = 0.0
         self._without_rows: dict[str, Place] = {}  # by path: objects that no row says is done, until that is committed
+        self._told: set[tuple[str, str]] = set()
         self._has_letters = False  # whether rows were given up that no record came behind, with which they are written
 
     @property
@@ -137,16 +141,28 @@ class ObjectSourceTask(SourceTask):
             self._close()
             self._progress.postpone(opened.place)
             raise
-        if opened.is_done:
+        except DataError as err:
+            if not (opened.is_unreadable and self._progress.is_cut_off(opened.place.path)):
+                raise
+            self._close()
+            self._pause(opened.place, err)
+            return None
+        if opened.is_over:
             self._close()
         if rows is None:
             self._has_letters |= opened.has_given_up
-            self._without_rows[opened.place.path] = replace(opened.place, done=True)
+            if opened.is_done:
+                self._without_rows[opened.place.path] = replace(opened.place, done=True)
+            else:
+                self._progress.pause(opened.place)
             return None
         self._has_letters = False
         self._without_rows.pop(opened.place.path, None)  # what was in it before
         polled = opened.polled(rows, self._topic)
-        self._progress.reached(opened.place)
+        if opened.is_over and not opened.is_done:
+            self._progress.pause(opened.place)
+        else:
+            self._progress.reached(opened.place)
         return polled
 
     def stop(self) -> None:
@@ -156,6 +172,8 @@ class ObjectSourceTask(SourceTask):
             self._finish_objects()
         except RetriableError as err:
             log.warning("%s; it is done at the next start", err)
+        for path in self._progress.paused():
+            log.warning("%s was written up to now. What it has behind its last whole line is read later", path)
 
     def update_offsets(
         self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
@@ -178,7 +196,14 @@ class ObjectSourceTask(SourceTask):
         while (place := self._next_place()) is not None:
             log.info("Reading %s%s", place.path, f" from row {place.row + 1}" if place.row else "")
             try:
-                self._open = OpenObject(self._store, place, self._settings, self._topic, self.context.report_errant)
+                self._open = OpenObject(
+                    self._store,
+                    place,
+                    self._settings,
+                    self._topic,
+                    self.context.report_errant,
+                    ends=self._progress.is_settled(place.path),
+                )
                 return True
             except RetriableError:
                 self._progress.postpone(place)
@@ -198,8 +223,10 @@ class ObjectSourceTask(SourceTask):
 
     def _list(self) -> None:
         self._next_listing = time.monotonic() + self._config["poll.interval.ms"] / 1000
-        found = self._store.listing(self._config["object.pattern"], besides=self._target)
-        mine = self._progress.mine(found)
+        listed = self._store.listing(besides=self._target)
+        found = chosen(listed, self._store.at(""), self._config["object.pattern"], hidden=self._config["object.hidden"])
+        self._tell(found)
+        mine = self._progress.mine(found.files)
         unknown = self._progress.unknown(mine)
         reader = self.context.offset_storage_reader()
         for start in range(0, len(unknown), _OFFSETS_AT_ONCE):
@@ -208,6 +235,30 @@ class ObjectSourceTask(SourceTask):
             self._progress.learn(dict(zip((one.path for one in part), kept, strict=True)))
         for told in self._progress.plan(mine, time.time()):
             log.warning("%s", told)
+
+    def _tell(self, found: Chosen) -> None:
+        """What must be known of folders; each once."""
+        for folder in found.written:
+            self._tell_once(
+                folder, "%s waits: a job writes into it now, or was killed and left its %s there", "_temporary"
+            )
+        for folder in found.delta:
+            advice = (
+                "%s is a table of Delta Lake: files that its log (%s) removed are read, too. SparkSource reads its rows"
+            )
+            self._tell_once(folder, advice, "_delta_log")
+
+    def _tell_once(self, folder: str, what: str, name: str) -> None:
+        if (folder, name) not in self._told:
+            self._told.add((folder, name))
+            log.warning(what, self._store.at(folder), name)
+
+    def _pause(self, place: Place, error: DataError) -> None:
+        """Wait with an object that may be incomplete."""
+        self._progress.pause(place, is_cut_off=True)
+        if (place.path, place.etag) not in self._told:
+            self._told.add((place.path, place.etag))
+            log.info("%s. It was written a moment ago, and is read again when it is complete", error)
 
     def _finish_objects(self) -> None:
         """Delete or move what is done, as long as it is what was read."""
