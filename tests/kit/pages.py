@@ -30,6 +30,7 @@ PAGES: Final[Mapping[str, int]] = {
     "write-a-connector.md": 90,
     "schema-registry.md": 120,
     "sql.md": 60,
+    "types.md": 60,
     "databases.md": 60,
     "python-functions.md": 60,
     "stores.md": 60,

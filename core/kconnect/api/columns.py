@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -143,6 +144,9 @@ def _build_logical(schema: Schema, values: Sequence[Any]) -> pa.Array:
         if any(value is not None and Decimal.scale_of(value) != scale for value in values):
             raise DataError(f"Decimals of another scale than {scale}")
         return pa.array(values, kind)
+    if is_fine(schema):
+        fine = [None if value is None else _micros(value) for value in values]
+        return pa.array(fine, pa.int64()).cast(kind)
     to_raw = _FROM_LOGICAL[schema.name or ""]
     raw = [None if value is None else to_raw(schema, value) for value in values]
     return pa.array(raw, pa.int64() if schema.name == Timestamp.LOGICAL_NAME else pa.int32()).cast(kind)
@@ -159,6 +163,9 @@ def _logical_values(schema: Schema, column: pa.Array) -> list[Any]:
             _expect(column, wanted, schema)
         values: list[Any] = column.to_pylist()
         return values
+    elif is_fine(schema):
+        _expect(column, wanted, schema)
+        return [None if raw is None else _of_micros(schema, raw) for raw in column.cast(pa.int64()).to_pylist()]
     else:
         _expect(column, wanted, schema)
         raw = column.cast(pa.int64() if schema.name == Timestamp.LOGICAL_NAME else pa.int32()).to_pylist()
@@ -222,10 +229,37 @@ def _logical_arrow_type(schema: Schema) -> pa.DataType:
     if schema.name == Date.LOGICAL_NAME:
         return pa.date32()
     if schema.name == Time.LOGICAL_NAME:
-        return pa.time32("ms")
+        return pa.time64("us") if is_fine(schema) else pa.time32("ms")
     if schema.name == Timestamp.LOGICAL_NAME:
-        return pa.timestamp("ms", tz="UTC")
-    return pa.decimal128(38, Decimal.scale(schema))
+        has_zone = (schema.parameters or {}).get(Timestamp.ZONE_FIELD) != Timestamp.NO_ZONE
+        return pa.timestamp("us" if is_fine(schema) else "ms", tz="UTC" if has_zone else None)
+    scale, digits = Decimal.scale(schema), Decimal.precision(schema)
+    is_useful = digits is not None and digits <= _MOST_DIGITS and 0 <= scale <= digits
+    return pa.decimal128(digits if digits is not None and is_useful else _MOST_DIGITS, scale)
+
+
+def is_fine(schema: Schema) -> bool:
+    """Whether a Time's or Timestamp's column has microseconds."""
+    return schema.parameters is not None and schema.parameters.get(Timestamp.UNIT_FIELD) == "us"
+
+
+def _micros(value: datetime.datetime | datetime.time) -> int:
+    if isinstance(value, datetime.time):
+        return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
+    return (value - _EPOCH) // _MICRO
+
+
+def _of_micros(schema: Schema, raw: int) -> datetime.datetime | datetime.time:
+    try:
+        found = _EPOCH + raw * _MICRO
+    except OverflowError as err:
+        raise DataError(f"{raw} us since the epoch is outside the years 1 to 9999") from err
+    return found.time() if schema.name == Time.LOGICAL_NAME else found
+
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MICRO = datetime.timedelta(microseconds=1)
+_MOST_DIGITS = 38  # of Arrow's decimals
 
 
 def _primitive(kind: Type) -> pa.DataType:

@@ -26,6 +26,9 @@ class Converter(ABC):
 
     ignores_headers: bool = False
     """Whether it never looks at a record's headers: then batches with headers go by `from_connect_batch` too."""
+    keeps_digits: bool = False
+    """Set by the runtime, before configure, where a schema is declared for what it reads: fractions without schema that
+    no double holds are then Decimals, which Java would round."""
 
     @abstractmethod
     def configure(self, configs: Mapping[str, Any], is_key: bool) -> None:

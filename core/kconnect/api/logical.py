@@ -35,6 +35,8 @@ class Decimal:
 
     LOGICAL_NAME: Final = "org.apache.kafka.connect.data.Decimal"
     SCALE_FIELD: Final = "scale"
+    PRECISION_FIELD: Final = "connect.decimal.precision"
+    """The parameter with the digits of a schema that says them. Source: io.confluent.connect.avro.AvroData."""
 
     @staticmethod
     def builder(scale: int) -> SchemaBuilder:
@@ -57,6 +59,12 @@ class Decimal:
         if scale is None or not -(1 << 31) <= scale < 1 << 31:
             raise DataError(f"Invalid scale parameter found in Decimal schema: {text}")
         return scale
+
+    @staticmethod
+    def precision(schema: Schema) -> int | None:
+        """The digits of a Decimal schema; None if it does not say them, or nothing useful."""
+        text = (schema.parameters or {}).get(Decimal.PRECISION_FIELD, "")
+        return int(text) if text.isascii() and text.isdecimal() and int(text) > 0 else None
 
     @staticmethod
     def scale_of(value: decimal.Decimal) -> int:
@@ -161,10 +169,15 @@ class Time:
 class Timestamp:
     """Instants: aware datetime in UTC, as int64 ms since the epoch. Source: o.a.k.connect.data.Timestamp.
 
-    Differs: Python's years are 1 to 9999; an instant outside is a DataError. Microseconds are cut off.
+    Differs: Python's years are 1 to 9999; an instant outside is a DataError. Microseconds are cut off, save in a column
+    of a schema with the parameter UNIT_FIELD "us": that one has them, as a Time's of the same parameter has.
     """
 
     LOGICAL_NAME: Final = "org.apache.kafka.connect.data.Timestamp"
+    UNIT_FIELD: Final = "kconnect.unit"
+    ZONE_FIELD: Final = "kconnect.zone"
+    """With the value NO_ZONE: a time of a clock on the wall, told as if it were one of UTC."""
+    NO_ZONE: Final = "none"
 
     @staticmethod
     def builder() -> SchemaBuilder:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from kconnect.api import Connector, PluginMetrics, SinkConnector, SourceConnector
+from kconnect.builtin.types.declared import problems
 from kconnect.clock import Clock, Pauses
 from kconnect.errors import ConfigError, ConfigProblem, ConnectError
 from kconnect.logs.wording import counted
@@ -139,6 +140,7 @@ class ConnectorRun:
         if not issubclass(self.connector_class, kind):
             raise ConfigError(f"{self.connector_class.__name__} is no {kind.__name__}")
         _ = self.settings
+        declared = problems(self.config, is_sink=kind is SinkConnector)
         connector = self._new()
         with self.calls.calling(connector, "validate"):
             found = connector.validate(self.config)
@@ -148,13 +150,13 @@ class ConnectorRun:
             )
             for key, meant in misspelt_settings(self.config, known).items():
                 self.warn_misspelt(key, meant)
-        problems = [
+        wrong = [ConfigProblem(name, None, f"{name}: {message}") for name, message in declared] + [
             ConfigProblem(value.name, None, message)
             for value in found.config_values
             for message in value.error_messages
         ]
-        if problems:
-            raise ConfigError("; ".join(problem.message for problem in problems), problems)
+        if wrong:
+            raise ConfigError("; ".join(problem.message for problem in wrong), wrong)
 
     def start(self, context: Any) -> list[dict[str, str]]:  # the harness's own SourceConnectorContext or the sink's
         """Make the connector, start it, and ask it for task configs. Errors: ConfigError, what the connector raises."""

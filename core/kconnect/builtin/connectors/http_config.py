@@ -6,6 +6,7 @@ import urllib.parse
 from typing import Any
 
 from kconnect.api import ConfigDef, ConfigError
+from kconnect.builtin.types.declarations import with_value_schema
 
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 
@@ -21,7 +22,7 @@ def _check_url(name: str, value: Any) -> None:
 HEADER_PREFIX = "header."
 
 CONFIG = (
-    ConfigDef()
+    with_value_schema(ConfigDef())
     .define_prefix(HEADER_PREFIX)
     .define(
         "url",

@@ -6,7 +6,7 @@ import json
 import re
 import ssl
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kconnect.api import ConfigError, ConnectError, DataError, RetriableError
@@ -91,10 +91,10 @@ class HttpClient:
         )
 
 
-def json_of(answer: Response, url: str) -> Any:
-    """The body as JSON. Errors: DataError."""
+def json_of(answer: Response, url: str, loads: Callable[[bytes], Any] = json.loads) -> Any:
+    """The body as JSON, by `loads`. Errors: DataError."""
     try:
-        return json.loads(answer.body)
+        return loads(answer.body)
     except ValueError as err:
         raise DataError(f"{shown_url(url)} did not answer with JSON: {err}; it begins {answer.body[:80]!r}") from err
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import logging
 import random
 import re
@@ -33,6 +34,8 @@ from kconnect.builtin.connectors.http_pages import (
     same_origin,
     with_parameter,
 )
+from kconnect.builtin.types.declarations import declarations
+from kconnect.builtin.types.reading import exact_json
 from kconnect.builtin.version import KAFKA_VERSION
 
 log = logging.getLogger(__name__)
@@ -123,6 +126,8 @@ class HttpJsonSourceTask(SourceTask):
         config = self._config = CONFIG.parse(props)
         self._url: str = config["url"]
         self._topic: str = config["topic"]
+        # a declared decimal is read by all its digits
+        self._loads = exact_json if declarations(props, is_sink=False) else json.loads
         self._http = HttpClient(
             self._url,
             _headers(config, props),
@@ -154,7 +159,7 @@ class HttpJsonSourceTask(SourceTask):
         if answer.status == 304:
             self._wait_s = self._config["poll.interval.ms"] / 1000
             return None
-        document = json_of(answer, url)
+        document = json_of(answer, url, self._loads)
         items = self._items(document, url)
         before, self._place = self._place, self._after(url, answer, document, items)
         if self._place.page is None:

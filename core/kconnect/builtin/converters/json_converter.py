@@ -78,7 +78,7 @@ class JsonConverter(BuiltinConverter):
             replace_null_with_default=replace_null,
             cache_size=self._cache_size,
         )
-        self._reader = JsonReader(replace_null_with_default=replace_null)
+        self._reader = JsonReader(replace_null_with_default=replace_null, exact_numbers=self.keeps_digits)
         self._replace_null: bool = replace_null
         self._plain_columns = PlainJsonColumns(self._plain_value, self._cache_size)
         self._schemas: dict[str, Schema | None] = {}
@@ -161,7 +161,7 @@ class JsonConverter(BuiltinConverter):
             return NotImplemented
 
     def _to_plain_batch(self, topic: str, column: pa.BinaryArray) -> tuple[None, pa.Array] | Any:
-        if len(column) < FEWEST_PLAIN_ROWS:
+        if len(column) < FEWEST_PLAIN_ROWS or (self.keeps_digits and _has_long_number(column)):
             return NotImplemented
         try:
             return None, self._plain_columns.column(topic, column)
@@ -226,6 +226,17 @@ NO_ENVELOPE = (
     'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. '
     "If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
 )
+
+
+def _has_long_number(column: pa.BinaryArray) -> bool:
+    """Whether a number in it may have more digits than 64 bits or a double hold, or another text does."""
+    import pyarrow.compute as pc
+
+    return bool(pc.any(pc.match_substring_regex(column, _LONG_NUMBER)).as_py())
+
+
+# As jackson.py reads exactly; and exponents, with which a short number leaves the range of a double
+_LONG_NUMBER = r"[0-9.]{17}|[0-9][eE][+-]?[0-9]{3}"
 
 
 _SIMPLE = frozenset({str, int, bool, type(None)})

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kconnect.api import ConfigDef, ConfigError, ConnectRecord, RecordBatch, Schema, Struct, Transformation
 from kconnect.builtin.sql.rows import BatchRows, RecordRows, Rows, as_data, have_schemas
+from kconnect.builtin.transforms.with_schema import WithSchema
+from kconnect.builtin.types.declarations import declarations, with_value_schema
 from kconnect.builtin.version import KAFKA_VERSION
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ def _check(_: str, value: Any) -> None:
         raise ConfigError.invalid(QUERY_CONFIG, value, str(err)) from err
 
 
-CONFIG = ConfigDef().define(
+CONFIG = with_value_schema(ConfigDef()).define(
     QUERY_CONFIG,
     ConfigDef.Type.STRING,
     ConfigDef.NO_DEFAULT,
@@ -54,6 +56,7 @@ class SqlTransform(Transformation):
         from kconnect.builtin.sql.spark_query import AllFields, parse_query
 
         query = parse_query(CONFIG.parse(configs)[QUERY_CONFIG])
+        self._declares = _declared_step(configs)
         self._engine = Engine()
         stars = [output.path for output in query.outputs if isinstance(output, AllFields)]
         expressions = [output.expression for output in query.outputs if not isinstance(output, AllFields)]
@@ -66,6 +69,8 @@ class SqlTransform(Transformation):
     def apply(self, record: R) -> R | None:
         if record.value is None:
             return record
+        if self._declares is not None:
+            record = self._declares.apply(record)
         rows = RecordRows(record)
         plan = self._plans.of(rows)
         made = plan.select_one(rows)
@@ -84,6 +89,10 @@ class SqlTransform(Transformation):
 
     def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any:  # Any: mypy takes NotImplemented for it
         """By records go batches with null rows, which keep their old schema, and schemaless ones."""
+        if self._declares is not None:
+            batch = self._declares.apply_batch(batch)
+            if batch is NotImplemented:
+                return NotImplemented
         column, before = batch.value, batch.value_schema
         if column is None:
             return batch
@@ -107,6 +116,16 @@ class SqlTransform(Transformation):
 
     def close(self) -> None:
         self._engine.close()
+
+
+def _declared_step(configs: Mapping[str, Any]) -> WithSchema | None:
+    """What makes values be of the declared schema, before the query; None where none is declared."""
+    said = declarations(configs, is_sink=False)
+    if not said:
+        return None
+    made = WithSchema()
+    made.configure({name.removeprefix("value."): text for name, text in said.items()})
+    return made
 
 
 def _without_schema(record: R, plan: SelectPlan, rows: RecordRows, made: Mapping[str, Any]) -> R:

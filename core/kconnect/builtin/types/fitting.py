@@ -19,14 +19,22 @@ if TYPE_CHECKING:
 class NotFittingError(DataError):
     """A value has no place in the column: where it lies (`path`, `row`), of which type it is, and what it is.
 
+    `place`: the same as `path`, empty for the whole value, which a sentence calls it.
+
     `value` is empty where no value of its type has a place.
     """
 
     def __init__(self, path: str, given: Any, kind: Any, value: str = "", row: int = 0, told: str = "") -> None:
+        self.place = path
         self.path = path if path[:1] not in ("", "[", " ") else f"it{path}"
         self.given, self.kind, self.value, self.row = given, kind, value, row
         self.told = told or f"is {value or given}, the column {kind}"
         super().__init__(f"{self.path} {self.told}")
+
+    def within(self, outer: str) -> NotFittingError:
+        """The same, told of what has `outer`, a field's name or an element's place, in it."""
+        inner = self.place if self.place[:1] in ("", "[") else f".{self.place}"
+        return NotFittingError(f"{outer}{inner}", self.given, self.kind, self.value, self.row, self.told)
 
 
 @dataclass(frozen=True, slots=True)

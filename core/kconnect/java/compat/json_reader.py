@@ -25,13 +25,15 @@ class JsonReader:
     Source: JsonConverter.convertToConnect, asConnectSchema (Kafka 4.3).
     """
 
-    def __init__(self, *, replace_null_with_default: bool) -> None:
+    def __init__(self, *, replace_null_with_default: bool, exact_numbers: bool = False) -> None:
+        """`exact_numbers`: without a schema, a fraction that no double holds keeps all its digits."""
         self._replace_null = replace_null_with_default
+        self._schemaless = _exact if exact_numbers else _schemaless
 
     def value(self, schema: Schema | None, node: Any) -> Any:
         """The Connect value of parsed JSON. Errors: DataError in Java's words; InexactError for jackson.parse."""
         if schema is None:
-            return _schemaless(node)
+            return self._schemaless(node)
         if node is None:  # not MISSING: to Java an empty text is no null, but 0, false, an empty list
             if schema.default is not None and self._replace_null:
                 return schema.default
@@ -144,6 +146,18 @@ def _schemaless(node: Any) -> Any:
     if isinstance(node, dict):
         return {name: _schemaless(element) for name, element in node.items()}
     return None  # MISSING
+
+
+def _exact(node: Any) -> Any:
+    """As `_schemaless`, but a fraction that Java would round is a Decimal."""
+    if isinstance(node, PyDecimal):
+        double = float(node)
+        return double + 0.0 if PyDecimal(repr(double)) == node else node
+    if isinstance(node, list):
+        return [_exact(element) for element in node]
+    if isinstance(node, dict):
+        return {name: _exact(element) for name, element in node.items()}
+    return _schemaless(node)
 
 
 def _elements(node: Any) -> list[Any]:

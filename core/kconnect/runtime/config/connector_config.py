@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kconnect.api.config_parse import parse_type
 from kconnect.api.configdef import ConfigDef
+from kconnect.builtin.types.declarations import FORMER_NAMES, OF_TOPIC, VALUE_SCHEMA, declarations
 from kconnect.errors import ConfigError
 from kconnect.java.compat.regex import compile_java
 from kconnect.runtime.config.connector_keys import CONNECTOR_CONFIG, DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
@@ -134,7 +135,7 @@ class SinkConnectorConfig(ConnectorConfig):
         for name, message in sink_problems(props):
             raise ConfigError.invalid(name, props.get(name), message)
         return cls(
-            **_shared(values, props),
+            **_shared(values, props, is_sink=True),
             topics=values["topics"],
             topics_regex=values["topics.regex"] or None,
             dead_letters=DeadLetterSettings.parse(props),
@@ -215,9 +216,27 @@ _SHARED: Final = {
 }
 
 
-def _shared(values: Mapping[str, Any], props: Mapping[str, str]) -> dict[str, Any]:
+def _shared(values: Mapping[str, Any], props: Mapping[str, str], *, is_sink: bool = False) -> dict[str, Any]:
     typed = {attribute: values[key] for attribute, key in _SHARED.items()}
-    return {**typed, "transforms": transform_specs(props), "originals": dict(props)}
+    steps, declared = transform_specs(props), declared_step(props, is_sink=is_sink)
+    steps = (*steps, *declared) if is_sink else (*declared, *steps)
+    return {**typed, "transforms": steps, "originals": dict(props)}
+
+
+def declared_step(props: Mapping[str, str], *, is_sink: bool) -> tuple[TransformSpec, ...]:
+    """What `value.schema` adds to the chain: the last step before a sink, the first one behind a source."""
+    said = declarations(props, is_sink=is_sink)
+    if not said:
+        return ()
+    whole = next((said[name] for name in (VALUE_SCHEMA, *FORMER_NAMES) if name in said), "")
+    config = {"type": _DECLARES, "schema": whole, "microseconds": str(is_sink).lower()}
+    config |= {name.removeprefix("value."): text for name, text in said.items() if name.startswith(OF_TOPIC)}
+    config |= {name: text for name, text in props.items() if name.startswith("table.catalog.")}
+    return (TransformSpec(PluginSpec(VALUE_SCHEMA, _DECLARES, config)),)
+
+
+# By its full name: a plugin of the same short name must not come in between
+_DECLARES: Final = "kconnect.builtin.transforms.with_schema.WithSchema"
 
 
 def _aliases(props: Mapping[str, str], key: str) -> list[str]:

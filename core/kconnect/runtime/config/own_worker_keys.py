@@ -6,6 +6,7 @@ from typing import Final
 
 from kconnect.api.config_key import Importance
 from kconnect.api.configdef import ConfigDef
+from kconnect.builtin.types.declarations import VALUE_SCHEMA
 from kconnect.runtime.config.key_table import Rows
 from kconnect.runtime.config.labels import LABELS
 from kconnect.runtime.config.restart_keys import OF_WORKER, RESTART_KEYS
@@ -78,6 +79,7 @@ OWN_OF_CONNECTORS: Final = (
     *RESTART_KEYS,
     LAG_ABOVE,
     LABELS,
+    VALUE_SCHEMA,
 )
 """Settings of ours that a connector may have; those with kconnect. override the worker's of the same name."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kconnect.api import Connector, Converter, HeaderConverter, Task
 from kconnect.api.config_parse import parse_type
+from kconnect.builtin.types.declarations import VALUE_SCHEMA
 from kconnect.errors import ConfigError
 from kconnect.java.plugins import Deferrable, JavaConnector
 from kconnect.runtime.config.connector_config import ConnectorConfig, TransformSpec, prefixed
@@ -132,6 +133,8 @@ def make_converters(
         settings = prefixed(worker if named is None else config.originals, f"{key}.")
         name, version = named or worker_value(worker, key), settings.get(_VERSION)
         made = _made(plugins, plugins.converter(name, version, None if version else beside), settings, defers)
+        if not is_key and any(spec.transform.alias == VALUE_SCHEMA for spec in config.transforms):
+            made.keeps_digits = True
         _configure(made, settings, is_key=is_key)
         closes.append(made.close)
         monitor.attach(made, converter="key" if is_key else "value")

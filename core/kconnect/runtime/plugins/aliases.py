@@ -100,6 +100,11 @@ _OURS = (
         (PluginType.SOURCE,),
     ),
     BuiltinPlugin(
+        "kconnect.builtin.transforms.with_schema.WithSchema",
+        "kconnect.builtin.transforms.with_schema:WithSchema",
+        _TRANSFORMATION,
+    ),
+    BuiltinPlugin(
         "kconnect.builtin.sql.sql_transform.SqlTransform",
         "kconnect.builtin.sql.sql_transform:SqlTransform",
         (PluginType.TRANSFORMATION,),

@@ -75,10 +75,10 @@ def _problems(props: Mapping[str, str], settings: SinkQuerySettings) -> Iterator
             yield "spark.mode", f"Spark cannot merge into {settings.format}: delta and iceberg can"
         if not settings.merge_keys:
             yield "merge.keys", "spark.mode=merge needs the columns that name a row"
-    yield from _problems_in_spark(settings.format, settings.query, settings.schema)
+    yield from _problems_in_spark(settings.format, settings.query)
 
 
-def _problems_in_spark(format_name: str, query: str, schema: str) -> Iterator[tuple[str, str]]:
+def _problems_in_spark(format_name: str, query: str, schema: str = "") -> Iterator[tuple[str, str]]:
     """What this worker's Spark says; nothing in a process without one."""
     engine = current_engine()
     if engine is None:

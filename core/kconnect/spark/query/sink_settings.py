@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kconnect.api import ConfigDef
+from kconnect.builtin.types.declarations import VALUE_SCHEMA, with_value_schema
 
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 OPTIONS: Final = "spark.options."
@@ -17,7 +18,7 @@ MERGE: Final = "merge"
 _MAX_RECORDS: Final = 500_000
 
 SINK_QUERY_CONFIG = (
-    ConfigDef()
+    with_value_schema(ConfigDef())
     .define_prefix(OPTIONS)
     .define(
         "spark.format",
@@ -50,7 +51,7 @@ SINK_QUERY_CONFIG = (
         "",
         None,
         _I.MEDIUM,
-        "Fields of the records with Spark's types, such as `id bigint, at timestamp`; empty: as in the first records.",
+        "The same as value.schema.",
     )
     .define(
         "spark.query",
@@ -137,7 +138,7 @@ class SinkQuerySettings:
             table=values["spark.table"].strip(),
             mode=values["spark.mode"],
             merge_keys=tuple(values["merge.keys"]),
-            schema=values["spark.schema"].strip(),
+            schema=(values[VALUE_SCHEMA] or values["spark.schema"]).strip(),
             query=values["spark.query"].strip(),
             watermark=values["spark.watermark"].strip(),
             output_mode=values["spark.output.mode"],

@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from kconnect.api import RecordBatch, Schema, SinkRecord, Type
 from kconnect.api.columns import arrow_type
+from kconnect.builtin.types.column_type import schema_of
+from kconnect.builtin.types.declared import declared_type
 from kconnect.builtin.types.fitting import as_mapping
 from kconnect.builtin.types.seen import joined_schemas
 from kconnect.errors import ConfigError
@@ -46,17 +48,17 @@ def found_fields(
     return joined_schemas(schemas)
 
 
-def spark_schema(session: Any, fields: pa.Schema | str, about: tuple[str, ...]) -> Any:  # a StructType
-    """Spark's schema: these fields (Arrow's, or as DDL), then the columns about the record. Errors: ConfigError."""
+def declared_fields(text: str) -> pa.Schema:
+    """The fields that `value.schema` declares. Errors: ConfigError."""
+    kind = arrow_type(schema_of(declared_type(text), is_fine=True))
+    return pa.schema(list(kind) if pa.types.is_struct(kind) else [(VALUE, kind)])
+
+
+def spark_schema(fields: pa.Schema, about: tuple[str, ...]) -> Any:  # a StructType
+    """Spark's schema: these fields, then the columns about the record. Errors: ConfigError."""
     from pyspark.sql.types import StructField, StructType
 
-    if isinstance(fields, str):
-        given = session._jvm.org.apache.spark.sql.types.StructType.fromDDL(fields)
-        import json
-
-        own = StructType.fromJson(json.loads(given.json()))
-    else:
-        own = struct_type(fields)
+    own = struct_type(fields)
     if taken := [field.name for field in own if field.name in ABOUT]:
         raise ConfigError(
             f"The records have a field {taken[0]}, which is the name of a column about records: rename it, for example "

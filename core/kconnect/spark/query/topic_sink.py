@@ -36,7 +36,7 @@ from kconnect.spark.query.topic_jobs import TopicJobs, keeps_state, needs_all, r
 from kconnect.spark.query.topic_order import TopicOrder
 from kconnect.spark.query.topic_reader import TopicPath
 from kconnect.spark.query.topic_rows import ABOUT, SchemaGrownError
-from kconnect.spark.query.topic_schema import found_fields, spark_schema
+from kconnect.spark.query.topic_schema import declared_fields, found_fields, spark_schema
 from kconnect.spark.query.topic_source import from_json, to_json, topic_source
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class TopicSink:
         if position is None:
             return None
         about = self._columns_about()
-        schema = self._find_schema(session, position, about)
+        schema = self._find_schema(position, about)
         if schema is None:
             return None
         guarantee = guarantee_of(settings.format, settings.mode)
@@ -137,10 +137,10 @@ class TopicSink:
             log.info("Offsets of consumer group %s were altered: the query begins there", consumer["group.id"])
         return position.from_first(first)
 
-    def _find_schema(self, session: Any, position: TopicPosition, about: tuple[str, ...]) -> Any | None:
+    def _find_schema(self, position: TopicPosition, about: tuple[str, ...]) -> Any | None:
         """Spark's schema of the records. None if the task is stopping before there are any."""
         if self._settings.schema:
-            return spark_schema(session, self._settings.schema, about)
+            return spark_schema(declared_fields(self._settings.schema), about)
         path = TopicPath(self._control.spec, self._ports.plugins, is_sample=True)
         try:
             while True:
@@ -155,7 +155,7 @@ class TopicSink:
         if self._grown is not None:
             found = joined_schemas([found, self._grown])
         self._grown = found
-        return spark_schema(session, found, about)
+        return spark_schema(found, about)
 
     def _columns_about(self) -> tuple[str, ...]:
         """The columns about records that the query or the merge asks for."""

@@ -11,6 +11,7 @@ from kconnect.builtin.connectors.objects.object_formats import AUTO, COMPRESSION
 from kconnect.builtin.connectors.objects.object_names import ObjectNames
 from kconnect.builtin.connectors.objects.object_text import UTF_8, check_encoding
 from kconnect.builtin.stores.file_store import FileStore, StoreSettings, file_store
+from kconnect.builtin.types.declarations import with_value_schema
 
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 OPTIONS_PREFIX = "object.options."
@@ -44,6 +45,7 @@ def _check_encoding(name: str, value: Any) -> None:
 
 def _url(table: ConfigDef, doc: str) -> ConfigDef:
     table.define_prefix(OPTIONS_PREFIX)
+    with_value_schema(table)
     return table.define("object.url", _T.STRING, ConfigDef.NO_DEFAULT, ConfigDef.NonEmptyString(), _I.HIGH, doc)
 
 

@@ -25,6 +25,7 @@ from kconnect.api import (
 from kconnect.builtin.connectors.checked_settings import raised_by, with_problems
 from kconnect.builtin.connectors.singer.messages import BadRecord, Messages, State
 from kconnect.builtin.connectors.singer.tap import Tap, secrets_of
+from kconnect.builtin.types.declarations import with_value_schema
 from kconnect.builtin.version import KAFKA_VERSION
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ log = logging.getLogger(__name__)
 STATE_FIELD, TAP_FIELD = "state", "tap"
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 CONFIG = (
-    ConfigDef()
+    with_value_schema(ConfigDef())
     .define(
         "singer.command",
         _T.STRING,

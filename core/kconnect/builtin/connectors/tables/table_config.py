@@ -13,6 +13,7 @@ from kconnect.api import ConfigDef, ConfigError, DataError
 from kconnect.builtin.connectors.tables.partition_columns import PartitionColumn, partition_columns
 from kconnect.builtin.connectors.tables.table_schema import Evolution
 from kconnect.builtin.stores.flush_plan import FlushLimits
+from kconnect.builtin.types.declarations import with_value_schema
 
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 
@@ -33,7 +34,7 @@ _UNSAFE = {
 }
 
 CONFIG = (
-    ConfigDef()
+    with_value_schema(ConfigDef())
     .define_prefix(CATALOG_PREFIX)
     .define_prefix(STORAGE_PREFIX)
     .define_prefix(PROPERTY_PREFIX)
@@ -45,6 +46,7 @@ CONFIG = (
         _I.HIGH,
         "What the table is: plain Parquet files, Delta Lake (kconnect[delta]) or Iceberg (kconnect[iceberg]).",
     )
+    .define("table.schema", _T.STRING, "", None, _I.LOW, "The same as value.schema.")
     .define(
         "table.path",
         _T.STRING,

@@ -20,6 +20,7 @@ from kconnect.api import (
 from kconnect.api.config_key import ConfigKey, ConfigValue
 from kconnect.api.config_parse import parse_type
 from kconnect.api.configdef import ConfigDef
+from kconnect.builtin.types.declarations import declarations
 from kconnect.errors import BadRequestError, ConfigError, ConfigProblem, ConnectError, NotFoundError
 from kconnect.java.compat.maven_version_range import VersionRange
 from kconnect.java.plugins import Hosted
@@ -168,7 +169,7 @@ class ConnectorValidator:
         suggest_nearest(values.values(), props, self.plugins)
         for key, message in source_dead_letter_problems(props) if is_source else sink_problems(props):
             values.setdefault(key, ConfigValue(key, props.get(key))).add_error_message(message)
-        for key, message in (*restart_problems(props), *label_problems(props)):
+        for key, message in (*restart_problems(props), *label_problems(props), *_declared(given, is_source)):
             values.setdefault(key, ConfigValue(key, props.get(key))).add_error_message(message)
         if is_distributed(self.worker):
             if is_source:
@@ -381,6 +382,15 @@ class ConnectorValidator:
             ClientType(client),
         )
         return refused_overrides(self.policy, self.worker, request)
+
+
+def _declared(props: Mapping[str, str], is_source: bool) -> list[tuple[str, str]]:
+    """What is wrong with declared schemas: pairs of key and message."""
+    if not declarations(props, is_sink=not is_source):
+        return []
+    from kconnect.builtin.types.declared import problems  # here: it reads Arrow's types, and few connectors declare any
+
+    return problems(props, is_sink=not is_source)
 
 
 def _check_worker_group(props: Mapping[str, str], values: dict[str, ConfigValue], worker_group: str) -> None:

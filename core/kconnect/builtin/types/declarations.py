@@ -1,0 +1,36 @@
+"""The settings that declare a schema: their names, their text in the tables of settings, and what a config has of them.
+
+Imported by who reads configs, so it loads nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kconnect.api.configdef import ConfigDef
+
+VALUE_SCHEMA: Final = "value.schema"
+OF_TOPIC: Final = "value.schema."
+"""Followed by a topic: the schema of that topic's values."""
+FORMER_NAMES: Final = ("spark.schema", "table.schema")
+"""Of sinks: they say the same."""
+_DOC: Final = (
+    "What values are, in Spark's DDL: `id bigint, price decimal(12,2), at timestamp, tags array<string>`. Or a file: "
+    "orders.avsc, a JSON Schema in orders.json, DDL in orders.sql; or like:PATH, the columns of a table that is there. "
+    "value.schema.TOPIC: of one topic. docs/types.md has the types and how values are read."
+)
+
+
+def with_value_schema(table: ConfigDef) -> ConfigDef:
+    """The table of settings with those of this room."""
+    return table.define_prefix(OF_TOPIC).define(
+        VALUE_SCHEMA, ConfigDef.Type.STRING, "", None, ConfigDef.Importance.MEDIUM, _DOC
+    )
+
+
+def declarations(settings: Mapping[str, Any], *, is_sink: bool) -> dict[str, str]:
+    """The settings of a connector that declare a schema, with what they say. Empty ones declare nothing."""
+    known = (VALUE_SCHEMA, *FORMER_NAMES) if is_sink else (VALUE_SCHEMA,)
+    names = [name for name in settings if name in known or name.startswith(OF_TOPIC)]
+    return {name: text for name in names if (text := str(settings[name] or "").strip())}

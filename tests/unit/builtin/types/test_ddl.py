@@ -1,0 +1,202 @@
+"""Declared schemas: DDL, Avro, JSON Schema, and tables to be like."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kconnect.api import ConfigError, Decimal, Schema, Timestamp, Type
+from kconnect.api.columns import arrow_type
+from kconnect.builtin.types.column_type import Column, ColumnType, schema_of
+from kconnect.builtin.types.ddl import parse_ddl
+from kconnect.builtin.types.declared import declared_type, problems
+from kconnect.builtin.types.foreign_schemas import of_arrow
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("id bigint", "struct<id:bigint>"),
+        ("id: BIGINT NOT NULL, `a b` String", "struct<id:bigint, `a b`:string>"),
+        ("a byte, b short, c integer, d long, e real, f dec(5), g numeric(12,2), h bool",
+         "struct<a:tinyint, b:smallint, c:int, d:bigint, e:float, f:decimal(5,0), g:decimal(12,2), h:boolean>"),
+        ("p decimal", "struct<p:decimal(10,0)>"),
+        ("tags array<string>, who struct<a:int, b: string COMMENT 'x' >, m map<string,array<date>>",
+         "struct<tags:array<string>, who:struct<a:int, b:string>, m:map<string,array<date>>>"),
+        ("n varchar(5), c char(2), s string COLLATE UNICODE", "struct<n:varchar(5), c:char(2), s:string>"),
+        ("at timestamp(us), on date(ms), t time(s), l timestamp_ltz, n timestamp_ntz",
+         "struct<at:timestamp(us), on:date(ms), t:time(s), l:timestamp, n:timestamp_ntz>"),
+        ("u uuid, j json, v variant, b binary", "struct<u:uuid, j:json, v:variant, b:binary>"),
+        ("id int, -- the key\n  name string /* or none */", "struct<id:int, name:string>"),
+        ("date date, array array<int>", "struct<date:date, array:array<int>>"),
+        ("`with ``quote``` int", "struct<`with ``quote```:int>"),
+        ("größe double", "struct<`größe`:double>"),
+        ("struct<a:int>", "struct<a:int>"),
+        ("decimal(3,1)", "decimal(3,1)"),
+        ("bigint", "bigint"),
+        ("e struct<>", "struct<e:struct<>>"),
+    ],
+)  # fmt: skip
+def test_ddl_is_read_as_spark_reads_it(text, shown):
+    assert str(parse_ddl(text)) == shown
+    assert parse_ddl(shown) == parse_ddl(text) or "NOT NULL" in text or "COMMENT" in text
+
+
+def test_not_null_and_comments_are_of_the_column():
+    (column,) = parse_ddl("id bigint NOT NULL COMMENT 'it''s \"the\" key'").columns
+    assert column == Column("id", ColumnType("bigint"), is_required=True, doc='it\'s "the" key')
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("id bigin", "Unknown type: bigin (at column 4)"),
+        ("id bigint, price", "a type, such as bigint was expected (at column 17)"),
+        ("id bigint price int", "'price' was not expected here (at column 11)"),
+        ("id bigint,", "the name of a column was expected (at column 11)"),
+        ("a decimal(40,2)", "decimal(40): a number from 1 to 38 was expected (at column 3)"),
+        ("a decimal(2,3)", "more digits behind the point than it has (at column 3)"),
+        ("x array<int", "'>' was expected, not the end (at column 12)"),
+        ("x map<string>", "',' was expected, not > (at column 13)"),
+        ("user-id int", "'-' has no meaning here (at column 5)"),
+        ("a int, A int, a string", "Column a is declared twice (at column 15)"),
+        ("s struct<b:int, b:int>", "Column b is declared twice (at column 17)"),
+        ("x varchar", "varchar needs its length, such as varchar(20) (at column 3)"),
+        ("x timestamp(hours)", "the unit of numbers is one of s, ms, us, ns (at column 3)"),
+        ("x interval day to second", "No format of a sink holds an interval. Declare it as string (at column 3)"),
+        ("x void", "void holds nothing"),
+        ("x `int`", "int stands in quotes, and a type was expected (at column 3)"),
+        ("a 'b' int", "b stands in quotes, and a type was expected"),
+        ("a int default 5", "DEFAULT cannot be declared"),
+        ("a `b", "A quote is not closed (at column 3)"),
+        ("a int,\n  b foo", "Unknown type: foo (at line 2, column 5)"),
+        ("id bigint(20)", "bigint takes nothing in parentheses (at column 4)"),
+        (" ", "Nothing is declared (at column 1)"),
+    ],
+)  # fmt: skip
+def test_what_does_not_parse_is_told_with_its_position(text, told):
+    with pytest.raises(ConfigError) as caught:
+        parse_ddl(text)
+    assert told in str(caught.value)
+
+
+def test_a_near_type_is_suggested():
+    with pytest.raises(ConfigError) as caught:
+        parse_ddl("id bigin")
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("Did you mean bigint?")
+
+
+def test_schemas_have_precision_and_fine_times():
+    schema = schema_of(parse_ddl("p decimal(12,2) NOT NULL, at timestamp, ms timestamp(3), n timestamp_ntz, t time"),
+                       is_fine=True)  # fmt: skip
+    price = schema.field("p").schema  # type: ignore[union-attr]
+    assert (Decimal.scale(price), Decimal.precision(price), price.is_optional) == (2, 12, False)
+    assert [str(part.type) for part in arrow_type(schema)] == [
+        "decimal128(12, 2)", "timestamp[us, tz=UTC]", "timestamp[ms, tz=UTC]", "timestamp[us]", "time64[us]",
+    ]  # fmt: skip
+    coarse = schema_of(parse_ddl("at timestamp"))
+    assert coarse.field("at").schema == Timestamp.builder().optional().build()  # type: ignore[union-attr]
+
+
+AVRO = {
+    "type": "record", "name": "Order", "namespace": "shop", "fields": [
+        {"name": "id", "type": "long", "doc": "the key"},
+        {"name": "price", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2}]},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {"name": "state", "type": {"type": "enum", "name": "State", "symbols": ["NEW"]}, "default": "NEW"},
+        {"name": "next", "type": ["null", "State"]},
+        {"name": "lines", "type": {"type": "array", "items": {"type": "record", "name": "Line", "fields": [
+            {"name": "n", "type": "int"}]}}},
+        {"name": "small", "type": {"type": "int", "connect.type": "int16"}},
+    ],
+}  # fmt: skip
+JSON_SCHEMA = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "required": ["id"], "properties": {
+        "id": {"type": "integer"}, "price": {"type": ["number", "null"]},
+        "at": {"type": "string", "format": "date-time"}, "tags": {"type": "array", "items": {"type": "string"}},
+        "who": {"$ref": "#/$defs/who"}, "any": {"type": "object"},
+        "map": {"type": "object", "additionalProperties": {"type": "integer"}},
+        "maybe": {"anyOf": [{"type": "null"}, {"type": "boolean"}]},
+    }, "$defs": {"who": {"type": "object", "properties": {"a": {"type": "integer", "connect.type": "int8"}}}},
+}  # fmt: skip
+
+
+def test_schemas_of_avro_and_json_schema_are_taken(tmp_path):
+    (tmp_path / "orders.avsc").write_text(json.dumps(AVRO))
+    made = declared_type(str(tmp_path / "orders.avsc"))
+    assert str(made) == (
+        "struct<id:bigint, price:decimal(12,2), at:timestamp(us), state:string, next:string, "
+        "lines:array<struct<n:int>>, small:smallint>"
+    )
+    assert [column.is_required for column in made.columns] == [True, False, True, False, False, True, True]
+    assert made.columns[0].doc == "the key"
+    made = declared_type(json.dumps(JSON_SCHEMA))
+    assert str(made) == (
+        "struct<id:bigint, price:double, at:timestamp, tags:array<string>, who:struct<a:tinyint>, any:json, "
+        "map:map<string,bigint>, maybe:boolean>"
+    )
+    (tmp_path / "ddl.sql").write_text("id bigint,\nprice foo")
+    with pytest.raises(ConfigError, match=r"ddl\.sql: Unknown type: foo \(at line 2, column 7\)"):
+        declared_type(f"file:{tmp_path / 'ddl.sql'}")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        declared_type(str(tmp_path / "none.avsc"))
+
+
+def test_a_union_of_two_types_is_told_with_its_place():
+    bad = {"type": "record", "name": "R", "fields": [{"name": "x", "type": ["int", "string"]}]}
+    with pytest.raises(ConfigError, match="A column cannot be a union of 2 types at x"):
+        declared_type(json.dumps(bad))
+
+
+def test_a_table_can_be_the_declaration(tmp_path):
+    rows = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("price", pa.decimal128(12, 2)),
+                      pa.field("at", pa.timestamp("us", "UTC")),
+                      pa.field("l", pa.list_(pa.struct([("p", pa.int8())])))])  # fmt: skip
+    pq.write_table(rows.empty_table(), tmp_path / "part-0.parquet")
+    (tmp_path / "_SUCCESS").touch()
+    for where in (tmp_path, tmp_path / "part-0.parquet"):
+        made = declared_type(f"like:{where}")
+        assert str(made) == "struct<id:bigint, price:decimal(12,2), at:timestamp, l:array<struct<p:tinyint>>>"
+        assert made.columns[0].is_required
+    with pytest.raises(ConfigError, match="does not exist"):
+        declared_type(f"like:{tmp_path / 'none'}")
+
+
+def test_a_delta_and_an_iceberg_table_can_be_the_declaration(tmp_path):
+    from deltalake import write_deltalake
+    from pyiceberg.catalog import load_catalog
+
+    rows = pa.table({"id": pa.array([1], pa.int16()), "price": pa.array([None], pa.decimal128(12, 2)),
+                     "at": pa.array([None], pa.timestamp("us", "UTC"))})  # fmt: skip
+    write_deltalake(str(tmp_path / "delta"), rows)
+    assert str(declared_type(f"like:{tmp_path / 'delta'}")) == "struct<id:smallint, price:decimal(12,2), at:timestamp>"
+    settings = {"table.catalog.type": "sql", "table.catalog.uri": f"sqlite:///{tmp_path}/c.db",
+                "table.catalog.warehouse": str(tmp_path)}  # fmt: skip
+    catalog = load_catalog("default", **{name.removeprefix("table.catalog."): text for name, text in settings.items()})
+    catalog.create_namespace("shop")
+    table = catalog.create_table("shop.orders", rows.select(["price", "at"]).schema)
+    want = "struct<price:decimal(12,2), at:timestamp>"
+    assert str(declared_type("like:shop.orders", settings)) == want
+    assert str(declared_type(f"like:{table.location().removeprefix('file://')}")) == want
+
+
+def test_declarations_that_disagree_are_told_by_both_names():
+    said = problems({"value.schema": "id bigint, x int", "spark.schema": "id bigint, x date"}, is_sink=True)
+    assert [name for name, _ in said] == ["value.schema", "spark.schema"]
+    assert all("value.schema and spark.schema declare different schemas: x is int in the first" in told
+               for _, told in said)  # fmt: skip
+    assert problems({"value.schema": "ID  bigint", "spark.schema": "`ID` long"}, is_sink=True) == []
+    assert problems({"spark.schema": "no type"}, is_sink=False) == []
+    ((name, told),) = problems({"value.schema.orders": "id bigin"}, is_sink=True)
+    assert name == "value.schema.orders"
+    assert "Did you mean bigint?" in told
+
+
+def test_arrow_types_that_no_record_has_are_told():
+    with pytest.raises(ConfigError, match=r"No record has a value of type duration\[s\] at x"):
+        of_arrow(pa.struct([("x", pa.duration("s"))]))
+    assert Schema.INT8_SCHEMA.type is Type.INT8
