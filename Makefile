@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCK := $(BIN)/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev quickstart check lint types layers unit browser screenshots test test-all archives $(PARTS:%=test-%) differential bench spark-matrix chaos outages debezium mixed mariadb queries queries-tables tables fuzz mutations lock docs clean java-plugins mirror
+.PHONY: help install dev quickstart check lint types layers unit browser screenshots test test-all archives $(PARTS:%=test-%) differential bench spark-matrix chaos outages databases debezium mixed mariadb queries queries-tables tables fuzz mutations lock docs clean java-plugins mirror
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -124,6 +124,12 @@ tables: $(DEV) install  ## a million records into tables of three formats, kille
 mariadb: $(DEV)  ## SqlSource and SqlSink on a real MariaDB, which apt-get installs
 	$(call from_debian,mariadbd,mariadb-server,tests of MariaDB)
 	KCONNECT_MARIADB=yes $(BIN)/pytest -q tests/integration/builtin/test_sql_mariadb.py
+
+databases: $(DEV) install  ## a million records exactly once into PostgreSQL (by a pooler), MariaDB and SQLite, killed every few seconds; SEED=
+	$(call from_debian,mariadbd,mariadb-server,tests of MariaDB)
+	$(call from_debian,pgbouncer,pgbouncer,tests of poolers)
+	KCONNECT_MARIADB=yes KCONNECT_DATABASES=long KCONNECT_DATABASES_SEED=$(or $(SEED),1) \
+	  $(BIN)/pytest -q -s tests/system/builtin/test_sql_killed.py
 
 queries: $(DEV) install  ## queries through kills: a million rows by SparkSource, frozen workers, a Spark cluster; SEEDS=, RECORDS=
 	KCONNECT_QUERIES=long KCONNECT_QUERIES_SEEDS="$(or $(SEEDS),1 2 3)" KCONNECT_QUERIES_RECORDS=$(or $(RECORDS),1000000) \

@@ -66,7 +66,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 # It needs a server that only `make mariadb` installs
-collect_ignore = [] if os.environ.get("KCONNECT_MARIADB") else ["integration/builtin/test_sql_mariadb.py"]
+_OF_MARIADB = ["integration/builtin/test_sql_mariadb.py", "system/builtin/test_sql_killed.py"]
+collect_ignore = [] if os.environ.get("KCONNECT_MARIADB") else _OF_MARIADB
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -295,6 +295,29 @@ def test_changes_by_key_and_deletions_leave_the_last_row(server: MariaDb, schema
     assert server.run("SELECT * FROM keyed", schema=schema) == wanted[mode]
 
 
+ONCE = {"delivery_guarantee": "exactly_once"}
+
+
+def test_offsets_are_beside_the_rows_and_gone_on_from(server: MariaDb, schema: str) -> None:
+    with sink_into(server, schema, "Once", **ONCE) as sink:
+        sink.put({"id": 0}, {"id": 1})
+        sink.crash()
+        sink.start()
+        sink.deliver()
+        sink.put({"id": 2})
+        server.run("UPDATE kconnect_offsets SET next_offset = 2", schema=schema)
+        sink.put({"id": 3})  # refused: the table has another offset
+        assert sink.deliver() == 2
+        server.run("CREATE TABLE plain (id int) ENGINE=MyISAM", schema=schema)
+    with (
+        sink_into(server, schema, "plain", **ONCE) as sink,
+        pytest.raises(ConnectError, match="engine MyISAM knows no transactions"),
+    ):
+        sink.put({"id": 1})
+    assert server.run("SELECT id FROM Once ORDER BY id", schema=schema) == [(0,), (1,), (2,), (2,), (3,)]
+    assert server.run("SELECT topic, next_offset FROM kconnect_offsets", schema=schema) == [("Once", 4)]
+
+
 def test_a_refused_row_is_reported_and_the_rest_of_the_put_is_written(server: MariaDb, schema: str) -> None:
     with sink_into(server, schema, "narrow", **UPSERT, errors_tolerance="all") as sink:
         sink.put({"id": 1, "n": 1})

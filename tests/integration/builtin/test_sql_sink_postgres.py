@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import itertools
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -16,7 +18,7 @@ import pytest
 
 from kconnect.api import RetriableError, SchemaBuilder, Struct
 from kconnect.api.logical import Date, Decimal, Timestamp
-from kconnect.testing import ManualClock, SinkHarness
+from kconnect.testing import ManualClock, MemoryLog, SinkHarness
 from kit.pace import ended
 from kit.waiting import eventually, stays
 
@@ -26,10 +28,12 @@ def server(postgres_uri: str) -> str:
     return postgres_uri
 
 
-def sink_into(server: str, topic: str, clock: ManualClock | None = None, **more: str) -> SinkHarness:
+def sink_into(
+    server: str, topic: str, clock: ManualClock | None = None, log: MemoryLog | None = None, **more: str
+) -> SinkHarness:
     settings = {key.replace("_", "."): value for key, value in more.items()}
     config = {"topics": topic, "connection.driver": "psycopg", "connection.url": server, **settings}
-    return SinkHarness("SqlSink", {"auto.create": "true", **config}, clock=clock or ManualClock())
+    return SinkHarness("SqlSink", {"auto.create": "true", **config}, log=log, clock=clock or ManualClock())
 
 
 def rows(server: str, query: str) -> list[tuple[Any, ...]]:
@@ -112,6 +116,38 @@ def test_a_connection_that_the_server_ends_is_made_again(server: str) -> None:
             sink.put({"id": 2})
         assert sink.deliver() == 1
     assert rows(server, 'SELECT id FROM "ended" ORDER BY 1') == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_each_record_is_there_once_whoever_of_two_owners_writes_it(server: str, seed: int) -> None:
+    chance, log, number, topic = random.Random(seed), MemoryLog(), itertools.count(), f"owned_{seed}"
+    owners = [sink_into(server, topic, log=log, delivery_guarantee="exactly_once").start() for _ in range(2)]
+    for _ in range(30):
+        owner = chance.choice(owners)
+        if chance.random() < 0.6:
+            owner.put(*[{"id": next(number)} for _ in range(chance.randrange(1, 4))])
+        else:
+            owner.crash()
+            owner.start()
+    for owner in owners:
+        owner.deliver()
+        owner.deliver()
+        owner.stop()
+    assert rows(server, f"SELECT id FROM {topic} ORDER BY id") == [(each,) for each in range(next(number))]
+
+
+def test_a_writer_that_sleeps_in_mid_transaction_is_waited_for_and_not_overtaken(server: str) -> None:
+    once, log = {"delivery_guarantee": "exactly_once"}, MemoryLog()
+    with sink_into(server, "asleep", log=log, **once) as owner:
+        owner.put({"id": 0})
+        with psycopg.connect(server) as asleep:
+            asleep.execute("UPDATE kconnect_offsets SET next_offset = 2 WHERE topic = 'asleep' AND next_offset = 1")
+            owner.task._roll_back()
+            owner.task._database.session["lock_timeout"] = "50ms"
+            with pytest.raises(RetriableError, match="lock timeout"):
+                owner.put({"id": 1})
+        assert owner.deliver() == 1  # it had written the record, so this commit is refused
+    assert rows(server, "SELECT id FROM asleep") == [(0,)]
 
 
 _CHILD = """

@@ -12,13 +12,16 @@ import sys
 import uuid
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
+from confluent_kafka import Producer
 
 from kconnect.java.devbroker import DevBroker
-from kconnect.model import RunState
+from kconnect.model import ConnectorOffset, RunState
 from kit.distributed_worker import Distributed
 from kit.pace import ample_s
 from kit.places import KIT
@@ -34,6 +37,7 @@ COUNTED, TAPPED = 3_000, 1_500
 OBJECTS, OBJECT_ROWS = 30, 2_000
 # Enough that the slot, killed behind 2,000 rows, and the database, behind 2,000 more, go in mid table
 ROWS = 15_000
+INSERTED = 20_000
 FUNCTIONS = """
 import time
 
@@ -286,6 +290,65 @@ def test_each_row_comes_once_although_its_slot_is_killed_and_its_database_restar
     with worker.client() as client:
         for name in ("orders-source", "orders-sink"):
             client.delete_connector(name)
+
+
+def test_plain_inserts_are_there_once_although_slot_and_database_are_killed_and_offsets_can_be_altered(
+    broker: DevBroker, topic: str, worker: Distributed, shop_database: Database
+) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 50})
+    for number in range(INSERTED):
+        producer.produce(topic, json.dumps({"id": number}))
+        if not number % 1000:
+            producer.flush()
+    producer.flush()
+    config = {
+        "name": "inserts",
+        "connector.class": "SqlSink",
+        "topics": topic,
+        "connection.url": shop_database.uri,
+        "table.name.format": "inserted",
+        "delivery.guarantee": "exactly_once",
+        "offsets.table": "public.own_offsets",
+        "auto.create": "true",
+        "retry.backoff.ms": "200",
+        "max.retries": "100",
+        "consumer.override.max.poll.records": "100",
+        **JSON,
+    }
+
+    def found() -> tuple[int, int]:
+        with psycopg.connect(shop_database.uri) as connection:
+            if connection.execute("SELECT to_regclass('inserted')").fetchone() == (None,):
+                return 0, 0
+            return connection.execute("SELECT count(*), count(DISTINCT id) FROM inserted").fetchone() or (0, 0)
+
+    def offsets_of_table() -> list[tuple[Any, ...]]:
+        with psycopg.connect(shop_database.uri) as connection:
+            return connection.execute("SELECT * FROM own_offsets").fetchall()
+
+    with worker.client() as client:
+        client.put_connector_config("inserts", config)
+        eventually(lambda: found()[0] >= 2_000, 60, "rows arrive", pause_s=0.02)
+        kill_slots(worker)
+        before = found()[0]
+        eventually(lambda: found()[0] >= before + 2_000, 60, "it goes on", pause_s=0.02)
+        shop_database.kill()
+        shop_database.start()
+        eventually(lambda: found()[1] == INSERTED, 60, "all rows are there")
+        assert found() == (INSERTED, INSERTED)
+        assert offsets_of_table() == [("inserts", topic, 0, INSERTED)]
+        client.stop_connector("inserts")
+        eventually(lambda: not client.connector_status("inserts").tasks, 30, "it has stopped")
+        place = ConnectorOffset({"kafka_topic": topic, "kafka_partition": 0}, {"kafka_offset": INSERTED})
+        assert client.connector_offsets("inserts") == [place]
+        client.alter_connector_offsets("inserts", [replace(place, offset={"kafka_offset": INSERTED - 5})])
+        client.resume_connector("inserts")
+        eventually(lambda: found() == (INSERTED + 5, INSERTED), 60, "the last five came again")
+        client.stop_connector("inserts")
+        eventually(lambda: not client.connector_status("inserts").tasks, 30, "it has stopped")
+        client.reset_connector_offsets("inserts")
+        assert offsets_of_table() == []
+        client.delete_connector("inserts")
 
 
 @pytest.fixture
