@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, cast
 
 from kconnect.api import RecordBatch, SinkRecord, SinkTask, SinkTaskContext
@@ -19,11 +20,14 @@ from kconnect.errors import ConnectError
 from kconnect.model import ConnectorType, RunState, TaskId, TaskSpec, TopicPartition
 from kconnect.runtime.metrics import PluginMetricsRegistry
 from kconnect.runtime.pipeline.conversion import Converters
+from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
 from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.sink import SinkLoop, SinkParts
+from kconnect.runtime.pipeline.sink_calls import SinkCalls
 from kconnect.runtime.pipeline.sink_commits import CommitTimes
 from kconnect.runtime.pipeline.sink_context import ErrantRecords, SinkContext
+from kconnect.runtime.pipeline.sink_conversion import SinkConversion
 from kconnect.runtime.pipeline.stages import StageError, TransformChain
 from kconnect.runtime.pipeline.tolerance import Tolerance, ToleranceSettings
 from kconnect.testing.manual_clock import ManualClock
@@ -189,13 +193,16 @@ class SinkRun:
         raw_records = RawRecords(is_wanted=False)
         errant = ErrantRecords(tolerance, type(task), raw_records, converters.unguarded().to_kafka_record)
         self.context = SinkContext(self.consumer, dict, PluginMetricsRegistry().of_plugin(), errant.for_task)
+        transforms = TransformChain([])
+        calling = partial(plugin_call, health=self.control.health)
         parts = SinkParts(
-            task=task,
-            task_config={},
-            transforms=TransformChain([]),
+            calls=SinkCalls(task, {}, self.context, calling, raw_records),
+            forms=SinkConversion(
+                converters, transforms, raw_records, self.control.used_topics, takes_batches=task.supports_batches
+            ),
+            transforms=transforms,
             converters=converters,
             consumer=self.consumer,
-            context=self.context,
             commit_times=TIMES,
             topics=["numbers", "letters"],
             max_records=most,

@@ -28,6 +28,7 @@ from kconnect.api.schema_builder import SchemaBuilder
 from kconnect.api.schema_types import Type
 from kconnect.api.task import (
     ErrantRecordReporter,
+    ErrantRecordsError,
     OffsetStorageReader,
     RecordMetadata,
     SinkTask,
@@ -122,6 +123,7 @@ __all__ = [
     "Date",
     "Decimal",
     "ErrantRecordReporter",
+    "ErrantRecordsError",
     "ExactlyOnceSupport",
     "Field",
     "Header",

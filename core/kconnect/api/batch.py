@@ -79,6 +79,7 @@ class RecordBatch:
     __slots__ = (
         "_columns",
         "_length",
+        "_origin",  # as that of SinkRecord, whose records get it
         "_source_offsets",
         "headers",
         "kafka_partition",
@@ -127,6 +128,7 @@ class RecordBatch:
             "timestamp": timestamp,
             "kafka_offsets": kafka_offsets,
         }
+        self._origin: Any = None
         self._source_offsets = None if source_offsets is None else dict(source_offsets)
         self._length = self._find_length() if length is None else length
 
@@ -176,7 +178,7 @@ class RecordBatch:
         unknown = [name for name in changes if name not in _NAMES]
         if unknown:
             raise TypeError(f"with_() got an unexpected attribute {unknown[0]!r} of RecordBatch")
-        return type(self)(**{**self._parts(), **changes}, length=self._length)
+        return self._with_origin(type(self)(**{**self._parts(), **changes}, length=self._length))
 
     def slice(self, start: int, length: int | None = None) -> Self:
         """Rows from `start`, at most `length` of them (all if None), without copying columns."""
@@ -275,7 +277,7 @@ class RecordBatch:
         topic, partition, timestamp_type = self.topic, self.kafka_partition, self.timestamp_type
         key_schema, value_schema = self.key_schema, self.value_schema
         original_topic, original_partition = self.original_topic, self.original_kafka_partition
-        return [
+        records = [
             SinkRecord(
                 topic,
                 partition,
@@ -292,6 +294,10 @@ class RecordBatch:
             )
             for key, value, time, header, offset in zip(keys, values, times, headers, columns.to_pylist(), strict=True)
         ]
+        if self._origin is not None:
+            for record in records:
+                record._origin = self._origin
+        return records
 
     def _parts(self) -> dict[str, Any]:
         """The arguments that recreate this batch, with lazy columns still lazy."""
@@ -326,7 +332,11 @@ class RecordBatch:
             parts["source_offsets"] = {name: _changed(column, change) for name, column in offsets.items()}
         if self.headers is not None:
             parts["headers"] = change_headers(self.headers)
-        return type(self)(**parts, length=length)
+        return self._with_origin(type(self)(**parts, length=length))
+
+    def _with_origin(self, copy: Self) -> Self:
+        copy._origin = self._origin
+        return copy
 
     def _find_length(self) -> int:
         columns = [*self._columns.values(), *(self._source_offsets or {}).values()]

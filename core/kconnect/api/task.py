@@ -9,6 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from kconnect.api.record import SinkRecord, SourceRecord
+from kconnect.errors import DataError
 from kconnect.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -239,6 +240,24 @@ class ErrantRecordReporter(Protocol):
         ...
 
 
+class ErrantRecordsError(DataError):
+    """A sink cannot write some of the records it was given: which ones, and what is wrong with each.
+
+    For a sink that finds out as it writes what it has gathered, when it has no record at hand to report. Raised by put,
+    put_batch, flush or pre_commit: all records since the last commit are passed again without these, so forget what is
+    gathered. With `errors.tolerance=all` the named ones become dead letters, as they were read; else the task fails.
+    Naming a record twice, or one that was not passed since the last commit, fails the task.
+    Differs: Java has no such error.
+    """
+
+    def __init__(self, errors: Mapping[tuple[TopicPartition, int], BaseException], *, hint: str | None = None) -> None:
+        """`errors`: by the partition and the offset that a record was read from; at least one."""
+        self.errors = dict(errors)
+        (place, offset), first = next(iter(self.errors.items()))
+        more = f" (and {len(self.errors) - 1} more)" if len(self.errors) > 1 else ""
+        super().__init__(f"The record at {place}, offset {offset}{more} cannot be written: {first}", hint=hint)
+
+
 class SinkTaskContext(Protocol):
     """What the runtime offers a sink task, as `self.context`. Source: SinkTaskContext.
 
@@ -340,7 +359,8 @@ class SinkTask(Task):
         converters and transforms; with an empty list if there are none, so that a task can act on time. NOT
         called while paused. Records of one partition are in order. It may block, but together with flush for less than
         `max.poll.interval.ms` (5 minutes), or the group revokes the partitions.
-        Errors: RetriableError: the same records are passed again after a back-off; any other error fails the task.
+        Errors: RetriableError: the same records are passed again after a back-off; ErrantRecordsError: all since the
+        last commit are, without those it names; any other error fails the task.
         """
 
     def put_batch(self, batch: RecordBatch) -> None:
@@ -358,8 +378,8 @@ class SinkTask(Task):
         Called on the task's thread by `pre_commit`, about every `offset.flush.interval.ms` (also while paused), when
         partitions are taken away and when the task ends, even by an error in put. NOT called before anything was put,
         nor for partitions that were lost. May block like put. After a RetriableError offsets are not committed and
-        the records since the last commit are passed again; any other error fails the task. `current_offsets` are the
-        next offsets to read, by partition.
+        the records since the last commit are passed again, after an ErrantRecordsError without those it names: forget
+        what is gathered. Any other error fails the task. `current_offsets` are the next offsets to read, by partition.
         """
 
     def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:

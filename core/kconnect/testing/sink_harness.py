@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Self
 
-from kconnect.api import Schema, SinkConnector, SinkRecord, SinkTask, TimestampType
+from kconnect.api import ErrantRecordsError, Schema, SinkConnector, SinkRecord, SinkTask, TimestampType
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError, RetriableError
 from kconnect.logs.wording import counted
@@ -171,7 +171,7 @@ class SinkHarness(Harness[SinkTaskRun]):
         for task in self._tasks:
             try:
                 self._failures.raise_if_due("flush")
-                wanted = task.pre_commit(task.assignment, is_last=is_last, is_end=is_end)
+                wanted = self._pre_commit(task, is_last=is_last, is_end=is_end)
             except RetriableError:
                 task.go_back(self.committed)
                 raise
@@ -276,6 +276,8 @@ class SinkHarness(Harness[SinkTaskRun]):
                     self._put(task, payloads[0])
                     count += len(payloads.pop(0))
                 break
+            except ErrantRecordsError as error:
+                return self._without(task, error)
             except RetriableError as error:
                 if attempt == self._put_retries:
                     raise
@@ -285,6 +287,21 @@ class SinkHarness(Harness[SinkTaskRun]):
                 self._run.wait(pause_s if wait_s is None else wait_s)
         task.moved(after)
         return count
+
+    def _without(self, task: SinkTaskRun, error: ErrantRecordsError) -> int:
+        """Deliver all since the last commit again, but for the records that the task named: they are given up."""
+        reporter = TaskReporter(self._errant, tolerates_errors=self._run.settings.tolerates_errors)
+        records = task.leave_out(error, self.log, self.committed)
+        for record, cause in zip(records, error.errors.values(), strict=True):
+            reporter.report(record, cause)
+        return self._deliver_to(task)
+
+    def _pre_commit(self, task: SinkTaskRun, *, is_last: bool, is_end: bool) -> Mapping[TopicPartition, int]:
+        while True:
+            try:
+                return task.pre_commit(task.assignment, is_last=is_last, is_end=is_end)
+            except ErrantRecordsError as error:
+                self._without(task, error)
 
     def _put(self, task: SinkTaskRun, payload: Any) -> None:
         self._failures.raise_if_due("put")

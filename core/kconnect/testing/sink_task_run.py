@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from kconnect.api import ErrantRecordReporter, RecordBatch, SinkTask, TimestampType
+from kconnect.api import (
+    ErrantRecordReporter,
+    ErrantRecordsError,
+    RecordBatch,
+    SinkRecord,
+    SinkTask,
+    TimestampType,
+)
 from kconnect.errors import ConnectError
 from kconnect.model import TopicPartition
 from kconnect.runtime.pipeline.conversion import FetchedBatch
@@ -30,6 +37,7 @@ class SinkTaskRun(SinkSteps):
     ) -> None:
         super().__init__(task, config, stages.metrics, reporter, calls.calling)
         self.stages = stages
+        self._refused: dict[TopicPartition, set[int]] = {}
 
     def stop(self) -> None:
         try:
@@ -60,7 +68,8 @@ class SinkTaskRun(SinkSteps):
         for partition, position in sorted(self.positions.items()):
             found = [] if self.is_held(partition) else log.read(partition, position)
             if found:
-                payloads += self._convert(found)
+                refused = self._refused.get(partition, ())
+                payloads += self._convert([record for record in found if record.offset not in refused])
                 after[partition] = position + len(found)
         return _joined(payloads), after
 
@@ -73,6 +82,25 @@ class SinkTaskRun(SinkSteps):
         """Go back to the committed offsets."""
         for partition in self.positions:
             self.positions[partition] = committed.get(partition, 0)
+
+    def leave_out(
+        self, error: ErrantRecordsError, log: MemoryLog, committed: Mapping[TopicPartition, int]
+    ) -> list[SinkRecord]:
+        """Go back to the committed offsets, and on without the records that the task named; gives these.
+
+        Errors: ConnectError for one that it was not given since the last commit.
+        """
+        found: list[SinkRecord] = []
+        for place, offset in error.errors:
+            known = self._refused.setdefault(place, set())
+            records = log.read(place, offset)[:1] if place in self.positions and offset not in known else []
+            if not records or offset < committed.get(place, 0):
+                raise ConnectError(f"{error}. But the task was not passed {place}, offset {offset}") from error
+            known.add(offset)
+            (payload,) = self._convert(records)
+            found += payload.to_records() if isinstance(payload, RecordBatch) else payload  # type: ignore[arg-type]  # a sink's batch
+        self.go_back(committed)
+        return found
 
     def pre_commit(
         self, partitions: Collection[TopicPartition], *, is_last: bool = False, is_end: bool = False

@@ -44,6 +44,7 @@ PUBLIC = [
     "Date",
     "Decimal",
     "ErrantRecordReporter",
+    "ErrantRecordsError",
     "ExactlyOnceSupport",
     "Field",
     "Header",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kconnect.api import ExactlyOnceSupport, RetriableError
+from kconnect.api import ExactlyOnceSupport, RetriableError, Schema, SchemaBuilder, Struct
 from kconnect.errors import ConfigError, ConnectError, DataError
 from kconnect.testing import SinkHarness, SourceHarness
 from kit.waiting import eventually
@@ -121,6 +121,20 @@ def each(record):
 
 def some(records: list[SinkRecord], limit: int = 0):
     SEEN.append(([record.value for record in records], limit))
+
+
+ODD = {"bad": ValueError("refused"), "down": ConnectionError("no route"), "odd": RuntimeError("odd")}
+
+
+def strict(records: list[SinkRecord]):
+    for record in records:
+        if record.value in ODD:
+            raise ODD[record.value]
+    SEEN.extend(record.value for record in records)
+
+
+def whole_numbers(table: pa.Table):
+    SEEN.extend(table["x"].cast(pa.int32()).to_pylist())
 
 
 def columns(table: pa.Table):
@@ -309,6 +323,37 @@ def test_a_record_that_it_raises_for_is_given_up_with_its_place(own: Any) -> Non
     assert told.startswith("own_connectors:each raised ValueError: refused, at own_connectors.py:")
     assert told.endswith("(the record at t-0, offset 1)")
     assert own.SEEN == ["a", "b"]
+
+
+def test_of_many_records_only_those_it_raises_for_are_given_up(own: Any) -> None:
+    with sink_to("strict", errors__tolerance="all") as sink:
+        sink.put("a", "bad", "b", "c", "odd", "bad", "d")
+        assert [errant.record.kafka_offset for errant in sink.errant] == [1, 4, 5]
+        assert str(sink.errant[0].error).endswith("(the record at t-0, offset 1)")
+        sink.put("bad", "bad")
+        assert len(sink.errant) == 5, "no value of them can be stored"
+    assert own.SEEN == ["a", "b", "c", "d"]
+
+
+def test_of_a_table_only_the_rows_it_raises_for_are_given_up(own: Any) -> None:
+    schema = SchemaBuilder.struct().field("x", Schema.INT64_SCHEMA).build()
+    with sink_to("whole_numbers", errors__tolerance="all") as sink:
+        sink.put({"x": 1}, {"x": 2**40}, {"x": 3})
+        sink.put(*(Struct(schema, {"x": number}) for number in (4, 2**40, 5)), schema=schema)
+        assert [errant.record.kafka_offset for errant in sink.errant] == [1, 4]
+    assert own.SEEN == [1, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [(("a", "down", "b"), "no route"), (("down",), "no route"), (("odd", "odd"), "odd")],
+    ids=["a network", "a network, for one record", "nothing of several can be stored"],
+)
+def test_what_is_no_records_fault_fails_the_task(own: Any, values: tuple[str, ...], why: str) -> None:
+    with sink_to("strict", errors__tolerance="all") as sink:
+        with pytest.raises(ConnectError, match=why):
+            sink.put(*values)
+        assert not sink.errant
 
 
 def test_later_means_later(own: Any) -> None:

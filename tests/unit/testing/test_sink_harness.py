@@ -12,6 +12,7 @@ from kconnect.api import (
     ConfigDef,
     ConnectHeaders,
     DataError,
+    ErrantRecordsError,
     RetriableError,
     SinkConnector,
     SinkRecord,
@@ -28,13 +29,14 @@ TOPIC = {"topics": "t"}
 
 
 class KeepTask(SinkTask):
-    """Keeps values; text "bad" is reported, "later" is retried."""
+    """Keeps values; text "bad" is reported, "later" is retried, "late" is found bad as values are written."""
 
     flushed: ClassVar[list[Any]] = []
 
     def start(self, props: Mapping[str, str]) -> None:
         self.calls: list[str] = []
         self.values: list[Any] = []
+        self.late: dict[tuple[TopicPartition, int], BaseException] = {}
         self.hold_back = 0
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
@@ -54,10 +56,15 @@ class KeepTask(SinkTask):
                     raise DataError("bad, and nobody to tell")
                 reporter.report(record, DataError("bad"))
                 continue
+            if record.value == "late":
+                self.late[T0, record.original_kafka_offset] = DataError("late")
             self.values.append(record.value)
 
     def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         self.calls.append("pre_commit")
+        if self.late:
+            late, self.late, self.values = self.late, {}, []
+            raise ErrantRecordsError(late)
         return {tp: offset - self.hold_back for tp, offset in current_offsets.items()}
 
     def stop(self) -> None:
@@ -136,6 +143,20 @@ def test_records_that_can_not_be_put_or_read_are_kept_as_errant() -> None:
         sink.put("bad")
     with pytest.raises(StageError, match="VALUE_CONVERTER"), SinkHarness(KeepConnector, TOPIC) as sink:
         sink.put_bytes(b"{no json")
+
+
+def test_records_that_a_task_finds_bad_as_it_writes_are_left_out_of_what_it_is_given_again() -> None:
+    with SinkHarness(KeepConnector, {**TOPIC, "errors.tolerance": "all"}) as sink:
+        sink.put("a")
+        assert sink.commit() == {T0: 1}
+        sink.put("b", "late", "c", "late")
+        assert sink.commit() == {T0: 5}
+        assert sink.task.values == ["b", "c"]
+        assert [(item.record.kafka_offset, str(item.error)) for item in sink.errant] == [(2, "late"), (4, "late")]
+    with SinkHarness(KeepConnector, TOPIC) as sink:
+        sink.put("late")
+        with pytest.raises(ConnectError, match=r"errors\.tolerance is none: late"):
+            sink.commit()
 
 
 def test_partitions_are_dealt_to_tasks_and_move_with_commit_and_close() -> None:

@@ -49,6 +49,7 @@ from kconnect.runtime.pipeline.interceptors import Interceptors, make_intercepto
 from kconnect.runtime.pipeline.java_chain import JavaDecoding, java_chain, raw_record, reported_record
 from kconnect.runtime.pipeline.java_polls import JavaPolls
 from kconnect.runtime.pipeline.offset_updates import OffsetUpdates
+from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.plugin_parts import (
     Closes,
     closed_if_it_fails,
@@ -63,9 +64,11 @@ from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.resting_producer import RestingProducer, TopicProducer
 from kconnect.runtime.pipeline.sending import SourceTopics
 from kconnect.runtime.pipeline.sink import SinkLoop, SinkParts
+from kconnect.runtime.pipeline.sink_calls import Calling, SinkCalls
 from kconnect.runtime.pipeline.sink_commits import CommitTimes
 from kconnect.runtime.pipeline.sink_consumer import SinkConsumer
 from kconnect.runtime.pipeline.sink_context import ErrantRecords, SinkContext
+from kconnect.runtime.pipeline.sink_conversion import SinkConversion, SinkForms, UsedTopics
 from kconnect.runtime.pipeline.source import SourceLoop, SourceParts
 from kconnect.runtime.pipeline.source_context import SourceContext
 from kconnect.runtime.pipeline.source_dead_letters import SourceDeadLetters, make_letter_converters
@@ -284,18 +287,16 @@ def _sink_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> SinkLo
     closes.append(stages.close)
     consumer = _consumer(control, ports)
     closes.append(consumer.close)
-    tolerance, raw_records = stages.tolerance, stages.raw_records
+    calling = partial(plugin_call, health=control.health)
     context = SinkContext(consumer, lambda: spec.task_config, control.monitor.of_task, stages.reporter)
-    java = _java_decoding(task, chain, stages)
     return SinkLoop(
         control,
         SinkParts(
-            task=task,
-            task_config=spec.task_config,
+            calls=SinkCalls(task, spec.task_config, context, calling, stages.raw_records),
+            forms=_sink_forms(control, task, chain, stages, calling),
             transforms=stages.transforms,
             converters=stages.converters,
             consumer=consumer,
-            context=context,
             commit_times=CommitTimes(
                 interval_s=seconds(spec.worker_config, "offset.flush.interval.ms"),
                 timeout_s=seconds(spec.worker_config, "offset.flush.timeout.ms"),
@@ -304,10 +305,9 @@ def _sink_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> SinkLo
             topics=TopicPattern.of_sink(spec.worker_config, spec.connector_config) or config.topics,
             retry_delay_most_s=config.errors_retry_delay_max_ms / 1000,
             max_records=_fetch_size(spec.worker_config, spec.connector_config, task),
-            tolerance=tolerance,
-            raw_records=raw_records,
-            errant=stages.errant if raw_records.is_wanted else None,
-            java=java,
+            tolerance=stages.tolerance,
+            raw_records=stages.raw_records,
+            errant=stages.errant,
             dead_letters=stages.dead_letters,
             clock=ports.clock,
         ),
@@ -324,6 +324,12 @@ class SinkStages:
     raw_records: RawRecords
     errant: ErrantRecords
     dead_letters: DeadLetterQueue | None
+
+    def conversion(self, used_topics: UsedTopics, *, takes_batches: bool) -> SinkConversion:
+        """Of what is fetched, by these stages."""
+        return SinkConversion(
+            self.converters, self.transforms, self.raw_records, used_topics, takes_batches=takes_batches
+        )
 
     def reporter(self) -> ErrantRecords | None:
         """What the task reports to, if anybody listens."""
@@ -355,17 +361,19 @@ def sink_stages(
     return SinkStages(tolerance, transforms, converters, raw_records, errant, dead_letters)
 
 
-def _java_decoding(task: SinkTask, chain: JavaChain | None, stages: SinkStages) -> JavaDecoding | None:
-    """Where the whole chain of a sink is Java's; None where a part is ours."""
-    if not isinstance(task, JavaSinkTask):
-        return None
-    task.report_with(
-        lambda run, error: stages.errant.report(reported_record(run), error), partial(raw_record, stages.raw_records)
-    )
-    if chain is None:
-        return None
-    task.decode_with(chain)
-    return JavaDecoding(task, stages.tolerance)
+def _sink_forms(
+    control: TaskControl, task: SinkTask, chain: JavaChain | None, stages: SinkStages, calling: Calling
+) -> SinkForms:
+    """Java's, where the whole chain of a sink is Java's; else ours."""
+    if isinstance(task, JavaSinkTask):
+        task.report_with(
+            lambda run, error: stages.errant.report(reported_record(run), error),
+            partial(raw_record, stages.raw_records),
+        )
+        if chain is not None:
+            task.decode_with(chain)
+            return JavaDecoding(task, stages.tolerance, control.used_topics, calling)
+    return stages.conversion(control.used_topics, takes_batches=task.supports_batches)
 
 
 def _consumer(control: TaskControl, ports: TaskPorts) -> SinkConsumer:

@@ -6,7 +6,7 @@ built-in of ours with a twin among Kafka's own classes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,9 +24,15 @@ from kconnect.java.plugins import (
 )
 from kconnect.model import TopicPartition
 from kconnect.runtime.config.connector_config import ConnectorConfig, PluginSpec, prefixed
+from kconnect.runtime.kafka import ConsumedRun
 from kconnect.runtime.pipeline.conversion import FetchedBatch
+from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.plugin_parts import connector_of, worker_value
+from kconnect.runtime.pipeline.put_queue import PutBatch
 from kconnect.runtime.pipeline.raw_records import RawRecords
+from kconnect.runtime.pipeline.sink_calls import Calling, SinkCalls
+from kconnect.runtime.pipeline.sink_conversion import UsedTopics, fetched_of_run, put_batch
+from kconnect.runtime.pipeline.sink_puts import Places, Put
 from kconnect.runtime.pipeline.stages import DROPPED, FailurePolicy, Stage, StageError
 from kconnect.runtime.plugins import PluginRegistry
 
@@ -85,15 +91,12 @@ def _part(plugins: PluginRegistry, found: type[Any], spec: PluginSpec, kind: str
 
 
 class TakenByJava:
-    """Records of one fetch that Java converts, transforms and puts together, meanwhile. Threads: the task's.
+    """Records of one fetch that Java converts, transforms and puts together, meanwhile. Implements Put."""
 
-    Lifecycle: made by JavaDecoding -> `settle` takes Java's answers -> `finish` has our policy settle what failed ->
-    is_put, or `put`.
-    """
-
-    def __init__(self, task: JavaSinkTask, policy: FailurePolicy) -> None:
+    def __init__(self, task: JavaSinkTask, policy: FailurePolicy, calling: Calling) -> None:
         self._task = task
         self._policy = policy
+        self._calling = calling
         self._batch = task.new_batch()
 
     def __len__(self) -> int:
@@ -110,12 +113,12 @@ class TakenByJava:
         return self._batch.unanswered > 0
 
     @property
-    def is_put(self) -> bool:
-        return self._batch.is_put
+    def fetched(self) -> Sequence[FetchedBatch]:
+        """None: Java knows what failing records were read as."""
+        return ()
 
     @property
-    def put_ms(self) -> float:
-        """How long put() took."""
+    def put_ms(self) -> float | None:
         return self._batch.put_ms
 
     def add(self, fetched: FetchedBatch) -> None:
@@ -126,14 +129,31 @@ class TakenByJava:
         """Have Java put them when it has converted all of them, and put what came before."""
         self._task.put_soon(self._batch)
 
-    def settle(self) -> None:
-        """Take Java's answers. Errors: what put() threw, once."""
-        self._task.settle(self._batch)
-        error, self._batch.error = self._batch.error, None
-        if error is not None:
-            raise error
+    def settle(self) -> bool:
+        with self._calling(self._task, "put"):
+            self._task.settle(self._batch)
+            error, self._batch.error = self._batch.error, None
+            if error is not None:
+                raise error
+        return self._batch.is_put
 
-    def finish(self) -> None:
+    def put(self, calls: SinkCalls) -> None:
+        self._settle_failures()
+        with self._calling(self._task, "put"):
+            self._task.put_now(self._batch)
+
+    def join(self, other: Put) -> bool:
+        """Each run of a fetch has the same one."""
+        return other is self
+
+    def drop(self, partitions: Collection[TopicPartition]) -> None:
+        self._task.drop(self._batch, partitions)
+
+    def take_out(self, places: Places) -> Sequence[SinkRecord]:
+        """None: a task of Java's reports its records by itself."""
+        return ()
+
+    def _settle_failures(self) -> None:
         """Have our policy settle the records that stages could not do. Errors: StageError for one not tolerated."""
         while self._batch.failures:
             failure = self._batch.failures.popleft()
@@ -142,14 +162,6 @@ class TakenByJava:
                 outcome = self._task.go_on(self._batch, failure.part, failure.row + 1)
             if outcome is not None:
                 self._batch.failures.appendleft(outcome)
-
-    def put(self) -> None:
-        """Have the task put them now. Errors: what it throws."""
-        self._task.put_now(self._batch)
-
-    def drop(self, partitions: Collection[TopicPartition]) -> None:
-        """Forget those of these partitions."""
-        self._task.drop(self._batch, partitions)
 
     def _again(self, failure: SinkFailure) -> SinkFailure | None:
         """The next failure after a record that went well now. Errors: as before, if it fails again."""
@@ -165,22 +177,25 @@ class TakenByJava:
 
 
 class JavaDecoding:
-    """Gives what is fetched to a Java sink task, a batch for each fetch. Threads: the task's."""
+    """Gives what is fetched to a Java sink task, a batch for each fetch. Implements SinkForms."""
 
-    def __init__(self, task: JavaSinkTask, policy: FailurePolicy) -> None:
+    def __init__(
+        self, task: JavaSinkTask, policy: FailurePolicy, used_topics: UsedTopics, calling: Calling = plugin_call
+    ) -> None:
         self._task = task
         self._policy = policy
+        self._used_topics = used_topics
+        self._calling = calling
         self._batch: TakenByJava | None = None
 
-    def take(self, fetched: FetchedBatch) -> TakenByJava:
-        """Give Java records; those of one fetch are one batch."""
+    def batch_of(self, run: ConsumedRun) -> PutBatch:
         if self._batch is None:
-            self._batch = TakenByJava(self._task, self._policy)
-        self._batch.add(fetched)
-        return self._batch
+            self._batch = TakenByJava(self._task, self._policy, self._calling)
+        self._batch.add(fetched_of_run(run))
+        self._used_topics((run.topic,))
+        return put_batch(run, self._batch)
 
     def ended(self, *, puts: bool) -> None:
-        """The fetch is over. `puts`: have Java put its records, meanwhile."""
         batch, self._batch = self._batch, None
         if batch is not None and puts:
             batch.put_soon()

@@ -6,13 +6,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from kconnect.api import ErrantRecordsError
 from kconnect.errors import ConnectError, RetriableError
 from kconnect.runtime.pipeline.health import TaskHealth
 
 
 @contextmanager
 def plugin_call(plugin: object, method: str, health: TaskHealth | None = None) -> Iterator[None]:
-    """Wrap what a plugin raises into a ConnectError that names the class and method; a RetriableError stays one.
+    """Wrap what a plugin raises into a ConnectError that names the class and method.
+
+    A RetriableError stays one, and so does an ErrantRecordsError, which names the records.
 
     With `health` the call is registered there while it runs, so that a hanging call can be named.
     """
@@ -20,7 +23,7 @@ def plugin_call(plugin: object, method: str, health: TaskHealth | None = None) -
         health.call = (f"{_name(plugin)}.{method}()", time.monotonic())
     try:
         yield
-    except RetriableError:
+    except (RetriableError, ErrantRecordsError):
         raise
     except Exception as error:
         failure = call_error(_name(plugin), method, error)

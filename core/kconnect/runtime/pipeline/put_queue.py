@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
-from kconnect.api import RecordBatch, SinkRecord
 from kconnect.logs.wording import counted
 from kconnect.model import TopicPartition
-from kconnect.runtime.pipeline.conversion import FetchedBatch
-from kconnect.runtime.pipeline.java_chain import TakenByJava
+from kconnect.runtime.pipeline.sink_puts import Put, RecordsPut
 
 # So many small batches Java is given before it has put the first of them; of large ones, one. Records of 100 bytes a
 # second to a file: with two 550,000, with one 490,000, with three 515,000
@@ -23,12 +21,14 @@ _MOST_BYTES: Final = 1 << 20
 class PutBatch:
     """What one put() takes, and the offsets of its partitions afterwards."""
 
-    payload: RecordBatch | list[SinkRecord] | TakenByJava
+    payload: Put
     first: dict[TopicPartition, int]
     after: dict[TopicPartition, int]
     """The offset after its last record, by partition, counting records dropped on the way."""
-    fetched: list[FetchedBatch] = field(default_factory=list)
-    """The raw records it was made from; only kept while failures are reported."""
+
+    def has(self, place: TopicPartition, offset: int) -> bool:
+        """Whether it is of this place."""
+        return place in self.after and self.first[place] <= offset < self.after[place]
 
     def __str__(self) -> str:
         spans = [f"{place} {self.first[place]} to {after - 1}" for place, after in self.after.items()]
@@ -36,7 +36,7 @@ class PutBatch:
         return ", ".join(spans[:3]) + more
 
 
-_NOTHING = PutBatch([], {}, {})
+_NOTHING = PutBatch(RecordsPut([]), {}, {})
 
 
 class PutQueue:
@@ -62,13 +62,12 @@ class PutQueue:
     @property
     def is_under_way(self) -> bool:
         """Java converts and puts the head, or has done so: its answer has not been taken."""
-        payload = self.head.payload
-        return isinstance(payload, TakenByJava) and payload.is_under_way
+        return self.head.payload.is_under_way
 
     @property
     def is_ahead(self) -> bool:
         """Java has as much before it as it should: the next batch is not fetched before it has put the head."""
-        sizes = [batch.payload.size for batch in self._batches if isinstance(batch.payload, TakenByJava)]
+        sizes = [batch.payload.size for batch in self._batches]
         return len(sizes) > (_MOST_BATCHES if sum(sizes) < _MOST_BYTES else 1)
 
     def __len__(self) -> int:
@@ -113,39 +112,25 @@ class PutQueue:
 
 
 def _joined(batches: Iterable[PutBatch]) -> list[PutBatch]:
-    """Records of one fetch go into one put, as in Java; column batches stay apart."""
     found: list[PutBatch] = []
     for batch in batches:
         last = found[-1] if found else None
-        if last is not None and _are_put_together(last, batch):
-            if isinstance(last.payload, list) and isinstance(batch.payload, list):
-                last.payload = last.payload + batch.payload
+        if last is not None and last.payload.join(batch.payload):
             last.first = {**batch.first, **last.first}
             last.after.update(batch.after)
-            last.fetched += batch.fetched
         else:
             found.append(batch)
     return found
-
-
-def _are_put_together(a: PutBatch, b: PutBatch) -> bool:
-    return any(isinstance(a.payload, kind) and isinstance(b.payload, kind) for kind in (list, TakenByJava))
 
 
 def _without(batches: Iterable[PutBatch], gone: set[TopicPartition]) -> deque[PutBatch]:
     kept: deque[PutBatch] = deque()
     for batch in batches:
         touched = batch.after.keys() & gone
-        if touched and isinstance(batch.payload, list):
-            batch.payload = [record for record in batch.payload if _place(record) not in touched]
-        elif touched and isinstance(batch.payload, TakenByJava):
+        if touched:
             batch.payload.drop(touched)
         for partition in touched:
             del batch.after[partition]
         if batch.after:
             kept.append(batch)
     return kept
-
-
-def _place(record: SinkRecord) -> TopicPartition:
-    return TopicPartition(record.original_topic, record.original_kafka_partition)

@@ -6,16 +6,16 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
-from kconnect.api import SinkRecord
+from kconnect.api import RecordBatch, SinkRecord
 from kconnect.runtime.pipeline.conversion import FetchedBatch, FetchedRecord
 
 
 class RawRecords:
     """Finds the bytes of a record that failed, for the dead letter queue and the error log.
 
-    Once the task has asked for the reporter, records given to `put` keep a reference to what they came from, so that
-    one can be reported long after its put. All others are found while they are converted or put. Nothing is kept when
-    nobody reports (`is_wanted`).
+    Once the task has asked for the reporter, records and batches that it is given keep a reference to what they came
+    from, so that one can be reported long after its put. All others are found while they are converted or put. Nothing
+    is kept when nobody reports (`is_wanted`).
     Threads: `of` any, the rest the task's. Source: ProcessingContext and InternalSinkRecord.
     """
 
@@ -26,12 +26,20 @@ class RawRecords:
         self.at_hand: Sequence[FetchedBatch] = ()
         """What is being converted or put right now."""
         self._in_put: Sequence[SinkRecord] = ()
+        self._batch_in_put: RecordBatch | None = None
         self._put_from: Sequence[FetchedBatch] = ()
 
     def put(self, records: Sequence[SinkRecord], fetched: Sequence[FetchedBatch]) -> None:
         """These records are put next; they were made from these batches."""
-        self._in_put = records
+        self._in_put, self._batch_in_put = records, None
         self._put_from = self.at_hand = fetched
+        if self.is_for_task:
+            self._attach()
+
+    def put_batch(self, batch: RecordBatch, fetched: Sequence[FetchedBatch]) -> None:
+        """A batch is put next; its records were read as these, of one partition."""
+        self.put((), fetched)
+        self._batch_in_put = batch
         if self.is_for_task:
             self._attach()
 
@@ -42,6 +50,8 @@ class RawRecords:
             self._attach()
 
     def _attach(self) -> None:
+        if self._batch_in_put is not None and self.at_hand:
+            (self._batch_in_put._origin,) = self.at_hand
         for fetched in self.at_hand:
             first, last = fetched.offsets[0], fetched.offsets[-1]
             for record in self._in_put:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from kconnect.api import RecordBatch, SinkRecord, SinkTask
+from kconnect.api import ErrantRecordsError
 from kconnect.clock import Clock
 from kconnect.errors import ConnectError, RetriableError
 from kconnect.model import TopicPartition
@@ -16,16 +16,16 @@ from kconnect.runtime.kafka import ConsumedRun
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.dead_letter import DeadLetterQueue
 from kconnect.runtime.pipeline.health import CONVERSION
-from kconnect.runtime.pipeline.java_chain import JavaDecoding, TakenByJava
-from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.pipeline.put_queue import PutBatch, PutQueue
 from kconnect.runtime.pipeline.raw_records import RawRecords
+from kconnect.runtime.pipeline.refused_records import RefusedRecords
 from kconnect.runtime.pipeline.retries import FIRST_PUT_PAUSE_S, Retries
+from kconnect.runtime.pipeline.sink_calls import SinkCalls
 from kconnect.runtime.pipeline.sink_commits import CommitTimes, SinkCommits
 from kconnect.runtime.pipeline.sink_consumer import SinkConsumer
-from kconnect.runtime.pipeline.sink_context import ErrantRecords, SinkContext
-from kconnect.runtime.pipeline.sink_conversion import SinkConversion
+from kconnect.runtime.pipeline.sink_context import ErrantRecords
+from kconnect.runtime.pipeline.sink_conversion import SinkForms
 from kconnect.runtime.pipeline.sink_offsets import SinkOffsets
 from kconnect.runtime.pipeline.sink_partitions import SinkPartitions
 from kconnect.runtime.pipeline.stages import StageError, TransformChain
@@ -44,12 +44,12 @@ _LAG_EVERY_S = 1.0
 class SinkParts:
     """The parts of a sink loop."""
 
-    task: SinkTask
-    task_config: Mapping[str, str] = field(repr=False)
+    calls: SinkCalls
+    forms: SinkForms
+    """Makes of what was fetched what put() takes, by:"""
     transforms: TransformChain
     converters: Converters
     consumer: SinkConsumer
-    context: SinkContext
     commit_times: CommitTimes
     topics: Sequence[str] | TopicPattern
     """Names, or one pattern that starts with ^."""
@@ -59,9 +59,7 @@ class SinkParts:
     """The longest pause before put() is called again after a RetriableError: errors.retry.delay.max.ms."""
     tolerance: Tolerance
     raw_records: RawRecords
-    errant: ErrantRecords | None = None
-    java: JavaDecoding | None = None
-    """Where Java converts and transforms as well."""
+    errant: ErrantRecords
     dead_letters: DeadLetterQueue | None = None
     clock: Clock
 
@@ -79,40 +77,38 @@ class SinkLoop:
     def __init__(self, control: TaskControl, parts: SinkParts) -> None:
         self._control = control
         self._parts = parts
-        self._task = parts.task
+        self._calls = parts.calls
         self._consumer = parts.consumer
-        self._context = parts.context
+        self._context = parts.calls.context
         self._health = control.health
         self._now_s = parts.clock.monotonic
-        self._conversion = SinkConversion(
-            parts.task, parts.converters, parts.transforms, parts.raw_records, control, parts.java
-        )
         self._queue = PutQueue()
         self._offsets = SinkOffsets()
+        self._refused = RefusedRecords(parts.errant, parts.raw_records, self._offsets)
         self._commits = SinkCommits(
             control,
-            parts.task,
+            parts.calls,
             parts.consumer,
             self._offsets,
+            self._refused,
             parts.clock,
             parts.commit_times,
-            is_asked_for=parts.context.take_commit_request,
             settle_puts=self._settle,
             settle_reports=self._settle_reports,
-            closing=parts.context.closing,
         )
         self._partitions = SinkPartitions(
             control,
-            parts.task,
+            parts.calls,
             parts.consumer,
-            parts.context,
             self._offsets,
             self._queue,
+            self._refused,
             self._commits,
             settle_puts=self._settle,
         )
-        self._retries = Retries(control, parts.task, "put", first_s=FIRST_PUT_PAUSE_S, cap_s=parts.retry_delay_most_s)
-        self._put_name = f"{type(parts.task).__name__}.put()"
+        task = parts.calls.task
+        self._retries = Retries(control, task, "put", first_s=FIRST_PUT_PAUSE_S, cap_s=parts.retry_delay_most_s)
+        self._put_name = f"{type(task).__name__}.put()"
         self._came = False
         """The last fetch brought records."""
         self._lag_due_at_s = 0.0
@@ -124,10 +120,7 @@ class SinkLoop:
             self._parts.dead_letters.start()
         self._has_started = True
         self._consumer.subscribe(self._parts.topics, self._partitions)
-        with plugin_call(self._task, "initialize", self._health):
-            self._task.initialize(self._context)
-        with plugin_call(self._task, "start", self._health):
-            self._task.start(self._parts.task_config)
+        self._calls.start()
 
     def run(self) -> None:
         partitions, queue = self._partitions, self._queue
@@ -148,8 +141,7 @@ class SinkLoop:
         self._partitions.end()
         try:
             if self._has_started:
-                with plugin_call(self._task, "stop", self._health):
-                    self._task.stop()
+                self._calls.stop()
         finally:
             self._consumer.close()
             self._parts.tolerance.close()
@@ -192,24 +184,26 @@ class SinkLoop:
         self._came = bool(runs)
         if not runs:
             return []
-        batches, fetched = [], self._queue.records()
+        batches, forms = [], self._parts.forms
         # Java takes no more while it puts: what hangs then is put()
         self._health.call = (self._put_name if self._queue.is_under_way else CONVERSION, time.monotonic())
         for run in runs:
             self._control.counters.records_read += len(run)
-            batch = self._conversion.batch_of(run)
+            batch = forms.batch_of(run)
+            if self._refused:
+                self._refused.leave_out(batch.payload)
             batches.append(batch)
-            fetched += len(run) if self._parts.java is not None else len(batch.payload)
             self._offsets.fetched(TopicPartition(run.topic, run.partition), run.first_offset)
         # Nothing is put after the task has asked for something (in a rebalance, say) before that is done
-        self._conversion.ended(puts=not self._context.has_asked)
+        forms.ended(puts=not self._context.has_asked)
         self._health.call = None
-        self._control.counters.note_active(fetched + self._offsets.active())
         return batches
 
     def _put(self) -> None:
         """Give the task what is queued, batch by batch; or an empty list, so that it can do timed work."""
         queue = self._queue
+        if self._came:
+            self._control.counters.note_active(queue.records() + self._offsets.active())
         if self._partitions.is_paused or (queue.is_retrying and queue.wait_s(self._now_s()) > 0):
             return
         if not queue and self._control.is_stopping:
@@ -228,7 +222,10 @@ class SinkLoop:
                 return
 
     def _put_head(self, *, calls: bool = True) -> bool:
-        """Whether the task took the first of the queue. `calls`: call put() for what Java did not put by itself."""
+        """Whether there may be more to put now: the task took the head of the queue, or is given it without some.
+
+        `calls`: call put() for what Java did not put by itself.
+        """
         batch, queue = self._queue.head, self._queue
         try:
             if not self._give(batch, calls=calls):
@@ -236,6 +233,8 @@ class SinkLoop:
         except RetriableError as error:
             queue.retry_at(self._now_s() + self._retries.failed(error, self._context.take_timeout_s()))
             return False
+        except ErrantRecordsError as error:
+            return self._leave_out(error, batch)
         self._context.take_timeout_s()  # named for a retry that is not needed
         queue.taken()
         self._offsets.put_done(batch.after)
@@ -250,12 +249,11 @@ class SinkLoop:
 
     def _settle_reports(self, timeout_s: float) -> None:
         """Wait for all reports; call before a commit. Errors: also what report() raised, if the task swallowed it."""
-        if self._parts.errant is not None:
-            try:
-                self._parts.errant.raise_unhandled()
-            except StageError as failure:
-                if not self._is_only_failure_in_put(failure):
-                    raise
+        try:
+            self._parts.errant.raise_unhandled()
+        except StageError as failure:
+            if not self._is_only_failure_in_put(failure):
+                raise
         self._parts.tolerance.settle(timeout_s)
 
     def _is_only_failure_in_put(self, failure: StageError) -> bool:
@@ -267,17 +265,14 @@ class SinkLoop:
     # --- put ---
 
     def _give(self, batch: PutBatch, *, calls: bool) -> bool:
-        """Whether put() or put_batch() took it. Errors: RetriableError; others say what the task was given."""
-        began_s, count = time.monotonic(), len(batch.payload)
-        took_ms: float | None = None
+        """Whether the task took it. Errors: RetriableError, ErrantRecordsError; others say what the task was given."""
+        began_s, put = time.monotonic(), batch.payload
         try:
-            if isinstance(batch.payload, TakenByJava):
-                if not self._put_by_java(batch.payload, calls=calls):
+            if not put.settle():
+                if not calls:
                     return False
-                count, took_ms = len(batch.payload), batch.payload.put_ms
-            else:
-                self._call_put(batch)
-        except RetriableError:
+                put.put(self._calls)
+        except (RetriableError, ErrantRecordsError):
             raise
         except ConnectError as error:
             if not batch.after:
@@ -286,42 +281,23 @@ class SinkLoop:
             failure.log_stage = error.log_stage
             raise failure from error.__cause__
         finally:
-            self._parts.raw_records.put((), ())  # messages held until the next fetch would cost it the CPU's cache
-        if self._parts.errant is not None:
-            self._parts.errant.raise_unhandled()
-        if count:
-            self._control.counters.put_ms.note((time.monotonic() - began_s) * 1000 if took_ms is None else took_ms)
-            self._control.counters.batch_size.note(count)
+            self._calls.end_put()
+        self._parts.errant.raise_unhandled()
+        if count := len(put):
+            counters, took_ms = self._control.counters, put.put_ms
+            counters.records_put += count
+            counters.put_ms.note((time.monotonic() - began_s) * 1000 if took_ms is None else took_ms)
+            counters.batch_size.note(count)
         return True
 
-    def _put_by_java(self, taken: TakenByJava, *, calls: bool) -> bool:
-        with plugin_call(self._task, "put", self._health):
-            taken.settle()
-        if not (taken.is_put or calls):
-            return False
-        taken.finish()
-        if not taken.is_put:
-            with plugin_call(self._task, "put", self._health):
-                taken.put()
-        self._control.counters.records_put += len(taken)
-        return True
-
-    def _call_put(self, batch: PutBatch) -> None:
-        payload = batch.payload
-        assert not isinstance(payload, TakenByJava)
-        if isinstance(payload, RecordBatch):
-            if self._task.supports_batches:
-                self._parts.raw_records.put((), batch.fetched)
-                with plugin_call(self._task, "put_batch", self._health):
-                    self._task.put_batch(payload)
-                self._control.counters.records_put += len(payload)
-                return
-            payload = payload.to_records()  # type: ignore[assignment]  # a sink's batch gives sink records
-        records: list[SinkRecord] = list(payload)  # type: ignore[arg-type]
-        self._parts.raw_records.put(records, batch.fetched)
-        with plugin_call(self._task, "put", self._health):
-            self._task.put(records)
-        self._control.counters.records_put += len(payload)
+    def _leave_out(self, error: ErrantRecordsError, batch: PutBatch) -> bool:
+        """Give the task all since the last commit again, without the records that it named."""
+        self._refused.named(error)
+        if not self._offsets.active() and all(batch.has(place, offset) for place, offset in error.errors):
+            self._refused.leave_out(batch.payload)
+            return True
+        self._partitions.go_to(self._offsets.last_committed())
+        return False
 
     def _end_retries(self) -> None:
         """End retries once the put() succeeded or its records are no longer ours."""

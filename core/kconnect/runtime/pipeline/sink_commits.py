@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 
-from kconnect.api import SinkTask
+from kconnect.api import ErrantRecordsError
 from kconnect.clock import Clock
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.logs.log_context import log_context
 from kconnect.model import TopicPartition
 from kconnect.runtime.metrics import TaskCounters
 from kconnect.runtime.pipeline.commit_troubles import CommitTroubles
-from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.ports import TaskControl
+from kconnect.runtime.pipeline.refused_records import RefusedRecords
+from kconnect.runtime.pipeline.sink_calls import SinkCalls
 from kconnect.runtime.pipeline.sink_consumer import SinkConsumer
 from kconnect.runtime.pipeline.sink_offsets import CommitTimer, SinkOffsets
 
 log = logging.getLogger(__name__)
 
 _FAILED = "Offsets of %s were not committed; the next commit includes them: %s"
+_AGAIN = "%s could not flush; its records since the last commit will be delivered again: %s"
 _NOWHERE: Mapping[TopicPartition, int] = MappingProxyType({})
 
 
@@ -51,28 +52,27 @@ class SinkCommits:
     def __init__(
         self,
         control: TaskControl,
-        task: SinkTask,
+        calls: SinkCalls,
         consumer: SinkConsumer,
         offsets: SinkOffsets,
+        refused: RefusedRecords,
         clock: Clock,
         times: CommitTimes,
         *,
-        is_asked_for: Callable[[], bool],
         settle_puts: Callable[[], None],
         settle_reports: Callable[[float], None],
-        closing: Callable[[], AbstractContextManager[None]],
     ) -> None:
         self._control = control
-        self._task = task
+        self._calls = calls
         self._consumer = consumer
         self._offsets = offsets
+        self._refused = refused
         self._now_s = clock.monotonic
         self._times = times
         self._timer = CommitTimer(self._now_s(), times.interval_s, times.timeout_s)
-        self._is_asked_for = is_asked_for
+        self._is_asked_for = calls.context.take_commit_request
         self._settle_puts = settle_puts
         self._settle_reports = settle_reports
-        self._closing = closing
         self._name = str(control.spec.id)
         self._log_place = (control.spec.id.connector, control.spec.id.task, "offsets")
         self._troubles = CommitTroubles(control, log)
@@ -114,11 +114,13 @@ class SinkCommits:
             wanted: Mapping[TopicPartition, int] = {}
             try:
                 if given:
-                    with self._closing():
+                    with self._calls.context.closing():
                         wanted = self._pre_commit(given)
+            except ErrantRecordsError as error:
+                self._refused.named(error)
+                self._troubles.failed(logging.WARNING, _AGAIN, self._name, error)
             finally:
-                with plugin_call(self._task, "close", self._control.health):
-                    self._task.close(list(partitions))
+                self._calls.close(partitions)
             if not given or self._control.is_cancelled:
                 return
             self._settle_reports(self._times.end_timeout_s)
@@ -133,8 +135,10 @@ class SinkCommits:
         try:
             wanted = self._pre_commit(given)
         except RetriableError as error:
-            message = "%s could not flush; its records since the last commit will be delivered again: %s"
-            self._troubles.failed(logging.WARNING, message, self._name, error)
+            self._troubles.failed(logging.WARNING, _AGAIN, self._name, error)
+            return self._offsets.last_committed()
+        except ErrantRecordsError as error:
+            self._refused.named(error)
             return self._offsets.last_committed()
         if self._control.is_cancelled:
             return _NOWHERE
@@ -151,9 +155,7 @@ class SinkCommits:
 
     def _pre_commit(self, given: dict[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         """Flush; returns the task's offsets that may be committed."""
-        with plugin_call(self._task, "pre_commit", self._control.health):
-            wanted = self._task.pre_commit(dict(given)) or {}
-        found, refused = self._offsets.committable(given, wanted)
+        found, refused = self._offsets.committable(given, self._calls.pre_commit(given))
         for sentence in refused:
             log.warning("%s", sentence)
         return found

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 from kconnect.api import ErrantRecordReporter, PluginMetrics, SinkRecord
 from kconnect.model import TopicPartition
@@ -190,7 +190,9 @@ class ErrantRecords:
 
     def report(self, record: SinkRecord, error: BaseException) -> Future[None]:
         """Report one record; the future ends when the dead letter topic has it."""
-        original = self._raw_records.of(record) or self._made_anew(record)
+        original: Any = self._raw_records.of(record)
+        if original is None:
+            original = self._made_anew(record) if self._raw_records.is_wanted else record
         try:
             answers = self._tolerance.give_up(StageError(Stage.TASK_PUT, self._task_class, original, error))
         except StageError as failure:
@@ -201,6 +203,11 @@ class ErrantRecords:
         done: Future[None] = Future()
         done.set_result(None)
         return done
+
+    def require_tolerance(self, record: SinkRecord, error: BaseException) -> None:
+        """Errors: StageError if this record, which is not at hand, may not be given up."""
+        if not self._tolerance.settings.tolerate_all:
+            raise StageError(Stage.TASK_PUT, self._task_class, record, error)
 
     def for_task(self) -> ErrantRecords:
         """The task asks for the reporter: from now on its records must know where they came from."""

@@ -1,78 +1,85 @@
-"""SinkConversion: turns what a sink's consumer fetched into a batch for put(), by converters and transforms."""
+"""What a sink's consumer fetched becomes what put() takes: by our converters and transformations, or by Java's."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Protocol, cast
 
-from kconnect.api import DataError, RecordBatch, SinkRecord, SinkTask
+from kconnect.api import DataError, RecordBatch, SinkRecord
 from kconnect.model import TopicPartition
 from kconnect.runtime.kafka import ConsumedRun
 from kconnect.runtime.kafka.consumed_records import TIMESTAMP_TYPES
 from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch
-from kconnect.runtime.pipeline.java_chain import JavaDecoding
-from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.pipeline.put_queue import PutBatch
 from kconnect.runtime.pipeline.raw_records import RawRecords
+from kconnect.runtime.pipeline.sink_puts import Put, put_of
 from kconnect.runtime.pipeline.stages import TransformChain
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+UsedTopics = Callable[[Iterable[str]], None]
+"""Told of topics whose records were converted."""
 
 # From so many on, records are made faster by way of columns. Measured, 500 of 80 B: text 0.7 us each, one by one 1.8;
 # JSON without schema 3.0 and 4.6, with schema 2.6 and more than 9.
 _FEWEST_BY_COLUMNS = 50
 
 
-class SinkConversion:
-    """Fetched bytes through converters and transforms. Threads: the task's."""
-
-    def __init__(
-        self,
-        task: SinkTask,
-        converters: Converters,
-        transforms: TransformChain,
-        raw_records: RawRecords,
-        control: TaskControl,
-        java: JavaDecoding | None = None,
-    ) -> None:
-        """`java`: where Java converts and transforms."""
-        self._java = java
-        self._task = task
-        self._converters = converters
-        self._transforms = transforms
-        self._raw_records = raw_records
-        self._control = control
+class SinkForms(Protocol):
+    """Makes puts of what is fetched. Threads: the task's."""
 
     def batch_of(self, run: ConsumedRun) -> PutBatch:
         """The fetched records as put() takes them. Errors: StageError for a failing record that is not tolerated."""
-        fetched = _fetched(run)
-        place = TopicPartition(run.topic, run.partition)
-        made = PutBatch([], {place: run.first_offset}, {place: run.next_offset})
-        if self._java is not None:
-            made.payload = self._java.take(fetched)  # Java knows what failing records were read as
-            self._control.used_topics((fetched.topic,))
-            return made
+        ...
+
+    def ended(self, *, puts: bool) -> None:
+        """All of one fetch has been through batch_of(). `puts`: the task may have it now."""
+        ...
+
+
+class SinkConversion:
+    """Fetched bytes through converters and transforms. Implements SinkForms."""
+
+    def __init__(
+        self,
+        converters: Converters,
+        transforms: TransformChain,
+        raw_records: RawRecords,
+        used_topics: UsedTopics,
+        *,
+        takes_batches: bool,
+    ) -> None:
+        self._takes_batches = takes_batches
+        self._converters = converters
+        self._transforms = transforms
+        self._raw_records = raw_records
+        self._used_topics = used_topics
+
+    def batch_of(self, run: ConsumedRun) -> PutBatch:
+        fetched = fetched_of_run(run)
+        made = self._convert(fetched)
+        return put_batch(run, put_of(made, (fetched,) if self._raw_records.is_wanted else ()))
+
+    def ended(self, *, puts: bool) -> None:
+        """Nothing is under way."""
+
+    def convert(self, run: ConsumedRun) -> RecordBatch | list[SinkRecord]:
+        """The records that remain. Errors: as batch_of."""
+        return self._convert(fetched_of_run(run))
+
+    def _convert(self, fetched: FetchedBatch) -> RecordBatch | list[SinkRecord]:
         if self._raw_records.is_wanted:
-            made.fetched.append(fetched)
-            self._raw_records.at_hand = made.fetched
-        made.payload = self._transform(fetched)
-        return made
-
-    def ended(self, *, puts: bool = True) -> None:
-        """All of one fetch has been through batch_of(). `puts`: Java may put it by itself."""
-        if self._java is not None:
-            self._java.ended(puts=puts)
-
-    def _transform(self, fetched: FetchedBatch) -> RecordBatch | list[SinkRecord]:
-        takes_batches = self._task.supports_batches
+            self._raw_records.at_hand = (fetched,)
+        takes_batches = self._takes_batches
         batch = None
         if takes_batches or len(fetched) >= _FEWEST_BY_COLUMNS:
             batch = self._converters.to_connect_columns(fetched)
         if batch is None or not takes_batches:
             records = self._as_records(fetched, batch)
-            self._control.used_topics((fetched.topic,))
+            self._used_topics((fetched.topic,))
             return records
-        self._control.used_topics((fetched.topic,))
+        self._used_topics((fetched.topic,))
         if not len(self._transforms):
             return batch
         kept = self._transforms.apply_batch(batch)
@@ -93,6 +100,12 @@ class SinkConversion:
         return kept
 
 
+def put_batch(run: ConsumedRun, put: Put) -> PutBatch:
+    """Of a fetched run, and what it has become."""
+    place = TopicPartition(run.topic, run.partition)
+    return PutBatch(put, {place: run.first_offset}, {place: run.next_offset})
+
+
 def _records_of(batch: RecordBatch) -> list[SinkRecord] | None:
     """The batch's records; None when one of them cannot be made: converted alone, it is named."""
     try:
@@ -101,7 +114,8 @@ def _records_of(batch: RecordBatch) -> list[SinkRecord] | None:
         return None
 
 
-def _fetched(run: ConsumedRun) -> FetchedBatch:
+def fetched_of_run(run: ConsumedRun) -> FetchedBatch:
+    """Its records as converters take them."""
     kind = run.timestamp_kind
     return FetchedBatch(
         run.topic,

@@ -6,15 +6,14 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from kconnect.api import SinkTask
 from kconnect.errors import ConnectError
 from kconnect.model import TopicPartition
-from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.pipeline.put_queue import PutQueue
+from kconnect.runtime.pipeline.refused_records import RefusedRecords
+from kconnect.runtime.pipeline.sink_calls import SinkCalls
 from kconnect.runtime.pipeline.sink_commits import SinkCommits
 from kconnect.runtime.pipeline.sink_consumer import SinkConsumer
-from kconnect.runtime.pipeline.sink_context import SinkContext
 from kconnect.runtime.pipeline.sink_offsets import SinkOffsets
 
 log = logging.getLogger(__name__)
@@ -74,21 +73,22 @@ class SinkPartitions:
     def __init__(
         self,
         control: TaskControl,
-        task: SinkTask,
+        calls: SinkCalls,
         consumer: SinkConsumer,
-        context: SinkContext,
         offsets: SinkOffsets,
         queue: PutQueue,
+        refused: RefusedRecords,
         commits: SinkCommits,
         *,
         settle_puts: Callable[[], None],
     ) -> None:
         self._control = control
-        self._task = task
+        self._calls = calls
         self._consumer = consumer
-        self._context = context
+        self._context = calls.context
         self._offsets = offsets
         self._queue = queue
+        self._refused = refused
         self._commits = commits
         self._settle_puts = settle_puts
         self._holds = HeldPartitions()
@@ -182,8 +182,7 @@ class SinkPartitions:
     def assigned(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         if self._is_closing or not partitions:
             return {}
-        with plugin_call(self._task, "open", self._control.health):
-            self._task.open(list(partitions))
+        self._calls.open(partitions)
         begin = self._context.take_offsets(set(partitions))
         self._offsets.moved_to(begin, by_task=True)
         return begin
@@ -213,11 +212,11 @@ class SinkPartitions:
         try:
             self._settle_puts()
         finally:
-            with plugin_call(self._task, "close", self._control.health):
-                self._task.close(list(partitions))
+            self._calls.close(partitions)
             self._forget(partitions)
 
     def _forget(self, partitions: Sequence[TopicPartition]) -> None:
         self._queue.drop(partitions)
         self._offsets.forget(partitions)
+        self._refused.forget(partitions)
         self._holds.forget(partitions)

@@ -5,12 +5,15 @@ The harness, `connect try`, a replay of dead letters and Spark's `df.write`; wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 
 from kconnect.api import ErrantRecordReporter, PluginMetrics, RecordBatch, SinkRecord, SinkTask
 from kconnect.model import TopicPartition
+from kconnect.runtime.pipeline.conversion import FetchedBatch
 from kconnect.runtime.pipeline.plugin_call import plugin_call
+from kconnect.runtime.pipeline.raw_records import RawRecords
+from kconnect.runtime.pipeline.sink_calls import Calling, SinkCalls
 from kconnect.runtime.pipeline.sink_context import SinkContext
 from kconnect.runtime.pipeline.sink_partitions import HeldPartitions
 
@@ -30,15 +33,15 @@ class SinkSteps:
         config: Mapping[str, str],
         metrics: PluginMetrics,
         reporter: Callable[[], ErrantRecordReporter | None],
-        calling: Callable[[object, str], AbstractContextManager[None]] = plugin_call,
+        calling: Calling = plugin_call,
+        raw_records: RawRecords | None = None,
     ) -> None:
-        """`calling`: a block around each call of the task, with the method's name."""
         self.task = task
         self.config = config
         self.context = SinkContext(self, lambda: config, metrics, reporter)
+        self._calls = SinkCalls(task, config, self.context, calling, raw_records)
         self.positions: dict[TopicPartition, int] = {}
         """The offset of the next record of each partition that is open."""
-        self._calling = calling
         self._held = HeldPartitions()
 
     @property
@@ -46,17 +49,13 @@ class SinkSteps:
         return set(self.positions)
 
     def start(self) -> None:
-        with self._calling(self.task, "initialize"):
-            self.task.initialize(self.context)
-        with self._calling(self.task, "start"):
-            self.task.start(self.config)
+        self._calls.start()
 
     def open(self, positions: Mapping[TopicPartition, int]) -> None:
         """Give the task partitions, from these offsets on or from where it asks to begin."""
         if positions:
             self.positions.update(positions)
-            with self._calling(self.task, "open"):
-                self.task.open(sorted(positions))
+            self._calls.open(sorted(positions))
             self.positions.update(self.context.take_offsets(set(positions)))
 
     def is_held(self, place: TopicPartition) -> bool:
@@ -64,15 +63,13 @@ class SinkSteps:
         self._held.ask(self.context.take_pauses())
         return place in self._held
 
-    def put(self, payload: Payload) -> None:
-        """Give the task records, a batch as a batch if it takes those."""
+    def put(self, payload: Payload, fetched: Sequence[FetchedBatch] = ()) -> None:
+        """Give the task records, a batch as a batch if it takes those; they were read as `fetched`."""
         if isinstance(payload, RecordBatch) and self.task.supports_batches:
-            with self._calling(self.task, "put_batch"):
-                self.task.put_batch(payload)
+            self._calls.put_batch(payload, fetched)
             return
         records = payload.to_records() if isinstance(payload, RecordBatch) else list(payload)
-        with self._calling(self.task, "put"):
-            self.task.put(records)  # type: ignore[arg-type]  # a sink's batch gives sink records
+        self._calls.put(records, fetched)  # type: ignore[arg-type]  # a sink's batch gives sink records
 
     def pre_commit(
         self, partitions: Collection[TopicPartition], *, is_last: bool = False, is_end: bool = False
@@ -80,17 +77,15 @@ class SinkSteps:
         """What the task allows to commit; `is_last`, `is_end`: what its `is_closing` and `is_ending` say."""
         self.context.take_commit_request()
         closing = self.context.closing(is_end=is_end) if is_last or is_end else nullcontext()
-        with closing, self._calling(self.task, "pre_commit"):
-            return dict(self.task.pre_commit({place: self.positions[place] for place in sorted(partitions)}) or {})
+        with closing:
+            return dict(self._calls.pre_commit({place: self.positions[place] for place in sorted(partitions)}))
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
         if partitions:
-            with self._calling(self.task, "close"):
-                self.task.close(sorted(partitions))
+            self._calls.close(sorted(partitions))
             for place in list(partitions):
                 self.positions.pop(place, None)
             self._held.forget(partitions)
 
     def stop(self) -> None:
-        with self._calling(self.task, "stop"):
-            self.task.stop()
+        self._calls.stop()

@@ -7,15 +7,13 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from kconnect.api import RecordBatch, SinkRecord, SinkTask
+from kconnect.api import RecordBatch, SinkRecord
 from kconnect.model import TaskSpec, TopicPartition
 from kconnect.runtime.config.client_config import consumer_config
 from kconnect.runtime.kafka import RangeConsumer
 from kconnect.runtime.pipeline.build import SinkStages, sink_stages
-from kconnect.runtime.pipeline.java_chain import TakenByJava
 from kconnect.runtime.pipeline.lifecycle import resolved_spec
 from kconnect.runtime.pipeline.ports import TaskControl
-from kconnect.runtime.pipeline.sink_conversion import SinkConversion
 from kconnect.runtime.plugins import PluginRegistry
 from kconnect.spark.arrow_types import arrow_schema
 from kconnect.spark.no_host import ports_without_host
@@ -99,9 +97,9 @@ class TopicPath:
             self._stages.tolerance.report_to(())
         elif self._stages.dead_letters is not None:
             self._stages.dead_letters.start()
-        task: SinkTask = SparkSinkTask()
-        stages = self._stages
-        self._conversion = SinkConversion(task, stages.converters, stages.transforms, stages.raw_records, self._control)
+        self._conversion = self._stages.conversion(
+            self._control.used_topics, takes_batches=SparkSinkTask.supports_batches
+        )
         name = spec.id.connector
         settings, _ = consumer_config(
             spec.worker_config,
@@ -114,10 +112,9 @@ class TopicPath:
     def read(self, at: TopicPartition, begin: int, end: int) -> Iterator[RecordBatch | list[SinkRecord]]:
         """Converted records. Errors: StageError for one that is not tolerated; RetriableError without brokers."""
         for run in self._consumer.read(at, begin, end, _FETCH, _SILENT_S):
-            payload = self._conversion.batch_of(run).payload
-            assert not isinstance(payload, TakenByJava)  # a query has no Java task
-            if len(payload):
-                yield payload
+            made = self._conversion.convert(run)
+            if len(made):
+                yield made
 
     def report(self, record: SinkRecord, error: Exception) -> None:
         """A record fits no row. Errors: StageError if that is not tolerated."""

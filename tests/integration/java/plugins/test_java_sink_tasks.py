@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,10 +19,12 @@ from kconnect.model import ConnectorType, TaskId, TaskSpec, TopicPartition
 from kconnect.runtime.metrics import PluginMetricsRegistry
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.java_chain import JavaDecoding
+from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
 from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.sink import SinkLoop, SinkParts
-from kconnect.runtime.pipeline.sink_context import SinkContext
+from kconnect.runtime.pipeline.sink_calls import SinkCalls
+from kconnect.runtime.pipeline.sink_context import ErrantRecords, SinkContext
 from kconnect.runtime.pipeline.stages import TransformChain
 from kconnect.runtime.pipeline.tolerance import Tolerance, ToleranceSettings
 from kconnect.testing.manual_clock import ManualClock
@@ -74,20 +77,22 @@ class Bench:
         converter = StringConverter()
         converter.configure({}, is_key=False)
         tolerance = Tolerance(ToleranceSettings(), self.control.wait, [])
+        converters, raw_records = Converters(converter, converter, SimpleHeaderConverter()), RawRecords(is_wanted=False)
+        context = SinkContext(self.consumer, dict, PluginMetricsRegistry().of_plugin())
+        calling = partial(plugin_call, health=self.control.health)
         parts = SinkParts(
-            task=self.task,
-            task_config={"journal": str(journal)},
+            calls=SinkCalls(self.task, {"journal": str(journal)}, context, calling, raw_records),
+            forms=JavaDecoding(self.task, tolerance, self.control.used_topics, calling),
             transforms=TransformChain([]),
-            converters=Converters(converter, converter, SimpleHeaderConverter()),
+            converters=converters,
             consumer=self.consumer,
-            context=SinkContext(self.consumer, dict, PluginMetricsRegistry().of_plugin()),
             commit_times=TIMES,
             topics=["t"],
             max_records=10,
             retry_delay_most_s=1.0,
             tolerance=tolerance,
-            raw_records=RawRecords(is_wanted=False),
-            java=JavaDecoding(self.task, tolerance),
+            raw_records=raw_records,
+            errant=ErrantRecords(tolerance, JavaSinkTask, raw_records, converters.unguarded().to_kafka_record),
             clock=self.clock,
         )
         loop = SinkLoop(self.control, parts)

@@ -7,6 +7,7 @@ import pytest
 from kconnect.java.plugins import JavaSinkTask
 from kconnect.model import TopicPartition
 from kconnect.runtime.pipeline.java_chain import TakenByJava
+from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.put_queue import PutBatch, PutQueue
 from kconnect.runtime.pipeline.stages import RaiseAlways
 
@@ -14,7 +15,7 @@ PLACE = TopicPartition("t", 0)
 
 
 def taken(size: int) -> PutBatch:
-    batch = TakenByJava(JavaSinkTask(), RaiseAlways())
+    batch = TakenByJava(JavaSinkTask(), RaiseAlways(), plugin_call)
     batch._batch.size = size
     return PutBatch(batch, {PLACE: 0}, {PLACE: 1})
 

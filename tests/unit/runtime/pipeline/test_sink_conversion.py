@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Message
 
-from kconnect.api import SinkRecord, SinkTask, Transformation
+from kconnect.api import SinkRecord, Transformation
 from kconnect.builtin.converters.header_converter import SimpleHeaderConverter
 from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.builtin.converters.string_converter import StringConverter
@@ -29,25 +29,6 @@ class CountedJson(JsonConverter):
     def to_connect_data(self, *args: Any, **more: Any) -> Any:
         self.alone += 1
         return super().to_connect_data(*args, **more)
-
-
-class Control:
-    """All that a conversion tells the loop."""
-
-    def used_topics(self, topics: Any) -> None: ...
-
-
-class PutOnly(SinkTask):
-    """A task as most are."""
-
-    def start(self, props: Any) -> None: ...
-
-    def put(self, records: Any) -> None: ...
-
-    def stop(self) -> None: ...
-
-    def version(self) -> str:
-        return "1"
 
 
 class Second(Transformation):
@@ -79,11 +60,12 @@ def conversion(converter: JsonConverter, *steps: Transformation) -> SinkConversi
     converter.configure({"schemas.enable": "false"}, False)
     converters = Converters(StringConverter(), converter, SimpleHeaderConverter())
     chain = TransformChain([TransformStep(step) for step in steps])
-    return SinkConversion(PutOnly(), converters, chain, RawRecords(is_wanted=False), Control())  # type: ignore[arg-type]  # the rest is for the loop
+    raw_records = RawRecords(is_wanted=False)
+    return SinkConversion(converters, chain, raw_records, lambda topics: None, takes_batches=False)
 
 
 def records_of(made: SinkConversion, run: ConsumedRun) -> list[SinkRecord]:
-    payload = made.batch_of(run).payload
+    payload = made.convert(run)
     assert isinstance(payload, list)
     return payload
 

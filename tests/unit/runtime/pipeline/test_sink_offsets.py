@@ -14,6 +14,7 @@ from kconnect.model import TopicPartition
 from kconnect.runtime.pipeline.put_queue import PutBatch, PutQueue
 from kconnect.runtime.pipeline.sink_offsets import CommitTimer, SinkOffsets
 from kconnect.runtime.pipeline.sink_partitions import HeldPartitions
+from kconnect.runtime.pipeline.sink_puts import RecordsPut
 
 PLACES = [TopicPartition("numbers", 0), TopicPartition("numbers", 1), TopicPartition("letters", 0)]
 STRANGER = TopicPartition("strangers", 0)
@@ -22,11 +23,11 @@ PLACE = st.sampled_from(PLACES)
 
 def batch_of(place: TopicPartition, first: int, count: int) -> PutBatch:
     records = [SinkRecord(place.topic, place.partition, None, None, None, None, first + each) for each in range(count)]
-    return PutBatch(records, {place: first}, {place: first + count})
+    return PutBatch(RecordsPut(records), {place: first}, {place: first + count})
 
 
 def places_of(batch: PutBatch) -> list[tuple[TopicPartition, int]]:
-    records = cast("list[SinkRecord]", batch.payload)
+    records = cast("RecordsPut", batch.payload).records
     return [(TopicPartition(record.topic, record.kafka_partition or 0), record.kafka_offset) for record in records]
 
 

@@ -12,6 +12,7 @@ from kconnect.api import (
     ConfigDef,
     ConfigError,
     ConnectError,
+    DataError,
     RecordBatch,
     RetriableError,
     SinkRecord,
@@ -25,6 +26,8 @@ from kconnect.builtin.version import KAFKA_VERSION
 TAKES_CONFIG = "function.takes"
 AUTO, RECORD, RECORDS, ARROW = "auto", "record", "records", "arrow"
 _GIVEN = ("config",)
+# What Python raises for a value that is not as it should be; pyarrow's errors of values are some of them
+_OF_VALUES = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError, DataError)
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 CONFIG = (
     ConfigDef()
@@ -78,7 +81,9 @@ def _function(props: Mapping[str, str]) -> UserFunction:
 class PythonSinkTask(SinkTask):
     """Offsets are committed for what the function has returned from.
 
-    A function that takes one record and raises gives this record up: the error reporter gets it, or the task fails.
+    A record that the function raises for is given up: the error reporter gets it, or the task fails. Of many records
+    those are found by calling it again with fewer of them. What is no record's fault fails the task: an OSError, and
+    an error that is not one of values, where no record of several can be stored.
     After a RetriableError all records of the put come again, those before it too.
     """
 
@@ -103,17 +108,20 @@ class PythonSinkTask(SinkTask):
             return
         if self._takes == RECORD:
             for record in records:
-                self._store(record)
+                self._store_one(record)
         elif self._takes == RECORDS:
-            self._call(records)
+            self._store(len(records), lambda start, stop: records[start:stop], records.__getitem__)
         else:
             for part in _by_schema(records):
-                batch = RecordBatch.from_records(part) if part[0].value_schema is not None else None
-                self._call(table_of_records([one.value for one in part]) if batch is None else table_of(batch))
+                self._store(len(part), partial(_table, part), part.__getitem__)
 
     def put_batch(self, batch: RecordBatch) -> None:
         if self._takes == ARROW:
-            self._call(table_of(batch))
+            self._store(
+                len(batch),
+                lambda start, stop: table_of(batch.slice(start, stop - start)),
+                lambda row: batch.slice(row, 1).to_records()[0],  # type: ignore[arg-type,return-value]  # a sink's
+            )
         else:
             self.put(batch.to_records())  # type: ignore[arg-type]  # a sink's batch gives sink records
 
@@ -122,19 +130,56 @@ class PythonSinkTask(SinkTask):
         if runner is not None:
             runner.close()
 
-    def _store(self, record: SinkRecord) -> None:
+    def _store_one(self, record: SinkRecord) -> None:
         try:
             self._call(record)
         except RetriableError:
             raise
         except ConnectError as error:
-            where = f"{record.original_topic}-{record.original_kafka_partition}, offset {record.original_kafka_offset}"
-            failure = ConnectError(f"{error} (the record at {where})")
-            failure.__cause__ = error.__cause__
-            reporter = self.context.errant_record_reporter()
-            if reporter is None:
-                raise failure from error.__cause__
-            reporter.report(record, failure)
+            self._give_up(record, error)
+
+    def _store(self, count: int, given: Callable[[int, int], Any], record: Callable[[int], SinkRecord]) -> None:
+        """Call the function with rows; where it raises, find the rows it raises for. Errors: what is no row's fault."""
+        try:
+            return self._call(given(0, count))
+        except RetriableError:
+            raise
+        except ConnectError as error:
+            if count == 1:
+                return self._give_up(record(0), error)
+            if not _may_be_of_data(error) or self.context.errant_record_reporter() is None:
+                raise
+            whole = error
+        refused: list[tuple[int, ConnectError]] = []
+        spans = [(count // 2, count), (0, count // 2)]
+        while spans:
+            start, stop = spans.pop()
+            try:
+                self._call(given(start, stop))
+            except RetriableError:
+                raise
+            except ConnectError as error:
+                if not _may_be_of_data(error):
+                    raise
+                if stop - start == 1:
+                    refused.append((start, error))
+                else:
+                    middle = (start + stop) // 2
+                    spans += [(middle, stop), (start, middle)]
+        if len(refused) == count and not all(isinstance(why.__cause__, _OF_VALUES) for _, why in refused):
+            raise whole
+        for row, why in refused:
+            self._give_up(record(row), why)
+
+    def _give_up(self, record: SinkRecord, error: ConnectError) -> None:
+        """To the error reporter if there is one; else the task fails, with the record's position."""
+        where = f"{record.original_topic}-{record.original_kafka_partition}, offset {record.original_kafka_offset}"
+        failure = ConnectError(f"{error} (the record at {where})")
+        failure.__cause__ = error.__cause__
+        reporter = self.context.errant_record_reporter()
+        if reporter is None or not _may_be_of_data(error):
+            raise failure from error.__cause__
+        reporter.report(record, failure)
 
     def _call(self, given: Any) -> None:
         call: Callable[..., Any] = self._function.call
@@ -145,6 +190,17 @@ class PythonSinkTask(SinkTask):
                 call(given, **self._arguments)
         except (Exception, SystemExit) as err:  # the function's own
             raise self._function.failure(err) from err
+
+
+def _may_be_of_data(error: ConnectError) -> bool:
+    """Whether what the function raised may be a record's fault; a disk, a network and a memory are none's."""
+    return not isinstance(error.__cause__, OSError | MemoryError)
+
+
+def _table(records: Sequence[SinkRecord], start: int, stop: int) -> Any:
+    records = records[start:stop]
+    batch = RecordBatch.from_records(records) if records[0].value_schema is not None else None
+    return table_of_records([one.value for one in records]) if batch is None else table_of(batch)
 
 
 def _by_schema(records: Sequence[SinkRecord]) -> list[list[SinkRecord]]:
