@@ -106,7 +106,7 @@ def test_a_value_that_is_too_large_widens_its_column_where_that_is_allowed_and_p
     [
         (pa.int64(), typed(pa.string(), "1")),
         (pa.string(), typed(pa.int64(), 1)),
-        (pa.int64(), typed(pa.float64(), 1.5)),
+        (pa.date32(), typed(pa.float64(), 1.5)),
         (pa.float64(), typed(pa.int64(), (1 << 53) + 1)),
         (pa.string(), typed(STRUCT, {"x": 1})),
         (pa.bool_(), typed(pa.int64(), 1)),

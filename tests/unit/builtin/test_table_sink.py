@@ -34,6 +34,7 @@ from kit.waiting import eventually
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 NOW = {"topics": "t", "flush.ms": "0"}
 TABLE_SINK = "kconnect.builtin.connectors.tables.table_sink.TableSinkConnector"
+FREEZE = {"schema.contract": "freeze"}
 LATER = {"topics": "t", "flush.ms": "600000"}
 
 
@@ -135,12 +136,12 @@ def test_values_of_every_schema_type_come_back(kind, tmp_path):
 
 def test_a_record_that_does_not_fit_fails_the_task_with_its_place(tmp_path):
     settings = table_settings("delta", tmp_path)
-    sink = SinkHarness(TableSinkConnector, {**settings, **NOW}).start()
+    sink = SinkHarness(TableSinkConnector, {**settings, **NOW, **FREEZE}).start()
     sink.put({"id": 1, "name": "a"})
     with pytest.raises(ConnectError) as error:
         sink.put({"id": 2, "name": "b"}, {"id": "three", "name": "c"})
     assert str(error.value).endswith(
-        "The record at t-0, offset 2 cannot be written: Column id is string in the record, and cannot be int64, "
+        "The record at t-0, offset 2 cannot be written: Column id is string in the record, and cannot be int64: 'three', "
         f"as it is in table {tmp_path}/table"
     )
     sink.crash()
@@ -148,7 +149,7 @@ def test_a_record_that_does_not_fit_fails_the_task_with_its_place(tmp_path):
 
 def test_a_record_that_does_not_fit_is_reported_where_errors_are_tolerated(tmp_path):
     settings = table_settings("delta", tmp_path)
-    with SinkHarness(TableSinkConnector, {**settings, **NOW, "errors.tolerance": "all"}) as sink:
+    with SinkHarness(TableSinkConnector, {**settings, **NOW, **FREEZE, "errors.tolerance": "all"}) as sink:
         sink.put({"id": 1, "name": "a"})
         sink.put({"id": 2, "name": "b"}, {"id": 3, "name": ["c"]}, {"id": 4, "name": "d"})
         sink.put({"id": "five"})

@@ -41,7 +41,8 @@ def may_be(old: pa.DataType, new: pa.DataType, *, reads: bool) -> bool:
         if pa.types.is_integer(old) and (is_date(new) or pa.types.is_time(new)):
             return True
         if pa.types.is_decimal(old):
-            return pa.types.is_decimal(new) or (reads and (_is_number(new) or is_text(new)))
+            is_whole = old.scale == 0 and (pa.types.is_integer(new) or pa.types.is_float64(new))
+            return pa.types.is_decimal(new) or is_whole or (reads and (_is_number(new) or is_text(new)))
         return _is_number(new) or (reads and is_text(new))
     if is_text(old):
         return is_text(new) or is_date(new) or (reads and not pa.types.is_duration(new))
@@ -62,7 +63,7 @@ def _as_plain(column: pa.Array, kind: pa.DataType, reads: bool) -> pa.Array:
     if pa.types.is_decimal(kind) and not pa.types.is_decimal(old) and not is_text(old):
         # By the digits that one sees: 1.005 has three, and of an integer only those that it has need a place
         return column.cast(pa.string()).cast(kind)
-    if pa.types.is_integer(old) and pa.types.is_float64(kind):
+    if pa.types.is_float64(kind) and (pa.types.is_integer(old) or (pa.types.is_decimal(old) and not reads)):
         return _as_doubles(column)
     made = column.cast(kind)
     if pa.types.is_floating(old) and pa.types.is_floating(kind) and kind.bit_width < old.bit_width:
@@ -77,14 +78,16 @@ def _as_doubles(column: pa.Array) -> pa.Array:
     """Whole numbers as doubles, of which Arrow takes those up to 2 ** 53. Errors: ArrowInvalid for one that is none."""
     import pyarrow as pa
 
-    try:
-        return column.cast(pa.float64())
-    except pa.ArrowInvalid:
-        values = column.to_pylist()
-        made = [None if value is None else float(value) for value in values]
-        if any(value != double for value, double in zip(values, made, strict=True)):
-            raise
-        return pa.array(made, pa.float64())
+    if pa.types.is_integer(column.type):
+        try:
+            return column.cast(pa.float64())
+        except pa.ArrowInvalid:
+            pass
+    values = column.to_pylist()
+    made = [None if value is None else float(value) for value in values]
+    if any(value != double for value, double in zip(values, made, strict=True)):
+        raise pa.ArrowInvalid("it would be rounded")
+    return pa.array(made, pa.float64())
 
 
 def _as_time(column: pa.Array, kind: pa.DataType, reads: bool) -> pa.Array:

@@ -55,15 +55,18 @@ class DeltaLakeTable:
         return None if self._table is None else plain_schema(pa.schema(self._table.schema().to_arrow()))
 
     def stored_type(self, kind: pa.DataType) -> pa.DataType:
-        """Delta has no time of day (ms since midnight instead), no unsigned numbers, and times in us."""
+        """Delta has no time of day (ms since midnight instead), and times in us.
+
+        Whole numbers are bigint, as a column cannot become wider later.
+        """
         import pyarrow as pa
 
         if pa.types.is_time(kind):
             return pa.int32()
         if pa.types.is_timestamp(kind):
             return pa.timestamp("us", "UTC" if kind.tz else None)
-        if pa.types.is_unsigned_integer(kind):
-            return pa.int64() if kind.bit_width >= 32 else pa.int32()
+        if pa.types.is_integer(kind):
+            return pa.int64()
         if pa.types.is_float16(kind):
             return pa.float32()
         return kind

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,9 +13,36 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import ServerError, ServiceUnavailableError, TooManyRequestsError
 
-__all__ = ["RestCatalogWithDeadline", "catalog_problem", "open_catalog"]
+__all__ = ["RestCatalogWithDeadline", "catalog_problem", "keep_null_lists", "open_catalog"]
 
 _TIMEOUT_S = "kconnect.timeout.s"
+
+
+def keep_null_lists() -> None:
+    """Have pyiceberg write and read null lists and maps of structs as null, where it makes empty ones of them.
+
+    Differs: from pyiceberg 0.12, whose ArrowProjectionVisitor makes such lists again without what is null in them.
+    """
+    from pyiceberg.io.pyarrow import ArrowProjectionVisitor as Visitor
+
+    if getattr(Visitor, "keeps_nulls", False):
+        return
+    for name in ("list", "map"):
+        setattr(Visitor, name, _with_nulls(getattr(Visitor, name)))
+    setattr(Visitor, "keeps_nulls", True)  # noqa: B010 - mypy knows no such attribute
+
+
+def _with_nulls(visit: Callable[..., Any]) -> Callable[..., Any]:
+    def visited(self: Any, kind: Any, given: Any, *parts: Any) -> Any:
+        made = visit(self, kind, given, *parts)
+        if made is None or made.null_count == given.null_count:
+            return made
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        return pc.if_else(given.is_valid(), made, pa.nulls(len(made), made.type))
+
+    return visited
 
 
 class RestCatalogWithDeadline(RestCatalog):

@@ -86,7 +86,9 @@ class IcebergTable:
     def can_widen(self, old: pa.DataType, new: pa.DataType) -> bool:
         import pyarrow as pa
 
-        return not (pa.types.is_integer(old) and pa.types.is_floating(new))
+        if pa.types.is_decimal(old) and pa.types.is_decimal(new):
+            return bool(old.scale == new.scale)
+        return (old, new) in ((pa.int32(), pa.int64()), (pa.float32(), pa.float64()))
 
     def open(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         return self.offsets(partitions)
@@ -165,10 +167,11 @@ class IcebergTable:
         """Read the state of the table again."""
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
-        from kconnect.builtin.connectors.tables.iceberg_catalog import open_catalog
+        from kconnect.builtin.connectors.tables.iceberg_catalog import keep_null_lists, open_catalog
 
         try:
             if self._catalog is None:
+                keep_null_lists()
                 self._catalog = open_catalog(self._catalog_properties, self._timeout_s)
             self._table = self._catalog.load_table(self.where)
             self._table.metadata.properties["commit.retry.num-retries"] = "0"  # here, not in the catalog

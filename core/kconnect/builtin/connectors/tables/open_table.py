@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kconnect.api import TopicPartition
+from kconnect.api import DataError, TopicPartition
 from kconnect.builtin.connectors.tables.table_config import STORAGE_PREFIX, TableConfig
 from kconnect.builtin.connectors.tables.table_format import TableFormat
-from kconnect.builtin.connectors.tables.table_schema import SchemaRules
+from kconnect.builtin.connectors.tables.table_schema import Evolution, SchemaRules, conformed, merged, schema_for
 from kconnect.builtin.stores.file_store import FileStore, StoreSettings, file_store
 from kconnect.builtin.stores.flush_plan import FlushPlan
+from kconnect.builtin.types.contracts import Discards
+from kconnect.builtin.types.settling import Settling, settled
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,12 +28,70 @@ class OpenTable:
         self.schema: pa.Schema | None = None
         self.keys: tuple[str, ...] = ()
         """The columns that identify a row; none when rows are only added."""
-        self.rules = SchemaRules(self.format.where, config.evolution, self.format.stored_type, self.format.can_widen)
+        self.stored: frozenset[str] = frozenset()
+        """The columns that are in the table, and not only in rows that wait."""
+        self.rules = SchemaRules(
+            self.format.where,
+            config.evolution,
+            self.format.stored_type,
+            self.format.can_widen,
+            config.contracts,
+            lambda column: column in self.stored,
+        )
 
     def open(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         found = self.format.open(partitions)
-        self.schema = self.format.schema() or self.schema
+        if (schema := self.format.schema()) is not None:
+            self.know(schema)
         return found
+
+    def know(self, schema: pa.Schema) -> None:
+        """These are the table's columns, as written or read last."""
+        self.schema, self.stored = schema, frozenset(schema.names)
+
+    def fitted(self, rows: pa.RecordBatch, discards: Discards, *, moves: bool) -> pa.RecordBatch:
+        """The rows as the table has them, whose columns become more or wider as they may.
+
+        `moves`: whether values that do not fit may get a second column. Errors: DataError, DiscardedRowError.
+        """
+        try:
+            schema = self._with(rows, self.rules)
+        except DataError:
+            if self.schema is None:
+                raise
+            rules = self.rules
+            if self._is_waiting_unfit(rows):
+                rules = replace(rules, is_stored=lambda column: True, can_widen=lambda old, new: False)
+            how = Settling(
+                rules.contracts,
+                lambda old, column, path: merged(old, column, path, rules),
+                moves and rules.evolution is Evolution.WIDEN,
+                self.keys,
+                discards.some,
+            )
+            rows = settled(rows, self.schema, how)
+            schema = self._with(rows, rules)
+        if not len(schema):
+            raise DataError("it has no field with a value, so that no table can be made of it")
+        self.schema = schema
+        return conformed(rows, schema)
+
+    def _with(self, rows: pa.RecordBatch, rules: SchemaRules) -> pa.Schema:
+        """The columns with these rows, which those that wait fit as well. Errors: DataError."""
+        schema = schema_for(self.schema, rows, rules)
+        if self.schema is not None and schema is not self.schema:
+            for commit in self.plan.commits(joins_partitions=True):
+                for batch in (batch for one in commit.values() for batch in one.batches):
+                    conformed(batch.select([name for name in batch.schema.names if name in schema.names]), schema)
+        return schema
+
+    def _is_waiting_unfit(self, rows: pa.RecordBatch) -> bool:
+        """Whether it is the rows that wait which do not let a column become wider."""
+        try:
+            schema_for(self.schema, rows, self.rules)
+        except DataError:
+            return False
+        return True
 
 
 def table_files(where: str, config: TableConfig) -> FileStore:

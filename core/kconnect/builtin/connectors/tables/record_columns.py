@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import DataError, RecordBatch, SinkRecord, TopicPartition
+from kconnect.builtin.types.seen import see
+from kconnect.builtin.types.seen_columns import seen_column, told_by_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,6 +34,8 @@ class Rows:
     """Keys of the records without value; None when there are none."""
     offsets: pa.Array
     """Of each row, and then of each deleted key."""
+    is_seen: bool
+    """Whether the columns' types were seen in values without schema."""
 
 
 def rows_of_batch(batch: RecordBatch) -> Rows:
@@ -58,7 +62,9 @@ def rows_of_batch(batch: RecordBatch) -> Rows:
         value = value.filter(kept)
     else:
         ordered = offsets
-    return Rows(at, batch.topic, start, stop, _columns_of(value), keys, times, deleted, ordered)
+    return Rows(
+        at, batch.topic, start, stop, _columns_of(value), keys, times, deleted, ordered, batch.value_schema is None
+    )
 
 
 def batches_of_records(records: Sequence[SinkRecord]) -> Iterable[tuple[RecordBatch | None, list[SinkRecord]]]:
@@ -111,16 +117,20 @@ def _batch_of(run: list[SinkRecord]) -> RecordBatch | None:
 
 
 def _column(values: list[Any], schema: Any) -> pa.Array | None:
-    """A column of values; None when all are null. Without schema Arrow finds the type that holds all of them."""
-    import pyarrow as pa
+    """A column of values; None when all are null. Without schema of the type that is seen in all of them.
 
+    Errors: DataError where that is only text, as of values that have nothing in common: each must be looked at alone.
+    """
     if all(value is None for value in values):
         return None
     if schema is not None:
         from kconnect.api.columns import column_of
 
         return column_of(schema, values)
-    return pa.array(values)
+    column = told_by_arrow(values)
+    if column is None and len(values) > 1 and see(values).is_mixed:
+        raise DataError("The values have nothing in common")
+    return seen_column(values) if column is None else column
 
 
 def _columns_of(value: pa.Array) -> pa.RecordBatch:

@@ -13,6 +13,7 @@ from kconnect.api import ConfigDef, ConfigError, DataError
 from kconnect.builtin.connectors.tables.partition_columns import PartitionColumn, partition_columns
 from kconnect.builtin.connectors.tables.table_schema import Evolution
 from kconnect.builtin.stores.flush_plan import FlushLimits
+from kconnect.builtin.types.contracts import INFER, Contracts, contract_problems, with_contract
 from kconnect.builtin.types.declarations import with_value_schema
 
 _T, _I = ConfigDef.Type, ConfigDef.Importance
@@ -34,7 +35,7 @@ _UNSAFE = {
 }
 
 CONFIG = (
-    with_value_schema(ConfigDef())
+    with_contract(with_value_schema(ConfigDef()))
     .define_prefix(CATALOG_PREFIX)
     .define_prefix(STORAGE_PREFIX)
     .define_prefix(PROPERTY_PREFIX)
@@ -113,7 +114,8 @@ CONFIG = (
         ConfigDef.ValidString.in_(*Evolution),
         _I.MEDIUM,
         "What records may change in a table: none; add columns; or also widen them (int to long) where the format can. "
-        "A record that does not fit then fails the task, or goes to the dead letter queue.",
+        "For values without schema, widen also gives those of another kind a second column (price__v_text). A record "
+        "that does not fit then fails the task, or goes to the dead letter queue. schema.contract says more.",
     )
     .define(
         "write.mode",
@@ -179,6 +181,8 @@ class TableConfig:
     partition_by: tuple[PartitionColumn, ...]
     limits: FlushLimits
     evolution: Evolution
+    infers: bool
+    contracts: Contracts
     is_upsert: bool
     merge_keys: tuple[str, ...]
     compression: str
@@ -203,6 +207,8 @@ class TableConfig:
             partition_by=partition_columns(found["partition.by"]),
             limits=FlushLimits(found["flush.rows"], found["flush.bytes"], found["flush.ms"] / 1000),
             evolution=Evolution(found["schema.evolution"]),
+            infers=found[INFER],
+            contracts=Contracts.parse(props),
             is_upsert=found["write.mode"] == "upsert",
             merge_keys=tuple(found["merge.keys"]),
             compression=found["table.compression"],
@@ -245,6 +251,7 @@ def problems(config: Mapping[str, Any], props: Mapping[str, str]) -> Iterable[tu
         partition_columns(config["partition.by"])
     except DataError as error:
         yield "partition.by", str(error)
+    yield from contract_problems(props)
     yield from _place_problems(kind, config, props)
     if config["write.mode"] == "upsert" and kind == "parquet":
         yield "write.mode", "write.mode=upsert needs table.format=delta or iceberg: plain files cannot be changed"

@@ -8,8 +8,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from kconnect.api import DataError
+from kconnect.builtin.types.contracts import EVOLVES, Contract, Contracts
 from kconnect.builtin.types.fitting import KEPT, NotFittingError, fit
 from kconnect.builtin.types.leaf_columns import is_bytes, is_text
+from kconnect.builtin.types.seen import is_untyped, joined
+from kconnect.builtin.types.settling import first_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +34,14 @@ class SchemaRules:
     evolution: Evolution
     stored_type: Callable[[pa.DataType], pa.DataType]
     can_widen: Callable[[pa.DataType, pa.DataType], bool]
+    contracts: Contracts = EVOLVES
+    is_stored: Callable[[str], bool] = lambda column: True
+    """Whether rows with this column are in the table by now; until then it can become anything."""
+
+    def allows(self, path: str, least: Evolution) -> bool:
+        """Whether records may change a column so far."""
+        steps = list(Evolution)
+        return self.contracts.of(path) is Contract.EVOLVE and steps.index(self.evolution) >= steps.index(least)
 
 
 def schema_for(table: pa.Schema | None, batch: pa.RecordBatch, rules: SchemaRules) -> pa.Schema:
@@ -43,17 +54,15 @@ def schema_for(table: pa.Schema | None, batch: pa.RecordBatch, rules: SchemaRule
 
     if table is None:
         fields = [pa.field(field.name, _new_type(field.type, rules)) for field in batch.schema]
-        return pa.schema([field for field in fields if not _is_untyped(field.type)])
+        return pa.schema([field for field in fields if not is_untyped(field.type)])
     if batch.schema == table:
         return table
     known: dict[str, pa.DataType] = {field.name: field.type for field in table}
     required = {field.name for field in table if not field.nullable}
     for field, column in zip(batch.schema, batch.columns, strict=True):
-        if _is_untyped(field.type):
-            continue
         if field.name in known:
-            known[field.name] = _merged(known[field.name], column, field.name, rules)
-        else:
+            known[field.name] = merged(known[field.name], column, field.name, rules)
+        elif not is_untyped(field.type):
             known[field.name] = _added(field.type, field.name, rules)
     if all(known[field.name] == field.type for field in table) and len(known) == len(table):
         return table
@@ -111,7 +120,7 @@ def key_as(column: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
 
 
 def _added(kind: pa.DataType, path: str, rules: SchemaRules) -> pa.DataType:
-    if rules.evolution is Evolution.NONE:
+    if not rules.allows(path, Evolution.ADD):
         raise DataError(
             f"Column {path} is not in table {rules.where}", hint="schema.evolution=add adds columns; now it is none."
         )
@@ -124,7 +133,7 @@ def _new_type(kind: pa.DataType, rules: SchemaRules) -> pa.DataType:
 
     if pa.types.is_struct(kind):
         fields = [pa.field(field.name, _new_type(field.type, rules)) for field in kind]
-        return pa.struct([field for field in fields if not _is_untyped(field.type)])
+        return pa.struct([field for field in fields if not is_untyped(field.type)])
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return pa.list_(_new_type(kind.value_type, rules))
     if pa.types.is_map(kind):
@@ -134,7 +143,7 @@ def _new_type(kind: pa.DataType, rules: SchemaRules) -> pa.DataType:
     return rules.stored_type(_plain(kind))
 
 
-def _merged(old: pa.DataType, column: pa.Array, path: str, rules: SchemaRules) -> pa.DataType:
+def merged(old: pa.DataType, column: pa.Array, path: str, rules: SchemaRules) -> pa.DataType:
     """The type that takes what the column of the table has and this one. Errors: DataError."""
     import pyarrow as pa
 
@@ -144,16 +153,15 @@ def _merged(old: pa.DataType, column: pa.Array, path: str, rules: SchemaRules) -
     if pa.types.is_struct(old) and pa.types.is_struct(new):
         return _merged_struct(old, column, path, rules)
     if pa.types.is_list(old) and (pa.types.is_list(new) or pa.types.is_large_list(new)):
-        return pa.list_(_merged(old.value_type, column.flatten(), f"{path}[]", rules))
+        return pa.list_(merged(old.value_type, column.flatten(), f"{path}[]", rules))
     if pa.types.is_map(old) and pa.types.is_map(new):
-        return pa.map_(old.key_type, _merged(old.item_type, column.items, f"{path}[]", rules))
-    if _is_untyped(new):
-        return old
+        return pa.map_(old.key_type, merged(old.item_type, column.items, f"{path}[]", rules))
     try:
         _as(column, old, path)
     except DataError as refusal:
-        wanted = rules.stored_type(new)
-        if rules.evolution is Evolution.WIDEN and _is_wider(old, wanted) and rules.can_widen(old, wanted):
+        wanted = rules.stored_type(joined(old, new))
+        is_possible = not rules.is_stored(path.partition(".")[0].partition("[")[0]) or rules.can_widen(old, wanted)
+        if rules.allows(path, Evolution.WIDEN) and is_possible and _takes(old, wanted, column, path):
             return wanted
         raise DataError(f"{refusal}, as it is in table {rules.where}", hint=_why(old, wanted, rules)) from refusal
     return old
@@ -164,12 +172,10 @@ def _merged_struct(old: pa.StructType, column: pa.StructArray, path: str, rules:
 
     known: dict[str, pa.DataType] = {field.name: field.type for field in old}
     for field, child in zip(column.type, column.flatten(), strict=True):
-        if _is_untyped(field.type):
-            continue
         below = f"{path}.{field.name}"
         if field.name in known:
-            known[field.name] = _merged(known[field.name], child, below, rules)
-        else:
+            known[field.name] = merged(known[field.name], child, below, rules)
+        elif not is_untyped(field.type):
             known[field.name] = _added(field.type, below, rules)
     return pa.struct([pa.field(name, kind) for name, kind in known.items()])
 
@@ -182,24 +188,35 @@ def _why(old: pa.DataType, new: pa.DataType, rules: SchemaRules) -> str:
     return f"This format cannot make a column {new} that is {old}."
 
 
+def _takes(old: pa.DataType, wanted: pa.DataType, column: pa.Array, path: str) -> bool:
+    """Whether the wider type takes these values, to the last digit."""
+    if not _is_wider(old, wanted):
+        return False
+    try:
+        _as(column, wanted, path)
+    except DataError:
+        return False
+    return True
+
+
 def _is_wider(old: pa.DataType, new: pa.DataType) -> bool:
-    """Whether every value of the old type is one of the new."""
+    """Whether values of the old type are some of the new: integers of 64 bits are doubles as far as those go."""
     import pyarrow as pa
 
     if pa.types.is_integer(old):
         if pa.types.is_integer(new):
             return bool(new.bit_width > old.bit_width)
-        return bool(pa.types.is_float64(new) and old.bit_width <= 32)
+        return bool(pa.types.is_float64(new) or pa.types.is_decimal(new))
     if pa.types.is_float32(old):
         return bool(pa.types.is_float64(new))
     if pa.types.is_decimal(old) and pa.types.is_decimal(new):
-        return bool(new.scale == old.scale and new.precision > old.precision)
+        return bool(new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale)
     return False
 
 
 def _as(column: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
     """The column with another type, if every value stays what it is. Errors: DataError."""
-    if _is_untyped(column.type):
+    if column.null_count == len(column):
         import pyarrow as pa
 
         return pa.nulls(len(column), kind)
@@ -207,15 +224,4 @@ def _as(column: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
         return fit(column, kind, KEPT, path)
     except NotFittingError as error:
         told = f"Column {error.path} is {error.given} in the record, and cannot be {error.kind}"
-        raise DataError(f"{told}: {error.value}" if error.value else told) from error
-
-
-def _is_untyped(kind: pa.DataType) -> bool:
-    """Whether nothing is known of what it holds: nulls, lists of nulls, structs of nothing."""
-    import pyarrow as pa
-
-    if pa.types.is_null(kind):
-        return True
-    if pa.types.is_struct(kind):
-        return all(_is_untyped(field.type) for field in kind)
-    return bool((pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _is_untyped(kind.value_type))
+        raise DataError(f"{told}: {error.value or first_of(column)}") from error

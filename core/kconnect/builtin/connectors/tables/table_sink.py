@@ -24,7 +24,7 @@ from kconnect.builtin.connectors.tables.partition_columns import with_partition_
 from kconnect.builtin.connectors.tables.record_columns import Rows, batches_of_records, rows_of_batch
 from kconnect.builtin.connectors.tables.table_config import CONFIG, TableConfig, problems
 from kconnect.builtin.connectors.tables.table_format import OffsetRange, StaleOffsetsError, TableWrite
-from kconnect.builtin.connectors.tables.table_schema import conformed, schema_for
+from kconnect.builtin.connectors.tables.table_schema import conformed
 from kconnect.builtin.connectors.tables.upserts import (
     changes_schema,
     deletions,
@@ -34,6 +34,7 @@ from kconnect.builtin.connectors.tables.upserts import (
     with_keys,
 )
 from kconnect.builtin.stores.flush_plan import Waiting, due_plans
+from kconnect.builtin.types.contracts import DiscardedRowError, Discards
 from kconnect.builtin.version import KAFKA_VERSION
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class TableSinkTask(SinkTask):
     def start(self, props: Mapping[str, str]) -> None:
         self._is_replay = props.get("kconnect.replay") == "true"  # as kconnect.testing.SinkChain says
         config = self._config = TableConfig.parse(props)
+        self._discards = Discards(self.context.plugin_metrics)
         self._compaction = Compaction(
             config.writer, config.compact_every_s, config.compact_bytes, partial(open_table, config), self.now_s()
         )
@@ -180,13 +182,14 @@ class TableSinkTask(SinkTask):
                     if batch is None:
                         raise DataError("no Arrow type holds its value")
                     self._add(rows_of_batch(batch))
+            except DiscardedRowError as error:
+                self._discards.row(error, _place(record))
             except DataError as error:
                 self._give_up(record, error)
 
     def _give_up(self, record: SinkRecord, error: DataError) -> None:
         """To the error reporter if there is one; else the task fails, with the record's position."""
-        where = f"{record.original_topic}-{record.original_kafka_partition}, offset {record.original_kafka_offset}"
-        failure = DataError(f"The record at {where} cannot be written: {error}", hint=error.hint)
+        failure = DataError(f"The record at {_place(record)} cannot be written: {error}", hint=error.hint)
         failure.__cause__ = error
         reporter = self.context.errant_record_reporter()
         if reporter is None:
@@ -206,11 +209,12 @@ class TableSinkTask(SinkTask):
         """The columns as the table has them, which may get more or wider ones."""
         if not len(columns):
             return columns
+        if rows.is_seen and not self._config.infers:
+            raise DataError(
+                "its value has no schema", hint="schema.infer=true takes the types that are seen in values."
+            )
         columns = with_partition_columns(columns, self._config.partition_by, rows.times)
-        table.schema = schema_for(table.schema, columns, table.rules)
-        if not len(table.schema):
-            raise DataError("it has no field with a value, so that no table can be made of it")
-        return conformed(columns, table.schema)
+        return table.fitted(columns, self._discards, moves=rows.is_seen)
 
     def _changes(self, table: OpenTable, rows: Rows) -> pa.RecordBatch | None:
         """Rows and deletions in the order of their offsets, with the key that each has."""
@@ -302,6 +306,7 @@ class TableSinkTask(SinkTask):
             rows, deletes = last_changes(rows, table.keys, table.schema)
         began_s = self.now_s()
         table.format.write(TableWrite(rows, ranges, table.keys, deletes))
+        table.know(table.schema)
         table.plan.drop(commit)
         for span in ranges:
             self._base[span.at] = span.stop
@@ -320,7 +325,8 @@ class TableSinkTask(SinkTask):
         places = {at: offset for at, offset in error.found.items() if offset is not None}
         self._base.update(places)
         self._sought.update(places)
-        table.schema = table.format.schema() or table.schema
+        if (schema := table.format.schema()) is not None:
+            table.know(schema)
         self.context.offset(places)
 
     # --- tables ---
@@ -336,3 +342,7 @@ class TableSinkTask(SinkTask):
         for at in partitions:
             found.setdefault(self._config.table_of(at.topic), []).append(at)
         return found
+
+
+def _place(record: SinkRecord) -> str:
+    return f"{record.original_topic}-{record.original_kafka_partition}, offset {record.original_kafka_offset}"

@@ -1,0 +1,133 @@
+"""`schema.contract`: what becomes of a value that a table's columns have no place for, whole or by column. Pure."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from kconnect.api import ConfigDef, DataError, PluginMetrics
+from kconnect.api.plugin_metrics import Sensor, Stat
+
+log = logging.getLogger(__name__)
+
+INFER: Final = "schema.infer"
+CONTRACT: Final = "schema.contract"
+OF_COLUMN: Final = "schema.contract."
+VARIANT: Final = "__v_"
+"""Between a column's name and the kind of values that it could not hold: `price__v_text`. As dlt names them."""
+_T, _I = ConfigDef.Type, ConfigDef.Importance
+
+
+class Contract(StrEnum):
+    """What records may change in the columns that are there. The words are dlt's."""
+
+    EVOLVE = "evolve"
+    FREEZE = "freeze"
+    DISCARD_ROW = "discard-row"
+    DISCARD_VALUE = "discard-value"
+
+    @classmethod
+    def of(cls, text: str) -> Contract:
+        """The contract that a setting names, with dlt's own spelling discard_row too. Errors: ValueError."""
+        return cls(text.strip().lower().replace("_", "-"))
+
+
+def with_contract(table: ConfigDef, *, infers: bool = True) -> ConfigDef:
+    """The table with the settings `schema.infer` and `schema.contract`."""
+    if infers:
+        table.define(
+            INFER,
+            _T.BOOLEAN,
+            True,
+            None,
+            _I.MEDIUM,
+            "Whether values without schema have the types that are seen in them; false: such a record is an error.",
+        )
+    return table.define_prefix(OF_COLUMN).define(
+        CONTRACT,
+        _T.STRING,
+        Contract.EVOLVE.value,
+        ConfigDef.CaseInsensitiveValidString.in_(*Contract, "discard_row", "discard_value"),
+        _I.MEDIUM,
+        "What becomes of a new field, or a value that its column cannot hold: evolve (columns are added and "
+        "widened; what has no common type goes to a second column, as price__v_text), freeze (the record is an "
+        "error), discard-row, discard-value (null). For one column: schema.contract.NAME.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Contracts:
+    """The contract of each column; that of a struct's field is the struct's unless it has its own."""
+
+    whole: Contract = Contract.EVOLVE
+    columns: Mapping[str, Contract] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, props: Mapping[str, str]) -> Contracts:
+        """Errors: ValueError."""
+        named = {key[len(OF_COLUMN) :]: Contract.of(text) for key, text in props.items() if key.startswith(OF_COLUMN)}
+        return cls(Contract.of(props.get(CONTRACT) or Contract.EVOLVE), named)
+
+    def of(self, path: str) -> Contract:
+        """That of a column, a field in it (`address.city`, `items[].price`), a second column (`price__v_text`)."""
+        path = path.replace("[]", "").partition(VARIANT)[0]
+        while path not in self.columns and "." in path:
+            path = path.rpartition(".")[0]
+        return self.columns.get(path, self.whole)
+
+
+EVOLVES: Final = Contracts()
+
+
+def contract_problems(props: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    """What is wrong with contracts of single columns: pairs of setting and message."""
+    for key, text in props.items():
+        if key.startswith(OF_COLUMN):
+            try:
+                Contract.of(text)
+            except ValueError:
+                yield CONTRACT, f"{key}={text} is not one of {', '.join(Contract)}"
+
+
+class DiscardedRowError(DataError):
+    """A record that its contract leaves out."""
+
+
+class Discards:
+    """Counts what contracts leave out, in the metrics of the task; the first of each column is logged. Threads: one."""
+
+    def __init__(self, metrics: Callable[[], PluginMetrics]) -> None:
+        self._metrics = metrics
+        self._sensors: dict[str, Sensor] = {}
+        self._told: set[str] = set()
+        self.rows = self.values = 0
+
+    def row(self, error: DataError, where: str) -> None:
+        self.rows += 1
+        self._count("records-discarded", 1, "Records that schema.contract=discard-row left out.")
+        self._tell(f"{error}", f"The record at {where} is left out by schema.contract=discard-row: {error}")
+
+    def some(self, column: str, count: int, error: DataError) -> None:
+        """Values of a column that became null."""
+        self.values += count
+        self._count("values-discarded", count, "Values that schema.contract=discard-value made null.")
+        self._tell(column, f"Values are left out by schema.contract=discard-value, of which this is the first: {error}")
+
+    def _count(self, name: str, count: int, told: str) -> None:
+        sensor = self._sensors.get(name)
+        if sensor is None:
+            metrics = self._metrics()
+            sensor = self._sensors[name] = metrics.add_sensor(name)
+            sensor.add(metrics.metric_name(f"{name}-total", told), Stat.TOTAL)
+        sensor.record(count)
+
+    def _tell(self, key: str, text: str) -> None:
+        if key not in self._told and len(self._told) < _MOST_TOLD:
+            self._told.add(key)
+            log.warning("%s", text)
+
+
+_MOST_TOLD: Final = 100

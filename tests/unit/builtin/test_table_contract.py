@@ -1,0 +1,227 @@
+"""Values without schema in tables that have columns already: widened, beside, refused or left out, never changed."""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kconnect.api import ConfigError, DataError, Schema, SchemaBuilder, SinkRecord, Struct
+from kconnect.builtin.connectors.tables.open_table import OpenTable
+from kconnect.builtin.connectors.tables.record_columns import batches_of_records, rows_of_batch
+from kconnect.builtin.connectors.tables.table_config import TableConfig
+from kconnect.builtin.connectors.tables.table_schema import conformed
+from kconnect.builtin.connectors.tables.table_sink import TableSinkConnector
+from kconnect.builtin.types.contracts import Contract, Contracts, Discards
+from kconnect.testing import SinkHarness
+from kit.tables import FORMATS, memory_settings, read_table, table_settings
+
+PRICES = [{"id": 1, "price": 3}, {"id": 2, "price": 3.5}, {"id": 3, "price": 2**63}]
+NOW = {"topics": "t", "flush.ms": "0", "value.converter.schemas.enable": "false"}
+
+
+def written(sink: SinkHarness, *puts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of the table after these puts, each of which is a flush, without what is null."""
+    for values in puts:
+        sink.put(*values)
+    sink.commit()
+    rows = sorted(read_table(sink._run.config).to_pylist(), key=lambda row: row["id"])
+    return [{name: value for name, value in row.items() if value is not None} for row in rows]
+
+
+def sink_of(kind: str, folder: Any, **more: str) -> SinkHarness:
+    settings = {key.replace("__", ".").replace("_", "."): value for key, value in more.items()}
+    return SinkHarness(TableSinkConnector, {**table_settings(kind, folder), **NOW, **settings})
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_numbers_of_every_size_come_back_from_one_flush(kind, tmp_path):
+    with sink_of(kind, tmp_path) as sink:
+        rows = written(sink, PRICES)
+    assert rows == [{"id": 1, "price": 3.0}, {"id": 2, "price": 3.5}, {"id": 3, "price": float(2**63)}]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_column_widens_between_flushes_and_restarts_or_has_a_second_one_beside_it(kind, tmp_path):
+    with sink_of(kind, tmp_path) as sink:
+        written(sink, PRICES[:1])
+        sink.crash()
+        sink.start()
+        sink.deliver()
+        rows = written(sink, PRICES[1:2], PRICES[2:], [{"id": 4, "price": 2**53 + 1}, {"id": 5, "price": "free"}])
+    if kind == "parquet":
+        assert read_table(sink._run.config).schema.field("price").type == pa.float64()
+        assert [row.get("price") for row in rows] == [3, 3.5, 2**63, None, None]
+        assert rows[3]["price__v_bigint"] == 2**53 + 1
+    else:
+        assert [row.get("price") for row in rows] == [3, None, None, 2**53 + 1, None]
+        assert (rows[1]["price__v_double"], rows[2]["price__v_decimal"]) == (3.5, 2**63)
+    assert rows[4] == {"id": 5, "price__v_text": "free"}
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_lists_of_structs_are_null_or_have_what_came(kind, tmp_path):
+    values = [
+        {"id": 1},
+        {"id": 2, "l": [{"p": 1}, {"q": "z"}]},
+        {"id": 3, "l": None},
+        {"id": 4, "n": [1]},
+        {"id": 5, "l": []},
+    ]
+    with sink_of(kind, tmp_path) as sink:
+        rows = written(sink, values)
+    two = [{"p": 1, "q": None}, {"p": None, "q": "z"}]
+    assert rows == [{"id": 1}, {"id": 2, "l": two}, {"id": 3}, {"id": 4, "n": [1]}, {"id": 5, "l": []}]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_fields_of_structs_and_elements_of_lists_go_beside_as_well(kind, tmp_path):
+    first = {"id": 1, "s": {"x": 1}, "l": [1], "t": "a", "e": {"x": 1}}
+    with sink_of(kind, tmp_path) as sink:
+        rows = written(
+            sink,
+            [first],
+            [{"id": 2, "s": {"x": "b"}, "l": ["c"], "t": {"y": [True]}, "e": {}}, {"id": 3, "s": 7, "t": 1.5, "l": []}],
+        )
+    assert rows[0]["s"]["x"] == 1
+    assert (rows[1]["s"]["x"], rows[1]["s"]["x__v_text"]) == (None, "b")
+    assert (rows[1]["l__v_json"], rows[1]["t"]) == ('["c"]', '{"y":[true]}')
+    assert (rows[2]["s__v_bigint"], rows[2]["t"], rows[2]["l"]) == (7, "1.5", [])
+
+
+def test_freeze_makes_a_record_an_error_that_names_column_value_type_and_place(tmp_path):
+    with sink_of("parquet", tmp_path, schema_contract="freeze", errors_tolerance="all") as sink:
+        rows = written(sink, PRICES[:1], [PRICES[1], {"id": 4, "price": 4}, {"id": 5, "new": 1}])
+        told = [str(letter.error) for letter in sink.errant]
+    assert rows == [{"id": 1, "price": 3}, {"id": 4, "price": 4}]
+    assert "t-0, offset 1 cannot be written: Column price is double in the record, and cannot be int64: 3.5" in told[0]
+    assert "t-0, offset 3 cannot be written: Column new is not in the table, and its value is 1" in told[1]
+
+
+def test_rows_and_values_are_left_out_by_column_and_counted(tmp_path, caplog):
+    contract = {
+        "schema_contract": "discard_value",
+        "schema_contract_price": "discard-row",
+        "schema_contract_n": "evolve",
+    }
+    with sink_of("delta", tmp_path, **contract) as sink:
+        rows = written(
+            sink,
+            [{"id": 1, "price": 3, "name": "a", "n": 1}],
+            [{"id": 2, "price": 3.5, "name": "b"}, {"id": 3, "price": 4, "name": "c", "n": 1.5, "new": True}],
+            [{"id": 4, "price": "x"}, {"id": 5, "name": [1]}],
+        )
+        discards = sink.task._discards
+    assert rows == [
+        {"id": 1, "price": 3, "name": "a", "n": 1},
+        {"id": 3, "price": 4, "name": "c", "n__v_double": 1.5},
+        {"id": 5},
+    ]
+    assert (discards.rows, discards.values) == (2, 2)
+    assert "The record at t-0, offset 1 is left out by schema.contract=discard-row: Column price" in caplog.text
+    assert sink.committed
+
+
+def test_values_with_schema_get_no_second_column(tmp_path):
+    whole = SchemaBuilder.struct().field("id", Schema.INT64_SCHEMA).build()
+    text = SchemaBuilder.struct().field("id", Schema.STRING_SCHEMA).build()
+    with SinkHarness(
+        TableSinkConnector, {**table_settings("delta", tmp_path), **NOW, "errors.tolerance": "all"}
+    ) as sink:
+        values = [(whole, 1), (text, "b")]
+        sink.put_records(
+            [
+                SinkRecord("t", 0, None, None, kind, Struct(kind).put("id", value), at)
+                for at, (kind, value) in enumerate(values)
+            ]
+        )
+        assert [letter.record.kafka_offset for letter in sink.errant] == [1]
+
+
+def test_without_inference_values_need_a_schema(tmp_path):
+    with sink_of("parquet", tmp_path, schema_infer="false", errors_tolerance="all") as sink:
+        sink.put({"id": 1})
+        assert "its value has no schema" in str(sink.errant[0].error)
+
+
+def test_a_contract_that_is_not_there_is_told(tmp_path):
+    for key in ("schema.contract", "schema.contract.price"):
+        with pytest.raises(ConfigError, match=r"(?i)evolve, freeze, discard-row, discard-value"):
+            SinkHarness(TableSinkConnector, {**table_settings("parquet", tmp_path), **NOW, key: "melt"}).start()
+    contracts = Contracts.parse(
+        {"schema.contract": "freeze", "schema.contract.a": "evolve", "schema.contract.a.b": "discard_row"}
+    )
+    assert [contracts.of(path) for path in ("z", "a", "a.c[].d", "a.b")] == [
+        Contract.FREEZE,
+        Contract.EVOLVE,
+        Contract.EVOLVE,
+        Contract.DISCARD_ROW,
+    ]
+
+
+_VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 5),
+    st.sampled_from([2**53 + 1, 2**63, 2**63 + 1, 10**39]),
+    st.floats(allow_nan=False, width=32),
+    st.text(max_size=2),
+    st.lists(st.integers(0, 3), max_size=2),
+    st.fixed_dictionaries({}, optional={"x": st.one_of(st.integers(0, 3), st.text(max_size=1), st.floats(0, 1))}),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.lists(st.tuples(_VALUES, st.booleans()), min_size=1, max_size=4), min_size=1, max_size=4))
+@pytest.mark.parametrize("widens", [True, False])
+def test_no_value_changes_in_any_table_whatever_batches_it_comes_in(widens, puts):
+    config = TableConfig.parse(memory_settings())
+    table = OpenTable(config, "t")
+    table.format.can_widen = lambda old, new: widens  # as Parquet's, as Delta's
+    discards, made = Discards(lambda: pytest.fail("nothing is left out")), []
+    for put in puts:
+        records = [SinkRecord("t", 0, None, None, None, {"p": value}, 0) for value, _ in put]
+        for batch, run in batches_of_records(records):
+            for one in (
+                [batch] if batch is not None else [found for record in run for found, _ in batches_of_records([record])]
+            ):
+                try:
+                    made.append(table.fitted(rows_of_batch(one).columns, discards, moves=True))
+                except DataError:
+                    assert table.schema is None  # no field with a value
+                    made.append(pa.RecordBatch.from_pydict({"p": pa.nulls(len(one))}))
+        if put[0][1] and table.schema is not None:
+            table.know(table.schema)  # as behind a flush
+    written = [value for put in puts for value, _ in put]
+    rows = [row for batch in made for row in conformed(batch, table.schema or batch.schema).to_pylist()]
+    for value, row in zip(written, rows, strict=True):
+        kept = [read for name, read in row.items() if read is not None]
+        assert len(kept) <= 1
+        assert is_kept(value, kept[0] if kept else None), (value, row)
+
+
+def is_kept(value: Any, read: Any) -> bool:
+    if isinstance(value, dict) and isinstance(read, str):  # JSON text of a column, in which no member is null
+        return {name: part for name, part in json.loads(read).items() if part is not None} == value
+    if value is None or (value in ({}, []) and not isinstance(value, bool | int | float)):
+        return read in (None, [], "{}", "[]") or (
+            isinstance(read, dict) and all(part is None for part in read.values())
+        )
+    if isinstance(value, dict) and isinstance(read, dict):
+        kept = [part for part in read.values() if part is not None]
+        return len(kept) == 1 and is_kept(value["x"], kept[0])
+    if isinstance(value, list) and isinstance(read, list):
+        return value == read
+    if isinstance(read, str) and not isinstance(value, str):
+        return read == str(value) if isinstance(value, float) and math.isinf(value) else bool(json.loads(read) == value)
+    if isinstance(value, bool) or isinstance(read, bool):
+        return value is read
+    if isinstance(value, float) and isinstance(read, Decimal):
+        return read in (Decimal(repr(value)), Decimal(value))
+    return bool(value == read)
