@@ -31,6 +31,7 @@ from kconnect_cli.session import (
     Url,
     User,
     Verbose,
+    Wait,
     session_of,
 )
 
@@ -157,6 +158,7 @@ def _root(
     cert_file: CertFile = None,
     key_file: KeyFile = None,
     retry: Retry = None,
+    wait: Wait = None,
     output: Output = None,
     verbose: Verbose = False,
     version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
@@ -168,6 +170,7 @@ def _root(
         verbose,
         context=context,
         retry=retry,
+        wait=wait,
         user=user,
         ca_file=ca_file,
         cert_file=cert_file,

@@ -23,7 +23,7 @@ from kconnect_cli.contexts.target import VARIABLES
 from kconnect_cli.options.cluster import ClusterArguments
 from kconnect_cli.screen.output import write_text
 
-_EVERYWHERE = ("url", "context", "user", "ca_file", "cert_file", "key_file", "retry", "output", "verbose")
+_EVERYWHERE = ("url", "context", "user", "ca_file", "cert_file", "key_file", "retry", "wait", "output", "verbose")
 _CLUSTER = frozenset(field.name for field in fields(ClusterArguments))
 
 _CLI_HEAD = """# Command reference

@@ -23,15 +23,21 @@ if TYPE_CHECKING:
     from kconnect.client import ClientAccess, ConnectClient
     from kconnect.client.connector_reader import ConnectorReader
     from kconnect.client.outage import Outage
+    from kconnect.client.patience import Patience
 
 T = TypeVar("T")
 
 # A rebalance of a quiet cluster takes 3 to 5 s
 _RETRY_S = 10.0
 
+WAIT_VARIABLE = "KCONNECT_REQUEST_TIMEOUT"
+
 _URL_HELP = f"REST URL of a worker, or of several: URL,URL. [env var: KCONNECT_URL] [default: {DEFAULT_URL}]"
 _CONTEXT_HELP = "Named cluster to use: connect contexts list. [env var: KCONNECT_CONTEXT]"
 _RETRY_HELP = "How long to retry while a rebalance is in progress (409); 0: not at all. [default: 10s]"
+_WAIT_HELP = (
+    "How long to wait for what is only read, whoever does not answer. [env var: KCONNECT_REQUEST_TIMEOUT] [default: 4s]"
+)
 _USER_HELP = "User for basic auth; the password is KCONNECT_PASSWORD, or asked for. [env var: KCONNECT_USER]"
 _CA_HELP = "CA certificates to trust, PEM. [env var: KCONNECT_CA_FILE]"
 _CERT_HELP = "Client certificate, PEM. [env var: KCONNECT_CERT_FILE]"
@@ -46,6 +52,7 @@ def _option(help_: str, *names: str, metavar: str | None = None, hidden: bool = 
 Url = Annotated[str | None, _option(_URL_HELP, "--url", metavar="URL")]
 Context = Annotated[str | None, _option(_CONTEXT_HELP, "--context", metavar="CONTEXT")]
 Retry = Annotated[str | None, _option(_RETRY_HELP, "--retry", metavar="TIME")]
+Wait = Annotated[str | None, _option(_WAIT_HELP, "--request-timeout", metavar="TIME")]
 Output = Annotated[
     Format | None, _option("table, json, yaml or name. [default: table]", "--output", "-o", metavar="FORMAT")
 ]
@@ -55,6 +62,7 @@ CaFile = Annotated[str | None, _option(_CA_HELP, "--ca", metavar="FILE")]
 CertFile = Annotated[str | None, _option(_CERT_HELP, "--cert", metavar="FILE")]
 KeyFile = Annotated[str | None, _option(_KEY_HELP, "--key", metavar="FILE")]
 # Behind the verb these are taken and not shown: `connect --help` and the reference list them once
+HiddenWait = Annotated[str | None, _option(_WAIT_HELP, "--request-timeout", hidden=True)]
 HiddenUser = Annotated[str | None, _option(_USER_HELP, "--user", hidden=True)]
 HiddenCa = Annotated[str | None, _option(_CA_HELP, "--ca", hidden=True)]
 HiddenCert = Annotated[str | None, _option(_CERT_HELP, "--cert", hidden=True)]
@@ -72,6 +80,7 @@ class CliSession:
         self.output = Format.TABLE
         self.verbose = False
         self.retry_s = _RETRY_S
+        self._wait: str | None = None
         self._url: str | None = None
         self._context: str | None = None
         self._options = Profile()
@@ -90,6 +99,7 @@ class CliSession:
         *,
         context: str | None = None,
         retry: str | None = None,
+        wait: str | None = None,
         user: str | None = None,
         ca_file: str | None = None,
         cert_file: str | None = None,
@@ -105,6 +115,7 @@ class CliSession:
         self.verbose = verbose or self.verbose
         if retry is not None:
             self.retry_s = seconds_of(retry, "--retry")
+        self._wait = wait or self._wait
 
     def keep(self, options: object) -> None:
         """Keep a set of options that was given in this call; one of each class, the last one counts."""
@@ -162,8 +173,23 @@ class CliSession:
             from kconnect.client import ConnectClient
 
             access = self.access_to(self.url)
-            self._client = ConnectClient(self.target.urls, retry_conflicts_s=self.retry_s, access=access)
+            self._client = ConnectClient(
+                self.target.urls,
+                patience=self.patience(),
+                tell=self.say,
+                retry_conflicts_s=self.retry_s,
+                access=access,
+            )
         return self._client
+
+    def patience(self) -> Patience:
+        """How long one client waits for what it only reads. Errors: UsageProblem."""
+        from kconnect.client.patience import Patience
+
+        found = self._wait or os.environ.get(WAIT_VARIABLE)
+        if not found:
+            return Patience(setting="--request-timeout")
+        return Patience(seconds_of(found, "--request-timeout" if self._wait else WAIT_VARIABLE), "--request-timeout")
 
     def access_to(self, place: str) -> ClientAccess | None:
         """User, password and certificates for workers at `place`; a password that nobody gave is asked for, once."""
@@ -186,11 +212,26 @@ class CliSession:
 
     def another_client(self) -> ConnectClient:
         """One for another thread, as the client belongs to one; whoever asks closes it. Ask once there is a client."""
-        return type(self.client)([self.url], retry_conflicts_s=self.retry_s, access=self._access)
+        return self.client_of([self.url])
 
-    def client_of(self, urls: Sequence[str], *, timeout_s: float) -> ConnectClient:
-        """One for another thread, for these workers, that waits this long; as `another_client` in all else."""
-        return type(self.client)(urls, timeout_s=timeout_s, retry_conflicts_s=self.retry_s, access=self._access)
+    def client_of(
+        self, urls: Sequence[str], *, limit_s: float | None = None, timeout_s: float | None = None
+    ) -> ConnectClient:
+        """One for another thread, for these workers; a read ends within `limit_s`, else as `patience` says.
+
+        `timeout_s`: for a change, and where a worker is starting; else the client's own.
+        """
+        from kconnect.client.connect_client import REQUEST_TIMEOUT_S, ConnectClient
+
+        patience = self.patience() if limit_s is None else replace(self.patience(), limit_s=limit_s)
+        access = self.access_to(", ".join(urls))
+        return ConnectClient(
+            urls,
+            patience=patience,
+            retry_conflicts_s=self.retry_s,
+            access=access,
+            timeout_s=timeout_s or REQUEST_TIMEOUT_S,
+        )
 
     def close(self) -> None:
         if self._client is not None:

@@ -330,6 +330,9 @@ class MemoryHerder:
         self._called("history")
         return self.hour
 
+    def moves(self):
+        return {}
+
     def log_tail(self):
         return self.tail
 

@@ -54,6 +54,16 @@ class ThreadWorker:
     ) -> None:
         self.kill()
 
+    def freeze(self) -> None:
+        """It stands still: its sockets take what comes, and nothing answers."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """It goes on."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
     def kill(self) -> None:
         """As kill -9. Idempotent."""
         process, self._process = self._process, None

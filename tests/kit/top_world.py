@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kconnect.admin.cluster.activity import NO_ACTIVITY, Activity
 from kconnect.model import (
     ConnectorState,
     ConnectorStatus,
@@ -13,7 +14,7 @@ from kconnect.model import (
     TaskId,
     TaskState,
 )
-from kconnect.runtime.standing.figures import Figures
+from kconnect.runtime.standing.figures import Figures, summed
 from kconnect_cli.top.events import Event, Key, Request, Resized
 from kconnect_cli.top.facts import ClusterFacts, StatusLook, WorkerFacts, WorkerLook
 from kconnect_cli.top.lines import text_of
@@ -51,10 +52,13 @@ def look(*connectors: ConnectorStatus, at_s: float = 100.0, **more: object) -> S
 def worker(
     id_: str = WORKER, at_s: float = 100.0, problem: str = "", rates: dict[TaskId, float] | None = None, **more: object
 ) -> WorkerLook:
-    figures = {task: Figures(rate=rate, records=int(rate * 10), errors=0) for task, rate in (rates or {}).items()}
-    facts = WorkerFacts(
-        id=id_, url=f"http://{id_}", kind="" if problem else "kconnect", problem=problem, figures=figures
-    )
+    moves: dict[str, Activity] = {}
+    for task, rate in (rates or {}).items():
+        figures = Figures(rate=rate, records=int(rate * 10), errors=0)
+        known = moves.get(task.connector, NO_ACTIVITY)
+        tasks = {**known.tasks, task.task: figures}
+        moves[task.connector] = Activity(summed(list(tasks.values())), tasks)
+    facts = WorkerFacts(id=id_, url=f"http://{id_}", kind="" if problem else "kconnect", problem=problem, moves=moves)
     return WorkerLook(at_s, replace(facts, **more))
 
 

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from kconnect.admin.cluster.activity import Activity, activities, task_figures
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.logs.wording import counted
-from kconnect.model import Condition, RunState
+from kconnect.model import Condition, RunState, TaskId
 from kconnect.runtime.standing.figures import summed
 from kconnect.runtime.standing.views import ConnectorView, PartView, Standing, connector_view
-from kconnect_cli.admin.figures import WorkerFigures, figures_by_worker, together
 from kconnect_cli.admin.live_workers import look_at_group, notes_on_life
 from kconnect_cli.admin.worker_start import start_of, start_text
 from kconnect_cli.options.cluster import cluster_of
 from kconnect_cli.screen.status_rows import now_ms
 
 if TYPE_CHECKING:
-    from kconnect.client import ConnectClient
     from kconnect.model import ConnectorStatus
     from kconnect_cli.session import CliSession
 
-# A worker that does not tell within this time what its tasks move does not answer
-_ANSWER_S = 5.0
+# Java's workers do not say who of them answers: each is asked, side by side, and one that is frozen costs this much
+_ANSWER_S = 1.0
 
 
 def cluster_health(session: CliSession) -> dict[str, Any]:
@@ -42,11 +42,12 @@ def health_document(
     place: str,
     statuses: Mapping[str, ConnectorStatus],
     workers: Sequence[Mapping[str, Any]] | None,
-    **more: Any,  # fields that are known: cluster_id, outage, starting, doctor, figures, notes
+    **more: Any,  # what is known: cluster_id, outage, starting, doctor, activities (by connector), notes
 ) -> dict[str, Any]:
     """The document, and what in it is a problem. Pure."""
     views = [connector_view(statuses[name]) for name in sorted(statuses)]
-    figures: WorkerFigures = more.get("figures") or WorkerFigures()
+    moves: Mapping[str, Activity] = more.get("activities") or {}
+    lags = [each.figures.lag for each in moves.values() if each.figures.lag is not None]
     document: dict[str, Any] = {
         "place": place,
         "cluster_id": more.get("cluster_id"),
@@ -61,8 +62,8 @@ def health_document(
             if part.sickness is not None
         ],
         "outage": more.get("outage"),
-        "records_per_s": summed(list(figures.tasks.values())).rate,
-        "lag": sum(figures.lags.values()) if figures.lags else None,
+        "records_per_s": summed([each.figures for each in moves.values()]).rate,
+        "lag": sum(lags) if lags else None,
         "doctor": more.get("doctor"),
         "notes": more.get("notes") or [],
     }
@@ -110,47 +111,75 @@ def _of_workers(session: CliSession) -> dict[str, Any]:
     statuses = client.connector_statuses()
     outage = None if client.outage is None else {**client.outage.to_json(), "sentence": client.outage.banner()}
     cluster_id = client.server_info().get("kafka_cluster_id")
-    known = _workers(client, statuses)
-    told = figures_by_worker(
-        [url for url, _ in known.values()], lambda url: session.client_of([url], timeout_s=_ANSWER_S)
-    )
-    workers, notes = [], list[str]()
-    for id_, (url, answers) in known.items():
-        figures = told[url]
-        if figures.problem and answers is not False:
-            notes.append(f"{id_} is not reached from here: {figures.problem}")
-        problem = None if answers is not False or not figures.problem else figures.problem
-        rate = summed(list(figures.tasks.values())).rate
-        workers.append({"worker": id_, "answers": problem is None, "problem": problem, "records_per_s": rate})
+    moves, notes = activities(client), list[str]()
     return health_document(
         client.url,
         statuses,
-        workers,
+        _workers(session, statuses, moves),
         cluster_id=cluster_id,
         outage=outage,
         starting=start_text(start),
-        figures=together(told.values()),
+        activities=moves,
         doctor=_doctor(session, notes),
         notes=notes,
     )
 
 
-def _workers(client: ConnectClient, statuses: Mapping[str, ConnectorStatus]) -> dict[str, tuple[str, bool | None]]:
-    """By id: URL, and whether it answers the worker that was asked; None where that one cannot say, as Java's.
-
-    From here a worker may be out of reach, behind a forwarded port for example, and well all the same.
+def _workers(
+    session: CliSession, statuses: Mapping[str, ConnectorStatus], moves: Mapping[str, Activity] | None
+) -> list[dict[str, Any]]:
+    """Each with whether it answers, as the worker that is asked sees it: from here it may be out of reach, behind a
+    forwarded port for example, and well all the same.
     """
-    scheme = urlsplit(client.url).scheme
+    client = session.client
+    rates = _rates(statuses, moves or {})
     try:
-        (own, *others) = client.workers()
+        told = client.workers()
     except NotFoundError:
-        ids = {status.connector.worker_id for status in statuses.values()}
-        ids |= {task.worker_id for status in statuses.values() for task in status.tasks}
-        if len(ids) <= 1:
-            return {next(iter(ids), urlsplit(client.url).netloc): (client.url, True)}
-        return {id_: (f"{scheme}://{id_}", None) for id_ in sorted(ids)}
-    found = {str(each["worker"]): (f"{scheme}://{each['worker']}", bool(each["answers"])) for each in others}
-    return {str(own["worker"]): (client.url, True), **found}
+        problems = _problems_of_javas(session, statuses)
+    else:
+        silent = f"{client.url} gets no answer from it"
+        problems = {str(each["worker"]): None if each["answers"] else silent for each in told}
+    return [
+        {"worker": id_, "answers": problem is None, "problem": problem, "records_per_s": rates.get(id_)}
+        for id_, problem in problems.items()
+    ]
+
+
+def _problems_of_javas(session: CliSession, statuses: Mapping[str, ConnectorStatus]) -> dict[str, str | None]:
+    """Of each worker that statuses name why it does not answer; None where it does."""
+    client = session.client
+    ids = {status.connector.worker_id for status in statuses.values()}
+    ids |= {task.worker_id for status in statuses.values() for task in status.tasks}
+    if len(ids) <= 1:
+        return {next(iter(ids), urlsplit(client.url).netloc): None}
+    found: dict[str, str | None] = {}  # each thread sets its own key
+
+    def ask(id_: str) -> None:
+        try:
+            with session.client_of([f"{urlsplit(client.url).scheme}://{id_}"], limit_s=_ANSWER_S) as other:
+                other.server_info()
+            found[id_] = None
+        except ConnectError as err:
+            found[id_] = str(err)
+
+    threads = [threading.Thread(target=ask, args=(id_,), name="asks-worker", daemon=True) for id_ in sorted(ids)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return {id_: found[id_] for id_ in sorted(ids)}
+
+
+def _rates(statuses: Mapping[str, ConnectorStatus], moves: Mapping[str, Activity]) -> dict[str, float]:
+    """Records a second of the tasks of each worker."""
+    figures, found = task_figures(moves), dict[str, float]()
+    for status in statuses.values():
+        for task in status.tasks:
+            rate = figures[TaskId(status.name, task.id)].rate if TaskId(status.name, task.id) in figures else None
+            if rate is not None:
+                found[task.worker_id] = found.get(task.worker_id, 0.0) + rate
+    return found
 
 
 def _of_topics(session: CliSession) -> dict[str, Any]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kconnect.admin.cluster.activity import NO_ACTIVITY, Activity, activities
 from kconnect.errors import ConnectError
 from kconnect.logs.traces import root_cause
-from kconnect.model import TaskId
 from kconnect.runtime.standing.figures import NO_FIGURES
-from kconnect_cli.admin.figures import WorkerFigures, figures_by_worker, together
 from kconnect_cli.admin.live_workers import look_at_group, notes_on_life
 from kconnect_cli.admin.sink_lags import offsets_and_lags
 from kconnect_cli.options.cluster import cluster_of
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LAST_CHANGES = 5
-# The other workers' figures are worth this much waiting
-_FIGURES_S = 5.0
 
 
 def description_of(session: CliSession, name: str, mask: Callable[..., dict[str, str]]) -> dict[str, Any]:
@@ -39,7 +36,7 @@ def description_of(session: CliSession, name: str, mask: Callable[..., dict[str,
     reader, notes = session.reader, list[str]()
     info = session.on_connector(name, reader.connector)
     status = session.on_connector(name, reader.connector_status)
-    figures = _figures(session, status, notes) if session.direct is None else WorkerFigures()
+    moves = _moves(session, status, notes) if session.direct is None else NO_ACTIVITY
     offsets, lag = _offsets(session, name, notes)
     document: dict[str, Any] = {
         "name": name,
@@ -48,10 +45,10 @@ def description_of(session: CliSession, name: str, mask: Callable[..., dict[str,
         "worker_id": status.connector.worker_id,
         **more_of(status.connector),
         **_failure(status.connector.trace),
-        "records_per_s": figures.of(name).rate,
-        "lag": figures.lags.get(name) if lag is None else lag,
-        "errors": figures.of(name).errors,
-        "tasks": _tasks(status, figures),
+        "records_per_s": moves.figures.rate,
+        "lag": moves.figures.lag if lag is None else lag,
+        "errors": moves.figures.errors,
+        "tasks": _tasks(status, moves),
         "config": mask(info.config),
         "topics": _topics(session, name, notes),
         "offsets": offsets,
@@ -62,23 +59,26 @@ def description_of(session: CliSession, name: str, mask: Callable[..., dict[str,
     return {**document, "notes": notes}
 
 
-def _figures(session: CliSession, status: ConnectorStatus, notes: list[str]) -> WorkerFigures:
-    from kconnect.client.workers import worker_urls
-
-    urls = worker_urls(session.client, session.access_to(session.url))
-    told = figures_by_worker(urls, lambda url: session.client_of([url], timeout_s=_FIGURES_S))
-    found = together(told.values())
-    if all(each.is_silent for each in told.values()):
+def _moves(session: CliSession, status: ConnectorStatus, notes: list[str]) -> Activity:
+    try:
+        found = activities(session.client)
+    except ConnectError as err:
+        notes.append(f"Rates, errors and lag are not known: {err}")
+        return NO_ACTIVITY
+    if found is None:
         notes.append("Rates, errors and lag are not known: Java's workers do not tell them over REST.")
-    elif any(task.state == "RUNNING" and TaskId(status.name, task.id) not in found.tasks for task in status.tasks):
-        notes += [f"Some rates are not known: {each.problem}" for each in told.values() if each.problem]
-    return found
+        return NO_ACTIVITY
+    moves = found.get(status.name, NO_ACTIVITY)
+    if silent := sorted({task.worker_id for task in status.tasks if task.state == "RUNNING"
+                         and task.id not in moves.tasks}):  # fmt: skip
+        notes.append(f"Some rates are not known: {session.url} gets no answer from {', '.join(silent)}.")
+    return moves
 
 
-def _tasks(status: ConnectorStatus, figures: WorkerFigures) -> list[dict[str, Any]]:
+def _tasks(status: ConnectorStatus, moves: Activity) -> list[dict[str, Any]]:
     rows = []
     for task in status.tasks:
-        found = figures.tasks.get(TaskId(status.name, task.id), NO_FIGURES)
+        found = moves.tasks.get(task.id, NO_FIGURES)
         rows.append(
             {
                 "id": task.id,

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 Line: TypeAlias = dict[str, Any]
 Say: TypeAlias = Callable[[str], None]
 
-# A worker that does not answer by then is named, and left out
-_ANSWER_S = 10.0
+# A worker that does not answer by then is named, and left out; who the workers are has taken up to a second before
+_ANSWER_S = 3.0
 _WAIT_MS = 20_000
 # Lines of several workers that arrive within this time are sorted
 _GATHER_S = 0.25
@@ -76,7 +76,7 @@ class WorkerLogs:
         from kconnect.client import ConnectClient
 
         try:
-            with ConnectClient(url, access=self._access, timeout_s=_ANSWER_S) as client:
+            with ConnectClient(url, access=self._access, timeout_s=_ANSWER_S, connect_timeout_s=_ANSWER_S) as client:
                 page = client.logs(**self._query)
         except NotFoundError:
             with self._lock:

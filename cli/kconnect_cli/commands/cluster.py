@@ -131,9 +131,7 @@ def trace(ctx: typer.Context, member: _Member = None, limit: _Limit = _DEFAULT_L
     if follow and session.output in (Format.JSON, Format.YAML):
         raise UsageProblem("--follow prints a table, and is not valid with -o json or yaml")
     url = member or _leader_url(session)
-    from kconnect.client import ConnectClient
-
-    with ConnectClient(url, access=session.access_to(url)) as client:
+    with session.client_of([url]) as client:
         if session.output in (Format.JSON, Format.YAML):
             write_object(client.herder_trace(), session.output)
             return
@@ -184,10 +182,8 @@ class _Answers:
 
 def _fetch_rebalances(session: CliSession, url: str, answers: _Answers) -> None:
     """Add one worker's answer; a worker's failure is reported, and does not prevent requests to the others."""
-    from kconnect.client import ConnectClient
-
     try:
-        with ConnectClient(url, access=session.access_to(url)) as client:
+        with session.client_of([url]) as client:
             found = client.rebalances()
     except NotFoundError:
         session.say(f"{url} keeps no list of rebalances: it is no kconnect worker, or an older one.")

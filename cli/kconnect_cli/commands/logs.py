@@ -95,7 +95,7 @@ def _none_found(session: CliSession, name: str | None) -> str:
 def _workers(session: CliSession) -> list[str]:
     from kconnect.client.workers import worker_urls
 
-    return worker_urls(session.client, session.access_to(session.url))
+    return worker_urls(session.client)
 
 
 def _write(line: dict[str, Any], form: Format, workers: int) -> None:

@@ -45,16 +45,15 @@ def ui(
 
 
 def _clusters(session: CliSession) -> Clusters:
-    from kconnect.admin.console import READ_S, TopicClusters, UrlClusters
-    from kconnect.client import ConnectClient
+    from kconnect.admin.console import TopicClusters, UrlClusters
 
     if session.direct is not None:
         return TopicClusters(session.direct.access, _sink)
-    urls, access = session.target.urls, session.access_to(session.url)  # asks for a password before anything is served
+    session.access_to(session.url)  # asks for a password before anything is served
     cluster = cluster_of(session)
     return UrlClusters(
         session.url,
-        lambda: ConnectClient(urls, read_timeout_s=READ_S, retry_conflicts_s=session.retry_s, access=access),
+        lambda: session.client_of(session.target.urls),
         cluster.access() if cluster.is_given else None,
         _sink,
     )

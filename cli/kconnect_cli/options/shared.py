@@ -25,6 +25,7 @@ from kconnect_cli.session import (
     HiddenCert,
     HiddenKey,
     HiddenUser,
+    HiddenWait,
     Output,
     Retry,
     Url,
@@ -51,6 +52,7 @@ class SessionOptions:
     cert_file: HiddenCert = None
     key_file: HiddenKey = None
     retry: Retry = None
+    wait: HiddenWait = None
     output: Output = None
     verbose: Verbose = False
 
@@ -61,6 +63,7 @@ class SessionOptions:
             self.verbose,
             context=self.context,
             retry=self.retry,
+            wait=self.wait,
             user=self.user,
             ca_file=self.ca_file,
             cert_file=self.cert_file,

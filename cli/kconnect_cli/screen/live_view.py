@@ -22,7 +22,6 @@ from rich.text import Text
 
 from kconnect.errors import ConnectError
 from kconnect.logs.wording import counted
-from kconnect.runtime.standing.figures import Rates
 from kconnect.runtime.standing.views import PartView, Standing, connector_view
 from kconnect_cli.screen.output import STATE_STYLES, state_counts
 from kconnect_cli.screen.status_rows import now_ms
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from kconnect.client.outage import Outage
     from kconnect.model import ConnectorStatus, TaskId
     from kconnect.runtime.herder.health.reasons import Health
-    from kconnect.runtime.metrics import TaskCounters
+    from kconnect.runtime.metrics import Moves
 
 
 log = logging.getLogger(__name__)
@@ -55,7 +54,7 @@ class ShownWorker(Protocol):
     @property
     def health(self) -> Health: ...
     def statuses(self) -> Sequence[ConnectorStatus]: ...
-    def task_counters(self) -> Mapping[TaskId, TaskCounters]: ...
+    def moves(self) -> Mapping[TaskId, Moves]: ...
     def outage(self) -> Outage | None:
         """Kafka does not answer the worker; None while it does."""
         ...
@@ -63,13 +62,12 @@ class ShownWorker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PageContent:
-    """What the page shows. A task without counters has not reported any yet."""
+    """What the page shows. A task that is not in `moves` has not reported any counters yet."""
 
     where: str
     up_s: float
     statuses: Sequence[ConnectorStatus] = ()
-    counters: Mapping[TaskId, TaskCounters] = field(default_factory=dict)
-    rates: Mapping[TaskId, float] = field(default_factory=dict)
+    moves: Mapping[TaskId, Moves] = field(default_factory=dict)
     log_lines: Sequence[str] = ()
     outage: Outage | None = None
     """Kafka does not answer the worker."""
@@ -128,7 +126,6 @@ class LiveView:
         self._stream = stream
         self._where = where
         self._lines = _LastLines(handler)
-        self._rates: Rates[TaskId] = Rates()
         self._began_s = time.monotonic()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="live-view", daemon=True)
@@ -182,13 +179,11 @@ class LiveView:
             if not waits_for:
                 return loading
             statuses, where = (), f"{self._where} starting"
-        counters = worker.task_counters()
         return PageContent(
             where=where,
             up_s=up_s,
             statuses=statuses,
-            counters=counters,
-            rates=self._rates.add(now_s, {task: _moved(found) for task, found in counters.items()}),
+            moves=worker.moves(),
             log_lines=self._lines.heads(),
             outage=worker.outage(),
             waits_for=waits_for,
@@ -237,14 +232,14 @@ def _rows(status: ConnectorStatus, facts: PageContent) -> list[tuple[PartView, t
         rows.append((view.own, _row(view.name, "", str(view.own.state), "", "", "", _why(view.own, facts))))
     for part in view.tasks:
         id_ = TaskId(view.name, part.task or 0)
-        found, rate = facts.counters.get(id_), facts.rates.get(id_)
+        found = facts.moves.get(id_)
         cells = _row(
             view.name,
             str(part.task),
             str(part.state),
-            "-" if rate is None else f"{rate:,.0f}",
-            "-" if found is None else f"{_moved(found):,}",
-            "-" if found is None else str(max(found.errors, found.failures)),
+            "-" if found is None else f"{found.per_s:,.0f}",
+            "-" if found is None else f"{found.records:,}",
+            "-" if found is None else str(found.errors),
             _why(part, facts),
         )
         rows.append((part, cells))
@@ -267,11 +262,6 @@ def _row(*cells: str) -> tuple[Text, ...]:
 
 def _banner(outage: Outage) -> Text:
     return Text(outage.banner(), style="bold red", no_wrap=True, overflow="ellipsis")
-
-
-def _moved(counters: TaskCounters) -> int:
-    """Records that arrived: in Kafka for a source, in `put` for a sink."""
-    return counters.records_written + counters.records_put
 
 
 def _short(line: str) -> str:

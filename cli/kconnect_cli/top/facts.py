@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+from kconnect.admin.cluster.activity import Activity, together
 from kconnect.client.outage import Outage
-from kconnect.model import ConnectorStatus, TargetState, TaskId
-from kconnect.runtime.standing.figures import Figures, most
+from kconnect.model import ConnectorStatus, TargetState
 
 # A worker that nobody speaks of any more stays on the screen for as long as somebody may wonder where it went
 _REMEMBERED_S = 300.0
@@ -31,9 +31,8 @@ class WorkerFacts:
     asked_s: float = 0.0
     problem: str = ""
     """Why it did not answer when it was asked last; empty while it answers."""
-    figures: Mapping[TaskId, Figures] = field(default_factory=dict)
-    lags: Mapping[str, int] = field(default_factory=dict)
-    """By connector."""
+    moves: Mapping[str, Activity] = field(default_factory=dict)
+    """What its tasks do, by connector."""
     slots: tuple[Mapping[str, Any], ...] | None = None
     """None: it has none, as Java's."""
 
@@ -89,18 +88,9 @@ class ClusterFacts:
     """By id."""
 
     @property
-    def figures(self) -> dict[TaskId, Figures]:
-        """Of all tasks whose worker answers; those of a worker that does not are not known."""
-        found: dict[TaskId, Figures] = {}
-        for worker in self.workers.values():
-            if not worker.problem:
-                found.update(worker.figures)
-        return found
-
-    @property
-    def lags(self) -> dict[str, int]:
-        """How many records each sink is behind, as far as workers that answer tell it."""
-        return most([worker.lags for worker in self.workers.values() if not worker.problem])
+    def moves(self) -> dict[str, Activity]:
+        """By connector; the tasks of a worker that does not answer are left out."""
+        return together([worker.moves for worker in self.workers.values() if not worker.problem])
 
     @property
     def has_metrics(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kconnect.model import TaskId
+from kconnect.admin.cluster.activity import NO_ACTIVITY
 from kconnect.runtime.standing.figures import NO_FIGURES
 from kconnect.runtime.standing.views import PartView, Standing, connector_view
 from kconnect_cli.screen.status_rows import now_ms
@@ -51,9 +51,9 @@ def _tasks(state: TopState, detail: Detail) -> Iterator[Line]:
     if not status.tasks:
         yield line(("It has no tasks.", "dim"))
         return
-    figures = state.facts.figures
+    figures = state.facts.moves.get(detail.connector, NO_ACTIVITY).tasks
     for part, task in zip(connector_view(status).tasks, status.tasks, strict=True):
-        found = figures.get(TaskId(detail.connector, task.id), NO_FIGURES)
+        found = figures.get(task.id, NO_FIGURES)
         rate = "-" if found.rate is None else whole(found.rate)
         errors = "-" if found.errors is None else whole(found.errors)
         word = "" if task.condition is None else str(task.condition.condition)

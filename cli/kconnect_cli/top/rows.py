@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from kconnect.admin.cluster.activity import NO_ACTIVITY, task_figures
 from kconnect.logs.wording import length_text
 from kconnect.model import TaskId, TaskState
-from kconnect.runtime.standing.figures import NO_FIGURES, Figures, figures_of, summed
+from kconnect.runtime.standing.figures import NO_FIGURES, Figures, summed
 from kconnect.runtime.standing.views import ConnectorView, PartView, Standing, connector_view
 from kconnect_cli.screen.status_rows import now_ms
 from kconnect_cli.top.facts import ClusterFacts, WorkerFacts
@@ -120,16 +121,16 @@ def rows_of(view: View, facts: ClusterFacts, now_s: float) -> list[Row]:
     """All rows of a view, in no particular order."""
     match view:
         case View.CONNECTORS:
-            figures, lags = facts.figures, facts.lags
+            moves = facts.moves
             return [
                 _connector_row(
-                    connector_view(status, figures_of(status, figures, lags.get(name))),
+                    connector_view(status, moves.get(name, NO_ACTIVITY).figures),
                     f"{facts.to_come[name]} with the next worker" if name in facts.to_come else "",
                 )
                 for name, status in facts.statuses.items()
             ]
         case View.TASKS:
-            figures = facts.figures
+            figures = task_figures(facts.moves)
             return [
                 _task_row(status.name, task, facts, figures.get(TaskId(status.name, task.id), NO_FIGURES))
                 for status in facts.statuses.values()
@@ -234,7 +235,7 @@ def _worker_row(worker: WorkerFacts, facts: ClusterFacts, now_s: float) -> Row:
         "VERSION": worker.version or None,
         "CONNECTORS": len(connectors) if is_known else len(facts.statuses),
         "TASKS": len(tasks) if is_known else sum(len(status.tasks) for status in facts.statuses.values()),
-        "RECORDS/S": None if worker.problem else summed(list(worker.figures.values())).rate,
+        "RECORDS/S": None if worker.problem else summed([each.figures for each in worker.moves.values()]).rate,
         "SLOTS": None if worker.slots is None else len(worker.slots),
         "LAST ANSWER": age or ("never" if worker.problem else None),
         "WHY": worker.problem,

@@ -105,13 +105,13 @@ def _summary(state: TopState) -> Line:
         if lost:
             pieces.append((f" ({lost} unreachable)", "bad"))
         pieces.append(("   ", "plain"))
-    total = summed(list(facts.figures.values()))
+    total = summed([each.figures for each in facts.moves.values()])
     if total.rate is not None:
         pieces.append((f"{total.rate:,.0f} records/s   ", "plain"))
     elif not facts.is_direct and facts.workers and not facts.has_metrics and _all_answered(state):
         pieces.append(("no rates: Java's workers do not tell them   ", "dim"))
-    if facts.lags:
-        pieces.append((f"lag {sum(facts.lags.values()):,}   ", "plain"))
+    if total.lag is not None:
+        pieces.append((f"lag {total.lag:,}   ", "plain"))
     pieces += _counts("connector", [str(connector_view(status).state) for status in statuses])
     pieces.append(("   ", "plain"))
     pieces += _counts("task", [str(task.state) for status in statuses for task in status.tasks])

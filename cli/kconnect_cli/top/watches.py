@@ -9,10 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
+from kconnect.admin.cluster.activity import activities
 from kconnect.errors import ConnectError, NotFoundError
-from kconnect.model import ConnectorStatus, TaskId
-from kconnect.runtime.standing.figures import Rates
-from kconnect_cli.admin.figures import worker_figures
+from kconnect.model import ConnectorStatus
 from kconnect_cli.admin.worker_start import has_unassigned, start_of, start_text
 from kconnect_cli.top.facts import Look, StatusLook, WorkerFacts, WorkerLook, worker_urls
 
@@ -222,7 +221,6 @@ class _WorkerWatch:
         self.answered_s = time.monotonic()
         self._client = client
         self._post = post
-        self._rates: Rates[TaskId] = Rates()
         self._known = WorkerFacts(id=id_, url=url)
 
     def _look(self) -> None:
@@ -244,11 +242,10 @@ class _WorkerWatch:
             client.server_info()
             return known
         try:
-            told = worker_figures(client, self._rates)
+            slots = tuple(client.slots())
         except NotFoundError:
-            return replace(known, kind="Java", figures={}, lags={})
-        slots = tuple(client.slots())
-        return replace(known, kind="kconnect", figures=told.tasks, lags=told.lags, slots=slots)
+            return replace(known, kind="Java", moves={})
+        return replace(known, kind="kconnect", moves=activities(client, cluster=False) or {}, slots=slots)
 
 
 class DirectWatches:

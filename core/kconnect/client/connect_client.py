@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -11,6 +11,7 @@ from kconnect.client.access import ClientAccess
 from kconnect.client.exchange import Exchange
 from kconnect.client.metrics_text import Sample, samples_of
 from kconnect.client.outage import Outage
+from kconnect.client.patience import Patience
 from kconnect.client.response_json import (
     as_conditions,
     as_info,
@@ -40,8 +41,9 @@ from kconnect.model import (
     offsets_to_json,
 )
 
-# A worker gives up after 90 s (Java's REST request timeout); a little longer, so that we show its answer
-_REQUEST_TIMEOUT_S = 95.0
+# A worker gives up after 90 s (kconnect.request.timeout.ms, as Java's REST request timeout); a little longer, so that
+# we show its answer
+REQUEST_TIMEOUT_S = 95.0
 # Enough for one lost SYN (1 s) and its repetition
 _CONNECT_TIMEOUT_S = 3.0
 
@@ -53,8 +55,9 @@ class ConnectClient:
 
     Errors of every method: UnreachableError, TimedOutError, NotFoundError, AlreadyExistsError, ConflictError (409),
     BadRequestError (400), ConnectError for anything else, with the worker's own message.
-    `timeout_s`: how long an answer may take; `read_timeout_s`: where it is less for a read, for who would rather be
-    told than wait. `retry_conflicts_s`: how long to retry during a rebalance (409); 0 disables retries.
+    `timeout_s`: how long an answer may take; `patience`: less for a read, for who would rather be told than wait; then
+    `tell` gets what a change is waiting for. `retry_conflicts_s`: how long to retry during a rebalance (409); 0
+    disables retries.
     `access`: credentials and certificates. `transport`: replaces the network, for tests.
     """
 
@@ -62,8 +65,9 @@ class ConnectClient:
         self,
         url: str | Sequence[str] = "http://localhost:8083",
         *,
-        timeout_s: float = _REQUEST_TIMEOUT_S,
-        read_timeout_s: float | None = None,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+        patience: Patience | None = None,
+        tell: Callable[[str], None] | None = None,
         connect_timeout_s: float = _CONNECT_TIMEOUT_S,
         retry_conflicts_s: float = 0.0,
         clock: Clock | None = None,
@@ -80,8 +84,8 @@ class ConnectClient:
         }
         self._carriers = tuple(carriers.values())
         self._first_url = urls[0]
-        is_plain = len(urls) == 1 and read_timeout_s is None
-        self._failover = None if transport is not None or is_plain else FailoverTransport(carriers, read_timeout_s)
+        is_plain = len(urls) == 1 and patience is None
+        self._failover = None if transport is not None or is_plain else FailoverTransport(carriers, patience, tell)
         self._exchange = Exchange(
             lambda: self.url,
             access,

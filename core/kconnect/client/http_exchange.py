@@ -263,7 +263,6 @@ class HttpExchange:
         is_tls = parts.scheme == "https"
         if is_tls and self._tls is None:
             self._tls = self._terms.tls()
-        timeout_s = turn.timeout_s if self._terms.connect_timeout_s is None else self._terms.connect_timeout_s
         deadline = turn.connect_deadline()
         sock: socket.socket | None = None
         try:
@@ -282,7 +281,7 @@ class HttpExchange:
             if sock is not None:
                 sock.close()
             refused = OSError(f"the proxy: {err}") if isinstance(err, HTTPException) else err
-            raise not_connected(turn.where, refused, timeout_s, self._terms.advice) from err
+            raise not_connected(turn.where, refused, turn.connect_timeout_s, self._terms.advice) from err
         turn.begin()
         return _Connection(sock)
 
@@ -294,12 +293,18 @@ class _Turn:
         self.where = where
         self.request = request
         self.timeout_s = timeout_s
-        self._connect_timeout_s = terms.connect_timeout_s
+        connect_s = terms.connect_timeout_s
+        self._connect_timeout_s = None if connect_s is None else min(connect_s, timeout_s)
         self._deadline = time.monotonic() + timeout_s
         self._has_begun = False
 
     def deadline(self) -> float:
         return self._deadline
+
+    @property
+    def connect_timeout_s(self) -> float:
+        """How long connecting may take."""
+        return self.timeout_s if self._connect_timeout_s is None else self._connect_timeout_s
 
     def connect_deadline(self) -> float:
         return self._deadline if self._connect_timeout_s is None else time.monotonic() + self._connect_timeout_s

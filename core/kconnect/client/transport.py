@@ -1,16 +1,21 @@
 """Requests to the workers of a cluster: the terms of an exchange with one, and which of several is asked.
 
-One after the other, that of the last answer first.
+One after the other, that of the last answer first. What is only read ends in time, whoever does not answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
 
 from kconnect.client.http_exchange import HttpExchange, Request, Response, Terms
-from kconnect.client.http_failures import Advice, BrokenOffError, NotConnectedError
+from kconnect.client.http_failures import Advice, BrokenOffError, NotConnectedError, late
+from kconnect.client.patience import Patience
 from kconnect.errors import BadRequestError, ConnectError, TimedOutError, UnreachableError
 
 if TYPE_CHECKING:
@@ -30,6 +35,8 @@ ADVICE: Final = Advice(
     plain="Is it http there? See `listeners` of the worker.",
 )
 """What to do about a worker that cannot be asked."""
+READ_ADVICE: Final = replace(ADVICE, late="It may be frozen, or wait for Kafka: its log says more.")
+"""The same for what is only read: nothing was changed."""
 
 # Asking twice changes nothing. A POST or PATCH may have been carried out by a worker that broke it off
 _IDEMPOTENT: Final = frozenset({"GET", "PUT"})
@@ -38,6 +45,11 @@ _PATIENCE_S: Final = 10.0
 _UNAVAILABLE: Final = 503
 # It describes the worker itself: its 503 is the answer
 _HEALTH: Final = "/health"
+# Of the time for a question, for /health of a worker that has not answered it
+_FOR_HEALTH: Final = 0.2
+_LEAST_S: Final = 0.05
+# Longer than any change of a quiet cluster: what takes more is reported
+_SILENT_S: Final = 2.0
 
 
 class Transport(Protocol):
@@ -90,13 +102,23 @@ class FailoverTransport:
 
     A worker that refuses the connection is skipped for every request; one that breaks the connection, does not answer
     in time or answers 503 is skipped only for requests that may be sent twice.
+
+    With `patience` a read ends in that time, except while its worker is starting; a change is only sent to a worker
+    that answers, and may then take as long as the transport's own terms say.
     """
 
-    def __init__(self, transports: Mapping[str, HttpExchange], read_s: float | None = None) -> None:
-        """`transports`: by URL, in the order in which they are tried. `read_s`: how long a read waits for each."""
+    def __init__(
+        self,
+        transports: Mapping[str, HttpExchange],
+        patience: Patience | None = None,
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
+        """`transports`: by URL, in the order in which they are tried. `tell`: gets what a change is waiting for."""
         self._transports = dict(transports)
-        self._read_s = read_s
+        self._patience = patience
+        self._tell = tell
         self._order = list(transports)
+        self._has_answered = False
 
     @property
     def url(self) -> str:
@@ -108,13 +130,48 @@ class FailoverTransport:
 
         Errors: as HttpExchange for requests that must not be sent again; UnreachableError with all URLs and reasons.
         """
+        if request.method == "GET":
+            return self._read(request)
+        if self._patience is not None and not self._has_answered:
+            try:
+                self._read(Request("GET", "/", None, request.headers))
+            except ConnectError as err:
+                err.hint = f"{request} was not sent. {err.hint or ''}".rstrip()
+                raise
+        with self._telling(request):
+            return self._first_of(request, lambda _is_last: None)
+
+    def close(self) -> None:
+        for transport in self._transports.values():
+            transport.close()
+
+    def _read(self, request: Request) -> Response:
+        patience = self._patience
+        if patience is None:
+            return self._first_of(request, lambda is_last: None if is_last else _PATIENCE_S)
+        turn = patience.begins()
+        kept = 0.0 if request.path.startswith(_HEALTH) else _FOR_HEALTH
+        try:
+            return self._first_of(request, lambda is_last: max(turn.share_s(is_last=is_last, kept=kept), _LEAST_S))
+        except TimedOutError as err:
+            if kept and self._is_starting(request, turn.share_s()):
+                return self._first_of(request, lambda _is_last: None)
+            patience.note_late()
+            if len(self._transports) > 1:
+                err.hint = READ_ADVICE.late
+                raise
+            setting = patience.setting if not turn.is_short else None
+            limit_s = patience.limit_s if not turn.is_short else turn.deadline_s - turn.began_s
+            raise late(self.url, str(request), limit_s, READ_ADVICE, setting=setting) from err
+
+    def _first_of(self, request: Request, wait_s: Callable[[bool], float | None]) -> Response:
+        """`wait_s`: how long for a worker, by whether it is the last; None: as its own transport."""
         failures: list[tuple[str, ConnectError]] = []
         unavailable: Response | None = None
         for url in list(self._order):
             is_last = len(failures) + 1 == len(self._order)
-            patience_s = self._patience_s(request, is_last=is_last)
             try:
-                response = self._transports[url].send(request, patience_s)
+                response = self._transports[url].send(request, wait_s(is_last))
             except NotConnectedError as err:
                 failures.append((url, err))
             except (BrokenOffError, TimedOutError) as err:
@@ -124,6 +181,7 @@ class FailoverTransport:
             else:
                 if response.status != _UNAVAILABLE or not _may_ask_another(request):
                     self._order = [url, *(other for other in self._order if other != url)]
+                    self._has_answered = True
                     return response
                 unavailable = unavailable or response
                 failures.append((url, ConnectError(f"{url} answers 503, it is not available")))
@@ -131,15 +189,29 @@ class FailoverTransport:
             return unavailable
         raise _error_of(failures)
 
-    def _patience_s(self, request: Request, *, is_last: bool) -> float | None:
-        """None: as the worker's own transport."""
-        if request.method != "GET":
-            return None
-        return self._read_s or (None if is_last else _PATIENCE_S)
+    def _is_starting(self, request: Request, within_s: float) -> bool:
+        """Whether a worker that did not answer says that it starts: requests wait in it until then."""
+        wait_s = max(within_s / len(self._transports), _LEAST_S)
+        try:
+            answer = self._first_of(Request("GET", _HEALTH, None, request.headers), lambda _is_last: wait_s)
+            return bool(json.loads(answer.body).get("status") == "starting")
+        except (ConnectError, ValueError, AttributeError):  # no answer, or none of Connect's
+            return False
 
-    def close(self) -> None:
-        for transport in self._transports.values():
-            transport.close()
+    @contextmanager
+    def _telling(self, request: Request) -> Iterator[None]:
+        """Inside, a change that takes long is reported."""
+        if self._tell is None:
+            yield
+            return
+        told = f"Waiting for {self.url} to carry out {request} .."
+        timer = threading.Timer(_SILENT_S, self._tell, (told,))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
 
 def _may_ask_another(request: Request) -> bool:

@@ -43,7 +43,7 @@ from kconnect.runtime.herder.queries.samplers import HistorySampler, LagWatch
 from kconnect.runtime.herder.validation.connector_checks import ConnectorValidator
 from kconnect.runtime.herder.validation.override_policies import load_policy
 from kconnect.runtime.herder.validation.plugin_config import plugin_config_keys
-from kconnect.runtime.metrics import TaskCounters
+from kconnect.runtime.metrics import Moves
 from kconnect.runtime.metrics.history import History
 from kconnect.runtime.plugins import PluginRegistry, worker_variables
 from kconnect.runtime.storage import OffsetStore
@@ -201,9 +201,9 @@ class RunningWorker(ABC, Generic[H, C]):
         """The current outage of Kafka; None while it answers."""
         return None if self._availability is None else self._availability.contact.outage
 
-    def task_counters(self) -> Mapping[TaskId, TaskCounters]:
-        """Each task's counters, at most a second old; empty before the start."""
-        return self._launcher.task_counters() if self._launcher is not None else {}
+    def moves(self) -> Mapping[TaskId, Moves]:
+        """What each task moves, by counters at most a second old; empty before the start."""
+        return {} if self._herder is None else self._herder.moves()
 
     @property
     def kafka(self) -> KafkaAvailability:
@@ -310,7 +310,9 @@ class RunningWorker(ABC, Generic[H, C]):
             options = RestOptions.parse(config, os.environ, plugins)
             if options.trail is not None:
                 self.health.add_source(options.trail.reasons)
-            console = partial(worker_console, settings=self._props) if config.kconnect.ui_enable else None
+            read_s = config.kconnect.ui_read_timeout_ms / 1000
+            shown = partial(worker_console, settings=self._props, read_s=read_s)
+            console = shown if config.kconnect.ui_enable else None
             rest = self._rest = RestServer(herder, config.listeners, settings, options, console)
             self._stack.callback(lambda: rest.stop(_REST_STOP_S, log_level=self._stop_level()))
             rest.start()

@@ -102,7 +102,7 @@ def test_a_name_like_no_other_lists_what_is_there(connect):
 def test_restart_alone_with_tasks_and_one_task(connect, herder):
     herder.calls.clear()
     assert connect("connectors", "restart", "orders")[0] == 0
-    assert herder.calls == [("restart_connector", "orders")]
+    assert herder.calls[-1] == ("restart_connector", "orders")
     herder.calls.clear()
     assert connect("connectors", "restart", "orders", "--tasks")[0] == 0
     assert ("restart_by_plan", "orders", True, False) in herder.calls

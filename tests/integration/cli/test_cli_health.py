@@ -18,8 +18,7 @@ from kconnect.model import (
     TaskCondition,
     TaskId,
 )
-from kconnect.runtime.metrics import Reading
-from kconnect.runtime.metrics.catalogue import BY_NAME
+from kconnect.runtime.metrics import Moves
 
 TRACE = "Task orders-0 failed: x. Root cause: OSError: disk is full\nTraceback ..\n"
 
@@ -27,14 +26,8 @@ TRACE = "Task orders-0 failed: x. Root cause: OSError: disk is full\nTraceback .
 @pytest.fixture
 def moving(herder, monkeypatch):
     """Tasks with counters, as a worker has them."""
-    group = "source-task-metrics"
-
-    def readings():
-        for name, rate, total in (("orders", 12.5, 100), ("lines", 2.0, 7)):
-            yield Reading(BY_NAME[group, "source-record-write-rate"], (name, "0"), rate)
-            yield Reading(BY_NAME[group, "source-record-write-total"], (name, "0"), total)
-
-    monkeypatch.setattr(herder, "metrics", readings)
+    moves = {TaskId("orders", 0): Moves(12.5, 100, 0), TaskId("lines", 0): Moves(2.0, 7, 0)}
+    monkeypatch.setattr(herder, "moves", lambda: moves)
 
 
 def test_a_healthy_cluster_is_a_screen_and_exit_code_0(connect, moving):
@@ -88,7 +81,7 @@ def test_describe_shows_everything_about_a_connector_with_its_secrets_masked(con
     assert code == 0
     assert out.splitlines()[:3] == [
         "orders  source  FAILED  127.0.0.1:8083",
-        "  12 records/s",
+        "  12 records/s, 0 errors",
         "  task 0: OSError: disk is full",
     ]
     assert "db.password = [hidden]" in out

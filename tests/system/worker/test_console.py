@@ -20,8 +20,8 @@ from http.cookiejar import CookieJar
 import pytest
 from confluent_kafka import Producer
 
-from kconnect.admin.console import READ_S
 from kconnect.client import ClientAccess, ConnectClient
+from kconnect.client.patience import LIMIT_S
 from kconnect.model import RunState
 from kconnect.testing import ThreadLauncher
 from kconnect.worker import StandaloneWorker
@@ -416,12 +416,12 @@ def test_every_page_about_a_frozen_worker_ends_in_time_and_says_so(tmp_path, bro
             with ThreadPoolExecutor(len(PAGES) + 2) as visitors:
                 change = visitors.submit(timed, known, "/ui/connectors/lines/do/pause", {"seen": "RUNNING"})
                 shared = visitors.submit(
-                    eventually, lambda: is_told(known.ask("/ui")[1]), READ_S, "the rows are said to be from before"
+                    eventually, lambda: is_told(known.ask("/ui")[1]), LIMIT_S, "the rows are said to be from before"
                 )
                 seen = list(visitors.map(lambda path: timed(known, f"/ui{path}"), PAGES))
                 shared.result()
             for path, (took_s, status, page) in zip((*PAGES, "pause"), (*seen, change.result()), strict=True):
-                assert took_s < ample_s(READ_S + 5), path
+                assert took_s < ample_s(LIMIT_S + 5), path
                 assert status == 504, (path, page)
                 assert "did not answer GET /" in page, (path, page)
             stack.close()

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kconnect.model import Condition, TaskCondition, TaskId
-from kconnect.runtime.standing.figures import Figures
+from kconnect.model import Condition, TaskCondition
 from kconnect_cli.admin.cluster_health import health_document
-from kconnect_cli.admin.figures import WorkerFigures, together
 from kconnect_cli.screen.description_text import description_text
 from kconnect_cli.screen.health_text import health_text
 from kit.top_world import connector
@@ -70,14 +68,6 @@ def test_the_screen_lists_what_failed_with_root_causes_and_not_more_than_fits():
     text = health_text(health(connector("a", *["FAILED"] * 20, trace=trace)))
     assert text.count("OSError: gone") == 15
     assert ".. and 5 more: connect connectors status" in text
-
-
-def test_figures_of_workers_add_up_and_what_nobody_tells_stays_unknown():
-    one = WorkerFigures({TaskId("a", 0): Figures(5.0, 10, 1)}, {"a": 7})
-    two = WorkerFigures({TaskId("a", 1): Figures(None, 20, None)}, {"a": 9})
-    both = together([one, two, WorkerFigures(problem="refused")])
-    assert both.of("a") == Figures(5.0, 30, 1)
-    assert both.lags == {"a": 9}
 
 
 def test_a_description_begins_with_what_is_wrong_and_leaves_out_what_is_not_known():

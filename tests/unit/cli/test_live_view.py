@@ -21,7 +21,7 @@ from kconnect.model import (
     TaskState,
 )
 from kconnect.runtime.herder.health.reasons import Health
-from kconnect.runtime.metrics import TaskCounters
+from kconnect.runtime.metrics import Moves
 from kconnect_cli.screen.live_view import LiveView, PageContent, page
 from kit.ages import Age
 
@@ -43,8 +43,7 @@ def drawn(facts, height=20, width=100):
 
 
 def test_a_row_has_state_rate_sum_and_errors():
-    counted = TaskCounters(records_written=1234567, errors=2)
-    facts = PageContent("http://w:1", 3725, [status("lines")], {TASK: counted}, {TASK: 98765.4})
+    facts = PageContent("http://w:1", 3725, [status("lines")], {TASK: Moves(98765.4, 1234567, 2)})
     lines = drawn(facts)
     assert lines[0].startswith("http://w:1  up 1:02:05  1 connector, tasks: 1 RUNNING")
     assert lines[3].split() == ["lines", "0", "RUNNING", "98,765", "1,234,567", "2"]
@@ -81,7 +80,7 @@ class StartingWorker:
     def statuses(self):
         raise ConnectError("The worker is not started")
 
-    def task_counters(self):
+    def moves(self):
         return {}
 
     def outage(self):
@@ -114,9 +113,9 @@ def test_what_failed_is_seen_and_the_log_has_room_though_there_are_many():
 def test_a_task_that_does_not_get_on_says_so_and_comes_before_those_that_do():
     retrying = TaskCondition(Condition.RETRYING, int((time.time() - 34) * 1000), 12, "Lines.poll() raised X: no route")
     many = [*(status(f"c{number}") for number in range(200)), status("bad", condition=retrying)]
-    facts = PageContent("w", 0, many, {TaskId("bad", 0): TaskCounters(failures=12, retries=12)})
+    facts = PageContent("w", 0, many, {TaskId("bad", 0): Moves(0.0, 0, 0)})
     lines = drawn(facts, width=140)
-    assert lines[3].split()[:6] == ["bad", "0", "RUNNING", "-", "0", "12"], "attempts that failed are errors"
+    assert lines[3].split()[:6] == ["bad", "0", "RUNNING", "0", "0", "0"], "what is tried again has not failed for good"
     assert re.search(r"retrying for \d\d s, 12 failed attempts: Lines\.poll\(\) raised X: no route", lines[3])
 
 

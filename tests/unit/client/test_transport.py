@@ -6,6 +6,7 @@ import pytest
 
 from kconnect.client import Request, Response
 from kconnect.client.http_failures import BrokenOffError, NotConnectedError
+from kconnect.client.patience import Patience
 from kconnect.client.transport import FailoverTransport
 from kconnect.errors import ConfigError, TimedOutError, UnreachableError
 
@@ -107,12 +108,91 @@ def test_a_read_waits_less_for_a_worker_while_there_is_another():
     assert found[A].patience == [None], "a change may take its time"
 
 
-def test_a_reader_who_would_rather_be_told_waits_that_long_for_each_and_changes_wait_on():
-    found = workers(a=LATE, b=OK)
-    carrier = FailoverTransport(found, 15.0)
-    assert carrier.send(GET) is OK
-    carrier.send(PUT)
-    assert (found[A].patience, found[B].patience) == ([15.0], [15.0, None])
-    alone = FailoverTransport(workers(a=LATE), 15.0)
-    with pytest.raises(TimedOutError, match=str(LATE)):
-        alone.send(GET)
+class Clock:
+    """Goes on by what each wait of a worker takes."""
+
+    def __init__(self):
+        self.now_s = 100.0
+
+    def __call__(self):
+        return self.now_s
+
+
+class Frozen(Worker):
+    """Takes the connection and answers nothing, but to /health where `health` is given."""
+
+    def __init__(self, clock, health=None):
+        super().__init__(None)
+        self.clock, self.health, self.is_frozen = clock, health, True
+
+    def send(self, request, timeout_s=None):
+        self.patience.append(timeout_s)
+        if request.path == "/health" and self.health is not None:
+            return self.health
+        if not self.is_frozen or timeout_s is None:
+            return OK
+        self.clock.now_s += timeout_s
+        raise TimedOutError(f"did not answer {request} within {timeout_s:g} s")
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def patience(clock):
+    return Patience(4.0, "--request-timeout", clock)
+
+
+@pytest.mark.parametrize("frozen", [1, 2, 3])
+def test_a_read_ends_in_time_however_many_workers_are_frozen(clock, patience, frozen):
+    found = {f"http://w{number}:1": Frozen(clock) for number in range(frozen)}
+    with pytest.raises(TimedOutError) as late:
+        FailoverTransport(found, patience).send(GET)
+    assert clock.now_s == pytest.approx(104.0, abs=0.2)
+    assert "may be frozen" in late.value.hint
+    assert frozen > 1 or str(late.value) == "http://w0:1 did not answer GET /connectors within 4 s (--request-timeout)"
+
+
+def test_one_that_answers_is_found_behind_two_that_are_frozen(clock, patience):
+    found = {A: Frozen(clock), B: Frozen(clock), C: Worker(OK)}
+    assert FailoverTransport(found, patience).send(GET) is OK
+    assert clock.now_s < 103
+
+
+def test_once_a_read_was_not_answered_others_wait_shortly_for_as_long_again(clock, patience):
+    found = {A: Frozen(clock)}
+    carrier = FailoverTransport(found, patience)
+    for _ in range(3):
+        with pytest.raises(TimedOutError):
+            carrier.send(GET)
+    # For the question, and for /health, which would say that the worker is starting
+    assert found[A].patience == [pytest.approx(wait) for wait in (3.2, 0.8, 0.4, 0.1, 0.4, 0.1)]
+    clock.now_s += 5
+    found[A].is_frozen = False
+    carrier.send(GET)
+    assert found[A].patience[-1] == pytest.approx(3.2)
+
+
+def test_a_worker_that_is_starting_is_waited_for(clock, patience):
+    starting = Frozen(clock, Response(503, b'{"status": "starting"}'))
+    assert FailoverTransport({A: starting}, patience).send(GET) is OK
+    assert starting.patience[-1] is None
+    ill = Frozen(clock, Response(500, b'{"status": "unhealthy"}'))
+    with pytest.raises(TimedOutError):
+        FailoverTransport({A: ill}, patience).send(GET)
+
+
+def test_a_change_is_only_sent_to_a_worker_that_answers_and_may_take_its_time_there(clock, patience):
+    found = {A: Frozen(clock)}
+    with pytest.raises(TimedOutError, match="GET / within") as late:
+        FailoverTransport(found, patience).send(POST)
+    assert late.value.hint.startswith("POST /connectors was not sent.")
+    assert None not in found[A].patience
+    clock.now_s += 5
+    found = {A: Frozen(clock), B: Worker(OK)}
+    carrier = FailoverTransport(found, patience)
+    for _ in range(2):
+        assert carrier.send(POST) is OK
+    assert found[B].patience == [pytest.approx(2.08), None, None]

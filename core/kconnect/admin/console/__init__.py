@@ -24,10 +24,10 @@ To add a page:
 
 from __future__ import annotations
 
-from kconnect.admin.console.cluster import READ_S, Clusters
+from kconnect.admin.console.cluster import Clusters
 from kconnect.admin.console.console import console, worker_console
 from kconnect.admin.console.rest_cluster import UrlClusters
 from kconnect.admin.console.routing import ConsoleRoute
 from kconnect.admin.console.topic_cluster import TopicClusters
 
-__all__ = ["READ_S", "Clusters", "ConsoleRoute", "TopicClusters", "UrlClusters", "console", "worker_console"]
+__all__ = ["Clusters", "ConsoleRoute", "TopicClusters", "UrlClusters", "console", "worker_console"]

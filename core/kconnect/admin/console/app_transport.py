@@ -12,10 +12,11 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message
 
-from kconnect.admin.console.cluster import READ_S, Caller, carried
+from kconnect.admin.console.cluster import Caller, carried
 from kconnect.client import Request, Response
 from kconnect.client.http_failures import late
-from kconnect.client.transport import ADVICE
+from kconnect.client.patience import Patience
+from kconnect.client.transport import ADVICE, READ_ADVICE
 from kconnect.errors import UnreachableError
 
 # A worker gives up after 90 s (Java's REST request timeout); a little longer, so that its answer is shown
@@ -27,11 +28,14 @@ _CARRIED = frozenset({b"authorization", b"x-forwarded-for", b"forwarded", b"host
 class AppTransport:
     """Implements `client.Transport` for one caller. Threads: any but that of the event loop, one at a time."""
 
-    def __init__(self, app: ASGIApp, loop: asyncio.AbstractEventLoop, caller: Caller, url: str) -> None:
+    def __init__(
+        self, app: ASGIApp, loop: asyncio.AbstractEventLoop, caller: Caller, url: str, patience: Patience
+    ) -> None:
         self._app = app
         self._loop = loop
         self._caller = caller
         self._url = url
+        self._patience = patience
 
     def send(self, request: Request) -> Response:
         """Errors: TimedOutError; UnreachableError while the worker stops."""
@@ -41,12 +45,18 @@ class AppTransport:
         except RuntimeError as err:
             coroutine.close()
             raise UnreachableError("The worker is stopping") from err
-        timeout_s = READ_S if request.method == "GET" else _CHANGE_S
+        is_read = request.method == "GET"
+        turn = self._patience.begins()
+        timeout_s = turn.share_s(is_last=True) if is_read else _CHANGE_S
         try:
             return answer.result(timeout_s)
         except TimeoutError as err:
             answer.cancel()
-            raise late(self._url, str(request), timeout_s, ADVICE) from err
+            if not is_read:
+                raise late(self._url, str(request), timeout_s, ADVICE) from err
+            self._patience.note_late()
+            setting = None if turn.is_short else self._patience.setting
+            raise late(self._url, str(request), round(timeout_s, 1), READ_ADVICE, setting=setting) from err
         except concurrent.futures.CancelledError as err:
             raise UnreachableError("The worker is stopping") from err
 

@@ -6,11 +6,12 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from starlette.types import Scope
 
 if TYPE_CHECKING:
+    from kconnect.admin.cluster.activity import Activity
     from kconnect.admin.cluster.port import Changes
     from kconnect.admin.dead_letters.through import Sink
     from kconnect.admin.direct.access import ClusterAccess
@@ -18,11 +19,6 @@ if TYPE_CHECKING:
     from kconnect.client import ConnectClient
     from kconnect.client.outage import Outage
     from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus
-
-
-# A sink's offsets and a plugin's table take seconds on a busy worker; a page that waits for longer seems to hang
-READ_S: Final = 15.0
-"""How long a page waits for one answer that it only reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +29,6 @@ class Capabilities:
     """False: read from the internal topics, states are the last that workers wrote."""
     is_ours: bool = True
     """Slots, history, conditions, logs: a Java worker has none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Activity:
-    """What a connector's tasks did over the last hour, as far as the worker that was asked runs them."""
-
-    per_s: tuple[float, ...] = ()
-    """Records a second, the oldest first."""
-    now_per_s: float = 0.0
-    lag: float = 0.0
-    errors: int = 0
-    restarts: int = 0
 
 
 @dataclass(frozen=True, slots=True)

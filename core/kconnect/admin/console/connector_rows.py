@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kconnect.admin.console.cluster import Activity
+from kconnect.admin.cluster.activity import NO_ACTIVITY, Activity
 from kconnect.model import ConnectorStatus
-from kconnect.runtime.standing.figures import NO_FIGURES, Figures
 from kconnect.runtime.standing.views import ConnectorView, Standing, connector_view, worst_first
 
 # Points of a sparkline, and its height, in the units of its viewBox
@@ -50,7 +49,9 @@ def connector_rows(
     statuses: Mapping[str, ConnectorStatus], activities: Mapping[str, Activity]
 ) -> tuple[ConnectorRow, ...]:
     """The worst first."""
-    views = worst_first(connector_view(status, _figures(activities.get(name))) for name, status in statuses.items())
+    views = worst_first(
+        connector_view(status, activities.get(name, NO_ACTIVITY).figures) for name, status in statuses.items()
+    )
     return tuple(_row(view, activities.get(view.name)) for view in views)
 
 
@@ -67,10 +68,6 @@ def _row(view: ConnectorView, activity: Activity | None) -> ConnectorRow:
         lag=number_text(figures.lag) if figures.lag else "",
         errors=number_text(figures.errors) if figures.errors else "",
     )
-
-
-def _figures(activity: Activity | None) -> Figures:
-    return NO_FIGURES if activity is None else Figures(activity.now_per_s, None, activity.errors, int(activity.lag))
 
 
 def number_text(value: float) -> str:

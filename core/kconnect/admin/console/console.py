@@ -28,6 +28,7 @@ from kconnect.admin.console.rest_cluster import WorkerClusters
 from kconnect.admin.console.routing import ConsoleRoute
 from kconnect.admin.console.visit import Route, Tab
 from kconnect.admin.direct.access import ClusterAccess
+from kconnect.client.patience import LIMIT_S
 
 ROUTES: Final[tuple[Route, ...]] = (
     *overview.ROUTES,
@@ -61,10 +62,11 @@ def console(clusters: Clusters) -> ConsoleRoute:
     return ConsoleRoute(clusters, ROUTES, TABS)
 
 
-def worker_console(app: ASGIApp, settings: Mapping[str, str] | None = None) -> ConsoleRoute:
+def worker_console(app: ASGIApp, settings: Mapping[str, str] | None = None, read_s: float = LIMIT_S) -> ConsoleRoute:
     """The console of a worker whose REST application, with everything around it, is `app`.
 
-    `settings`: its properties, with references resolved, for what is read from Kafka itself.
+    `settings`: its properties, with references resolved, for what is read from Kafka itself. `read_s`: how long
+    a page waits for what it only reads.
     """
-    clusters = WorkerClusters(app, None if settings is None else ClusterAccess(settings))
+    clusters = WorkerClusters(app, None if settings is None else ClusterAccess(settings), read_s)
     return ConsoleRoute(clusters, ROUTES, TABS, clusters.set_loop)

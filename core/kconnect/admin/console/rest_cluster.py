@@ -7,17 +7,19 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Final
 
 from starlette.types import ASGIApp
 
+from kconnect.admin.cluster.activity import Activity, activities
 from kconnect.admin.cluster.rest_changes import RestChanges
 from kconnect.admin.console.app_transport import AppTransport
-from kconnect.admin.console.cluster import Activity, Announced, Caller, Capabilities, Cluster, OpenSink
+from kconnect.admin.console.cluster import Announced, Caller, Capabilities, Cluster, OpenSink
 from kconnect.admin.console.seen import content_tag
 from kconnect.admin.direct.access import ClusterAccess
 from kconnect.client import ConnectClient
 from kconnect.client.outage import Outage
+from kconnect.client.patience import LIMIT_S, Patience
 from kconnect.errors import BadRequestError, ConnectError, NotFoundError, UnreachableError
 from kconnect.model import (
     ConnectorInfo,
@@ -29,6 +31,7 @@ from kconnect.model import (
     offsets_to_json,
 )
 
+READ_SETTING: Final = "kconnect.ui.read.timeout.ms"
 # A rebalance of a quiet cluster takes 3 to 5 s; until it ends workers refuse changes
 _REBALANCE_S = 15.0
 
@@ -118,16 +121,7 @@ class RestCluster:
         """None of a Java worker, and none where only admin listeners tell it."""
         if not self._kind.is_ours(self._client):
             return {}
-        try:
-            body = self._client.history(cluster=True)
-        except NotFoundError:
-            return {}
-        return {
-            name: Activity(
-                tuple(line["records_per_s"]), line["now_per_s"], line["lag"], int(line["errors"]), int(line["restarts"])
-            )
-            for name, line in body["connectors"].items()
-        }
+        return activities(self._client) or {}
 
     def connector(self, name: str) -> ConnectorInfo:
         return self._client.connector(name)
@@ -193,8 +187,9 @@ class WorkerClusters:
     `app`: the worker's REST application with everything around it.
     """
 
-    def __init__(self, app: ASGIApp, brokers: ClusterAccess | None = None) -> None:
+    def __init__(self, app: ASGIApp, brokers: ClusterAccess | None = None, read_s: float = LIMIT_S) -> None:
         self._app = app
+        self._read_s = read_s
         self._brokers = brokers
         self._kind = WorkerKind(True)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -211,7 +206,7 @@ class WorkerClusters:
     def open(self, caller: Caller) -> Iterator[Cluster]:
         assert self._loop is not None
         url = _own_url(caller)
-        transport = AppTransport(self._app, self._loop, caller, url)
+        transport = AppTransport(self._app, self._loop, caller, url, Patience(self._read_s, READ_SETTING))
         with ConnectClient(url, retry_conflicts_s=_REBALANCE_S, transport=transport) as client:
             yield RestCluster(client, self._kind, self._brokers, lends_login=True)
 

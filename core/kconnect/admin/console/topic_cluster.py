@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from kconnect.admin.cluster.activity import Activity
 from kconnect.admin.cluster.topic_changes import TopicChanges
-from kconnect.admin.console.cluster import Activity, Announced, Caller, Capabilities, Cluster, OpenSink
+from kconnect.admin.console.cluster import Announced, Caller, Capabilities, Cluster, OpenSink
 from kconnect.admin.console.seen import content_tag
 from kconnect.admin.direct.access import ClusterAccess
 from kconnect.admin.direct.client import DirectClient

@@ -363,4 +363,12 @@ KCONNECT: Final[Rows] = (
         LOW,
         "Whether the worker serves the web console at /ui of its REST listeners.",
     ),
+    (
+        "kconnect.ui.read.timeout.ms",
+        LONG,
+        4_000,
+        Range.at_least(1),
+        LOW,
+        "How long a page of the web console waits for what it only reads; a page then shows what it has, and what not.",
+    ),
 )

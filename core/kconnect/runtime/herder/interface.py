@@ -25,7 +25,7 @@ from kconnect.model import (
 )
 from kconnect.runtime.herder.health.reasons import Reason
 from kconnect.runtime.herder.validation.config_infos import ConfigInfos
-from kconnect.runtime.metrics import Reading, TaskCounters, TaskMeter
+from kconnect.runtime.metrics import Moves, Reading, TaskCounters, TaskMeter
 from kconnect.runtime.metrics.history import History
 
 if TYPE_CHECKING:  # of a cluster's worker; a standalone one starts without them
@@ -395,6 +395,10 @@ class Past(AnyWorker, Protocol):
 
     def history(self) -> History:
         """What the tasks and slots of this worker did over the last hour."""
+        ...
+
+    def moves(self) -> Mapping[TaskId, Moves]:
+        """What the tasks that this worker runs move now."""
         ...
 
     def log_tail(self) -> LogTail:

@@ -17,7 +17,7 @@ from kconnect.runtime.metrics.readings import (
     lag_readings,
     readings_of,
 )
-from kconnect.runtime.metrics.sensors import Spread, TaskCounters, TaskMeter, TaskMeters
+from kconnect.runtime.metrics.sensors import Moves, Spread, TaskCounters, TaskMeter, TaskMeters
 from kconnect.runtime.metrics.startups import StartupCount, Startups
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "KafkaView",
     "Kind",
     "Metric",
+    "Moves",
     "PluginMetricsRegistry",
     "PluginUse",
     "PluginValue",

@@ -16,9 +16,9 @@ from functools import cache
 from typing import Any, Final
 
 from kconnect.model import RunState, TaskId
-from kconnect.runtime.metrics.sensors import TaskCounters, TaskMeter
+from kconnect.runtime.metrics.sensors import RECENT_S, TaskCounters, TaskMeter
 
-EVERY_S: Final = 10
+EVERY_S: Final = int(RECENT_S)
 KEPT: Final = 360
 """Samples: an hour of them."""
 MOST_TASKS: Final = 5_000
@@ -120,9 +120,9 @@ class History:
     def overview(self) -> dict[str, Any]:
         """One line for each connector: the records it moved, a value a minute, and what is wrong with it.
 
-        Shape: every_ms, times, connectors: {name: {records_per_s: [..], now_per_s, lag, errors, restarts}}; `errors`
-        and `restarts` are those of the hour, `lag` is by committed offsets, as in `/metrics`. Not to be changed: it is
-        made once for each sample.
+        Shape: every_ms, times, connectors: {name: {records_per_s: [..], lag, errors, restarts}}; `errors` and
+        `restarts` are those of the hour, `lag` is by committed offsets, as in `/metrics`, and null where it is not
+        known. Not to be changed: it is made once for each sample.
         """
         with self._lock:
             bucket = self._bucket or 0
@@ -180,12 +180,12 @@ class History:
         last = self._bucket // step  # the minute that is under way is left out of the line
         groups = [[number % KEPT for number in range(minute * step, minute * step + step)]
                   for minute in range(last - POINTS + 1, last)]  # fmt: skip
-        at, found = self._bucket % KEPT, dict[str, dict[str, Any]]()
+        found: dict[str, dict[str, Any]] = {}
         for task_id, track in self._tasks.items():
-            line = found.setdefault(task_id.connector, _empty_line(len(groups)))
-            _add_track(line, track, groups, at)
+            line = found.setdefault(task_id.connector, empty_line(len(groups)))
+            _add_track(line, track, groups)
         for name, lag in self._lags.items():  # of a sink that is FAILED or rests, too
-            found.setdefault(name, _empty_line(len(groups)))["lag"] = float(lag)
+            found.setdefault(name, empty_line(len(groups)))["lag"] = float(lag)
         times = [minute * step * EVERY_S * 1000 for minute in range(last - POINTS + 1, last)]
         return {"every_ms": step * EVERY_S * 1000, "times": times, "connectors": found}
 
@@ -267,7 +267,7 @@ def _values_between(
     polled, put = mean("poll_ms"), mean("put_ms")
     return (
         grown("records_polled", "records_read") / passed_s,
-        grown("records_written", "records_put") / passed_s,
+        grown("records_out") / passed_s,
         grown("bytes_sent", "bytes_received") / passed_s,
         grown("errors"),
         grown("retries"),
@@ -283,11 +283,12 @@ def _values_between(
     )
 
 
-def _empty_line(points: int) -> dict[str, Any]:
-    return {"records_per_s": [0.0] * points, "now_per_s": 0.0, "lag": 0.0, "errors": 0.0, "restarts": 0.0}
+def empty_line(points: int) -> dict[str, Any]:
+    """Of a connector in the overview, of which nothing is known."""
+    return {"records_per_s": [0.0] * points, "lag": None, "errors": 0.0, "restarts": 0.0}
 
 
-def _add_track(line: dict[str, Any], track: _Track, groups: Sequence[Sequence[int]], at: int) -> None:
+def _add_track(line: dict[str, Any], track: _Track, groups: Sequence[Sequence[int]]) -> None:
     """Add a task to its connector's line: rates, errors and restarts are sums."""
     values = _decoded()
 
@@ -299,7 +300,6 @@ def _add_track(line: dict[str, Any], track: _Track, groups: Sequence[Sequence[in
         for number, places in enumerate(groups):
             if any(found := [rates[place] for place in places]):
                 points[number] = _rounded(points[number] + sum(values[code] for code in found) / len(found))
-        line["now_per_s"] = _rounded(line["now_per_s"] + values[rates[at]])
     for name in ("errors", "restarts"):
         if (counts := codes(name)) is not None:
             line[name] += round(sum(values[code] for code in counts if code))

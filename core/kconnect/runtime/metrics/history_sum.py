@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from kconnect.model import TaskId
+from kconnect.runtime.metrics.history import empty_line
+from kconnect.runtime.metrics.sensors import Moves
+
 Values: TypeAlias = Sequence[float | None]
 Document: TypeAlias = Mapping[str, Any]
-
-_EMPTY_LINE = {"now_per_s": 0.0, "lag": 0.0, "errors": 0.0, "restarts": 0.0}
 
 
 def sum_of_histories(documents: Sequence[Document]) -> dict[str, Any]:
@@ -37,6 +39,27 @@ def sum_of_histories(documents: Sequence[Document]) -> dict[str, Any]:
     }
 
 
+def with_moves(overview: Document, moves: Mapping[TaskId, Moves]) -> dict[str, Any]:
+    """A worker's overview with what its tasks move now: of each connector `now_per_s` and `tasks`."""
+    points = len(overview["times"])
+    names = dict.fromkeys([*overview["connectors"], *(task.connector for task in moves)])
+    lines = {
+        name: {**(overview["connectors"].get(name) or empty_line(points)), "now_per_s": 0.0, "tasks": []}
+        for name in names
+    }
+    for task, found in sorted(moves.items()):
+        line = lines[task.connector]
+        line["now_per_s"] = round(line["now_per_s"] + found.per_s, 3)
+        told = {
+            "task": task.task,
+            "records_per_s": round(found.per_s, 3),
+            "records": found.records,
+            "errors": found.errors,
+        }
+        line["tasks"].append(told)
+    return {**overview, "connectors": lines}
+
+
 def sum_of_overviews(documents: Sequence[Document]) -> dict[str, Any]:
     """The answers of several workers to `GET /admin/history` without a connector, as one answer."""
     times, every_ms = _times(documents)
@@ -44,10 +67,12 @@ def sum_of_overviews(documents: Sequence[Document]) -> dict[str, Any]:
     for document in documents:
         shift = _Shift(document["times"], times)
         for name, line in document["connectors"].items():
-            into = lines.setdefault(name, {"records_per_s": [0.0] * len(times), **_EMPTY_LINE})
+            into = lines.setdefault(name, {**empty_line(len(times)), "now_per_s": 0.0, "tasks": []})
             moved = shift.moved(line["records_per_s"])
             into["records_per_s"] = [a + (b or 0.0) for a, b in zip(into["records_per_s"], moved, strict=True)]
-            into["lag"] = max(into["lag"], line["lag"])
+            # Each worker looks at its own time, and a connector that moved is known to two for a while
+            into["lag"] = max((lag for lag in (into["lag"], line["lag"]) if lag is not None), default=None)
+            into["tasks"] = sorted([*into["tasks"], *line.get("tasks", ())], key=lambda task: task["task"])
             for key in ("now_per_s", "errors", "restarts"):
                 into[key] += line[key]
     return {"every_ms": every_ms, "times": times, "connectors": lines}

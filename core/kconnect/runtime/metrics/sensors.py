@@ -18,6 +18,10 @@ from kconnect.runtime.metrics.plugin_values import PluginValue
 
 WINDOW_S: Final = 60.0
 """The window of rates, averages and maxima: Java's metrics.num.samples=2 times metrics.sample.window.ms=30000."""
+RECENT_S: Final = 10.0
+"""The window of what is moved now, as every screen shows it; a sample of the history is as long. Counters come once a
+second: over ten of them a source that polls now and then is not 0 in between.
+"""
 # More samples than a window of one a second holds are thinned out.
 _MOST_SAMPLES = 64
 
@@ -112,6 +116,11 @@ class TaskCounters:
         self.transaction_least = min(records, self.transaction_least or records)
 
     @property
+    def records_out(self) -> int:
+        """Records that it has brought to where they go: to Kafka, or into what a sink writes to."""
+        return self.records_written + self.records_put
+
+    @property
     def has_new_maxima(self) -> bool:
         """Whether a copy would reset any of the maxima."""
         return self.records_active_most != self.records_active or bool(self.transaction_least)
@@ -158,6 +167,18 @@ class TaskCounters:
 
 _SPREADS: Final = ("request_ms", "throttle_ms", "batch_size", "poll_ms", "put_ms", "commit_ms", "transaction_size")
 _NUMBERS: Final = tuple(field.name for field in fields(TaskCounters) if field.name not in {*_SPREADS, "plugins"})
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """What a task moves."""
+
+    per_s: float
+    """Records that have arrived where they go, over the last `RECENT_S`."""
+    records: int
+    """The same since the task started."""
+    errors: int
+    """Records that failed for good, since the task started."""
 
 
 _ENDED: Final = frozenset({RunState.FAILED, RunState.STOPPED})
@@ -210,6 +231,14 @@ class TaskMeter:
         grown: int = getattr(self.latest, counter) - getattr(before, counter)
         return grown / passed_s if passed_s > 0 else 0.0
 
+    def moves(self, now_s: float) -> Moves:
+        """What it moves now: the rate is over `RECENT_S`, or since the task began."""
+        last = self.latest
+        then_s, before = self._base(now_s, RECENT_S)
+        grown = last.records_out - before.records_out
+        # Counters come once a second: the first of them says nothing of a shorter time
+        return Moves(grown / max(now_s - then_s, 1.0), last.records_out, last.errors)
+
     def average(self, now_s: float, spread: str) -> float | None:
         """The mean over the last minute; None if there was no value."""
         _, before = self._base(now_s)
@@ -243,9 +272,9 @@ class TaskMeter:
         recent = [sample.records_active for at_s, sample in self.samples if at_s > now_s - WINDOW_S]
         return sum(recent) / len(recent) if recent else float(self.latest.records_active)
 
-    def _base(self, now_s: float) -> tuple[float, TaskCounters]:
+    def _base(self, now_s: float, window_s: float = WINDOW_S) -> tuple[float, TaskCounters]:
         """The counters at the window's beginning: of then, or all zero when the task is younger."""
-        begin_s = now_s - WINDOW_S
+        begin_s = now_s - window_s
         base = (self.born_s, TaskCounters())
         for at_s, counters in self.samples:
             if at_s > begin_s:

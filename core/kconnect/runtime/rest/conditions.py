@@ -32,13 +32,16 @@ log = logging.getLogger(__name__)
 CONDITION: Final = Query("condition", "Whether to show each task's condition beside its state", boolean)
 """A parameter that Java's workers do not look at."""
 
-# How long other workers have for their answers together: a reader of statuses does not wait for an unreachable one
-ANSWER_S: Final = 2.0
-# How long a worker that did not answer is not asked again, such as one of Java's, which lacks the resource
+# How long other workers have for their answers together: a reader of statuses does not wait for one that is frozen, and
+# an admin command that asks has 1.5 s in all
+ANSWER_S: Final = 1.0
+# How long a worker that did not answer is not asked again, and for what one of Java's lacks
 _AWAY_S: Final = 10.0
 _UNABLE_S: Final = 300.0
-_THREADS: Final = 8
+# Three questions to each of eight workers that are frozen leave none for the others: they are asked a second later
+_THREADS: Final = 24
 _JOIN_S: Final = 1.0
+_ANYTHING: Final = ""
 _LIVE: Final = frozenset({RunState.RUNNING, RunState.PAUSED, RunState.UNASSIGNED, RunState.RESTARTING})
 
 
@@ -86,7 +89,7 @@ def _of_others(
 class OtherWorkers:
     """Fetches what other workers know of themselves. Threads: any; `close` aborts requests in progress.
 
-    A worker that does not answer in time is omitted, and not asked for that for a while.
+    A worker that does not answer in time is omitted, and not asked for anything for a while.
     """
 
     def __init__(
@@ -97,7 +100,7 @@ class OtherWorkers:
         self._monotonic = monotonic
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="conditions")
         self._lock = threading.Lock()  # guards the fields below
-        self._not_before_s: dict[tuple[str, str], float] = {}  # by worker and path
+        self._not_before_s: dict[tuple[str, str], float] = {}  # by worker and path; without a path it is for all
 
     def conditions(self, worker_ids: Collection[str], headers: Mapping[str, str]) -> dict[TaskId, TaskCondition]:
         """Conditions of the tasks that these workers (host:port) run; `headers` identify the caller."""
@@ -111,14 +114,38 @@ class OtherWorkers:
 
     def ask(self, worker_ids: Collection[str], target: str, headers: Mapping[str, str]) -> dict[str, Any]:
         """JSON of a path and query from each of these workers, as far as they answer."""
-        now_s, path = self._monotonic(), target.partition("?")[0]
+        return self.ask_all(worker_ids, {target: headers})[target]
+
+    def ask_all(
+        self, worker_ids: Collection[str], targets: Mapping[str, Mapping[str, str]]
+    ) -> dict[str, dict[str, Any]]:
+        """As `ask` for several paths at once, by path and worker: who does not answer is waited for once.
+
+        `targets`: the headers for each.
+        """
+        jobs: dict[Future[Any], tuple[str, str]] = {}
+        for target, headers in targets.items():
+            for worker in self._present(worker_ids, target.partition("?")[0]):
+                jobs[self._pool.submit(self._fetch, worker, target, headers)] = (worker, target)
+        done, late = wait(jobs, ANSWER_S)
+        for worker in {jobs[job][0] for job in late if not job.cancel()}:  # what no thread was free for is no sign
+            self._leave_alone(worker, _ANYTHING, _AWAY_S, f"no answer within {ANSWER_S:g} s")
+        found: dict[str, dict[str, Any]] = {target: {} for target in targets}
+        for job in done:
+            worker, target = jobs[job]
+            if (body := job.result()) is not None:
+                found[target][worker] = body
+        return found
+
+    def _present(self, worker_ids: Collection[str], path: str) -> list[str]:
+        """Those that may be asked for this."""
+        now_s = self._monotonic()
         with self._lock:
-            asked = [worker for worker in worker_ids if self._not_before_s.get((worker, path), 0.0) <= now_s]
-        jobs: dict[Future[Any], str] = {
-            self._pool.submit(self._fetch, worker, target, headers): worker for worker in sorted(asked)
-        }
-        done, _ = wait(jobs, ANSWER_S)
-        return {jobs[job]: body for job in done if (body := job.result()) is not None}
+            return [
+                worker
+                for worker in sorted(worker_ids)
+                if max(self._not_before_s.get((worker, each), 0.0) for each in (path, _ANYTHING)) <= now_s
+            ]
 
     def close(self) -> None:
         """Idempotent."""
@@ -141,7 +168,9 @@ class OtherWorkers:
             if answer.status in (401, 403):
                 return None  # this caller may not; others may
             self._leave_alone(worker, path, _UNABLE_S if answer.status == 404 else _AWAY_S, f"status {answer.status}")
-        except (ConnectError, ValueError) as err:
+        except ConnectError as err:
+            self._leave_alone(worker, _ANYTHING, _AWAY_S, err)
+        except ValueError as err:
             self._leave_alone(worker, path, _AWAY_S, err)
         return None
 

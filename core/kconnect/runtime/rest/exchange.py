@@ -30,6 +30,12 @@ class Others(Protocol):
         """JSON of a path and query from each of these workers, as far as they answer."""
         ...
 
+    def ask_all(
+        self, worker_ids: Collection[str], targets: Mapping[str, Mapping[str, str]]
+    ) -> Mapping[str, dict[str, Any]]:
+        """As `ask` for several paths at once, each with its headers; by path and worker."""
+        ...
+
 
 class ServerState(Protocol):
     """The server's own state, for `/metrics` and `/health`."""

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 from kconnect.errors import ConnectError
 from kconnect.runtime.herder.interface import Connectors, Health, Past, Work
 from kconnect.runtime.metrics.history import SLOT_SERIES, TASK_SERIES
-from kconnect.runtime.metrics.history_sum import sum_of_histories, sum_of_overviews
+from kconnect.runtime.metrics.history_sum import sum_of_histories, sum_of_overviews, with_moves
 from kconnect.runtime.rest.access.needs import READS, SEES_SOME
 from kconnect.runtime.rest.exchange import Answer, Call, Endpoint
 from kconnect.runtime.rest.observe import REBALANCE, RUNTIME, SLOT, own_rebalances, visible_slots
@@ -44,9 +44,7 @@ def list_workers(call: Call[ClusterView]) -> Answer:
     rebalances = own_rebalances(call)
     own, runs = call.herder.worker_id, _runs(call)
     others = _others(call, runs)
-    slots = ask_workers(call, others, "/admin/slots")
-    told = ask_workers(call, others, "/admin/rebalances")
-    sparks = ask_workers(call, others, "/admin/spark")
+    slots, told, sparks = _ask_at_once(call, others, "/admin/slots", "/admin/rebalances", "/admin/spark")
     if (runtime := call.herder.runtime()) is not None:
         sparks[own] = runtime.to_json()
     slots[own], told[own] = visible_slots(call), rebalances
@@ -69,7 +67,7 @@ def list_workers(call: Call[ClusterView]) -> Answer:
 
 
 def ask_others(call: Call[ClusterView], target: str) -> dict[str, Any]:
-    """JSON of a path and query from each other worker, as far as they answer within two seconds; by worker id."""
+    """JSON of a path and query from each other worker, as far as they answer within a second; by worker id."""
     return ask_workers(call, other_workers(call), target)
 
 
@@ -83,6 +81,14 @@ def ask_workers(call: Call[object], others: Collection[str], target: str) -> dic
     if call.others is None or not others:
         return {}
     return dict(call.others.ask(others, target, call.headers_for("GET", target)))
+
+
+def _ask_at_once(call: Call[object], others: Collection[str], *targets: str) -> list[dict[str, Any]]:
+    """As `ask_workers` for each of the paths."""
+    if call.others is None or not others:
+        return [{} for _ in targets]
+    found = call.others.ask_all(others, {target: call.headers_for("GET", target) for target in targets})
+    return [found[target] for target in targets]
 
 
 def _others(call: Call[ClusterView], runs: Mapping[str, object]) -> set[str]:
@@ -116,7 +122,11 @@ _VALUES: Final[Schema] = array_of({"type": ["number", "null"]})
 _LINE: Final[Schema] = object_of(
     {
         "records_per_s": array_of({"type": "number"}),
-        **{name: {"type": "number"} for name in ("now_per_s", "lag", "errors", "restarts")},
+        **{name: {"type": "number"} for name in ("now_per_s", "errors", "restarts")},
+        "lag": {"type": ["number", "null"]},
+        "tasks": array_of(
+            object_of({"task": integer, "records_per_s": {"type": "number"}, "records": integer, "errors": integer})
+        ),
     }
 )
 _HISTORY: Final[Schema] = object_of(
@@ -149,9 +159,11 @@ def show_history(call: Call[ClusterView]) -> Answer:
     worker, is_overview = call.herder.worker_id, not names and not call.flag("slots")
     if names:
         call.require(READS, names[0])
-    own = {"worker": worker, **(history.overview() if is_overview else history.of(names[0] if names else None))}
     if is_overview:
+        own = {"worker": worker, **with_moves(history.overview(), call.herder.moves())}
         own["connectors"] = {name: line for name, line in own["connectors"].items() if call.access.may_read(name)}
+    else:
+        own = {"worker": worker, **history.of(names[0] if names else None)}
     if not call.flag("cluster"):
         return Answer(own)
     query = f"connector={quote(names[0], safe='')}" if names else f"slots={str(not is_overview).lower()}"
@@ -184,7 +196,7 @@ ENDPOINTS = (
                 query=(
                     Query("connector", "All series of its tasks, and of the slots; without it a line per connector"),
                     Query("slots", "Without a connector: true for the series of the slots instead"),
-                    Query("cluster", "true: of all workers, as far as they answer within two seconds", boolean),
+                    Query("cluster", "true: of all workers, as far as they answer within a second", boolean),
                 ),
                 needs=SEES_SOME,
             )

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from kconnect.admin.console.cluster import Activity, Caller, Capabilities
+from kconnect.admin.cluster.activity import Activity
+from kconnect.admin.console.cluster import Caller, Capabilities
 from kconnect.admin.console.connector_rows import connector_rows, number_text, sparkline
 from kconnect.admin.console.rest_cluster import UrlClusters
 from kconnect.admin.console.shared_view import ClusterView, SharedView
@@ -27,6 +28,7 @@ from kconnect.model import (
     TaskState,
 )
 from kconnect.runtime.metrics import TaskMeter
+from kconnect.runtime.standing.figures import Figures
 from kit.console_pages import PageCaller
 from kit.memory_herder import MemoryHerder, file_source
 
@@ -77,7 +79,8 @@ def test_a_sparkline_is_drawn_only_where_something_moved():
 
 
 def test_rates_lag_and_errors_are_shown_where_a_worker_tells_them():
-    (row,) = connector_rows({"x": status("x", RunState.RUNNING)}, {"x": Activity((0, 1, 2), 1234.0, 56000, 7, 0)})
+    moves = Activity(Figures(1234.0, None, 7, 56000), per_s=(0, 1, 2))
+    (row,) = connector_rows({"x": status("x", RunState.RUNNING)}, {"x": moves})
     assert (row.per_s, row.lag, row.errors) == ("1.2k", "56k", "7")
     (row,) = connector_rows({"x": status("x", RunState.RUNNING)}, {})
     assert row.per_s == ""

@@ -131,9 +131,8 @@ def test_the_overview_adds_up_the_tasks_of_a_connector_a_value_a_minute(hour):
         hour.tick()
     line = hour.history.overview()["connectors"]["orders"]
     assert line["records_per_s"][-1] == pytest.approx(40, rel=1e-2)
-    assert line["now_per_s"] == pytest.approx(40, rel=1e-2)
     assert line["errors"] == 12
-    assert line["lag"] == 0, "it is a matter of committed offsets, not of what a task has fetched"
+    assert line["lag"] is None, "it is a matter of committed offsets, not of what a task has fetched"
     assert len(hour.history.overview()["times"]) == len(line["records_per_s"])
 
 
@@ -143,10 +142,9 @@ def test_the_overview_has_the_lag_of_sinks_whose_tasks_failed_too(hour):
     hour.tick()
     found = hour.history.overview()["connectors"]
     assert {name: line["lag"] for name, line in found.items()} == hour.lags
-    assert found["failed"]["now_per_s"] == 0
     hour.lags = {}
     hour.tick()
-    assert hour.history.overview()["connectors"]["orders"]["lag"] == 0
+    assert hour.history.overview()["connectors"]["orders"]["lag"] is None
 
 
 def test_slots_have_their_load(hour):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kconnect.model import RunState, TaskId
-from kconnect.runtime.metrics import Spread, TaskCounters, TaskMeter, TaskMeters
+from kconnect.runtime.metrics import Moves, Spread, TaskCounters, TaskMeter, TaskMeters
 
 TASK = TaskId("orders", 0)
 
@@ -42,6 +42,16 @@ def test_a_rate_goes_over_the_last_minute_and_ends_when_nothing_comes():
     assert meter.rate(200.0, "records_read") == pytest.approx(100)
     assert meter.rate(230.0, "records_read") == pytest.approx(50)
     assert meter.rate(300.0, "records_read") == 0
+
+
+def test_what_is_moved_now_goes_over_ten_seconds_a_young_task_over_its_life_and_ends_when_nothing_comes():
+    meter = meter_of(*((float(second), TaskCounters(records_put=100 * second, errors=2)) for second in range(1, 31)))
+    assert meter.moves(30.0) == Moves(pytest.approx(100), 3000, 2)
+    assert meter.moves(35.0).per_s == pytest.approx(50)
+    assert meter.moves(41.0) == Moves(0, 3000, 2)
+    assert meter_of((4.0, TaskCounters(records_written=80))).moves(4.0).per_s == pytest.approx(20)
+    assert meter_of((0.1, TaskCounters(records_written=80))).moves(0.1).per_s == pytest.approx(80), "not 800"
+    assert meter_of().moves(5.0) == Moves(0, 0, 0)
 
 
 def test_averages_and_maxima_forget_what_is_older_than_a_minute():

@@ -5,6 +5,7 @@ Source: AbstractHerder (Kafka 4.3).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -37,6 +38,7 @@ from kconnect.runtime.herder.queries.logger_levels import WorkerLoggers
 from kconnect.runtime.herder.queries.restart_views import RestartViews
 from kconnect.runtime.herder.queries.start_state import StartState
 from kconnect.runtime.herder.validation.config_infos import ConfigInfos
+from kconnect.runtime.metrics import Moves
 from kconnect.runtime.metrics.history import History
 
 if TYPE_CHECKING:
@@ -199,6 +201,10 @@ class HerderQueries:
 
     def history(self) -> History:
         return self._parts.history
+
+    def moves(self) -> Mapping[TaskId, Moves]:
+        now_s = time.monotonic()
+        return {task_id: meter.moves(now_s) for task_id, meter in self._parts.launcher.task_meters().items()}
 
     def log_tail(self) -> LogTail:
         return self._parts.log_tail

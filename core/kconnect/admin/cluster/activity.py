@@ -1,0 +1,83 @@
+"""What connectors and their tasks move, as their workers tell it: one rate for every screen, over the same ten seconds.
+
+Any worker of ours answers for all of the cluster (`GET /admin/history?cluster=true`), as far as they answer it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from kconnect.errors import NotFoundError
+from kconnect.model import TaskId
+from kconnect.runtime.standing.figures import NO_FIGURES, Figures, summed
+
+if TYPE_CHECKING:
+    from kconnect.client import ConnectClient
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What a connector does."""
+
+    figures: Figures = NO_FIGURES
+    """Of all its tasks; `errors` are those of the last hour."""
+    tasks: Mapping[int, Figures] = field(default_factory=dict)
+    """By task; `errors` since it started."""
+    per_s: tuple[float, ...] = ()
+    """Records a second over the last hour, a value a minute, the oldest first."""
+    restarts: int = 0
+    """Within the last hour."""
+
+
+NO_ACTIVITY = Activity()
+
+
+def activities(client: ConnectClient, *, cluster: bool = True) -> dict[str, Activity] | None:
+    """By connector; of the worker that is asked alone without `cluster`.
+
+    None of Java's workers, and where only admin listeners tell it. Errors: ConnectError.
+    """
+    try:
+        return activities_of(client.history(cluster=cluster))
+    except NotFoundError:
+        return None
+
+
+def activities_of(body: Mapping[str, Any]) -> dict[str, Activity]:
+    """Of an answer to `GET /admin/history` without a connector."""
+    return {name: _activity(line) for name, line in body["connectors"].items()}
+
+
+def together(workers: Iterable[Mapping[str, Activity]]) -> dict[str, Activity]:
+    """What several workers tell of themselves, by connector; without the last hour's line."""
+    parts: dict[str, list[Activity]] = {}
+    for each in workers:
+        for name, activity in each.items():
+            parts.setdefault(name, []).append(activity)
+    return {name: _joined(found) for name, found in parts.items()}
+
+
+def _joined(parts: Sequence[Activity]) -> Activity:
+    lags = [each.figures.lag for each in parts if each.figures.lag is not None]
+    # Each looks at its own time, and of a connector that moved two know it for a while: the largest is the newest
+    figures = replace(summed([each.figures for each in parts]), lag=max(lags, default=None))
+    tasks = {task: found for each in parts for task, found in each.tasks.items()}
+    return Activity(figures, tasks, (), sum(each.restarts for each in parts))
+
+
+def task_figures(found: Mapping[str, Activity]) -> dict[TaskId, Figures]:
+    """Of all tasks of all connectors."""
+    return {TaskId(name, task): figures for name, each in found.items() for task, figures in each.tasks.items()}
+
+
+def _activity(line: Mapping[str, Any]) -> Activity:
+    tasks = {
+        int(task["task"]): Figures(float(task["records_per_s"]), int(task["records"]), int(task["errors"]))
+        for task in line.get("tasks", ())
+    }
+    records = sum(figures.records or 0 for figures in tasks.values()) if tasks else None
+    lag = None if line["lag"] is None else int(line["lag"])
+    whole = Figures(float(line["now_per_s"]), records, int(line["errors"]), lag)
+    return Activity(whole, tasks, tuple(line["records_per_s"]), int(line["restarts"]))
