@@ -173,7 +173,7 @@ class RecordBatch:
     def with_(self, **changes: Any) -> Self:
         """A batch with the named attributes replaced; columns not named are shared, still lazy if they were.
 
-        Errors: TypeError for an unknown name. Rows may not be added or dropped this way: see `slice` and `filter`.
+        Errors: TypeError for an unknown name. Rows may not be added or dropped this way: see `slice`, `filter`, `take`.
         """
         unknown = [name for name in changes if name not in _NAMES]
         if unknown:
@@ -197,6 +197,15 @@ class RecordBatch:
             lambda column: column.filter(mask),
             lambda headers: [headers[index] for index in kept],
             mask.true_count,
+        )
+
+    def take(self, rows: pa.Array) -> Self:
+        """The rows with these numbers, in this order, each as often as it is named."""
+        numbers = rows.to_pylist() if self.headers is not None else []
+        return self._map_columns(
+            lambda column: column.take(rows),
+            lambda headers: [headers[number] for number in numbers],
+            len(rows),
         )
 
     def last_source_offset(self) -> dict[str, Any]:

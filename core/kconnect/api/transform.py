@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import NotImplementedType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,6 +29,9 @@ class Transformation(ABC):
     supports_batches: bool = False
     """Whether the runtime may call `apply_batch`. Read after configure, so configure may set it on the object."""
 
+    makes_several: bool = False
+    """Whether the runtime is to call `expand` in place of `apply`. Read after configure, likewise."""
+
     @abstractmethod
     def configure(self, configs: Mapping[str, Any]) -> None:
         """Read the settings: those after `transforms.NAME.`, as text. Called once, before the first record.
@@ -45,13 +48,22 @@ class Transformation(ABC):
         dropped. Errors: DataError and others are tolerated or fail the task as `errors.tolerance` says.
         """
 
+    def expand(self, record: R) -> Sequence[R]:
+        """The records that become of one, in order: for a transformation that makes several, such as explode.
+
+        Called in place of `apply` if `makes_several` is True. All of them have the offset of the one, so they are sent,
+        or put, together. Errors: as `apply`. Differs: Java's transformations give one record or none.
+        """
+        after = self.apply(record)
+        return () if after is None else (after,)
+
     def apply_batch(self, batch: RecordBatch) -> RecordBatch | NotImplementedType | None:
         """The columnar form of `apply`: a changed batch, the same batch, None to drop it; or NotImplemented.
 
         Called instead of apply, on whole batches, if `supports_batches` is True. Must give the same records as apply.
         On NotImplemented this batch goes through apply. So does a batch for which it raises, so that the error is
         attributed to the right record: a second call for the same rows must be harmless. May return fewer rows, but in
-        order. Must not block.
+        order; with `makes_several` also more. Must not block.
         """
         return NotImplemented  # type: ignore[no-any-return]  # mypy has it as Any
 

@@ -112,18 +112,18 @@ class SinkChain:
         )
         try:
             read = task.stages.converters.to_connect_record(fetched)
-            kept: Any = None if read is None else task.stages.transforms.apply_record(read)
-            if kept is not None:
-                task.put([kept])
+            kept: Any = () if read is None else task.stages.transforms.apply_each(read)
+            if kept:
+                task.put(list(kept))
         except Exception as error:  # the plugin's
             self._read_reports(number)
             return Passed(False, _said(error))
         task.moved({place: record.offset + 1})
-        if kept is not None:
+        if kept:
             self._behind[place] = record.offset + 1
         self._read_reports(number)
         why = self._refused.pop(number, None)
-        return Passed(kept is not None) if why is None else Passed(False, why)
+        return Passed(bool(kept)) if why is None else Passed(False, why)
 
     def flush(self) -> dict[int, str]:
         """Have the task write out what was put, as before a commit.

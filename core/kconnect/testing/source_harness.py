@@ -280,9 +280,10 @@ class SourceHarness(Harness[SourceTaskRun]):
             return
         for record in records:
             unit = task.inflight.submit(positions([record]))
-            kept = task.stages.transforms.apply_record(record)
-            one = None if kept is None else task.stages.converters.to_kafka_record(kept)
-            written = None if one is None else self._produce(one)
+            written = None
+            for kept in task.stages.transforms.apply_each(record):
+                one = task.stages.converters.to_kafka_record(kept)
+                written = None if one is None else self._produce(one)
             unit.ack()
             if task.reports_each:
                 place = None

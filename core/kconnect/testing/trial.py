@@ -281,16 +281,14 @@ class _TracedSource(SourceHarness):
                 self.offset_updates += [offset for offset in updated if offset not in given]
 
     def _pass_on(self, stages: TaskStages, record: SourceRecord, tried: TriedRecord) -> None:
-        kept = _through_transforms(stages, record, tried)
-        if kept is None:
-            return
-        made = _attempt(stages, tried, lambda: stages.converters.to_kafka_record(kept))
-        if made is None:
-            return
-        tried.stages.append(
-            StageView("bytes", bytes_view(made.topic, made.partition, made.key, made.value, made.headers))
-        )
-        tried.outcome = "written"
+        for kept in _through_transforms(stages, record, tried):
+            made = _attempt(stages, tried, partial(stages.converters.to_kafka_record, kept))
+            if made is None:
+                return
+            tried.stages.append(
+                StageView("bytes", bytes_view(made.topic, made.partition, made.key, made.value, made.headers))
+            )
+            tried.outcome = "written"
 
     def _check_offset(self, task: SourceTaskRun, record: SourceRecord, tried: TriedRecord) -> None:
         """A record whose offset cannot be stored is re-sent after each restart: it counts as failed."""
@@ -378,8 +376,7 @@ class _TracedPut:
         made = self._convert(task, record)
         if made is not None:
             tried.stages.append(StageView("converters", record_view(made)))
-            kept = _through_transforms(task.stages, made, tried)
-            if kept is not None:
+            for kept in _through_transforms(task.stages, made, tried):
                 self._put(task, kept)
         task.moved({record.place: record.offset + 1})
         return tried
@@ -403,18 +400,21 @@ class _TracedPut:
         tried.outcome = "put"
 
 
-def _through_transforms(stages: TaskStages, record: ConnectRecord, tried: TriedRecord) -> ConnectRecord | None:
-    """The record after all transforms, one by one; None when one dropped it or failed, which `tried` then tells."""
-    current = record
+def _through_transforms(stages: TaskStages, record: ConnectRecord, tried: TriedRecord) -> Sequence[ConnectRecord]:
+    """The record after all transforms, one by one; nothing when one dropped it or failed, which `tried` then tells.
+
+    Several where a transformation makes several of one.
+    """
+    current: list[ConnectRecord] = [record]
     for name, step in zip(stages.names, stages.steps, strict=True):
         chain = TransformChain([step], stages.tolerance)
-        after = _attempt(stages, tried, partial(chain.apply_record, current), f"transform {name}")
-        if after is None:
+        after = _attempt(stages, tried, partial(chain.apply_records, current), f"transform {name}")
+        if not after:
             if tried.failure is None:
                 tried.stages.append(StageView(f"transform {name}", None))
                 tried.outcome = "dropped"
-            return None
-        tried.stages.append(StageView(f"transform {name}", record_view(after)))
+            return ()
+        tried.stages += [StageView(f"transform {name}", record_view(one)) for one in after]
         current = after
     return current
 

@@ -218,3 +218,33 @@ def test_a_star_gives_the_columns_that_spark_gives(spark: Any, select: str) -> N
     assert rows_of(made.value) == rows_of(wanted)
     assert [transform.apply(record) for record in batch.to_records()[:9]] == made.slice(0, 9).to_records()
     transform.close()
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        "op, explode(items) AS item",
+        "explode(deep), after.id AS id",
+        "explode_outer(items) AS item, coalesce(after, before).id AS id",
+        "op, posexplode(items) AS (n, item)",
+        "op, posexplode_outer(deep)",
+        "op, explode(tags)",
+        "posexplode_outer(tags) AS (p, k, v), op",
+        "op, inline(items)",
+        "inline_outer(items) AS (a, b), op",
+        "op, explode(array(after, before)) AS r",
+    ],
+)
+def test_generators_give_the_rows_that_spark_gives(spark: Any, select: str) -> None:
+    batch = RecordBatch.from_records(records_of(2, 60))
+    assert batch is not None
+    frame_of(spark, batch).createOrReplaceTempView("records")
+    wanted = spark.sql(f"SELECT {select} FROM records WHERE op <> 'c'").toArrow()
+    transform = transform_of(f"SELECT {select} FROM records WHERE op <> 'c'")
+    made = transform.apply_batch(batch)
+    assert isinstance(made, RecordBatch)
+    assert made.value.type.names == wanted.column_names
+    assert rows_of(made.value) == rows_of(wanted)
+    one_by_one = [made for record in batch.to_records() for made in transform.expand(record)]
+    assert one_by_one == made.to_records()
+    transform.close()

@@ -55,6 +55,8 @@ def test_a_unit_is_full_at_its_rows_or_bytes_and_late_by_its_age() -> None:
     limits = FlushLimits(rows=3, bytes=100, seconds=5.0)
     unit = _unit(10)
     assert unit.room(limits, [10, 11, 12, 13]) == 3
+    # What a transformation made of one record stays together
+    assert (unit.room(limits, [10, 11, 12, 12, 12, 13]), unit.room(limits, [10, 10, 10, 10])) == (5, 4)
     unit.add("f", [b"a", b"b"], 2, 11)
     assert (unit.room(limits, [12, 13]), unit.is_full(limits, 12)) == (1, False)
     assert (unit.is_late(limits, 104.9), unit.is_late(limits, 105.0)) == (False, True)

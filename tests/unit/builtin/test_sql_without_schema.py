@@ -108,3 +108,56 @@ def test_every_expression_over_a_field_that_is_not_there_gives_a_value_or_says_w
             return
 
     assert hold_alike([(one, one) for one in recorded], look) > 500
+
+
+@pytest.mark.parametrize(
+    ("select", "rows"),
+    [
+        ("id, explode(tags) AS tag", [{"id": 1, "tag": "p"}, {"id": 1, "tag": "q"}]),
+        ("id, inline(items)", [{"id": 1, "a": 1, "b": "x"}, {"id": 1, "a": 2, "b": None}]),
+        (
+            "posexplode(items) AS (n, item)",
+            [{"n": 0, "item": {"a": 1, "b": "x"}}, {"n": 1, "item": {"a": 2, "b": None}}],
+        ),
+        ("id, explode(nothing) AS x", []),
+        ("id, explode_outer(gone) AS x", [{"id": 1, "x": None}]),
+        ("id, inline(empty)", []),
+        ("id, inline(gone)", []),
+        ("id, inline_outer(empty)", [{"id": 1}]),
+        ("id, inline_outer(gone) AS (a, b)", [{"id": 1, "a": None, "b": None}]),
+        ("id + 1 AS id, explode(map('k', 1))", [{"id": 2, "key": "k", "value": 1}]),
+    ],
+)
+def test_arrays_are_unfolded_into_records(select: str, rows: list[Any]) -> None:
+    value = {
+        "id": 1,
+        "tags": ["p", "q"],
+        "items": [{"a": 1, "b": "x"}, {"a": 2, "b": None}],
+        "empty": [],
+        "nothing": None,
+    }
+    assert [record.value for record in unfolded(select, value)] == rows
+
+
+def test_what_has_no_items_is_told_with_its_type() -> None:
+    for select, words in (
+        ("explode(id) AS x", r"explode\(\) takes an array or a map, and id is of type BIGINT"),
+        ("inline(tags)", r"inline\(\) takes an array of structs, and tags is of type VARCHAR\[\]"),
+        ("explode(tags) AS (a, b)", r"explode\(tags\) gives col, and is named AS \(a, b\)"),
+    ):
+        with pytest.raises(DataError, match=words):
+            unfolded(select, {"id": 1, "tags": ["p"]})
+
+
+def test_a_record_without_value_passes_a_generator() -> None:
+    (record,) = unfolded("explode(tags) AS tag", None)
+    assert record.value is None
+
+
+def unfolded(select: str, value: Any) -> list[SourceRecord]:
+    transform = SqlTransform()
+    transform.configure({"query": f"SELECT {select} FROM records"})
+    try:
+        return list(transform.expand(SourceRecord({}, {}, "t", value)))
+    finally:
+        transform.close()

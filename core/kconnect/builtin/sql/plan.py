@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
@@ -13,11 +13,12 @@ from sqlglot import exp
 from kconnect.api import DataError, Date, Decimal, Schema, SchemaBuilder, Time, Timestamp, Type
 from kconnect.api.columns import arrow_type, values_of
 from kconnect.builtin.sql.engine import TABLE, Engine
+from kconnect.builtin.sql.generators import Generator, generated
 from kconnect.builtin.sql.rows import RecordRows, Rows
 from kconnect.builtin.sql.single_row import SingleRow, UnfitError, single_row
-from kconnect.builtin.sql.spark_casts import NULL_TYPE, shown
+from kconnect.builtin.sql.spark_casts import NULL_TYPE, Term, shown
 from kconnect.builtin.sql.spark_expressions import Path, Translation, path_of
-from kconnect.builtin.sql.spark_query import AllFields, SparkQuery
+from kconnect.builtin.sql.spark_query import AllFields, Output, SparkQuery
 from kconnect.builtin.transforms.record_part import SchemaMemory, struct_like
 
 if TYPE_CHECKING:
@@ -38,7 +39,9 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """What a query gives for rows: which of them (None for all) and DuckDB's columns, by the field's name."""
+    """What a query gives for rows: which of them (None for all, several times where rows were made of one), and
+    DuckDB's columns, by the field's name.
+    """
 
     kept: pa.Array | None
     made: dict[str, pa.Array]
@@ -75,23 +78,15 @@ class SelectPlan:
 
     def __init__(self, query: SparkQuery, engine: Engine, rows: Rows) -> None:
         self._table = _Table(engine, paths_in(_evaluated(query)), rows)
-        self._has_condition = query.condition is not None
+        self._expands = query.makes_several
+        self._parts_rows = self._expands or query.condition is not None
         self.fields: list[Field] = []
-        selected = [_ROW] if self._has_condition else []
+        selected = [_ROW] if self._parts_rows else []
         for output in query.outputs:
-            if isinstance(output, AllFields):
-                kept = [name for name in rows.names(output.path) if name.lower() not in output.left_out]
-                paths = [(*output.path, name) for name in kept]
-                self.fields += [Field(path[-1], rows.schema(path), path) for path in paths]
-                continue
-            path = path_of(output.expression)
-            if path is not None:
-                self.fields.append(Field(output.name, rows.schema(path), path))
-                continue
-            sql = self._table.translated(output.expression)
-            self.fields.append(Field(output.name, self._table.schema_of(sql, output.name)))
-            if self.fields[-1].schema is not None:
-                selected.append(f"{sql} AS r{len(self.fields) - 1}")
+            for name, path, sql in self._outputs(output, rows):
+                self.fields.append(Field(name, rows.schema(path) if path else self._table.schema_of(sql, name), path))
+                if not path and self.fields[-1].schema is not None:
+                    selected.append(f"{sql} AS r{len(self.fields) - 1}")
         _require_different_names(self.fields)
         self._schemas = SchemaMemory(self._result_schema)
         needs_schema = any(field.path is None and _has_logical(field.schema) for field in self.fields)
@@ -104,7 +99,21 @@ class SelectPlan:
         self._made = [field for field in self.fields if field.path is None and field.schema is not None]
         alone = [column for column in selected if column != _ROW] or ["1"]
         results = [field.schema for field in self._made if field.schema is not None]
-        self._single = self._table.single_row(", ".join(alone), where, results)
+        self._single = None if self._expands else self._table.single_row(", ".join(alone), where, results)
+
+    def _outputs(self, output: Output | AllFields | Generator, rows: Rows) -> Iterator[tuple[str, Path | None, str]]:
+        """Name, and path or expression, of each field that it stands for."""
+        if isinstance(output, AllFields):
+            for name in rows.names(output.path):
+                if name.lower() not in output.left_out:
+                    yield name, (*output.path, name), ""
+        elif isinstance(output, Generator):
+            for name, sql in generated(output, self._table.term(output.argument)):
+                yield name, None, sql
+        elif path := path_of(output.expression):
+            yield output.name, path, ""
+        else:
+            yield output.name, None, self._table.translated(output.expression)
 
     def schema(self, before: Schema) -> Schema:
         """The schema of the result, the very same object for equal schemas of the value before."""
@@ -114,14 +123,27 @@ class SelectPlan:
         """Errors: DataError, of no known row, when one of the rows cannot be evaluated."""
         if not self._sql:
             return Selected(None, {})
-        found = self._table.evaluate(self._sql, rows, with_numbers=self._has_condition)
-        kept = found[_ROW].combine_chunks() if self._has_condition else None
+        found = self._table.evaluate(self._sql, rows, with_numbers=self._parts_rows)
+        kept = found[_ROW].combine_chunks() if self._parts_rows else None
         made = {
             field.name: from_duckdb(found[f"r{index}"], field.schema)
             for index, field in enumerate(self.fields)
             if field.path is None and field.schema is not None
         }
-        return Selected(None if kept is not None and len(kept) == rows.length else kept, made)
+        if kept is not None and len(kept) == rows.length and not self._expands:
+            kept = None
+        return Selected(kept, made)
+
+    def select_several(self, rows: RecordRows) -> list[dict[str, Any]]:
+        """As `select_one`, of a query that may give several rows for one."""
+        selected = self.select(rows)
+        count = 1 if selected.kept is None else len(selected.kept)
+        columns = {
+            field.name: values_of(field.schema, selected.made[field.name], count)
+            for field in self._made
+            if field.schema is not None
+        }
+        return [{name: column[row] for name, column in columns.items()} for row in range(count)]
 
     def select_one(self, rows: RecordRows) -> dict[str, Any] | None:
         """The values that DuckDB makes for one record, by the field's name; None when it is left out.
@@ -200,6 +222,9 @@ class _Table:
     def translated(self, expression: exp.Expression) -> str:
         return self._translation.sql(expression)
 
+    def term(self, expression: exp.Expression) -> Term:
+        return self._translation.term(expression)
+
     def condition(self, expression: exp.Expression) -> str:
         sql = self.translated(expression)
         kind = self.type_of(sql)
@@ -260,9 +285,10 @@ def paths_in(expressions: Iterable[exp.Expression]) -> list[Path]:
 
 
 def _evaluated(query: SparkQuery) -> list[exp.Expression]:
-    made = [output.expression for output in query.outputs if not isinstance(output, AllFields)]
+    made = [output.expression for output in query.outputs if isinstance(output, Output)]
+    items = [output.argument for output in query.outputs if isinstance(output, Generator)]
     condition = [] if query.condition is None else [query.condition]
-    return [expression for expression in made if path_of(expression) is None] + condition
+    return [expression for expression in made if path_of(expression) is None] + items + condition
 
 
 def _require_different_names(fields: Sequence[Any]) -> None:
@@ -275,8 +301,11 @@ def _has_logical(schema: Schema | None) -> bool:
     """Whether values of the schema, or some in them, are of a logical type."""
     if schema is None:
         return False
-    parts = [schema.key_schema, schema.value_schema] if schema.type in (Type.ARRAY, Type.MAP) else []
-    parts += [field.schema for field in schema.fields] if schema.type is Type.STRUCT else []
+    parts: list[Schema | None] = []
+    if schema.type in (Type.ARRAY, Type.MAP):
+        parts = [schema.value_schema] if schema.type is Type.ARRAY else [schema.key_schema, schema.value_schema]
+    elif schema.type is Type.STRUCT:
+        parts = [field.schema for field in schema.fields]
     return schema.name is not None or any(_has_logical(part) for part in parts)
 
 

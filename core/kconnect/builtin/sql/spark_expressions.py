@@ -14,6 +14,7 @@ from typing import Final, Protocol
 from sqlglot import exp
 
 from kconnect.api import ConfigError, DataError
+from kconnect.builtin.sql.generators import GENERATORS
 from kconnect.builtin.sql.spark_casts import (
     NULL_TYPE,
     WHOLE,
@@ -117,17 +118,13 @@ def _no_function(name: str) -> str:
 
 _OF_GROUPS = "it needs more than one record"
 _OTHER_EACH_TIME = "it gives something else each time, and a record may be transformed again after an error"
-_GENERATORS: Final = ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack")
-_SEVERAL = (
-    "it makes several records of one, which have one offset; keep the array, take items by get(array, 0), "
-    "or use SparkSink or SparkSource, whose spark.query has it"
-)
+_SEVERAL = "it makes several rows of one, so it can only be a field of SELECT, with nothing around it"
 _OF_FILES = "queries read records, never files"
 _OTHER_TEXT = "DuckDB's gives another text than Spark's"
 _REASONS: Final = {
     **dict.fromkeys(("count", "sum", "avg", "mean", "min", "max", "first", "last", "any_value"), _OF_GROUPS),
     **dict.fromkeys(("collect_list", "collect_set", "stddev", "variance", "median", "percentile"), _OF_GROUPS),
-    **dict.fromkeys(_GENERATORS, _SEVERAL),
+    **dict.fromkeys(GENERATORS, _SEVERAL),
     **dict.fromkeys(("rand", "randn", "random", "uuid", "monotonically_increasing_id"), _OTHER_EACH_TIME),
     **dict.fromkeys(("now", "current_timestamp", "current_date", "curdate", "localtimestamp"), _OTHER_EACH_TIME),
     **dict.fromkeys(("read_csv", "read_csv_auto", "read_json", "read_parquet", "read_text", "read_blob"), _OF_FILES),

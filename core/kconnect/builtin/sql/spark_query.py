@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 import sqlglot
@@ -13,6 +13,7 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.spark import SparkParser
 
 from kconnect.api import ConfigError
+from kconnect.builtin.sql.generators import Generator, generator_of
 from kconnect.builtin.sql.spark_casts import shown
 from kconnect.builtin.sql.spark_expressions import Path, check, path_of
 
@@ -75,8 +76,13 @@ class AllFields:
 class SparkQuery:
     """`SELECT outputs FROM records WHERE condition`, checked as far as that goes without the records' schema."""
 
-    outputs: tuple[Output | AllFields, ...]
+    outputs: tuple[Output | AllFields | Generator, ...]
     condition: exp.Expression | None
+
+    @property
+    def makes_several(self) -> bool:
+        """Whether it may give several rows for one."""
+        return any(isinstance(output, Generator) for output in self.outputs)
 
 
 def parse_query(text: str) -> SparkQuery:
@@ -96,6 +102,9 @@ def parse_query(text: str) -> SparkQuery:
     names = [output.name for output in outputs if isinstance(output, Output)]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ConfigError(f"Two fields of the result are named {twice}")
+    generators = [output.name for output in outputs if isinstance(output, Generator)]
+    if len(generators) > 1:
+        raise ConfigError(f"A query can have one of {'(), '.join(generators)}(): each makes rows of its own")
     return SparkQuery(outputs, condition)
 
 
@@ -176,12 +185,17 @@ def _table_alias(select: exp.Select) -> str:
     return table.alias or TABLE
 
 
-def _output(expression: exp.Expression, alias: str) -> Output | AllFields:
+def _output(expression: exp.Expression, alias: str) -> Output | AllFields | Generator:
     star, outer = _star(expression, alias)
     if star is not None:
         if star.args.get("replace") or star.args.get("rename"):
             raise ConfigError("* can be followed by EXCEPT (..) only")
         return AllFields(frozenset(column.name.lower() for column in star.args.get("except_") or ()), outer)
+    generator = generator_of(expression)
+    if generator is not None:
+        argument = _without_alias(generator.argument, alias)
+        check(argument)
+        return replace(generator, argument=argument)
     named = expression.this if isinstance(expression, exp.Alias) else expression
     inner = _without_alias(named, alias)
     path = path_of(inner)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kconnect.api import ConfigDef, ConfigError, ConnectRecord, RecordBatch, Schema, Struct, Transformation
+from kconnect.api import ConfigDef, ConfigError, ConnectRecord, DataError, RecordBatch, Schema, Struct, Transformation
 from kconnect.builtin.sql.rows import BatchRows, RecordRows, Rows, as_data, have_schemas
 from kconnect.builtin.transforms.with_schema import WithSchema
 from kconnect.builtin.types.declarations import declarations, with_value_schema
@@ -52,14 +52,17 @@ class SqlTransform(Transformation):
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         from kconnect.builtin.sql.engine import Engine
+        from kconnect.builtin.sql.generators import Generator
         from kconnect.builtin.sql.plan import Plans, SelectPlan, paths_in
-        from kconnect.builtin.sql.spark_query import AllFields, parse_query
+        from kconnect.builtin.sql.spark_query import AllFields, Output, parse_query
 
         query = parse_query(CONFIG.parse(configs)[QUERY_CONFIG])
         self._declares = _declared_step(configs)
         self._engine = Engine()
+        self.makes_several = query.makes_several
         stars = [output.path for output in query.outputs if isinstance(output, AllFields)]
-        expressions = [output.expression for output in query.outputs if not isinstance(output, AllFields)]
+        expressions = [output.expression for output in query.outputs if isinstance(output, Output)]
+        expressions += [output.argument for output in query.outputs if isinstance(output, Generator)]
         if query.condition is not None:
             expressions.append(query.condition)
         self._plans: Plans[SelectPlan] = Plans(
@@ -69,23 +72,27 @@ class SqlTransform(Transformation):
     def apply(self, record: R) -> R | None:
         if record.value is None:
             return record
+        if self.makes_several:
+            several = self.expand(record)
+            if len(several) > 1:
+                raise DataError(f"The query makes {len(several)} records of one, and only one can be taken here")
+            return several[0] if several else None
+        record, rows, plan = self._planned(record)
+        made = plan.select_one(rows)
+        return None if made is None else _changed(record, plan, rows, made)
+
+    def expand(self, record: R) -> Sequence[R]:
+        if record.value is None or not self.makes_several:
+            return super().expand(record)
+        record, rows, plan = self._planned(record)
+        return [_changed(record, plan, rows, made) for made in plan.select_several(rows)]
+
+    def _planned(self, record: R) -> tuple[R, RecordRows, SelectPlan]:
+        """The record, of the declared schema if there is one, and the plan for it."""
         if self._declares is not None:
             record = self._declares.apply(record)
         rows = RecordRows(record)
-        plan = self._plans.of(rows)
-        made = plan.select_one(rows)
-        if made is None:
-            return None
-        if record.value_schema is None:
-            return _without_schema(record, plan, rows, made)
-        schema = plan.schema(record.value_schema)
-        struct = Struct(schema)
-        for field in plan.fields:
-            if field.path is not None:
-                struct.put(field.name, rows.value(field.path))
-            elif field.schema is not None:
-                struct.put(field.name, made[field.name])
-        return record.new_record(value_schema=schema, value=struct)
+        return record, rows, self._plans.of(rows)
 
     def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any:  # Any: mypy takes NotImplemented for it
         """By records go batches with null rows, which keep their old schema, and schemaless ones."""
@@ -103,7 +110,7 @@ class SqlTransform(Transformation):
         selected = plan.select(rows)
         schema = plan.schema(before)
         if selected.kept is not None:
-            batch = _only(batch, selected.kept)
+            batch = batch.take(selected.kept)
             if not len(batch):
                 return None
         return batch.with_(value_schema=schema, value=_struct_column(plan, rows, selected, schema))
@@ -126,6 +133,20 @@ def _declared_step(configs: Mapping[str, Any]) -> WithSchema | None:
     made = WithSchema()
     made.configure({name.removeprefix("value."): text for name, text in said.items()})
     return made
+
+
+def _changed(record: R, plan: SelectPlan, rows: RecordRows, made: Mapping[str, Any]) -> R:
+    """The record with what a plan made of it as its value."""
+    if record.value_schema is None:
+        return _without_schema(record, plan, rows, made)
+    schema = plan.schema(record.value_schema)
+    struct = Struct(schema)
+    for field in plan.fields:
+        if field.path is not None:
+            struct.put(field.name, rows.value(field.path))
+        elif field.schema is not None:
+            struct.put(field.name, made[field.name])
+    return record.new_record(value_schema=schema, value=struct)
 
 
 def _without_schema(record: R, plan: SelectPlan, rows: RecordRows, made: Mapping[str, Any]) -> R:
@@ -151,13 +172,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     return value
-
-
-def _only(batch: RecordBatch, kept: pa.Array) -> RecordBatch:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    return batch.filter(pc.is_in(pa.arange(0, len(batch)), value_set=kept))
 
 
 def _struct_column(plan: SelectPlan, rows: Rows, selected: Selected, schema: Schema) -> pa.StructArray:

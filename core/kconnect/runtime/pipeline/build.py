@@ -277,6 +277,16 @@ def _missing_topics(control: TaskControl, producer: NamesTopics) -> MissingTopic
     return MissingTopics(control, producer.topic_names, may_be_made=may_be_made)
 
 
+def _require_one_of_one(transforms: TransformChain) -> None:
+    """Errors: ConfigError for a chain in front of a sink of Java that may make several records of one offset."""
+    if transforms.expands:
+        raise ConfigError(
+            "A transformation that makes several records of one, such as a query with explode(), cannot be used with a "
+            "sink of Java: it may name files, or commit, between records of one offset.",
+            hint="Keep the array, or write by a sink of kconnect: TableSink, SqlSink, ObjectSink.",
+        )
+
+
 def _sink_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> SinkLoop:
     spec = control.spec
     config = SinkConnectorConfig.parse(spec.connector_config)
@@ -289,6 +299,8 @@ def _sink_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> SinkLo
     closes.append(consumer.close)
     calling = partial(plugin_call, health=control.health)
     context = SinkContext(consumer, lambda: spec.task_config, control.monitor.of_task, stages.reporter)
+    if isinstance(task, JavaSinkTask):
+        _require_one_of_one(stages.transforms)
     return SinkLoop(
         control,
         SinkParts(

@@ -36,7 +36,7 @@ class ReadyUnit:
     records: Sequence[KafkaRecord | None] = ()
     """Where there are no batches; None for one that was dropped on the way."""
     tokens: Sequence[Any] | None = None
-    """What the task knows each of `records` by, where the task hears what became of each."""
+    """What the task knows each of `records` by, where the task hears what became of each; None for one it does not."""
 
 
 class PolledPart(Protocol):
@@ -100,12 +100,22 @@ class SourceConversion:
         """One record, to be told of."""
         self._health.call = (CONVERSION, time.monotonic())
         try:
+            if self._transforms.expands:
+                return self._several_of_one(record)
             after = self._transforms.apply_record(record)
             made = None if after is None else self._converters.to_kafka_record(after)
         finally:
             self._health.call = None
         kept, topics = (0, ()) if made is None else (1, (made.topic,))
         return ReadyUnit(positions_of([record]), 1, kept, topics, (), (made,), (record,))
+
+    def _several_of_one(self, record: SourceRecord) -> ReadyUnit:
+        """The task hears of the last of them: they are acknowledged, or committed, together."""
+        converted = map(self._converters.to_kafka_record, self._transforms.apply_each(record))
+        made = [one for one in converted if one is not None]
+        tokens = [None] * (len(made) - 1) + [record]
+        topics = {one.topic for one in made}
+        return ReadyUnit(positions_of([record]), 1, len(made), topics, (), made or (None,), tokens)
 
     def units_of_all(self, polled: Sequence[SourceRecord] | RecordBatch) -> Iterable[ReadyUnit]:
         """All records together; where one fails the task, what came before it, then the StageError."""
@@ -136,7 +146,9 @@ class SourceConversion:
         before = records[: index_of(records, failure.record)]
         if before:
             done: KafkaBatch | Sequence[KafkaRecord | None] = failure.done
-            if failure.done and isinstance(failure.done[0], ConnectRecord):
+            if self._transforms.expands:  # without those that were made of the failing record, whose offset stays
+                done = self._convert(before)
+            elif failure.done and isinstance(failure.done[0], ConnectRecord):
                 done = self._converters.to_kafka_records(failure.done)
             elif failure.done and isinstance(failure.done[0], KafkaBatch):
                 done = failure.done[0]

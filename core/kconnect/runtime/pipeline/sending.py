@@ -78,7 +78,7 @@ class UnitSender:
             if record is None:
                 unit.filtered(token)
                 continue
-            reported = RecordDelivery(delivery, partial(unit.written, token))
+            reported = delivery if token is None else RecordDelivery(delivery, partial(unit.written, token))
             if not self._producer.send(record, reported, self._gives_up):
                 return False
         return True
@@ -86,7 +86,7 @@ class UnitSender:
     def _delivery(self, unit: SourceUnit, ready: ReadyUnit) -> Delivery:
         control, counters = self._control, self._control.counters
         kept, topics = ready.kept, ready.topics  # not the records: they need not live until they are acknowledged
-        counters.records_dropped += ready.polled - kept
+        counters.records_dropped += max(ready.polled - kept, 0)  # more are kept where one became several
 
         def on_end(is_acked: bool) -> None:
             if is_acked:
@@ -94,9 +94,8 @@ class UnitSender:
                 control.used_topics(topics)
                 with self._lock:
                     counters.records_written += kept
-                    counters.records_active = (
-                        counters.records_polled - counters.records_written - counters.records_dropped
-                    )
+                    active = counters.records_polled - counters.records_written - counters.records_dropped
+                    counters.records_active = max(active, 0)
 
         return self._producer.delivery(on_end, partial(self._refused, unit))
 

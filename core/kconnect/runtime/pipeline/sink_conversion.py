@@ -90,13 +90,12 @@ class SinkConversion:
         converted = None if batch is None else _records_of(batch)
         if not len(self._transforms):
             return self._converters.to_connect_records(fetched) if converted is None else converted
-        convert, transform = self._converters.to_connect_record, self._transforms.apply_record
+        convert, transform = self._converters.to_connect_record, self._transforms.apply_each
         kept: list[SinkRecord] = []
         for index in range(len(fetched)):
             record = convert(fetched.row(index)) if converted is None else converted[index]
-            after = None if record is None else transform(record)
-            if after is not None:
-                kept.append(after)  # type: ignore[arg-type]  # sink records in, sink records out
+            if record is not None:
+                kept += transform(record)  # type: ignore[arg-type]  # sink records in, sink records out
         return kept
 
 

@@ -100,6 +100,20 @@ class TransformStep:
     def is_columnar(self) -> bool:
         return bool(getattr(self.transformation, "supports_batches", False))
 
+    @property
+    def expands(self) -> bool:
+        """Whether it may make several records of one."""
+        return bool(getattr(self.transformation, "makes_several", False))
+
+    def expand(self, record: ConnectRecord) -> Sequence[ConnectRecord]:
+        """As `apply`, of a step that may make several records of one."""
+        if self.predicate is not None and self.predicate.test(record) == self.negate:
+            return (record,)
+        made = self.transformation.expand(record)
+        if not isinstance(made, Sequence) or not all(isinstance(one, ConnectRecord) for one in made):
+            raise _no_answer(self.transformation, "expand", made, "a list of records")
+        return made
+
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
         if self.predicate is not None and self.predicate.test(record) == self.negate:
             return record
@@ -141,6 +155,8 @@ class TransformChain:
     def __init__(self, steps: Sequence[TransformStep], policy: FailurePolicy | None = None) -> None:
         self._steps = tuple(steps)
         self._policy: FailurePolicy = policy or RaiseAlways()
+        self.expands = any(step.expands for step in self._steps)
+        """Whether a step may make several records of one."""
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -162,8 +178,20 @@ class TransformChain:
         return self._run_records(records, self._steps)
 
     def apply_record(self, record: ConnectRecord) -> ConnectRecord | None:
-        """One record after all steps; None when it was dropped."""
-        return self._one(record, self._steps)
+        """One record after all steps; None when it was dropped. Errors: DataError where several were made of it."""
+        if not self.expands:
+            return self._one(record, self._steps)
+        made = self._several(record, self._steps)
+        if len(made) > 1:
+            raise DataError(f"{_coordinates(record)} becomes {len(made)} records, and only one can be taken here")
+        return made[0] if made else None
+
+    def apply_each(self, record: ConnectRecord) -> Sequence[ConnectRecord]:
+        """What became of one record after all steps: one, none, or several where a step makes several of one."""
+        if self.expands:
+            return self._several(record, self._steps)
+        after = self._one(record, self._steps)
+        return () if after is None else (after,)
 
     def close(self) -> None:
         """Close every step, also when one of them raises; the first error is raised at the end."""
@@ -216,6 +244,10 @@ class TransformChain:
             return list(records)
         done: list[ConnectRecord] = []
         try:
+            if any(step.expands for step in steps):
+                for record in records:
+                    done += self._several(record, steps, steps_done)
+                return done
             for record in records:
                 after = self._one(record, steps, steps_done)
                 if after is not None:
@@ -224,6 +256,24 @@ class TransformChain:
             failure.done = done
             raise
         return done
+
+    def _several(
+        self, record: ConnectRecord, steps: Sequence[TransformStep], steps_done: int = 0
+    ) -> list[ConnectRecord]:
+        """All or nothing of what a failing step was given; others that were made of the same record go on."""
+        current = [record]
+        for step in steps:
+            after: list[ConnectRecord] = []
+            for one in current:
+                try:
+                    after += step.expand(one)
+                except Exception as error:
+                    failure = StageError(Stage.TRANSFORMATION, type(step.transformation), record, error)
+                    failure.steps_done = steps_done
+                    outcome = self._policy.on_failure(failure, lambda step=step, given=one: step.expand(given))  # type: ignore[misc]
+                    after += () if outcome is DROPPED else outcome
+            current = after
+        return current
 
     def _one(self, record: ConnectRecord, steps: Sequence[TransformStep], steps_done: int = 0) -> ConnectRecord | None:
         current: ConnectRecord | None = record

@@ -12,6 +12,7 @@ import pytest
 from kconnect.api import Schema, SchemaBuilder, SourceRecord, Struct
 from kconnect.java.devbroker import DevBroker
 from kconnect.java.plugins import JavaSettings
+from kconnect.model import RunState
 from kconnect.runtime.plugins import PluginRegistry
 from kit.debezium import debezium_plugin_path
 from kit.java_plugin_folder import java_plugin_folder
@@ -72,6 +73,16 @@ def test_a_java_source_is_told_where_in_kafka_each_record_is(
     wanted = [f"number {number} at {number}" for number in range(300)]
     eventually(lambda: journal.exists() and journal.read_text().splitlines() == wanted, 20, "it is told of all")
     host.stop(spec)
+
+
+def test_a_java_sink_takes_no_records_that_were_made_of_one(topic: str, host: PipelineHost, tmp_path: Path) -> None:
+    """It may name a file, or commit, by an offset between two of them."""
+    sql = {"transforms": "sql", "transforms.sql.type": "SqlTransform"}
+    sql["transforms.sql.query"] = "SELECT explode(split(_value, ';')) AS word FROM records"
+    settings = {"topics": topic, "journal": str(tmp_path / "journal.txt"), **sql}
+    spec = host.start_sink("unfolds", "kit.TestPlugins$Obeying", **settings)
+    eventually(lambda: host.states(spec)[-1:] == [RunState.FAILED], 20, "the task has failed")
+    assert "cannot be used with a sink of Java" in host.trace(spec)
 
 
 def change(number: int, op: str) -> SourceRecord:

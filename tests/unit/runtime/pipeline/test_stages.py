@@ -248,3 +248,44 @@ def test_a_columnar_form_that_gives_what_is_no_batch_is_told() -> None:
     batch = RecordBatch("t", value=pa.array(["a"]), value_schema=Schema.STRING_SCHEMA)
     with pytest.raises(DataError, match=r"GivesText\.apply_batch\(\) returned a str; it must return a RecordBatch"):
         TransformChain([TransformStep(GivesText())]).apply_batch(batch)
+
+
+class Twice(Upper):
+    """Makes two of each record but of "none", of which it makes nothing, and "bad", at which it fails."""
+
+    makes_several = True
+
+    def expand(self, record: Any) -> Any:
+        if record.value == "bad":
+            raise DataError("a bad record")
+        return [record.new_record(value=f"{record.value}{n}") for n in range(0 if record.value == "none" else 2)]
+
+
+@pytest.mark.parametrize("later", [[], [Upper(columnar=False)], [Upper()]])
+def test_a_step_that_makes_several_of_one_gives_them_in_order(later: list[Upper]) -> None:
+    chain = TransformChain([TransformStep(step) for step in (Upper(), Twice(columnar=False), *later)])
+    assert chain.expands
+    result = chain.apply_batch(batch_of("a", "b"))
+    assert values_of(result) == ["A0", "A1", "B0", "B1"]
+    assert values_of(chain.apply_records(batch_of("a", "b").to_records())) == ["A0", "A1", "B0", "B1"]
+    (record,) = batch_of("a").to_records()
+    assert values_of(chain.apply_each(record)) == ["A0", "A1"]
+    with pytest.raises(DataError, match="becomes 2 records"):
+        chain.apply_record(record)
+
+
+def test_a_record_of_which_nothing_is_made_is_dropped_and_one_that_fails_is_named() -> None:
+    tolerant = Tolerant()
+    chain = TransformChain([TransformStep(Twice(columnar=False)), TransformStep(Upper(fails_at="b0"))], tolerant)
+    records = batch_of("a", "none", "bad", "b").to_records()
+    assert values_of(chain.apply_records(records)) == ["A0", "A1", "B1"]
+    assert [failure.record.source_offset for failure in tolerant.failures] == [{"o": 2}, {"o": 3}]
+
+
+def test_a_step_that_gives_no_list_of_records_is_told_so() -> None:
+    class Wrong(Twice):
+        def expand(self, record: Any) -> Any:
+            return record
+
+    with pytest.raises(StageError, match=r"Wrong.expand\(\) returned a SourceRecord; it must return a list of records"):
+        TransformChain([TransformStep(Wrong())]).apply_records(batch_of("a").to_records())

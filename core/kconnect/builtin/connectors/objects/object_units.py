@@ -38,7 +38,10 @@ class Unit:
             return 0
         if self.end is not None:
             return bisect_right(offsets, self.end)
-        return min(len(offsets), limits.rows - self._rows)
+        room = max(limits.rows - self._rows, 0)
+        while 0 < room < len(offsets) and offsets[room] == offsets[room - 1]:
+            room += 1  # what a transformation made of one record is not parted: the next unit begins behind its offset
+        return min(len(offsets), room)
 
     def fits(self, folder: str, piece: Any) -> bool:
         content = self.contents.get(folder)
