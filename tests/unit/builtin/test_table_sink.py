@@ -141,8 +141,8 @@ def test_a_record_that_does_not_fit_fails_the_task_with_its_place(tmp_path):
     with pytest.raises(ConnectError) as error:
         sink.put({"id": 2, "name": "b"}, {"id": "three", "name": "c"})
     assert str(error.value).endswith(
-        "The record at t-0, offset 2 cannot be written: Column id is string in the record, and cannot be int64: 'three', "
-        f"as it is in table {tmp_path}/table"
+        "The record at t-0, offset 2 cannot be written: Column id is string in the record, and cannot be int64: "
+        f"'three', as it is in table {tmp_path}/table"
     )
     sink.crash()
 
