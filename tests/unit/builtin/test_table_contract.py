@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kconnect.api import ConfigError, DataError, Schema, SchemaBuilder, SinkRecord, Struct
+from kconnect.api import ConfigError, DataError, Schema, SchemaBuilder, SinkRecord, Struct, TopicPartition
 from kconnect.builtin.connectors.tables.open_table import OpenTable
 from kconnect.builtin.connectors.tables.record_columns import batches_of_records, rows_of_batch
 from kconnect.builtin.connectors.tables.table_config import TableConfig
@@ -22,6 +22,7 @@ from kconnect.builtin.types.contracts import Contract, Contracts, Discards
 from kconnect.testing import SinkHarness
 from kit.tables import FORMATS, memory_settings, read_table, table_settings
 
+AT = TopicPartition("t", 0)
 PRICES = [{"id": 1, "price": 3}, {"id": 2, "price": 3.5}, {"id": 3, "price": 2**63}]
 NOW = {"topics": "t", "flush.ms": "0", "value.converter.schemas.enable": "false"}
 
@@ -184,26 +185,38 @@ def test_no_value_changes_in_any_table_whatever_batches_it_comes_in(widens, puts
     config = TableConfig.parse(memory_settings())
     table = OpenTable(config, "t")
     table.format.can_widen = lambda old, new: widens  # as Parquet's, as Delta's
-    discards, made = Discards(lambda: pytest.fail("nothing is left out")), []
+    discards, rows = Discards(lambda: pytest.fail("nothing is left out")), []
     for put in puts:
         records = [SinkRecord("t", 0, None, None, None, {"p": value}, 0) for value, _ in put]
         for batch, run in batches_of_records(records):
-            for one in (
-                [batch] if batch is not None else [found for record in run for found, _ in batches_of_records([record])]
-            ):
+            alone = [found for record in run for found, _ in batches_of_records([record])] if batch is None else [batch]
+            for one in alone:
                 try:
-                    made.append(table.fitted(rows_of_batch(one).columns, discards, moves=True))
+                    made = table.fitted(rows_of_batch(one).columns, discards, moves=True)
                 except DataError:
                     assert table.schema is None  # no field with a value
-                    made.append(pa.RecordBatch.from_pydict({"p": pa.nulls(len(one))}))
-        if put[0][1] and table.schema is not None:
-            table.know(table.schema)  # as behind a flush
-    written = [value for put in puts for value, _ in put]
-    rows = [row for batch in made for row in conformed(batch, table.schema or batch.schema).to_pylist()]
-    for value, row in zip(written, rows, strict=True):
-        kept = [read for name, read in row.items() if read is not None]
+                    made = pa.RecordBatch.from_pydict({"p": pa.nulls(len(one))})
+                table.plan.add(AT, made, 0, 1, 0.0)
+        if put[0][1]:
+            rows += flushed(table)
+    rows += flushed(table)
+    for value, row in zip([value for put in puts for value, _ in put], rows, strict=True):
+        kept = [read for read in row.values() if read is not None]
         assert len(kept) <= 1
         assert is_kept(value, kept[0] if kept else None), (value, row)
+
+
+def flushed(table: OpenTable) -> list[dict[str, Any]]:
+    """The rows that waited, as they are written."""
+    waiting = [batch for commit in table.plan.commits(joins_partitions=True) for batch in commit[AT].batches]
+    table.plan.drop([AT])
+    if table.schema is not None:
+        table.know(table.schema)
+        names = table.schema.names
+        waiting = [
+            conformed(batch.select([n for n in batch.schema.names if n in names]), table.schema) for batch in waiting
+        ]
+    return [row for batch in waiting for row in batch.to_pylist()]
 
 
 def is_kept(value: Any, read: Any) -> bool:

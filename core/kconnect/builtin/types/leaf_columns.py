@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import math
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api.plain_values import plain
@@ -62,6 +64,8 @@ def _as_plain(column: pa.Array, kind: pa.DataType, reads: bool) -> pa.Array:
     old = column.type
     if pa.types.is_decimal(kind) and not pa.types.is_decimal(old) and not is_text(old):
         # By the digits that one sees: 1.005 has three, and of an integer only those that it has need a place
+        if not reads and pa.types.is_floating(old):
+            return pa.array([None if value is None else exact_decimal(value) for value in column.to_pylist()], kind)
         return column.cast(pa.string()).cast(kind)
     if pa.types.is_float64(kind) and (pa.types.is_integer(old) or (pa.types.is_decimal(old) and not reads)):
         return _as_doubles(column)
@@ -72,6 +76,14 @@ def _as_plain(column: pa.Array, kind: pa.DataType, reads: bool) -> pa.Array:
         if pc.any(pc.invert(pc.or_(same, pc.invert(pc.is_finite(column))))).as_py():
             raise pa.ArrowInvalid("it would be rounded")
     return made
+
+
+def exact_decimal(value: float) -> Decimal:
+    """The number that a float is: by its shortest digits (0.1), a whole one beyond 2 ** 53 by all that it has."""
+    return Decimal(value) if math.isfinite(value) and abs(value) >= _EXACT else Decimal(repr(value))
+
+
+_EXACT = float(1 << 53)
 
 
 def _as_doubles(column: pa.Array) -> pa.Array:

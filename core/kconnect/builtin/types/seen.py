@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import DataError, Struct
 from kconnect.builtin.types.fitting import as_mapping
-from kconnect.builtin.types.leaf_columns import is_bytes, is_text
+from kconnect.builtin.types.leaf_columns import exact_decimal, is_bytes, is_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -275,7 +275,7 @@ def _numbers_of(value: Any) -> Numbers:
     if isinstance(value, int):
         is_double = -_EXACT <= value <= _EXACT or (abs(value) < _TOO_LARGE and int(float(value)) == value)
         return Numbers(_digits(value), 0, False, -(1 << 63) <= value < 1 << 63, is_double)
-    number = decimal.Decimal(repr(value)) if isinstance(value, float) else value
+    number = exact_decimal(value) if isinstance(value, float) else value
     if not number.is_finite():
         return Numbers(0, _ANY_SCALE, has_floats=True)
     _, digits, exponent = number.as_tuple()

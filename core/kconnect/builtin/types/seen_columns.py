@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kconnect.api import DataError
 from kconnect.builtin.types.fitting import WIDENED, as_mapping, as_text, fit
+from kconnect.builtin.types.leaf_columns import exact_decimal
 from kconnect.builtin.types.seen import Kind, Seen, member_names, see
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def _fitting(value: Any, seen: Seen, kind: pa.DataType) -> Any:
     if pa.types.is_float64(kind):
         return float(value)
     if pa.types.is_decimal(kind):
-        return Decimal(repr(value) if isinstance(value, float) else value)
+        return exact_decimal(value) if isinstance(value, float) else Decimal(value)
     if seen.kind is Kind.BYTES:
         return bytes(value)
     if seen.kind is Kind.TIMESTAMP and value.tzinfo is None:

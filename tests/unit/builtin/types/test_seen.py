@@ -61,7 +61,7 @@ def is_same(written: Any, read: Any, kind: pa.DataType) -> bool:
     if isinstance(written, float) and math.isnan(written):
         return math.isnan(read)
     if not isinstance(written, Decimal) and isinstance(read, Decimal) and math.isfinite(written):
-        return read == Decimal(repr(written) if isinstance(written, float) else written)
+        return read in (Decimal(repr(written)), Decimal(written))
     return bool(read == written)
 
 
