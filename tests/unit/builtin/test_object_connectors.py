@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -33,26 +32,14 @@ from kconnect.api import (
 )
 from kconnect.builtin.connectors.objects.object_progress import partition_of
 from kconnect.builtin.connectors.objects.object_sink import ObjectSinkTask
-from kconnect.builtin.types.fitting import as_mapping
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.runtime.pipeline.inflight import partition_key
 from kconnect.runtime.pipeline.offset_updates import updated_offsets
 from kconnect.testing import MemoryLog, SinkHarness, SourceHarness
+from kit.objects import sink_into, source_of
 from kit.waiting import eventually
 
 PLACE = TopicPartition("t", 0)
-
-
-def source_of(folder: Path, **more: str) -> SourceHarness:
-    settings = {key.replace("_", "."): value for key, value in more.items()}
-    config = {"object.url": str(folder), "topic": "rows", "poll.interval.ms": "1", "object.settle.ms": "0", **settings}
-    return SourceHarness("ObjectSource", config)
-
-
-def sink_into(folder: Path, log: MemoryLog | None = None, **more: str) -> SinkHarness:
-    settings = {key.replace("_", "."): value for key, value in more.items()}
-    config = {"object.url": str(folder), "topics": "t", "object.path": "", **settings}
-    return SinkHarness("ObjectSink", config, log=log)
 
 
 def lines_of(folder: Path) -> list[Any]:
@@ -248,88 +235,6 @@ def test_a_file_whose_end_is_found_while_its_rows_are_on_their_way_is_done_later
         assert source.poll_once() == []
         assert path.exists() is (after == "keep")
         assert [offset.offset for offset in source.commit()] == ([] if after == "keep" else [None])
-
-
-def test_a_folder_of_spark_is_read_once_its_job_is_over_with_the_columns_of_its_paths(folder: Path) -> None:
-    staged = folder / "country=DE" / "city=M%C3%BCnchen"
-    staged.mkdir(parents=True)
-    pq.write_table(pa.table({"id": [1, 2]}), staged / "part-0.snappy.parquet")
-    (staged / ".part-0.snappy.parquet.crc").write_bytes(b"crc")
-    (folder / "country=__HIVE_DEFAULT_PARTITION__").mkdir()
-    (folder / "country=__HIVE_DEFAULT_PARTITION__" / "a.jsonl").write_text('{"id": 3}\n{"id": 4, "country": "own"}\n')
-    (folder / "_temporary" / "0").mkdir(parents=True)
-    with source_of(folder) as source:
-        assert source.poll_once() == []
-        (folder / "_temporary" / "0").rmdir()
-        (folder / "_temporary").rmdir()
-        (folder / "_SUCCESS").touch()
-        found = [record.value for record in source.poll(4)]
-    rows = [as_mapping(value) for value in found]
-    assert rows == [
-        {"id": 1, "country": "DE", "city": "München"},
-        {"id": 2, "country": "DE", "city": "München"},
-        {"id": 3, "country": None},
-        {"id": 4, "country": "own"},
-    ]
-
-
-@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.txt"])
-def test_a_file_that_is_written_is_read_as_it_grows_and_no_half_line_of_it(folder: Path, name: str) -> None:
-    file = folder / name
-    header = b"n\n" if name == "a.csv" else b""
-    numbers: list[int] = []
-
-    def read(source: SourceHarness) -> list[int]:
-        for _ in range(5):
-            for record in source.poll_once():
-                value = as_mapping(record.value)
-                numbers.append(int(value["n"] if isinstance(value, dict) and name == "a.csv" else value))
-            source.commit()
-        return numbers
-
-    file.write_bytes(header + b"10\n2")
-    with source_of(folder, object_settle_ms="600000", object_after="delete") as source:
-        assert read(source) == [10]
-        with file.open("ab") as out:
-            out.write(b"0\n30")
-        assert read(source) == [10, 20]
-        source.crash()
-        source.start()
-        assert read(source) == [10, 20]
-        assert file.exists()
-    with source_of(folder, object_after="delete") as source:
-        numbers.clear()
-        assert read(source) == [10, 20, 30]
-        assert not file.exists()
-
-
-def test_what_is_cut_off_waits_while_it_is_young_and_fails_the_task_then(folder: Path) -> None:
-    out = io.BytesIO()
-    pq.write_table(pa.table({"n": [1]}), out)
-    (folder / "a.parquet").write_bytes(out.getvalue()[:-6])
-    (folder / "b.txt.gz").write_bytes(gzip.compress(b"2\n" * 9)[:-3])
-    (folder / "c.json").write_bytes(b'[{"n": 3}')
-    with source_of(folder, object_settle_ms="600000") as source:
-        for _ in range(5):
-            assert source.poll_once() == []
-        (folder / "a.parquet").write_bytes(out.getvalue())
-        (folder / "c.json").write_bytes(b'[{"n": 3}]')
-        assert [as_mapping(record.value) for record in source.poll(2)] == [{"n": 1}, {"n": 3}]
-    os.utime(folder / "b.txt.gz", (0, 0))
-    with source_of(folder, object_settle_ms="1000") as source, pytest.raises(ConnectError, match="cannot be read"):
-        source.poll(3)
-
-
-def test_a_bad_row_of_a_young_file_is_an_error_at_once(folder: Path) -> None:
-    (folder / "a.csv").write_bytes(b"id,name\n1,a\n2\n3,J\xfc\n4,d\n")
-    with source_of(folder, object_settle_ms="600000") as source, pytest.raises(DataError, match=r"Row 2 of .*/a\.csv"):
-        source.poll(4)
-    with source_of(folder, object_settle_ms="600000", errors_tolerance="all") as source:
-        assert [record.value.get("id") for record in source.poll(2)] == [1, 4]
-        assert [str(one.error).partition(" cannot")[0].split("/")[0] for one in source.errant] == [
-            "Row 2 of ",
-            "Row 3 of ",
-        ]
 
 
 def test_tasks_share_the_files(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Which files of a folder are data, and what their paths say: pure decisions."""
+"""Which files of a folder are data: pure decisions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from kconnect.builtin.connectors.objects.object_listing import chosen, glob_regex, is_hidden, path_columns
+from kconnect.builtin.connectors.objects.object_listing import chosen, glob_regex, is_hidden
 from kconnect.builtin.stores.file_store import Found
 
 
@@ -58,26 +58,6 @@ def test_a_folder_waits_while_a_job_writes_into_it() -> None:
 def test_a_table_of_delta_lake_is_told() -> None:
     listing = [Found(f"/in/{path}", "1", 1, 0.0) for path in ("t/a.parquet", "t/_delta_log/0.json")]
     assert chosen(listing, "/in/", "**").delta == ("t/",)
-
-
-@pytest.mark.parametrize(
-    ("path", "wanted"),
-    [
-        ("x.parquet", {}),
-        ("country=DE/dt=2026-01-02/x.parquet", {"country": "DE", "dt": "2026-01-02"}),
-        ("a/country=__HIVE_DEFAULT_PARTITION__/x", {"country": None}),
-        ("city=M%C3%BCnchen%2FS%C3%BCd/x", {"city": "München/Süd"}),
-        ("a%3Db=1/x", {"a=b": "1"}),
-        ("month=01/x=y.csv", {"month": "01"}),
-        ("q=a=b/x", {"q": "a=b"}),
-        ("empty=/x", {"empty": ""}),
-        ("=x/y", {}),
-        ("t/partition=3/t+3+00.jsonl", {}),
-        ("partition=3/x.jsonl", {"partition": "3"}),
-    ],
-)
-def test_folders_of_a_path_name_columns(path: str, wanted: dict[str, str | None]) -> None:
-    assert path_columns(path) == wanted
 
 
 @pytest.mark.parametrize(

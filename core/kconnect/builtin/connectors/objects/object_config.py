@@ -265,10 +265,12 @@ SINK_CONFIG = (
         "object.path",
         _T.STRING,
         "${topic}/partition=${partition}",
-        ConfigDef.LambdaValidator.with_(_check_path, "a template of topic, partition and date"),
+        ConfigDef.LambdaValidator.with_(_check_path, "a template of topic, partition, date, fields and times"),
         _I.HIGH,
-        "Folder of an object below the URL, of ${topic}, ${partition}, and ${date:%Y-%m-%d}: the record's time in UTC, "
-        "in the letters of strftime. The name is made of topic, partition, first and last offset.",
+        "Folder of an object below the URL, of ${topic}, ${partition}, ${date:%Y-%m-%d}: the record's time, in letters "
+        "of strftime, ${field:country}: a field of its value, and ${time:ts:%Y/%m/%d}: a field that is a time. Times "
+        "are of UTC, or of the zone behind: ${date:%H:Europe/Berlin}. The object's name has topic, partition, first "
+        "and last offset.",
     )
     .define(
         "flush.rows",

@@ -1,17 +1,13 @@
-"""Which files of a listing are data, what waits for a job that writes now, and columns that paths name. Pure."""
+"""Which files of a listing are data, and what waits for a job that writes now. Pure."""
 
 from __future__ import annotations
 
 import fnmatch
 import re
-import urllib.parse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kconnect.builtin.stores.file_store import Found
-
-HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-"""The value of a column in a path that has none, as Hive and Spark write it."""
 
 # What Hadoop, Spark, browsers and copying programs call files that are not complete, or no data
 _NO_DATA = re.compile(
@@ -65,20 +61,6 @@ def is_hidden(path: str) -> bool:
     if any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in parts):
         return True
     return bool(_NO_DATA.fullmatch(parts[-1]))
-
-
-def path_columns(path: str) -> dict[str, str | None]:
-    """The columns that folders of a path name, such as country=DE: texts, as they were before they were escaped.
-
-    The partition=3 of an object that a sink of Connect named, orders+3+.., is Kafka's partition, no field of its rows.
-    """
-    found: dict[str, str | None] = {}
-    *folders, file = path.split("/")
-    for part in folders:
-        name, sign, value = part.partition("=")
-        if sign and name and not (name == "partition" and f"+{value}+" in file):
-            found[urllib.parse.unquote(name)] = None if value == HIVE_NULL else urllib.parse.unquote(value)
-    return found
 
 
 def _holder(path: str, name: str) -> str | None:

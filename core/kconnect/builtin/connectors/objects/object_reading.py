@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from kconnect.api import ConnectError, DataError, RecordBatch, RetriableError, Schema, SchemaBuilder, SourceRecord
 from kconnect.builtin.connectors.objects.csv_rows import CsvForm, csv_form, delimiter_of
 from kconnect.builtin.connectors.objects.object_formats import compression_of, format_of
-from kconnect.builtin.connectors.objects.object_listing import path_columns
 from kconnect.builtin.connectors.objects.object_progress import Place, partition_of
 from kconnect.builtin.connectors.objects.object_readers import Reached, Reading, Rows, read_rows
 from kconnect.builtin.stores.file_store import FileStore
+from kconnect.builtin.stores.hive_paths import path_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa

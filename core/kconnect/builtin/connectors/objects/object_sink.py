@@ -23,7 +23,7 @@ from kconnect.api import (
 )
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector, raised_by
 from kconnect.builtin.connectors.objects.object_config import SINK_CONFIG, object_store
-from kconnect.builtin.connectors.objects.object_names import ObjectNames
+from kconnect.builtin.connectors.objects.object_names import ObjectNames, batch_field_values, field_values
 from kconnect.builtin.connectors.objects.object_units import Unit, folder_runs
 from kconnect.builtin.connectors.objects.object_writers import Encoder
 from kconnect.builtin.stores.flush_plan import FlushLimits
@@ -106,6 +106,7 @@ class ObjectSinkTask(SinkTask):
             batch.kafka_offsets.to_pylist(),
             stamps,
             lambda start, end: self._encoder.piece_of_batch(batch.slice(start, end - start)),
+            lambda: batch_field_values(batch, self._names.fields),
         )
         self._write_due()
 
@@ -151,6 +152,7 @@ class ObjectSinkTask(SinkTask):
             [record.original_kafka_offset for record in records],
             [record.timestamp for record in records],
             lambda start, end: self._encoder.piece(records[start:end]),
+            lambda: [field_values(record.value, self._names.fields) for record in records],
         )
 
     def _keep(
@@ -160,17 +162,20 @@ class ObjectSinkTask(SinkTask):
         offsets: list[int],
         times: Sequence[int | None],
         piece: Callable[[int, int], Any],
+        values: Callable[[], list[tuple[Any, ...]]],
     ) -> None:
         """Add rows to the unit of a partition, writing each unit that is full. Errors: DataError, RetriableError.
 
         Rows that are in a unit already, because they came before, are left out.
         """
+        held = values() if self._names.fields else []
         row = 0 if self._is_replay else bisect_right(offsets, self._added.get(place, -1))
         while row < len(offsets) and place not in self._sought:
             unit = self._unit(place, topic, offsets[row])
             end = row + unit.room(self._limits, offsets[row:])
             if end > row:
-                for folder, first, last in folder_runs(self._names, topic, place.partition, times[row:end]):
+                runs = folder_runs(self._names, topic, place.partition, times[row:end], held[row:end])
+                for folder, first, last in runs:
                     made = piece(row + first, row + last)
                     if not unit.fits(folder, made):
                         self._write(place, unit)

@@ -69,19 +69,24 @@ class Unit:
 
 
 def folder_runs(
-    names: ObjectNames, topic: str, partition: int, times: Sequence[int | None]
+    names: ObjectNames, topic: str, partition: int, times: Sequence[int | None], values: Sequence[Sequence[Any]] = ()
 ) -> Iterator[tuple[str, int, int]]:
-    """Neighbouring rows of one folder: the folder, the first row, and the one behind the last."""
-    if not names.has_dates:
+    """Neighbouring rows of one folder: the folder, the first row, and the one behind the last.
+
+    `values`: of the fields that the names are made of, a row each. Errors: DataError.
+    """
+    if not names.has_dates and not names.fields:
         yield names.folder(topic, partition, None), 0, len(times)
         return
-    known: dict[int | None, str] = {}
+    known: dict[Any, str] = {}
     start, folder = 0, ""
     for row, time_ms in enumerate(times):
-        second = None if time_ms is None else time_ms // 1000
-        found = known.get(second)
+        second = None if time_ms is None or not names.has_dates else time_ms // 1000
+        held = values[row] if names.fields else ()
+        key = second, repr(held) if held else held
+        found = known.get(key)
         if found is None:
-            found = known[second] = names.folder(topic, partition, time_ms)
+            found = known[key] = names.folder(topic, partition, time_ms, held)
         if row and found != folder:
             yield folder, start, row
             start = row

@@ -8,19 +8,19 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from kconnect.api import ConnectError, DataError, RetriableError, TopicPartition
 from kconnect.builtin.connectors.tables.table_format import TableWrite, stale_offsets
 from kconnect.builtin.stores.file_store import FileStore
+from kconnect.builtin.stores.hive_paths import folder_name
 from kconnect.builtin.types.seen import joined_schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _TRIES = 10
-_NULL = "__HIVE_DEFAULT_PARTITION__"  # what Hive, Spark, DuckDB and pyarrow read as null
 FOLDER = "_kconnect"
 """Readers of Parquet folders leave names with an underscore out."""
 
@@ -185,17 +185,9 @@ def _by_folder(rows: pa.Table, columns: Sequence[str]) -> list[tuple[str, pa.Tab
     rest = rows.drop_columns(list(columns))
     found = []
     for group, places in zip(groups.select(list(columns)).to_pylist(), groups.column(f"{index}_list"), strict=True):
-        folder = "".join(f"{quote(name, safe='')}={_folder_value(group[name])}/" for name in columns)
+        folder = "".join(f"{folder_name(name, group[name])}/" for name in columns)
         found.append((folder, rest.take(places.values)))
     return found
-
-
-def _folder_value(value: Any) -> str:
-    if value is None:
-        return _NULL
-    if isinstance(value, bool):
-        return str(value).lower()
-    return quote(str(value), safe=" :+") or _NULL
 
 
 @dataclass(frozen=True, slots=True)

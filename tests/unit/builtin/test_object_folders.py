@@ -1,0 +1,147 @@
+"""Folders as others leave them: what is data in them, what is written now, and columns of their paths."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kconnect.api import DataError, Date, RecordBatch, Schema, SchemaBuilder, SinkRecord, Struct, Timestamp
+from kconnect.api.columns import column_of
+from kconnect.builtin.connectors.objects.object_names import ObjectNames, batch_field_values, field_values
+from kconnect.builtin.types.fitting import as_mapping
+from kconnect.errors import ConnectError
+from kconnect.testing import SourceHarness
+from kit.objects import sink_into, source_of
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "in"
+    made.mkdir()
+    return made
+
+
+def test_a_folder_of_spark_is_read_once_its_job_is_over_with_the_columns_of_its_paths(folder: Path) -> None:
+    staged = folder / "country=DE" / "city=M%C3%BCnchen"
+    staged.mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1, 2]}), staged / "part-0.snappy.parquet")
+    (staged / ".part-0.snappy.parquet.crc").write_bytes(b"crc")
+    (folder / "country=__HIVE_DEFAULT_PARTITION__").mkdir()
+    (folder / "country=__HIVE_DEFAULT_PARTITION__" / "a.jsonl").write_text('{"id": 3}\n{"id": 4, "country": "own"}\n')
+    (folder / "_temporary" / "0").mkdir(parents=True)
+    with source_of(folder) as source:
+        assert source.poll_once() == []
+        (folder / "_temporary" / "0").rmdir()
+        (folder / "_temporary").rmdir()
+        (folder / "_SUCCESS").touch()
+        found = [record.value for record in source.poll(4)]
+    rows = [as_mapping(value) for value in found]
+    assert rows == [
+        {"id": 1, "country": "DE", "city": "München"},
+        {"id": 2, "country": "DE", "city": "München"},
+        {"id": 3, "country": None},
+        {"id": 4, "country": "own"},
+    ]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.txt"])
+def test_a_file_that_is_written_is_read_as_it_grows_and_no_half_line_of_it(folder: Path, name: str) -> None:
+    file = folder / name
+    header = b"n\n" if name == "a.csv" else b""
+    numbers: list[int] = []
+
+    def read(source: SourceHarness) -> list[int]:
+        for _ in range(5):
+            for record in source.poll_once():
+                value = as_mapping(record.value)
+                numbers.append(int(value["n"] if isinstance(value, dict) and name == "a.csv" else value))
+            source.commit()
+        return numbers
+
+    file.write_bytes(header + b"10\n2")
+    with source_of(folder, object_settle_ms="600000", object_after="delete") as source:
+        assert read(source) == [10]
+        with file.open("ab") as out:
+            out.write(b"0\n30")
+        assert read(source) == [10, 20]
+        source.crash()
+        source.start()
+        assert read(source) == [10, 20]
+        assert file.exists()
+    with source_of(folder, object_after="delete") as source:
+        numbers.clear()
+        assert read(source) == [10, 20, 30]
+        assert not file.exists()
+
+
+def test_what_is_cut_off_waits_while_it_is_young_and_fails_the_task_then(folder: Path) -> None:
+    out = io.BytesIO()
+    pq.write_table(pa.table({"n": [1]}), out)
+    (folder / "a.parquet").write_bytes(out.getvalue()[:-6])
+    (folder / "b.txt.gz").write_bytes(gzip.compress(b"2\n" * 9)[:-3])
+    (folder / "c.json").write_bytes(b'[{"n": 3}')
+    with source_of(folder, object_settle_ms="600000") as source:
+        for _ in range(5):
+            assert source.poll_once() == []
+        (folder / "a.parquet").write_bytes(out.getvalue())
+        (folder / "c.json").write_bytes(b'[{"n": 3}]')
+        assert [as_mapping(record.value) for record in source.poll(2)] == [{"n": 1}, {"n": 3}]
+    os.utime(folder / "b.txt.gz", (0, 0))
+    with source_of(folder, object_settle_ms="1000") as source, pytest.raises(ConnectError, match="cannot be read"):
+        source.poll(3)
+
+
+def test_a_bad_row_of_a_young_file_is_an_error_at_once(folder: Path) -> None:
+    (folder / "a.csv").write_bytes(b"id,name\n1,a\n2\n3,J\xfc\n4,d\n")
+    with source_of(folder, object_settle_ms="600000") as source, pytest.raises(DataError, match=r"Row 2 of .*/a\.csv"):
+        source.poll(4)
+    with source_of(folder, object_settle_ms="600000", errors_tolerance="all") as source:
+        assert [record.value.get("id") for record in source.poll(2)] == [1, 4]
+        assert [str(one.error).partition(" cannot")[0].split("/")[0] for one in source.errant] == [
+            "Row 2 of ",
+            "Row 3 of ",
+        ]
+
+
+def test_fields_of_records_are_folders_that_the_source_reads_as_fields(tmp_path: Path) -> None:
+    rows = [{"id": 1, "country": "DE"}, {"id": 2, "country": "Côte d'Ivoire"}, {"id": 3}, {"id": 4, "country": ["x"]}]
+    path = "country=${field:country}/day=${time:day:%Y-%m-%d}"
+    with sink_into(tmp_path, object_path=path, errors_tolerance="all") as sink:
+        sink.put(*rows)
+        sink.commit(is_end=True)
+        [errant] = sink.errant
+    assert "offset 3 cannot be written: Field country of object.path is list, which names no folder" in str(
+        errant.error
+    )
+    folders = sorted(str(path.parent.relative_to(tmp_path)) for path in tmp_path.rglob("*.jsonl"))
+    null = "__HIVE_DEFAULT_PARTITION__"
+    assert folders == [f"country={name}/day={null}" for name in ("Côte d%27Ivoire", "DE", null)]
+    with source_of(tmp_path) as source:
+        found = sorted((record.value for record in source.poll(3)), key=lambda row: row["id"])
+    assert found == [{"country": None, **row, "day": None} for row in rows[:3]]
+
+
+@pytest.mark.parametrize("with_schema", [True, False])
+def test_columns_and_records_go_to_the_same_folders(tmp_path: Path, with_schema: bool) -> None:
+    builder = SchemaBuilder.struct().field("at", Timestamp.SCHEMA).field("n", Schema.FLOAT64_SCHEMA)
+    schema = builder.field("day", Date.SCHEMA).build() if with_schema else None
+    when = datetime.datetime(2026, 1, 1, 23, 30, tzinfo=datetime.UTC)
+    values: list[Any] = [{"at": when.isoformat(), "n": 1.5}, {"at": when.isoformat(), "n": 2.5}]
+    if schema is not None:
+        values = [Struct(schema).put("at", when).put("n", n).put("day", when.date()) for n in (1.0, 2.5)]
+    names = ObjectNames("${time:at:%Y/%m/%d:Europe/Berlin}/n=${field:n}/${field:day}", "jsonl", "none")
+    records = [SinkRecord("t", 0, None, None, schema, value, n) for n, value in enumerate(values)]
+    batch = RecordBatch("t", value=column_of(schema, values) if schema else pa.array(values), value_schema=schema)
+    by_columns = batch_field_values(batch, names.fields)
+    by_records = [field_values(record.value, names.fields) for record in records]
+    folders = [[names.folder("t", 0, None, row) for row in rows] for rows in (by_columns, by_records)]
+    assert folders[0] == folders[1]
+    assert folders[0][1].startswith("2026/01/02/n=2.5/")
