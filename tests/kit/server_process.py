@@ -26,8 +26,13 @@ class ServerProcess:
         self._title, self._log, self._answers = title, log, answers
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-        """Start, and wait until it answers. Errors: RuntimeError with the end of its log when it ends instead."""
+    def start(
+        self, command: Sequence[str], environment: Mapping[str, str] | None = None, *, user: int | None = None
+    ) -> None:
+        """Start, as another user by number if need be, and wait until it answers.
+
+        Errors: RuntimeError with the end of its log when it ends instead.
+        """
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 command,
@@ -36,6 +41,7 @@ class ServerProcess:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                user=user,
             )
         try:
             eventually(self._is_up, _START_S, f"{self._title} answers")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime
 import decimal
 import random
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from kconnect.api import ConfigError, ConnectError, RetriableError, SchemaBuilder, Struct
 from kconnect.api.logical import Date, Decimal, Timestamp
+from kconnect.builtin.connectors.sql.sql_errors import MYSQL, Cause
 from kconnect.testing import ManualClock, SinkHarness, SourceHarness
 from kit.mariadb import MariaDb, mariadb
 from kit.waiting import eventually
@@ -411,3 +413,72 @@ def test_wrong_passwords_queries_and_values_are_told_and_no_secret_is(server: Ma
     server.run("SET sql_mode = ''", "CREATE TABLE odd (v date)", "INSERT INTO odd VALUES ('0000-00-00')", schema=schema)
     with source_of(server, schema, mode="bulk") as source, pytest.raises(ConnectError, match="Column v"):
         source.poll(1)
+
+
+def failed(call: Callable[[], object]) -> Exception:
+    """What a call raises."""
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - any is told
+        call()
+    return caught.value
+
+
+def test_each_number_of_mariadb_is_what_the_table_says(server: MariaDb, schema: str) -> None:
+    """The server itself raises it, for a row of its own among good ones."""
+    cases = "".join(
+        f"WHEN {number} THEN SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = {number}, MESSAGE_TEXT = 'said'; "
+        for number in MYSQL
+    )
+    server.run(
+        "CREATE TABLE t (id int PRIMARY KEY, number int)",
+        f"CREATE TRIGGER refuse BEFORE INSERT ON t FOR EACH ROW CASE NEW.number {cases} ELSE BEGIN END; END CASE",
+        schema=schema,
+    )
+    wrong = []
+    for number, cause in MYSQL.items():
+        server.run("DELETE FROM t", schema=schema)
+        with sink_into(server, schema, "t", auto_create="false", errors_tolerance="all") as sink:
+            records = ({"id": 1, "number": 0}, {"id": 2, "number": number}, {"id": 3, "number": 0})
+            error = failed(lambda: sink.put(*records)) if not cause.is_of_record else sink.put(*records)  # noqa: B023
+            blamed = [item.record.kafka_offset for item in sink.errant]
+        there = [row[0] for row in server.run("SELECT id FROM t ORDER BY id", schema=schema)]
+        if cause.is_of_record:
+            is_right = (error, blamed, there) == (None, [1], [1, 3])
+        else:
+            is_passing = cause is not Cause.REFUSED
+            is_right = isinstance(error, RetriableError) is is_passing and (blamed, there) == ([], [])
+        if not is_right:
+            wrong.append((number, cause, error, blamed, there))
+    assert not wrong
+
+
+STATES = {
+    "no_right": ("REVOKE INSERT ON `{}`.* FROM {user}", "GRANT INSERT ON `{}`.* TO {user}", "1142"),
+    "no_table": ("RENAME TABLE t TO away", "RENAME TABLE away TO t", "1146"),
+    "read_only": ("SET GLOBAL read_only = 1", "SET GLOBAL read_only = 0", "1290"),
+    "no_column": (
+        "ALTER TABLE t RENAME COLUMN n TO m",
+        "ALTER TABLE t RENAME COLUMN m TO n",
+        "table has changed.*1054",
+    ),
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_state_blames_no_record_and_loses_none(server: MariaDb, schema: str, state: str) -> None:
+    user = "'connect'@'127.0.0.1'"
+    spoil, mend, said = (text.replace("{}", schema).replace("{user}", user) for text in STATES[state])
+    server.run("CREATE TABLE t (id int PRIMARY KEY, n int)", schema=schema)
+    more = {"auto_create": "false", "errors_tolerance": "all", "max_retries": "2"}
+    with sink_into(server, schema, "t", **more, **UPSERT) as sink:
+        sink.put({"id": 1, "n": 1})
+        server.run(spoil, "KILL USER connect", schema=schema)  # rights are those of when the session began
+        try:
+            errors = [failed(lambda number=number: sink.put({"id": number, "n": number})) for number in range(2, 6)]
+            assert any(re.search(said, str(error)) for error in errors), errors
+            assert [isinstance(error, RetriableError) for error in errors] == [True, True, False, False]
+            assert not sink.errant
+        finally:
+            server.run(mend, schema=schema)
+        assert sink.deliver() == 4
+        assert not sink.errant
+    assert server.run("SELECT id, n FROM t ORDER BY id", schema=schema) == [(i, i) for i in range(1, 6)]

@@ -129,7 +129,7 @@ def test_a_commit_whose_answer_was_lost_is_not_made_twice(file: Path) -> None:
     with sink_of(file) as sink:
         sink.put({"id": 0})
         task = sink.task
-        task._connection = Lost(task._connection)
+        task._writer._connection = Lost(task._writer._connection)
         with pytest.raises(RetriableError, match="away or busy"):
             sink.put({"id": 1})
         assert sink.deliver() == 1

@@ -202,18 +202,6 @@ def test_each_database_is_spoken_to_in_its_own_sql() -> None:
         placeholders("named", 1)
 
 
-def test_errors_that_pass_are_told_from_those_that_stay() -> None:
-    class StateError(Exception):
-        sqlstate: str | None = None
-
-    lost, deadlock, syntax = StateError(), StateError(), StateError()
-    deadlock.sqlstate, syntax.sqlstate = "40P01", "42601"
-    passes = DIALECTS["postgresql"].passes
-    assert (passes(lost), passes(deadlock), passes(syntax)) == (True, True, False)
-    assert DIALECTS["mysql"].passes(Exception(1213, "Deadlock found"))
-    assert not DIALECTS["mysql"].passes(Exception(1054, "Unknown column"))
-
-
 def test_a_put_of_records_with_changing_columns_keeps_their_order(file: Path) -> None:
     connection = sqlite3.connect(file)
     connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, a TEXT, b TEXT)")
@@ -309,9 +297,3 @@ def test_updates_and_new_columns_in_the_sql_of_each_database() -> None:
     at = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
     local = DIALECTS["mysql"].adapt(at, zoneinfo.ZoneInfo("Europe/Berlin"))
     assert local == datetime.datetime.fromisoformat("2026-01-02T04:04:05")
-
-
-def test_a_server_that_refuses_us_is_not_asked_again() -> None:
-    passes = DIALECTS["postgresql"].passes
-    assert not passes(Exception('connection failed: FATAL:  password authentication failed for user "ann"'))
-    assert passes(Exception("connection refused"))

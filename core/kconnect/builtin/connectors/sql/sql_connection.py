@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from kconnect.api import ConfigError
-from kconnect.builtin.connectors.sql.sql_dialect import DIALECTS, REFUSALS, kind_of
+from kconnect.builtin.connectors.sql.sql_dialect import kind_of
+from kconnect.builtin.connectors.sql.sql_errors import REFUSALS, Cause, blame
 from kconnect.builtin.connectors.sql.sql_session import begin_session
 from kconnect.builtin.connectors.sql.sql_source_config import ISOLATION
 from kconnect.builtin.connectors.sql.sql_url import Address, address_of
@@ -176,20 +177,14 @@ def cause_of(error: BaseException) -> BaseException:
 
 
 def may_pass(error: BaseException, kind: str) -> bool:
-    """Whether the same call may succeed later: the database is away, busy or ended the transaction."""
+    """Whether the same call may succeed later by itself: the database is away, busy or ended the transaction."""
     import sqlalchemy as sa
 
     if not isinstance(error, sa.exc.DBAPIError):
         return isinstance(error, sa.exc.TimeoutError)
     if REFUSALS.search(str(error.orig)) or "unable to open database file" in str(error.orig):
         return False
-    if error.connection_invalidated:
-        return True
-    dialect = DIALECTS.get(kind)
-    if not isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError):
-        return False
-    cause = cause_of(error)
-    return dialect is None or (isinstance(cause, Exception) and dialect.passes(cause))
+    return error.connection_invalidated or blame(kind, cause_of(error)) is Cause.AWAY
 
 
 def told(error: BaseException) -> str:

@@ -1,15 +1,14 @@
-"""SQL of three databases: quoting, placeholders, statements, column types, and which errors may pass."""
+"""SQL of three databases: quoting, placeholders, statements, column types."""
 
 from __future__ import annotations
 
 import datetime
 import decimal
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kconnect.api import ConfigError, Schema, Type
+from kconnect.api import ConfigError, DataError, Schema, Type
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -19,43 +18,14 @@ _DATE = "org.apache.kafka.connect.data.Date"
 _TIME = "org.apache.kafka.connect.data.Time"
 _TIMESTAMP = "org.apache.kafka.connect.data.Timestamp"
 
-# OperationalErrors of MySQL's drivers for lost connections, full servers, lock waits and deadlocks.
-_MYSQL_PASSING = frozenset({1040, 1053, 1205, 1213, 2002, 2003, 2006, 2013, 2055})
-# What servers say when they refuse to connect; PostgreSQL's driver gives no SQLSTATE for these.
-REFUSALS = re.compile(
-    r"password authentication failed|no password supplied|no pg_hba.conf entry|"
-    r"(role|database|user) \"[^\"]*\" (does not exist|is not permitted)|Access denied|Unknown database|"
-    r"authentication method|permission denied",
-    re.IGNORECASE,
-)
-# Classes of SQLSTATE: connection lost, transaction rolled back, out of resources, lock not free, operator intervened.
-_STATE_PASSING = ("08", "40", "53", "55", "57")
-
-
-def _sqlite_passes(error: Exception) -> bool:
-    name = getattr(error, "sqlite_errorname", "") or ""
-    return name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_IOERR", "SQLITE_FULL", "SQLITE_CANTOPEN"))
-
-
-def _postgres_passes(error: Exception) -> bool:
-    state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
-    if state is None:
-        return not REFUSALS.search(str(error))
-    return str(state).startswith(_STATE_PASSING)
-
-
-def _mysql_passes(error: Exception) -> bool:
-    return bool(error.args) and error.args[0] in _MYSQL_PASSING
-
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One database's SQL dialect. `passes` returns whether an OperationalError may be temporary."""
+    """One database's SQL dialect."""
 
     name: str
     quote: str
     types: dict[str, str]
-    passes: Callable[[Exception], bool]
     keyed_text: str
     """Type of a text column in a primary key."""
     commits_at_ddl: bool = False
@@ -67,7 +37,7 @@ class Dialect:
 
     def column(self, name: str) -> str:
         if "\0" in name:
-            raise ConfigError(f"{name!r} cannot be the name of a table or column")
+            raise DataError(f"{name!r} cannot be the name of a table or column")
         if not self.quote:
             return name
         return f"{self.quote}{name.replace(self.quote, self.quote * 2)}{self.quote}"
@@ -75,6 +45,14 @@ class Dialect:
     def insert(self, table: str, columns: Sequence[str], marks: Sequence[str]) -> str:
         names = ", ".join(self.column(name) for name in columns)
         return f"INSERT INTO {self.name_of(table)} ({names}) VALUES ({', '.join(marks)})"
+
+    def insert_nothing(self, table: str, columns: Sequence[str]) -> str:
+        """An insert of no row, which fails where a row of these columns would have no place."""
+        names = ", ".join(self.column(name) for name in columns)
+        source = " FROM DUAL" if self.name == "mysql" else ""
+        return (
+            f"INSERT INTO {self.name_of(table)} ({names}) SELECT {', '.join(['NULL'] * len(columns))}{source} WHERE 1=0"
+        )
 
     def upsert(self, table: str, columns: Sequence[str], keys: Sequence[str], marks: Sequence[str]) -> str:
         insert = self.insert(table, columns, marks)
@@ -140,7 +118,6 @@ DIALECTS: dict[str, Dialect] = {
         "sqlite",
         '"',
         _types("INTEGER; INTEGER; INTEGER; REAL; REAL; BOOLEAN; TEXT; BLOB; TEXT; TEXT; TEXT; TEXT"),
-        _sqlite_passes,
         "TEXT",
     ),
     "postgresql": Dialect(
@@ -149,7 +126,6 @@ DIALECTS: dict[str, Dialect] = {
         _types(
             "SMALLINT; INTEGER; BIGINT; REAL; DOUBLE PRECISION; BOOLEAN; TEXT; BYTEA; NUMERIC; DATE; TIME; TIMESTAMPTZ"
         ),
-        _postgres_passes,
         "TEXT",
     ),
     "mysql": Dialect(
@@ -159,7 +135,6 @@ DIALECTS: dict[str, Dialect] = {
             "SMALLINT; INT; BIGINT; FLOAT; DOUBLE; BOOLEAN; LONGTEXT; LONGBLOB; DECIMAL(65,30); DATE; TIME(3); "
             "DATETIME(3)"
         ),
-        _mysql_passes,
         "VARCHAR(255)",
         commits_at_ddl=True,
     ),

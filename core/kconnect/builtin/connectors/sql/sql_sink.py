@@ -6,9 +6,7 @@ and go to the driver: measured with upserts of four columns into PostgreSQL 6.9 
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import zoneinfo
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -20,11 +18,10 @@ from kconnect.api import (
     SinkRecord,
     SinkTask,
     TopicPartition,
-    Type,
 )
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector
 from kconnect.builtin.connectors.sql.sql_config import CONFIG, EXACTLY_ONCE
-from kconnect.builtin.connectors.sql.sql_dialect import placeholders
+from kconnect.builtin.connectors.sql.sql_errors import OF_PYTHON, Cause, blame, hint_of
 from kconnect.builtin.connectors.sql.sql_offsets import (
     MovedOffsetsError,
     OffsetTable,
@@ -35,11 +32,14 @@ from kconnect.builtin.connectors.sql.sql_offsets import (
     place_of,
     writer_of,
 )
-from kconnect.builtin.connectors.sql.sql_rows import Row, RowMaker, runs_of
+from kconnect.builtin.connectors.sql.sql_rows import Row, RowMaker
 from kconnect.builtin.connectors.sql.sql_sink_database import sink_database
+from kconnect.builtin.connectors.sql.sql_writer import ChangedTableError, TableWriter
 from kconnect.builtin.version import KAFKA_VERSION
 
 log = logging.getLogger(__name__)
+
+_Placed = tuple[Row, SinkRecord]
 
 
 class SqlSinkConnector(UniformSinkConnector):
@@ -102,11 +102,9 @@ class SqlSinkTask(SinkTask):
     partition and offset.
     """
 
+    _writer: TableWriter
+
     def __init__(self) -> None:
-        self._connection: Any = None  # the driver's
-        self._beginning = ""  # the statement that begins each of its transactions
-        self._created: set[str] = set()
-        self._complete: set[tuple[str, tuple[str, ...]]] = set()  # tables with the columns that they are known to have
         self._failures = 0
         self._offsets: OffsetTable | None = None  # exactly once
         self._written = WrittenOffsets()
@@ -119,9 +117,9 @@ class SqlSinkTask(SinkTask):
         config = self._config = CONFIG.parse(props)
         for _, message in _problems(config, props):
             raise ConfigError(message)
-        self._zone = zoneinfo.ZoneInfo(config["db.timezone"])
-        database = self._database = sink_database(config, props)
+        database = sink_database(config, props)
         self._driver, self._dialect = database.driver, database.dialect
+        self._writer = TableWriter(database, config)
         is_replay = props.get("kconnect.replay") == "true"  # as kconnect.testing.SinkChain says
         if config["delivery.guarantee"] == EXACTLY_ONCE and not is_replay:
             self._offsets = OffsetTable(database, config["offsets.table"], writer_of(props))
@@ -170,9 +168,8 @@ class SqlSinkTask(SinkTask):
         self._written.forget(partitions)
 
     def stop(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        if hasattr(self, "_writer"):  # start may have failed
+            self._writer.close()
 
     # --- offsets, exactly once ---
 
@@ -205,16 +202,16 @@ class SqlSinkTask(SinkTask):
         """What the table of offsets has; it is made if it is missing. Errors: RetriableError, ConnectError."""
         assert self._offsets is not None
         try:
-            found = found_offsets(self._offsets, self._cursor, lambda: self._connection)
+            return found_offsets(self._offsets, self._writer.begin, lambda: self._writer.connection)
         except Exception as error:  # as in put
-            self._roll_back()
-            if self._may_pass(error):
-                self._retry_later(error)
-            raise ConnectError(
-                f"The table of offsets {self._offsets.name} cannot be read: {type(error).__name__}: {error}",
-                hint="Make it, or let the user of the connection create tables, or name another in offsets.table.",
-            ) from error
-        return found
+            self._writer.roll_back()
+            if blame(self._dialect.name, error) in (Cause.AWAY, Cause.REFUSED):
+                self._fail(error)
+            self._fail(
+                error,
+                f"The table of offsets {self._offsets.name} cannot be read",
+                "Make it, or let the user of the connection create tables, or name another in offsets.table.",
+            )
 
     # --- rows ---
 
@@ -237,195 +234,123 @@ class SqlSinkTask(SinkTask):
         if self._offsets is not None:
             reported.result()  # it would not come again once its offset is committed; the producer has a deadline
 
-    def _write_all(self, rows: Sequence[tuple[Row, SinkRecord]], spans: Sequence[Span]) -> None:
+    # --- writing ---
+
+    def _write_all(self, rows: Sequence[_Placed], spans: Sequence[Span]) -> None:
         """In one transaction. Errors: as of put; MovedOffsetsError, and nothing is written."""
         try:
-            self._write([row for row, _ in rows], spans)
+            cursor = self._writer.begin()
+            if self._dialect.commits_at_ddl:
+                self._writer.shape(cursor, [row for row, _ in rows])
+            if self._offsets is not None and (new := {row.table for row, _ in rows} - self._looked_at):
+                self._offsets.require_transactions(cursor, new)
+                self._looked_at |= new
+            self._move_offsets(cursor, spans)
+            self._writer.run(cursor, [row for row, _ in rows])
+            self._writer.commit()
         except Exception as error:  # a driver's: any class of its own
-            self._roll_back()
-            if self._may_pass(error):
-                self._retry_later(error)
-            if not isinstance(error, self._driver.Error | ValueError | TypeError | OverflowError):
-                raise
+            self._writer.roll_back()
+            self._require_of_record(error)
             self._write_one_by_one(rows, spans)
 
-    def _write_one_by_one(self, rows: Sequence[tuple[Row, SinkRecord]], spans: Sequence[Span]) -> None:
-        """The same transaction again, with a savepoint before each row, so that only refused rows are skipped."""
-        refused: list[tuple[SinkRecord, Exception]] = []
+    def _write_one_by_one(self, rows: Sequence[_Placed], spans: Sequence[Span], *, at_once: bool = False) -> None:
+        """The same transaction again, with a savepoint before each row, so that only refused rows are skipped.
+
+        `at_once`: constraints that wait for the commit are looked at after each row.
+        """
+        refused: list[tuple[_Placed, Exception]] = []
+        is_commit = False
         try:
-            cursor = self._cursor()
-            if self._dialect.commits_at_ddl:
-                rows = self._with_tables(cursor, rows, refused)
+            cursor = self._writer.begin()
+            if at_once:
+                cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            wanted = self._with_tables(cursor, rows, refused) if self._dialect.commits_at_ddl else rows
             self._move_offsets(cursor, spans)
-            for row, record in rows:
+            for placed in wanted:
                 cursor.execute("SAVEPOINT kconnect_row")
                 try:
-                    self._run(cursor, [row])
+                    self._writer.run(cursor, [placed[0]])
                 except Exception as error:  # as in put
-                    if self._may_pass(error):
-                        raise
+                    self._refuse(placed, error, refused)
                     cursor.execute("ROLLBACK TO SAVEPOINT kconnect_row")
-                    if self.context.errant_record_reporter() is None:
-                        self._give_up(record, error)
-                    refused.append((record, error))
                 cursor.execute("RELEASE SAVEPOINT kconnect_row")
+            self._writer.require_same_tables(cursor, [(row, error) for (row, _), error in refused])
             if self._offsets is not None:
                 self._report(refused)
-            self._connection.commit()
+            is_commit = True
+            self._writer.commit()
         except Exception as error:  # as in put
-            self._roll_back()
-            if self._may_pass(error):
-                self._retry_later(error)
-            raise
+            self._writer.roll_back()
+            if isinstance(error, ConnectError):  # of the record that failed the task, of offsets, of a dead letter
+                raise
+            if not (is_commit and not at_once and blame(self._dialect.name, error) is Cause.RECORD):
+                self._fail(error)
+            self._write_one_by_one(rows, spans, at_once=True)
+            return
         if self._offsets is None:
             self._report(refused)
 
-    def _report(self, refused: Sequence[tuple[SinkRecord, Exception]]) -> None:
-        for record, cause in refused:
+    def _report(self, refused: Sequence[tuple[_Placed, Exception]]) -> None:
+        for (_, record), cause in refused:
             self._give_up(record, cause)
-
-    def _with_tables(
-        self, cursor: Any, rows: Sequence[tuple[Row, SinkRecord]], refused: list[tuple[SinkRecord, Exception]]
-    ) -> list[tuple[Row, SinkRecord]]:
-        """The rows whose tables have a place for them now; others are refused. Errors: what may pass."""
-        kept = []
-        for row, record in rows:
-            try:
-                self._shape_tables(cursor, [row])
-            except Exception as error:  # as in put
-                if self._may_pass(error):
-                    raise
-                if self.context.errant_record_reporter() is None:
-                    self._give_up(record, error)
-                refused.append((record, error))
-            else:
-                kept.append((row, record))
-        return kept
-
-    # --- statements ---
-
-    def _write(self, rows: Sequence[Row], spans: Sequence[Span]) -> None:
-        cursor = self._cursor()
-        if self._dialect.commits_at_ddl:
-            self._shape_tables(cursor, rows)
-        if self._offsets is not None and (new := {row.table for row in rows} - self._looked_at):
-            self._offsets.require_transactions(cursor, new)
-            self._looked_at |= new
-        self._move_offsets(cursor, spans)
-        self._run(cursor, rows)
-        self._connection.commit()
 
     def _move_offsets(self, cursor: Any, spans: Sequence[Span]) -> None:
         """Errors: MovedOffsetsError."""
         if self._offsets is not None:
             self._offsets.move(cursor, spans)
 
-    def _shape_tables(self, cursor: Any, rows: Sequence[Row]) -> None:
-        for run in runs_of(rows):
-            self._create(cursor, run)
-            self._evolve(cursor, run)
+    def _refuse(self, placed: _Placed, error: Exception, refused: list[tuple[_Placed, Exception]]) -> None:
+        """Keep a row that the database refuses. Errors: the error if it is not the record's; those of `_give_up`."""
+        if not blame(self._dialect.name, error).is_of_record:
+            raise error
+        if self.context.errant_record_reporter() is None:
+            self._give_up(placed[1], error)
+        refused.append((placed, error))
 
-    def _run(self, cursor: Any, rows: Sequence[Row]) -> None:
-        """Rows in order; neighbours of one shape go to the driver together."""
-        size = self._config["batch.size"]
-        for run in runs_of(rows):
-            self._create(cursor, run)
-            self._evolve(cursor, run)
-            if self._config["insert.mode"] == "update" and run[0].columns == run[0].keys and not run[0].is_delete:
-                continue  # nothing besides the key
-            statement = self._statement(run[0])
-            for start in range(0, len(run), size):
-                cursor.executemany(statement, [self._values(row) for row in run[start : start + size]])
+    def _with_tables(
+        self, cursor: Any, rows: Sequence[_Placed], refused: list[tuple[_Placed, Exception]]
+    ) -> list[_Placed]:
+        """The rows whose tables have a place for them now; others are refused. Errors: what is not the record's."""
+        kept = []
+        for placed in rows:
+            try:
+                self._writer.shape(cursor, [placed[0]])
+            except Exception as error:  # as in put
+                self._refuse(placed, error, refused)
+            else:
+                kept.append(placed)
+        return kept
 
-    def _values(self, row: Row) -> tuple[Any, ...]:
-        adapt, zone = self._dialect.adapt, self._zone
-        values = tuple(adapt(value, zone) for value in row.values)
-        if self._config["insert.mode"] == "update" and not row.is_delete:
-            return values[len(row.keys) :] + values[: len(row.keys)]
-        return values
+    # --- failures ---
 
-    def _statement(self, row: Row) -> str:
-        style = self._driver.paramstyle
-        # A % in a name must not read as a mark
-        percent = "%%" if style in ("format", "pyformat") else "%"
-        table, *columns = (name.replace("%", percent) for name in (row.table, *row.columns))
-        keys = columns[: len(row.keys)]  # key columns come first
-        marks = placeholders(style, len(columns))
-        if row.is_delete:
-            return self._dialect.delete(table, columns, marks)
-        if self._config["insert.mode"] == "upsert":
-            return self._dialect.upsert(table, columns, keys, marks)
-        if self._config["insert.mode"] == "update":
-            return self._dialect.update(table, columns, keys, marks)
-        return self._dialect.insert(table, columns, marks)
+    def _require_of_record(self, error: Exception) -> None:
+        """Errors: those of `_fail` unless the error may be a record's; the error itself if it is a mistake of ours."""
+        if isinstance(error, MovedOffsetsError) or not isinstance(
+            error, (self._driver.Error, OSError, DataError, *OF_PYTHON)
+        ):
+            raise error
+        if not blame(self._dialect.name, error).is_of_record:
+            self._fail(error)
 
-    def _create(self, cursor: Any, run: Sequence[Row]) -> None:
-        """Create the table of a run, once, with the columns its first row has."""
-        row = run[0]
-        if not self._config["auto.create"] or row.is_delete or row.table in self._created:
-            return
-        kinds = {
-            name: next((found.kinds[index] for found in run if found.kinds[index]), None) or "text"
-            for index, name in enumerate(row.columns)
-        }
-        cursor.execute(self._dialect.create(row.table, kinds, row.keys))
-        self._created.add(row.table)
+    def _fail(
+        self, error: Exception, said: str = "The database cannot be written to", hint: str | None = None
+    ) -> NoReturn:
+        """For all that is not a record's: nothing was written, and no offset moves.
 
-    def _evolve(self, cursor: Any, run: Sequence[Row]) -> None:
-        """Add the columns that a run's table lacks; each set of columns is looked at once.
-
-        Errors: DataError for a field that is neither optional nor has a default. Source: DbStructure.amendIfNecessary.
+        Errors: RetriableError while max.retries lasts; ConnectError, at once where the next time is the same.
         """
-        row = run[0]
-        if not self._config["auto.evolve"] or row.is_delete or (row.table, row.columns) in self._complete:
-            return
-        cursor.execute(f"SELECT * FROM {self._dialect.name_of(row.table)} WHERE 1=0")
-        there = {column[0].lower() for column in cursor.description}
-        for index, name in enumerate(row.columns):
-            if name.lower() in there:
-                continue
-            field = row.schema.field(name) if row.schema is not None and row.schema.type is Type.STRUCT else None
-            if field is not None and not field.schema.is_optional and field.schema.default is None:
-                raise DataError(
-                    f"Table {row.table} lacks column {name}, which cannot be added: its field is not optional and has "
-                    "no default"
-                )
-            kind = next((found.kinds[index] for found in run if found.kinds[index]), None) or "text"
-            cursor.execute(self._dialect.add_column(row.table, name, kind))
-            log.info("Table %s has got the column %s", row.table, name)
-        self._complete.add((row.table, row.columns))
-
-    # --- connection ---
-
-    def _cursor(self) -> Any:
-        if self._connection is None:
-            self._connection = self._database.connect()
-            self._beginning = self._database.begin(self._connection)
-        cursor = self._connection.cursor()
-        if self._beginning:
-            cursor.execute(self._beginning)
-        return cursor
-
-    def _roll_back(self) -> None:
-        """Roll back, and reconnect next time: after an error a connection may be unusable."""
-        connection, self._connection = self._connection, None
-        self._created.clear()  # a table made in this transaction is gone with it
-        self._complete.clear()
-        if connection is not None:
-            with contextlib.suppress(self._driver.Error):  # the first error is more informative
-                connection.rollback()
-            with contextlib.suppress(self._driver.Error):
-                connection.close()
-
-    def _may_pass(self, error: Exception) -> bool:
-        return self._database.may_pass(error)
-
-    def _retry_later(self, error: Exception) -> NoReturn:
+        found = error
+        if isinstance(error, ChangedTableError):
+            found, said = error.found, "A table has changed: it takes no rows of the columns that it had"
+        cause = blame(self._dialect.name, found)
+        hint = hint or hint_of(self._dialect.name, found)
+        text = f"{type(found).__name__}: {found}"
+        if cause is Cause.REFUSED:
+            raise ConnectError(f"The database refuses the connector: {text}", hint=hint) from error
         self._failures += 1
         most = self._config["max.retries"]
         if self._failures > most:
-            raise ConnectError(
-                f"The database failed {self._failures} times in a row (max.retries={most}): {error}"
-            ) from error
+            times = f"The database failed {self._failures} times in a row (max.retries={most})"
+            raise ConnectError(f"{times}: {text}", hint=hint) from error
         self.context.timeout(self._config["retry.backoff.ms"])
-        raise RetriableError(f"The database is away or busy: {type(error).__name__}: {error}") from error
+        raise RetriableError(f"{'The database is away or busy' if cause is Cause.AWAY else said}: {text}") from error

@@ -11,6 +11,7 @@ from typing import Any, Final
 from kconnect.builtin.connectors.sql.sql_config import ARGUMENT_PREFIX, EXACTLY_ONCE
 from kconnect.builtin.connectors.sql.sql_connection import driver_of
 from kconnect.builtin.connectors.sql.sql_dialect import Dialect, dialect_of, dialect_of_kind, placeholders
+from kconnect.builtin.connectors.sql.sql_errors import Cause, blame
 from kconnect.builtin.connectors.sql.sql_session import begin_session
 
 # A writer that hangs in mid transaction holds the rows of its offsets. PostgreSQL ends its transaction after a minute;
@@ -42,9 +43,8 @@ class SinkDatabase:
         return placeholders(self.driver.paramstyle, count)
 
     def may_pass(self, error: Exception) -> bool:
-        """Whether the same call may succeed later."""
-        kinds = (self.driver.OperationalError, self.driver.InterfaceError)
-        return isinstance(error, kinds) and self.dialect.passes(error)
+        """Whether the same call may succeed later by itself."""
+        return blame(self.dialect.name, error) is Cause.AWAY
 
 
 def sink_database(config: Mapping[str, Any], props: Mapping[str, str]) -> SinkDatabase:

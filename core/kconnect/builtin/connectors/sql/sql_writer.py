@@ -1,0 +1,192 @@
+"""SqlSink's transactions: one connection of a driver, the statements for rows, tables made and given columns."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import zoneinfo
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kconnect.api import DataError, Type
+from kconnect.builtin.connectors.sql.sql_dialect import placeholders
+from kconnect.builtin.connectors.sql.sql_errors import Cause, blame
+from kconnect.builtin.connectors.sql.sql_rows import Row, runs_of
+from kconnect.builtin.connectors.sql.sql_sink_database import SinkDatabase
+
+log = logging.getLogger(__name__)
+
+
+class ChangedTableError(Exception):
+    """A table has no place for rows any more, as `found` tells."""
+
+    def __init__(self, found: Exception) -> None:
+        super().__init__(str(found))
+        self.found = found
+
+
+class TableWriter:
+    """`begin`, then `shape` and `run` with its cursor, then `commit` or `roll_back`. Errors: the driver's."""
+
+    def __init__(self, database: SinkDatabase, settings: Mapping[str, Any]) -> None:
+        self._database, self._settings = database, settings
+        self._driver, self._dialect = database.driver, database.dialect
+        self._zone = zoneinfo.ZoneInfo(settings["db.timezone"])
+        self._connection: Any = None  # the driver's
+        self._beginning = ""  # the statement that begins each of its transactions
+        self._created: set[str] = set()
+        self._complete: set[tuple[str, tuple[str, ...]]] = set()  # tables with the columns that they are known to have
+        self._columns: dict[str, tuple[str, ...]] = {}  # of tables, those that were written last
+        self._pending: dict[str, tuple[str, ...]] = {}  # the same of the transaction
+
+    # --- transactions ---
+
+    def begin(self) -> Any:
+        """A cursor of a new transaction."""
+        if self._connection is None:
+            self._connection = self._database.connect()
+            self._beginning = self._database.begin(self._connection)
+        cursor = self._connection.cursor()
+        if self._beginning:
+            cursor.execute(self._beginning)
+        return cursor
+
+    @property
+    def connection(self) -> Any:
+        """The driver's, behind a `begin`."""
+        return self._connection
+
+    def commit(self) -> None:
+        self._connection.commit()
+        self._columns.update(self._pending)
+        self._pending.clear()
+
+    def roll_back(self) -> None:
+        """Roll back, and reconnect next time: after an error a connection may be unusable."""
+        connection, self._connection = self._connection, None
+        self._created.clear()  # a table made in this transaction is gone with it
+        self._complete.clear()
+        self._pending.clear()
+        if connection is not None:
+            with contextlib.suppress(self._driver.Error):  # the first error is more informative
+                connection.rollback()
+            with contextlib.suppress(self._driver.Error):
+                connection.close()
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    # --- rows ---
+
+    def shape(self, cursor: Any, rows: Sequence[Row]) -> None:
+        for run in runs_of(rows):
+            self._create(cursor, run)
+            self._evolve(cursor, run)
+
+    def run(self, cursor: Any, rows: Sequence[Row]) -> None:
+        """Rows in order; neighbours of one shape go to the driver together."""
+        size = self._settings["batch.size"]
+        for run in runs_of(rows):
+            self._create(cursor, run)
+            self._evolve(cursor, run)
+            if self._settings["insert.mode"] == "update" and run[0].columns == run[0].keys and not run[0].is_delete:
+                continue  # nothing besides the key
+            statement = self._statement(run[0])
+            for start in range(0, len(run), size):
+                cursor.executemany(statement, [self._values(row) for row in run[start : start + size]])
+            if not run[0].is_delete:
+                self._pending[run[0].table] = run[0].columns
+
+    def _values(self, row: Row) -> tuple[Any, ...]:
+        adapt, zone = self._dialect.adapt, self._zone
+        values = tuple(adapt(value, zone) for value in row.values)
+        if self._settings["insert.mode"] == "update" and not row.is_delete:
+            return values[len(row.keys) :] + values[: len(row.keys)]
+        return values
+
+    def _statement(self, row: Row) -> str:
+        style = self._driver.paramstyle
+        # A % in a name must not read as a mark
+        percent = "%%" if style in ("format", "pyformat") else "%"
+        table, *columns = (name.replace("%", percent) for name in (row.table, *row.columns))
+        keys = columns[: len(row.keys)]  # key columns come first
+        marks = placeholders(style, len(columns))
+        if row.is_delete:
+            return self._dialect.delete(table, columns, marks)
+        if self._settings["insert.mode"] == "upsert":
+            return self._dialect.upsert(table, columns, keys, marks)
+        if self._settings["insert.mode"] == "update":
+            return self._dialect.update(table, columns, keys, marks)
+        return self._dialect.insert(table, columns, marks)
+
+    def _create(self, cursor: Any, run: Sequence[Row]) -> None:
+        """Create the table of a run, once, with the columns its first row has."""
+        row = run[0]
+        if not self._settings["auto.create"] or row.is_delete or row.table in self._created:
+            return
+        kinds = {
+            name: next((found.kinds[index] for found in run if found.kinds[index]), None) or "text"
+            for index, name in enumerate(row.columns)
+        }
+        cursor.execute(self._dialect.create(row.table, kinds, row.keys))
+        self._created.add(row.table)
+
+    def _evolve(self, cursor: Any, run: Sequence[Row]) -> None:
+        """Add the columns that a run's table lacks; each set of columns is looked at once.
+
+        Errors: DataError for a field that is neither optional nor has a default. Source: DbStructure.amendIfNecessary.
+        """
+        row = run[0]
+        if not self._settings["auto.evolve"] or row.is_delete or (row.table, row.columns) in self._complete:
+            return
+        cursor.execute(f"SELECT * FROM {self._dialect.name_of(row.table)} WHERE 1=0")
+        there = {column[0].lower() for column in cursor.description}
+        for index, name in enumerate(row.columns):
+            if name.lower() in there:
+                continue
+            field = row.schema.field(name) if row.schema is not None and row.schema.type is Type.STRUCT else None
+            if field is not None and not field.schema.is_optional and field.schema.default is None:
+                raise DataError(
+                    f"Table {row.table} lacks column {name}, which cannot be added: its field is not optional and has "
+                    "no default"
+                )
+            kind = next((found.kinds[index] for found in run if found.kinds[index]), None) or "text"
+            cursor.execute(self._dialect.add_column(row.table, name, kind))
+            log.info("Table %s has got the column %s", row.table, name)
+        self._complete.add((row.table, row.columns))
+
+    # --- refusals ---
+
+    def require_same_tables(self, cursor: Any, refused: Iterable[tuple[Row, Exception]]) -> None:
+        """Errors: ChangedTableError if rows are refused for their columns because somebody has changed the table.
+
+        It has changed if it has no place any more for columns that were written before. Where none were, several rows
+        that are all refused alike say so.
+        """
+        unfit: dict[str, list[Exception]] = {}
+        for row, error in refused:
+            if blame(self._dialect.name, error) is Cause.SHAPE:
+                unfit.setdefault(row.table, []).append(error)
+        for table in self._pending:
+            unfit.pop(table, None)  # rows of this very transaction have a place there
+        for table, errors in unfit.items():
+            columns = self._columns.get(table)
+            if columns is None:
+                is_changed = len(errors) > 1 and len({str(error) for error in errors}) == 1
+            else:
+                is_changed = not self._has_place(cursor, table, columns)
+            if is_changed:
+                raise ChangedTableError(errors[0])
+
+    def _has_place(self, cursor: Any, table: str, columns: Sequence[str]) -> bool:
+        """Whether a table takes rows of these columns. Errors: the driver's, when it is lost."""
+        cursor.execute("SAVEPOINT kconnect_row")
+        try:
+            cursor.execute(self._dialect.insert_nothing(table, columns))
+        except Exception as error:  # as in put
+            cursor.execute("ROLLBACK TO SAVEPOINT kconnect_row")
+            return blame(self._dialect.name, error) is not Cause.SHAPE
+        cursor.execute("RELEASE SAVEPOINT kconnect_row")
+        return True
