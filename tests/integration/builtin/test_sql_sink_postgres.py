@@ -142,8 +142,8 @@ def test_a_writer_that_sleeps_in_mid_transaction_is_waited_for_and_not_overtaken
         owner.put({"id": 0})
         with psycopg.connect(server) as asleep:
             asleep.execute("UPDATE kconnect_offsets SET next_offset = 2 WHERE topic = 'asleep' AND next_offset = 1")
-            owner.task._roll_back()
-            owner.task._database.session["lock_timeout"] = "50ms"
+            owner.task._writer.roll_back()
+            owner.task._writer._database.session["lock_timeout"] = "50ms"
             with pytest.raises(RetriableError, match="lock timeout"):
                 owner.put({"id": 1})
         assert owner.deliver() == 1  # it had written the record, so this commit is refused

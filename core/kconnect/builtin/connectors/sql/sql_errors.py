@@ -72,7 +72,7 @@ MYSQL: Final[Mapping[int, Cause]] = {
     **dict.fromkeys((1216, 1217, 1451, 1452), Cause.RECORD),  # foreign keys
     **dict.fromkeys((1264, 1265, 1292, 1300, 1366, 1367, 1406, 1411, 1416, 1441, 1690, 3140), Cause.RECORD),  # values
     **dict.fromkeys((3819, 4025, 1369, 1525, 1526, 1644), Cause.RECORD),  # CHECK, views, partitions, SIGNAL
-    **dict.fromkeys((1059, 1060, 1071, 1117, 1118, 1166), Cause.RECORD),  # columns of a table that is to be made
+    **dict.fromkeys((1059, 1060, 1071, 1117, 1118, 1166), Cause.RECORD),  # columns that no table can have
     1153: Cause.RECORD,  # larger than max_allowed_packet
     **dict.fromkeys((1054, 1136, 1267, 1348, 1906, 3105), Cause.SHAPE),  # no such column, or not to be written to
     **dict.fromkeys((2002, 2003, 2006, 2013, 2055, 1053, 1152, 1158, 1159, 1160, 1161, 1927, 4031), Cause.AWAY),
