@@ -88,6 +88,11 @@ class FlushPlan:
             return None
         return self._limits.due_in_s(min(one.since_s for one in self._waiting.values()), now_s)
 
+    def start(self, at: TopicPartition) -> int | None:
+        """The first offset of a partition that waits; None when nothing of it does."""
+        waiting = self._waiting.get(at)
+        return None if waiting is None else waiting.start
+
     def waits(self, at: TopicPartition) -> bool:
         """Whether records of this partition wait."""
         return at in self._waiting

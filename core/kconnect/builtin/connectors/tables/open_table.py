@@ -23,6 +23,11 @@ class OpenTable:
     """A table that the task writes to: its format, the columns it has by now, and what waits for it."""
 
     def __init__(self, config: TableConfig, topic: str) -> None:
+        self.topic = topic
+        self.base: dict[TopicPartition, int | None] = {}
+        """The offset that the table has for each partition of ours; None when it has none."""
+        self.moved: set[TopicPartition] = set()
+        """Partitions of other topics, whose records a transformation moved here: other tables may have more of them."""
         self.format: TableFormat = open_table(config, topic)
         self.plan = FlushPlan(config.limits)
         self.schema: pa.Schema | None = None
@@ -41,9 +46,28 @@ class OpenTable:
 
     def open(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         found = self.format.open(partitions)
+        self.base.update({at: found.get(at) for at in partitions})
         if (schema := self.format.schema()) is not None:
             self.know(schema)
         return found
+
+    def open_moved(self, at: TopicPartition) -> int | None:
+        """Take over a partition whose first record came here by a transformation; the offset that the table has."""
+        if at not in self.moved:
+            self.open([at])
+            self.moved.add(at)
+        return self.base[at]
+
+    def behind(self, at: TopicPartition) -> int | None:
+        """Where to read a partition again to get all that waits of it; None when only the consumer group knows."""
+        return self.plan.start(at) if at in self.moved else self.base.get(at)
+
+    def release(self, partitions: Collection[TopicPartition]) -> None:
+        """These are no longer ours."""
+        self.plan.drop(partitions)
+        self.moved.difference_update(partitions)
+        for at in partitions:
+            self.base.pop(at, None)
 
     def know(self, schema: pa.Schema) -> None:
         """These are the table's columns, as written or read last."""

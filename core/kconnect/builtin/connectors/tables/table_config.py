@@ -54,8 +54,8 @@ CONFIG = (
         "",
         None,
         _I.HIGH,
-        "Folder of the table, here or in a store (s3://bucket/folder); ${topic} is the record's topic, so that several "
-        "topics become several tables. For parquet and delta.",
+        "Folder of the table, here or in a store (s3://bucket/folder); ${topic} is the record's topic, as "
+        "transformations leave it, so that several topics become several tables. For parquet and delta.",
     )
     .define(
         "table.name",

@@ -19,6 +19,7 @@ from kconnect.api import (
 )
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector
 from kconnect.builtin.connectors.tables.compaction import Compaction
+from kconnect.builtin.connectors.tables.moved_topics import possible_topics
 from kconnect.builtin.connectors.tables.open_table import OpenTable, open_table
 from kconnect.builtin.connectors.tables.partition_columns import with_partition_columns
 from kconnect.builtin.connectors.tables.record_columns import Rows, batches_of_records, rows_of_batch
@@ -60,13 +61,18 @@ class TableSinkConnector(UniformSinkConnector):
         return problems(CONFIG.parse(props), props)
 
     def alter_offsets(self, config: Mapping[str, str], offsets: dict[TopicPartition, int | None]) -> bool:
-        """Commit them to the tables as well, in which the tasks look first. Errors: as of the table's format."""
+        """Commit them to the tables as well, in which the tasks look first.
+
+        Errors: as of the table's format; ConnectError where a transformation leaves open which tables these are.
+        """
         parsed = TableConfig.parse(config)
-        by_table: dict[str, dict[TopicPartition, int | None]] = {}
+        by_table: dict[str, tuple[str, dict[TopicPartition, int | None]]] = {}
         for at, offset in offsets.items():
-            by_table.setdefault(parsed.table_of(at.topic), {})[at] = offset
-        for changes in by_table.values():
-            table = open_table(parsed, next(iter(changes)).topic)
+            topics = possible_topics(config, at.topic) if parsed.has_table_for_each_topic else {at.topic}
+            for topic in topics:
+                by_table.setdefault(parsed.table_of(topic), (topic, {}))[1][at] = offset
+        for topic, changes in by_table.values():
+            table = open_table(parsed, topic)
             try:
                 table.set_offsets(changes)
             finally:
@@ -77,6 +83,8 @@ class TableSinkConnector(UniformSinkConnector):
 class TableSinkTask(SinkTask):
     """Exactly once: rows and offsets are one commit, and open() goes on from the offsets that the table has.
 
+    Where a transformation moved records to another topic, and with it to another table, that table is not known before
+    the first of them: what it has already of the partition is left out, and the consumer group stays behind what waits.
     A commit that meets other offsets than this task knows is refused: a task that lost its partitions without knowing
     writes nothing any more; one that owns them goes on from what the table has.
     """
@@ -85,8 +93,6 @@ class TableSinkTask(SinkTask):
 
     def __init__(self) -> None:
         self._tables: dict[str, OpenTable] = {}
-        self._base: dict[TopicPartition, int | None] = {}
-        """The offset that the table has for each partition of ours; None when it has none."""
         self._sought: set[TopicPartition] = set()
         """Partitions that are read from another offset after this put: what came before is dropped."""
         self._compaction: Compaction | None = None
@@ -106,8 +112,6 @@ class TableSinkTask(SinkTask):
     def open(self, partitions: Collection[TopicPartition]) -> None:
         for where, own in self._by_table(partitions).items():
             found = self._table(where, own[0].topic).open(own)
-            for at in own:
-                self._base[at] = found.get(at)
             if found:
                 self.context.offset(found)
                 self.context.request_commit()  # so that the group follows at once
@@ -147,17 +151,15 @@ class TableSinkTask(SinkTask):
         for at, offset in current_offsets.items():
             if at in self._sought or at in refused:
                 continue
-            if not any(table.plan.waits(at) for table in self._tables.values()):
-                found[at] = offset
-            elif (base := self._base.get(at)) is not None:
-                found[at] = min(base, offset)
+            behind = [table.behind(at) for table in self._tables.values() if table.plan.waits(at)]
+            known = [one for one in behind if one is not None]
+            if len(known) == len(behind):
+                found[at] = min([offset, *known])
         return found
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
-        for at in partitions:
-            self._base.pop(at, None)
         for table in self._tables.values():
-            table.plan.drop(partitions)
+            table.release(partitions)
 
     def stop(self) -> None:
         if self._compaction is not None:
@@ -171,7 +173,7 @@ class TableSinkTask(SinkTask):
     def _take(self, batch: RecordBatch) -> None:
         """Add a batch to what waits; one that does not fit is tried record by record, where errors are reported."""
         try:
-            self._add(rows_of_batch(batch))
+            self._add_new(batch)
         except DataError:
             self._take_one_by_one(list(batch.to_records()))  # type: ignore[arg-type]  # a sink's batch
 
@@ -181,7 +183,7 @@ class TableSinkTask(SinkTask):
                 for batch, _ in batches_of_records([record]):
                     if batch is None:
                         raise DataError("no Arrow type holds its value")
-                    self._add(rows_of_batch(batch))
+                    self._add_new(batch)
             except DiscardedRowError as error:
                 self._discards.row(error, _place(record))
             except DataError as error:
@@ -196,12 +198,27 @@ class TableSinkTask(SinkTask):
             raise failure
         reporter.report(record, failure)
 
-    def _add(self, rows: Rows) -> None:
+    def _add_new(self, batch: RecordBatch) -> None:
+        """The rows of a batch, but for those that a table which got them by a transformation has already."""
+        import pyarrow.compute as pc
+
+        original, partition = batch.original_topic or batch.topic, batch.original_kafka_partition
+        if batch.topic == original or not self._config.has_table_for_each_topic or partition is None:
+            self._add(rows_of_batch(batch), self._table(self._config.table_of(original), original))
+            return
+        at, offsets = TopicPartition(original, partition), batch.kafka_offsets
+        table = self._table(self._config.table_of(batch.topic), batch.topic)
+        base = table.open_moved(at)
+        if base is not None and offsets is not None and not self._is_replay:
+            batch = batch.filter(pc.greater_equal(offsets, base))
+        if len(batch):
+            self._add(rows_of_batch(batch), table)
+
+    def _add(self, rows: Rows, table: OpenTable) -> None:
         at = rows.at
         if at in self._sought:
             return
-        self._require_known(rows)
-        table = self._table(self._config.table_of(at.topic), at.topic)
+        self._require_known(rows, table)
         changes = self._changes(table, rows) if self._config.is_upsert else self._rows(table, rows, rows.columns)
         table.plan.add(at, changes, rows.start, rows.stop, self.now_s())
 
@@ -228,20 +245,14 @@ class TableSinkTask(SinkTask):
         table.keys = keys
         return in_order(columns, deleted, rows.offsets, table.schema)
 
-    def _require_known(self, rows: Rows) -> None:
-        """Errors: ConnectError for records that the table has, or that go to a table nobody looked into."""
-        base = self._base.get(rows.at)
+    def _require_known(self, rows: Rows, table: OpenTable) -> None:
+        """Errors: ConnectError for records that the table has."""
+        base = table.base.get(rows.at)
         if base is not None and rows.start < base and not self._is_replay:
             raise ConnectError(
-                f"{rows.at} begins again at offset {rows.start}, and table {self._config.table_of(rows.at.topic)} has "
+                f"{rows.at} begins again at offset {rows.start}, and table {table.format.where} has "
                 f"everything before offset {base}: was the topic created again?",
                 hint="`connect offsets reset NAME` makes the table forget its offsets.",
-            )
-        if rows.topic != rows.at.topic and self._config.has_table_for_each_topic:
-            raise ConnectError(
-                f"A transformation moved records of {rows.at.topic} to topic {rows.topic}, but a table's offsets are "
-                "those of the topic that is read",
-                hint="Name the table after the topic that is read, or divide it with partition.by.",
             )
 
     # --- writing ---
@@ -271,7 +282,8 @@ class TableSinkTask(SinkTask):
             log.warning("%s", error)
         # The task with the first partition of a topic looks after its table
         assert self._compaction is not None
-        self._compaction.tend([at.topic for at in self._base if at.partition == 0], self.now_s())
+        tended = [table.topic for table in self._tables.values() if any(at.partition == 0 for at in table.base)]
+        self._compaction.tend(tended, self.now_s())
         waits = [table.plan.due_in_s(self.now_s()) for table in self._tables.values()]
         soonest = min((wait for wait in waits if wait is not None), default=None)
         if soonest is not None:
@@ -298,7 +310,7 @@ class TableSinkTask(SinkTask):
         import pyarrow as pa
 
         assert table.schema is not None
-        ranges = tuple(OffsetRange(at, self._base.get(at), one.start, one.stop) for at, one in commit.items())
+        ranges = tuple(OffsetRange(at, table.base.get(at), one.start, one.stop) for at, one in commit.items())
         schema = changes_schema(table.schema) if table.keys else table.schema
         batches = [conformed(batch, schema) for one in commit.values() for batch in one.batches]
         rows, deletes = pa.Table.from_batches(batches, schema), None
@@ -309,11 +321,17 @@ class TableSinkTask(SinkTask):
         table.know(table.schema)
         table.plan.drop(commit)
         for span in ranges:
-            self._base[span.at] = span.stop
+            table.base[span.at] = span.stop
         log.debug("%d rows in %.0f ms to %s", len(rows), (self.now_s() - began_s) * 1000, table.format.where)
 
     def _go_to(self, table: OpenTable, error: StaleOffsetsError) -> None:
-        """Go on from what the table has. Errors: ConnectError when that cannot be told."""
+        """Go on from what the table has. Errors: ConnectError when that is not known, or not all there is to do."""
+        if moved := table.moved & set(error.found):
+            raise ConnectError(
+                f"{error}",
+                hint=f"Restart the task: records of {next(iter(moved))} may go to other tables too, so it has to begin "
+                "where the consumer group stands.",
+            )
         forgotten = [at for at, offset in error.found.items() if offset is None]
         if forgotten:
             raise ConnectError(
@@ -323,7 +341,7 @@ class TableSinkTask(SinkTask):
         log.warning("%s; reading goes on from there", error)
         table.plan.drop(error.found)
         places = {at: offset for at, offset in error.found.items() if offset is not None}
-        self._base.update(places)
+        table.base.update(places)
         self._sought.update(places)
         if (schema := table.format.schema()) is not None:
             table.know(schema)
