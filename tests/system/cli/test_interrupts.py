@@ -21,8 +21,7 @@ from kit.waiting import eventually
 _POLLS = """
 import logging, signal, sys
 from kconnect.runtime.kafka.clients import ClientLog
-from kconnect.runtime.kafka.log_reader import READ_UNCOMMITTED, LogReader
-from kconnect.model import TopicPartition
+from kconnect.runtime.kafka.partition_reader import LOG, READ_UNCOMMITTED, PartitionReader
 from kconnect_cli.processes.signals import interrupts_raise
 
 class Slow(ClientLog):
@@ -30,11 +29,11 @@ class Slow(ClientLog):
         for _ in range(3000): pass
     on_error = log
 
-import kconnect.runtime.kafka.log_reader as module
+import kconnect.runtime.kafka.partition_reader as module
 module.ClientLog = Slow
-reader = LogReader("t", {"bootstrap.servers": sys.argv[1], "reconnect.backoff.ms": 1, "reconnect.backoff.max.ms": 2},
-                   READ_UNCOMMITTED, "test")
-reader.open({TopicPartition("t", 0): 0})
+client = {"bootstrap.servers": sys.argv[1], "reconnect.backoff.ms": 1, "reconnect.backoff.max.ms": 2}
+reader = PartitionReader("t", client, LOG, isolation_level=READ_UNCOMMITTED, name="test")
+reader.open({0: 0})
 try:
     with interrupts_raise():
         print("polling", flush=True)

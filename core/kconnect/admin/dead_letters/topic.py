@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
@@ -23,8 +24,8 @@ from kconnect.runtime.config.addresses import parse_servers
 from kconnect.runtime.config.client_config import brokers_of
 from kconnect.runtime.config.connector_config import DeadLetterSettings
 from kconnect.runtime.kafka import KafkaAdmin, TopicInfo
-from kconnect.runtime.kafka.log_reader import READ_UNCOMMITTED
-from kconnect.runtime.kafka.record_reader import RecordReader
+from kconnect.runtime.kafka.consumed_records import RECORDS
+from kconnect.runtime.kafka.partition_reader import READ_UNCOMMITTED, PartitionReader
 
 _BATCH: Final = 500
 _POLL_S: Final = 0.1
@@ -116,7 +117,7 @@ class DeadLetterTopic:
         info = self.info()
         if partition >= info.partitions:
             return None
-        reader = RecordReader(self.topic, self.access.consumer, name=f"dead letters in {self.topic}")
+        reader = PartitionReader(self.topic, self.access.consumer, RECORDS, name=f"dead letters in {self.topic}")
         try:
             end = self._offsets(self.topic, info.partitions, "end", is_stable=True)[partition]
             begin = self._offsets(self.topic, info.partitions, "begin")[partition]
@@ -170,8 +171,8 @@ class DeadLetterTopic:
                 continue
             ends = self._offsets(topic, there[topic].partitions, "end")
             begin = {number: begin.get(number, 0) for number, end in ends.items() if begin.get(number, 0) < end}
-            reader = RecordReader(
-                topic, self.access.consumer, isolation_level=READ_UNCOMMITTED, name="replayed records"
+            reader = PartitionReader(
+                topic, self.access.consumer, RECORDS, isolation_level=READ_UNCOMMITTED, name="replayed records"
             )
             try:
                 for record in _read(reader, begin, ends, self.access.timeout_s):
@@ -231,21 +232,14 @@ def _size(spans: Mapping[int, Span]) -> int:
 
 
 def _read(
-    reader: RecordReader, begin: Mapping[int, int], end: Mapping[int, int], timeout_s: float
+    reader: PartitionReader[ConsumerRecord], begin: Mapping[int, int], end: Mapping[int, int], timeout_s: float
 ) -> Iterator[ConsumerRecord]:
     """Records of partitions from one offset to another. Errors: TimedOutError when nothing comes for so long."""
     if not begin:
         return
     reader.open(begin)
-    quiet_since = time.monotonic()
-    while late := [number for number in begin if reader.reached[number] < end[number]]:
-        before = dict(reader.reached)
-        yield from reader.read(_BATCH, _POLL_S)
-        if reader.reached != before:
-            quiet_since = time.monotonic()
-        elif time.monotonic() - quiet_since > max(timeout_s, _QUIET_S):
-            why = f" ({reader.last_error})" if reader.last_error else ""
-            raise TimedOutError(f"Topic {reader.topic} gave nothing for {timeout_s:g} s: partition {late[0]}{why}")
+    wanted = {number: end[number] for number in begin}
+    yield from chain.from_iterable(reader.read_to(wanted, _BATCH, _POLL_S, max(timeout_s, _QUIET_S), "--timeout"))
 
 
 _OVERRIDES = ("producer.override.", "consumer.override.")

@@ -10,11 +10,11 @@ from typing import Any, Final, Literal, Self
 
 from kconnect.admin.records.bounds import AtTime, Last, Range, Span, Watermarks, chosen_partitions, remarks, spans_of
 from kconnect.api import ConsumerRecord
-from kconnect.errors import RetriableError, TimedOutError
+from kconnect.errors import RetriableError
 from kconnect.model import TopicPartition
 from kconnect.runtime.kafka import KafkaAdmin
-from kconnect.runtime.kafka.log_reader import READ_COMMITTED, READ_UNCOMMITTED
-from kconnect.runtime.kafka.record_reader import RecordReader
+from kconnect.runtime.kafka.consumed_records import RECORDS
+from kconnect.runtime.kafka.partition_reader import READ_COMMITTED, READ_UNCOMMITTED, PartitionReader
 from kconnect.runtime.kafka.scan import Stop
 
 _BATCH_RECORDS: Final = 500
@@ -55,7 +55,7 @@ class TopicRecords:
         self._note = note
         self._admin = KafkaAdmin(admin, "records", timeout_setting="--timeout")
         level = READ_COMMITTED if is_committed else READ_UNCOMMITTED
-        self._reader = RecordReader(topic, consumer, isolation_level=level)
+        self._reader = PartitionReader(topic, consumer, RECORDS, isolation_level=level, tell=note)
 
     def __enter__(self) -> Self:
         return self
@@ -168,20 +168,7 @@ class TopicRecords:
         if not ends:
             return
         reader.open({number: spans[number].begin for number in ends})
-        quiet_since = time.monotonic()
-        while late := [number for number, end in ends.items() if reader.reached[number] < end]:
-            before = dict(reader.reached)
-            records = reader.read(_BATCH_RECORDS, _POLL_S)
-            self._tell()
-            yield [record for record in records if record.offset < ends[record.partition]]
-            if reader.reached != before:
-                quiet_since = time.monotonic()
-            elif time.monotonic() - quiet_since > self._timeout_s:
-                why = f" ({reader.last_error})" if reader.last_error else ""
-                raise TimedOutError(
-                    f"Topic {self.topic} gave nothing for {self._timeout_s:g} s (--timeout): partition {late[0]} is at "
-                    f"offset {reader.reached[late[0]]} of {ends[late[0]]}{why}"
-                )
+        yield from reader.read_to(ends, _BATCH_RECORDS, _POLL_S, self._timeout_s, "--timeout")
 
     def _followed(self, begin: Mapping[int, int], accept: Accept, stop: Stop) -> Iterator[Any]:
         """What comes from now on. A broker that goes away is waited for."""
@@ -189,7 +176,6 @@ class TopicRecords:
         was_away = False
         while not stop.is_set():
             records = self._reader.read(_BATCH_RECORDS, _POLL_S)
-            self._tell()
             if self._reader.is_away != was_away:
                 was_away = self._reader.is_away
                 why = f": {self._reader.last_error}" if self._reader.last_error else ""
@@ -203,11 +189,6 @@ class TopicRecords:
                 made = accept(record)
                 if made is not None:
                     yield made
-
-    def _tell(self) -> None:
-        for text in self._reader.notes:
-            self._note(text)
-        self._reader.notes.clear()
 
     def _offsets(
         self, numbers: Sequence[int], at: Literal["begin", "end"] | int, *, is_stable: bool = False

@@ -10,6 +10,7 @@ from confluent_kafka import Message
 
 from kconnect.api import ConsumerRecord, TimestampType
 from kconnect.runtime.kafka.consumer import ConsumedRun
+from kconnect.runtime.kafka.partition_reader import Form
 
 TIMESTAMP_TYPES: Final = (
     TimestampType.NO_TIMESTAMP_TYPE,
@@ -17,6 +18,26 @@ TIMESTAMP_TYPES: Final = (
     TimestampType.LOG_APPEND_TIME,
 )
 """By the client's number of each."""
+
+
+def _record(topic: str, partition: int, offset: int, message: Message) -> ConsumerRecord:
+    kind, timestamp = message.timestamp()
+    key: Any = message.key()  # bytes: there is no deserializer
+    value: Any = message.value()
+    headers: Any = message.headers()  # the binding's type has str beside bytes
+    time_type = TIMESTAMP_TYPES[kind]
+    return ConsumerRecord(
+        topic, partition, offset, key, value, timestamp if kind else None, time_type, list(headers or ())
+    )
+
+
+RECORDS: Final = Form(
+    _record,
+    # A few records are wanted, soon: what is fetched ahead of them is wasted
+    {"queued.min.messages": 2_000, "queued.max.messages.kbytes": 16_384},
+    looks_for_brokers=True,
+)
+"""Whole records, headers included, of a PartitionReader."""
 
 
 def records_of(run: ConsumedRun) -> Iterator[ConsumerRecord]:

@@ -19,8 +19,8 @@ from kconnect.errors import ConnectError, RetriableError, TimedOutError, Unreach
 from kconnect.logs.wording import counted
 from kconnect.model import LogPosition, LogRecord, TopicPartition
 from kconnect.runtime.kafka.admin import KafkaAdmin
-from kconnect.runtime.kafka.log_reader import READ_UNCOMMITTED, LogReader, StallWatch
 from kconnect.runtime.kafka.log_sender import LogSender
+from kconnect.runtime.kafka.partition_reader import LOG, READ_UNCOMMITTED, LogReader, PartitionReader
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,10 @@ class CompactedLog:
     """
 
     def __init__(
-        self, spec: LogSpec, admin: KafkaAdmin, make_reader: Callable[[LogSpec], LogReader] | None = None
+        self,
+        spec: LogSpec,
+        admin: KafkaAdmin,
+        make_reader: Callable[[LogSpec], LogReader] | None = None,
     ) -> None:
         self.topic = spec.topic
         self._spec = spec
@@ -109,11 +112,12 @@ class CompactedLog:
                 self._sender = LogSender(spec.topic, spec.producer, is_idempotent=spec.is_idempotent)
                 self._sender.start()
             self._reader = self._make_reader(spec)
-            self._partitions = self._reader.partitions(spec.start_timeout_s, spec.start_setting)
+            numbers = self._reader.partitions(spec.start_timeout_s, spec.start_setting, is_awaited=True)
+            self._partitions = [TopicPartition(spec.topic, number) for number in numbers]
             begin = self._ask("begin", spec.start_timeout_s, spec.start_setting)
             waits = spec.awaits_open_transactions and spec.start_awaits_open_transactions
             ends = self._ends(spec.start_timeout_s, spec.start_setting, waits=waits)
-            self._reader.open(begin)
+            self._reader.open({at.partition: offset for at, offset in begin.items()})
             count = self._read_up_to(ends, self._reader, on_record)
         except BaseException:
             self.stop()
@@ -232,7 +236,7 @@ class CompactedLog:
         """Replace the reader with one that continues at its position."""
         log.warning("The consumer of topic %s has stalled and is replaced", self.topic)
         fresh = self._make_reader(self._spec)
-        fresh.open({TopicPartition(self.topic, partition): at for partition, at in stalled.reached.items()})
+        fresh.open(stalled.reached)
         self._reader = fresh
         self._is_stalled.clear()
         # On its own thread: closing a stalled client may take long
@@ -324,7 +328,9 @@ class CompactedLog:
 
 
 def _reader_of(spec: LogSpec) -> LogReader:
-    return LogReader(spec.topic, spec.consumer, spec.isolation_level, f"log of {spec.topic}")
+    return PartitionReader(
+        spec.topic, spec.consumer, LOG, isolation_level=spec.isolation_level, name=f"log of {spec.topic}"
+    )
 
 
 def _because(error: str | None) -> str:
@@ -334,3 +340,28 @@ def _because(error: str | None) -> str:
 def _shown(timeout_s: float) -> str:
     """What is left of a setting's time, without the microseconds that went by before."""
     return f"{round(timeout_s, 1):g} s"
+
+
+class StallWatch:
+    """Tells whether a reader has stalled while someone waits for it. Threads: one at a time; the owner locks."""
+
+    def __init__(self, after_s: float) -> None:
+        self._after_s = after_s
+        self._behind: dict[int, int] | None = None  # its position when it was first seen behind; None: it was not
+        self._since_s = 0.0
+
+    def look(self, given: Mapping[int, int], readable: Mapping[int, int], now_s: float) -> bool:
+        """Whether it has stalled long enough to be replaced; True once, then the time starts again.
+
+        `given`: partition -> the offset before which all was delivered. `readable`: the ends of the readable records.
+        """
+        if all(given.get(partition, 0) >= end for partition, end in readable.items()):
+            self._behind = None
+            return False
+        if self._behind != given:
+            self._behind, self._since_s = dict(given), now_s
+            return False
+        if now_s - self._since_s < self._after_s:
+            return False
+        self._since_s = now_s
+        return True

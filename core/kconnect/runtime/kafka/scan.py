@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
-from kconnect.errors import TimedOutError
 from kconnect.model import LogRecord, TopicPartition
 from kconnect.runtime.kafka.admin import KafkaAdmin
-from kconnect.runtime.kafka.log_reader import READ_UNCOMMITTED, LogReader
+from kconnect.runtime.kafka.partition_reader import LOG, READ_UNCOMMITTED, PartitionReader
 
 _BATCH_RECORDS: Final = 5_000
 # How late a stop is noticed.
@@ -50,13 +49,16 @@ def scan(spec: ScanSpec, admin: KafkaAdmin, *, follow: Stop | None = None) -> It
     one batch. A read_committed scan does not wait for open transactions.
     Errors: NotFoundError if the topic does not exist, TimedOutError, ConnectError.
     """
-    reader = LogReader(spec.topic, spec.consumer, spec.isolation_level, f"scan of {spec.topic}")
+    reader = PartitionReader(
+        spec.topic, spec.consumer, LOG, isolation_level=spec.isolation_level, name=f"scan of {spec.topic}"
+    )
     try:
-        partitions = reader.partitions(spec.timeout_s, spec.timeout_setting, is_awaited=spec.is_awaited)
-        begin, end = _bounds(spec, admin, partitions)
-        reader.open({TopicPartition(spec.topic, number): offset for number, offset in begin.items()})
+        numbers = reader.partitions(spec.timeout_s, spec.timeout_setting, is_awaited=spec.is_awaited)
+        begin, end = _bounds(spec, admin, [TopicPartition(spec.topic, number) for number in numbers])
+        reader.open(begin)
         if follow is None:
-            yield from _up_to(reader, end, spec)
+            read = reader.read_to(end, _BATCH_RECORDS, _POLL_S, spec.timeout_s, spec.timeout_setting)
+            yield from itertools.chain.from_iterable(read)
         else:
             while not follow.is_set():
                 yield from reader.read(_BATCH_RECORDS, _POLL_S)
@@ -88,20 +90,3 @@ def _ask(
 ) -> dict[int, int]:
     found = admin.log_offsets(partitions, at, spec.timeout_s, is_stable=is_stable)
     return {tp.partition: offset for tp, offset in found.items()}
-
-
-def _up_to(reader: LogReader, end: Mapping[int, int], spec: ScanSpec) -> Iterator[LogRecord]:
-    quiet_since = time.monotonic()
-    while late := [number for number, offset in end.items() if reader.reached[number] < offset]:
-        before = dict(reader.reached)
-        for record in reader.read(_BATCH_RECORDS, _POLL_S):
-            if record.offset < end[record.partition]:
-                yield record
-        if reader.reached != before:
-            quiet_since = time.monotonic()
-        elif time.monotonic() - quiet_since > spec.timeout_s:
-            why = f" ({reader.last_error})" if reader.last_error else ""
-            raise TimedOutError(
-                f"Topic {spec.topic} gave nothing for {spec.timeout_s:g} s ({spec.timeout_setting}): partition "
-                f"{late[0]} is at offset {reader.reached[late[0]]} of {end[late[0]]}{why}"
-            )

@@ -186,7 +186,7 @@ def test_only_what_was_committed_is_shown_and_open_transactions_are_told(topics:
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
-        (("records-ordres",), 3, ("Topic records-ordres does not exist", "Did you mean records-orders")),
+        (("records-ordres",), 3, ("Topic 'records-ordres' does not exist", "Did you mean records-orders")),
         (("records-orders", "--partition", "9"), 3, ("has no partition 9", "partitions 0 to 2")),
         (("records-orders", "--offset", "101"), 1, ("Offset 101 is beyond the end", "records-orders-0 ends at 100")),
         (("records-orders", "--offset", "1", "--last", "2"), 2, ("--offset cannot be combined with --last",)),

@@ -248,7 +248,7 @@ def test_a_topic_deleted_and_made_anew_is_told_and_read_from_its_beginning(broke
     assert values(given) == [b"0", b"1", b"2", b"3", b"4", b"anew"]
     told = [line.getMessage() for line in caplog.records if line.levelno == logging.ERROR]
     assert len(told) == 1
-    assert f"Topic {topic} was deleted or truncated: partition 0 at offset 5 no longer exists" in told[0]
+    assert f"{topic}-0: offset 5 is gone (the topic was deleted" in told[0]
 
 
 def test_records_deleted_at_the_beginning_do_not_matter_to_a_reader_behind_them(broker, topic, new_log, config):

@@ -8,7 +8,7 @@ import pytest
 
 from kconnect.model import LogRecord
 from kconnect.runtime.kafka import CompactedLog, KafkaAdmin, LogSpec
-from kconnect.runtime.kafka.log_reader import LogReader
+from kconnect.runtime.kafka.partition_reader import LOG, LogReader, PartitionReader
 from kit.pace import ample_s
 
 pytestmark = pytest.mark.broker
@@ -16,11 +16,11 @@ pytestmark = pytest.mark.broker
 _WITHIN_S = 60.0
 
 
-class StandsStill(LogReader):
+class StandsStill(PartitionReader[LogRecord]):
     """Gives nothing more from the moment it is told so, as one of a frozen worker did."""
 
     def __init__(self, spec: LogSpec) -> None:
-        super().__init__(spec.topic, spec.consumer, spec.isolation_level, "test")
+        super().__init__(spec.topic, spec.consumer, LOG, isolation_level=spec.isolation_level, name="test")
         self.is_told = threading.Event()
         self.is_closed = threading.Event()
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, Message
 
 from kconnect.errors import ConnectError
-from kconnect.model import TopicPartition
-from kconnect.runtime.kafka import log_reader, record_reader
-from kconnect.runtime.kafka.log_reader import LogReader
-from kconnect.runtime.kafka.record_reader import RecordReader
+from kconnect.runtime.kafka import partition_reader
+from kconnect.runtime.kafka.consumed_records import RECORDS
+from kconnect.runtime.kafka.partition_reader import LOG, Form, PartitionReader
 
 REFUSED = r"^Topic 'orders' cannot be read: Broker: Topic authorization failed$"
 
@@ -40,26 +38,15 @@ class Client:
     def close(self) -> None: ...
 
 
-def reader_of_log(client: Client, patched: pytest.MonkeyPatch) -> LogReader:
-    patched.setattr(log_reader, "consumer_client", lambda config, log: client)
-    reader = LogReader("orders", {}, log_reader.READ_UNCOMMITTED, "test")
-    reader.open({TopicPartition("orders", 0): 0})
-    return reader
-
-
-def reader_of_records(client: Client, patched: pytest.MonkeyPatch) -> RecordReader:
-    patched.setattr(record_reader, "consumer_client", lambda config, log: client)
-    reader = RecordReader("orders", {})
-    reader.open({0: 0})
-    return reader
-
-
-@pytest.mark.parametrize("open_reader", [reader_of_log, reader_of_records])
+@pytest.mark.parametrize("form", [LOG, RECORDS], ids=["a log", "records"])
 def test_records_that_came_with_a_refusal_are_given_before_it_is_raised(
-    open_reader: Callable[[Client, pytest.MonkeyPatch], LogReader | RecordReader], monkeypatch: pytest.MonkeyPatch
+    form: Form[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batches = [record(0), record(1), refusal(2), record(7, partition=1)], [record(2)], [refusal(3)], [record(3)]
-    reader = open_reader(Client(*batches), monkeypatch)
+    client = Client(*batches)
+    monkeypatch.setattr(partition_reader, "consumer_client", lambda config, log: client)
+    reader = PartitionReader("orders", {}, form)
+    reader.open({0: 0})
     assert [each.offset for each in reader.read(10, 0)] == [0, 1, 7]
     assert reader.reached == {0: 2, 1: 8}
     with pytest.raises(ConnectError, match=REFUSED):

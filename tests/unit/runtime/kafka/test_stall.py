@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kconnect.runtime.kafka.log_reader import StallWatch
+from kconnect.runtime.kafka.log import StallWatch
 
 
 def test_a_reader_that_gives_nothing_of_what_there_is_stands_still() -> None:

@@ -343,7 +343,7 @@ class _Writers:
 
     def _await(self, which: InternalTopic, topic: str, edits: Sequence[Edit]) -> list[LogPosition]:
         """Read what was written until all of it is there: what a transaction holds can be read a moment later."""
-        from kconnect.runtime.kafka.log_reader import READ_COMMITTED, READ_UNCOMMITTED
+        from kconnect.runtime.kafka.partition_reader import READ_COMMITTED, READ_UNCOMMITTED
         from kconnect.runtime.kafka.scan import ScanSpec, scan
 
         begin = self._begin[topic]

@@ -19,7 +19,7 @@ from kconnect.admin.direct.group.other_groups import OtherGroups, sort_other_gro
 from kconnect.admin.direct.read.record_json import kind_of
 from kconnect.errors import ConnectError, DataError, NotFoundError, TimedOutError, UnreachableError
 from kconnect.runtime.kafka.auth_errors import is_hang_up
-from kconnect.runtime.kafka.log_reader import READ_COMMITTED
+from kconnect.runtime.kafka.partition_reader import READ_COMMITTED
 from kconnect.runtime.kafka.scan import ScanSpec, Stop, scan
 from kconnect.runtime.storage.config_topic import Unknown
 from kconnect.runtime.storage.offset_topic import canonical_key
