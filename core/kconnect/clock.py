@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+JITTER: Final = (0.8, 1.2)
+"""The least and the greatest share of a pause: those that lost the same system do not all return at one moment."""
 # 2.0 to this power is a billion; a larger one would overflow after an outage of weeks
 _MOST_STEPS: Final = 30
 
@@ -47,18 +49,21 @@ class Backoff:
     """How long to pause before a retry: longer after each failure, up to a limit, and spread by chance.
 
     Source: o.a.k.common.utils.ExponentialBackoff (Kafka 4.3).
+    Differs: there, of the pauses at the limit half are as long as it is; here they are spread below it.
     """
 
     first_s: float
     most_s: float
     factor: float = 2.0
-    jitter: tuple[float, float] = (1.0, 1.0)
-    """The least and the greatest share of a pause: those that lost the same system do not all return at one moment."""
+    jitter: tuple[float, float] = JITTER
 
     def pause_s(self, failures: int, uniform: Callable[[float, float], float] = random.uniform) -> float:
-        """`failures`: how many came before the one that is paused for."""
+        """`failures`: how many came before the one that is paused for. Never longer than `most_s`."""
         pause_s: float = min(self.first_s * self.factor ** min(failures, _MOST_STEPS), self.most_s)
-        return min(pause_s * uniform(*self.jitter), self.most_s)
+        if pause_s <= 0:
+            return 0.0
+        low, high = self.jitter
+        return min(pause_s * uniform(low, min(high, self.most_s / pause_s)), self.most_s)
 
 
 class Pauses:

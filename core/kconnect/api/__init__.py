@@ -40,6 +40,7 @@ from kconnect.api.task import (
     TransactionContext,
 )
 from kconnect.api.transform import Predicate, Transformation
+from kconnect.clock import Backoff
 from kconnect.errors import (
     ConfigError,
     ConnectError,
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AbstractConfig",
+    "Backoff",
     "ClientType",
     "Config",
     "ConfigChangeCallback",

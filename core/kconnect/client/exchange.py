@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kconnect.client.http_exchange import Request, Response
 from kconnect.client.outage import Outage
 from kconnect.client.transport import Transport
+from kconnect.clock import Backoff, Pauses
 from kconnect.errors import (
     AlreadyExistsError,
     BadRequestError,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
+_PAUSES = Backoff(first_s=0.1, most_s=2.0)
 _LOGIN_HINT = (
     "A user it knows and the password: --user and KCONNECT_PASSWORD, or connect contexts add NAME --user USER .."
 )
@@ -98,16 +99,16 @@ class Exchange:
 
     def _exchanged(self, request: Request, good: tuple[int, ...] = ()) -> tuple[Request, Response]:
         deadline = self._clock.monotonic() + self._retry_conflicts_s
-        pause_s = _FIRST_PAUSE_S
+        pauses = Pauses(_PAUSES)
         while True:
             response = self._transport.send(request)
             wait_s = _retry_after_s(response)
             if wait_s is None and not _is_passing_conflict(response):
                 break
+            pause_s = pauses.next_s()
             if self._clock.monotonic() + (wait_s or pause_s) > deadline:
                 break
             self._clock.wait(threading.Event(), wait_s or pause_s)
-            pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
         self.outage = Outage.from_headers(response.headers)
         if response.status >= 300 and response.status not in good:
             raise refusal(self._url_of(), self._access.user, str(request), response)

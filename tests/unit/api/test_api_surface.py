@@ -13,6 +13,7 @@ from kit.pace import ample_s
 # The pin of the public names, written out on purpose: who takes one away has to do it here as well.
 PUBLIC = [
     "AbstractConfig",
+    "Backoff",
     "ClientType",
     "Config",
     "ConfigChangeCallback",

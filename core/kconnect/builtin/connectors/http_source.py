@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import logging
-import random
 import re
 import urllib.parse
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, Final
 
 from kconnect.api import (
+    Backoff,
     ConfigDef,
     ConfigError,
     ConnectError,
@@ -199,8 +199,8 @@ class HttpJsonSourceTask(SourceTask):
         if err.retry_after_s is not None:
             wait_s = err.retry_after_s
         else:
-            grown = self._config["retry.backoff.ms"] * 2 ** min(self._failures - 1, 30)
-            wait_s = min(grown, self._config["retry.backoff.max.ms"]) / 1000 * random.uniform(0.8, 1.0)
+            first_s, most_s = self._config["retry.backoff.ms"] / 1000, self._config["retry.backoff.max.ms"] / 1000
+            wait_s = Backoff(first_s=first_s, most_s=most_s).pause_s(self._failures - 1)
         return RetriableError(str(err), retry_after_s=wait_s)
 
     # --- the answer ---

@@ -28,7 +28,7 @@ _FETCH_WAIT: Final = {"fetch.wait.max.ms": 100}
 # The client requires a group name even if it joins none.
 _GROUP: Final = "kconnect-reader"
 # Between two looks for a topic that may have just been created
-_LOOKS: Final = Backoff(first_s=0.05, most_s=1.0, jitter=(0.8, 1.2))
+_LOOKS: Final = Backoff(first_s=0.05, most_s=1.0)
 # While no broker answers: how often is it tried, and how long may that take
 _LOOK_EVERY_S: Final = 1.0
 _LOOK_S: Final = 0.5

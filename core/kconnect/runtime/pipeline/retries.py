@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from kconnect.clock import Backoff, Pauses
+from kconnect.clock import JITTER, Backoff, Pauses
 from kconnect.errors import RetriableError, TimedOutError
 from kconnect.logs.repeats import RepeatedMessages
 from kconnect.logs.wording import counted
@@ -16,10 +16,8 @@ from kconnect.runtime.pipeline.ports import TaskControl
 
 log = logging.getLogger(__name__)
 
-# How far a wait is spread, so that tasks that lost the same system do not all come back at the same moment.
-_JITTER: Final = (0.8, 1.2)
-# No cap makes a loop spin: errors.retry.delay.max.ms=0 means "soon".
-_SHORTEST_CAP_S: Final = 0.1
+# errors.retry.delay.max.ms=0 means "soon": no loop spins.
+_SOON_S: Final = 0.01
 
 
 # The first pause after a poll() or put() that raised RetriableError; each next one is twice as long. Java's
@@ -124,7 +122,7 @@ class Retries:
         return f" after pauses of up to {self._cap_s:g} s (errors.retry.delay.max.ms)"
 
 
-def backoff_of(first_s: float, cap_s: float, jitter: tuple[float, float] = _JITTER) -> Backoff:
-    """The pauses of a task's calls, with which no cap makes a loop spin."""
-    cap_s = max(cap_s, _SHORTEST_CAP_S)
+def backoff_of(first_s: float, cap_s: float, jitter: tuple[float, float] = JITTER) -> Backoff:
+    """The pauses of a task's calls and records, none longer than errors.retry.delay.max.ms, which is `cap_s`."""
+    cap_s = cap_s if cap_s > 0 else _SOON_S
     return Backoff(first_s=min(first_s, cap_s), most_s=cap_s, jitter=jitter)

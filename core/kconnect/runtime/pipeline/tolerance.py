@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -17,12 +16,10 @@ from kconnect.model import TaskId
 from kconnect.runtime.pipeline.conversion import FetchedRecord
 from kconnect.runtime.pipeline.error_texts import log_text, one_line
 from kconnect.runtime.pipeline.health import TaskHealth
+from kconnect.runtime.pipeline.retries import FIRST_PUT_PAUSE_S, backoff_of
 from kconnect.runtime.pipeline.stages import DROPPED, Stage, StageError
 
 log = logging.getLogger(__name__)
-
-# Java's RETRIES_DELAY_MIN_MS: the first wait; each next one is twice as long.
-_FIRST_DELAY_MS = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +81,8 @@ class Tolerance:
     dropped with errors.tolerance=all or raised. Threads: give_up() any, the rest the task's; `wait` is woken by the
     stop. Source: o.a.k.connect.runtime.errors.RetryWithToleranceOperator (Kafka 4.3).
     Differs: with errors.tolerance=none Java silently drops a record when its retries run out; here the task fails.
-    A stop during retries leaves the record for the next start; Java gives it up.
+    Each wait is spread; Java spreads those that would be too long. A stop during retries leaves the record for the
+    next start; Java gives it up.
     """
 
     def __init__(
@@ -168,10 +166,8 @@ class Tolerance:
             queue.close()
 
     def _delay_s(self, attempt: int, deadline: float) -> float:
-        delay_ms = _FIRST_DELAY_MS << min(attempt - 1, 30)
-        if delay_ms > self.settings.retry_delay_max_ms:
-            delay_ms = random.randint(0, max(self.settings.retry_delay_max_ms, 0))  # spread, as Java does
-        return max(0.0, min(delay_ms / 1000, deadline - self._clock.monotonic()))
+        delay_s = backoff_of(FIRST_PUT_PAUSE_S, self.settings.retry_delay_max_ms / 1000).pause_s(attempt - 1)
+        return max(0.0, min(delay_s, deadline - self._clock.monotonic()))
 
 
 class LogReporter:

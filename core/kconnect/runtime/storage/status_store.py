@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 # As long as Java's retry executor gets when its store stops.
 _STOP_RETRIES_S = 10.0
 # As Java's retry.backoff.ms and retry.backoff.max.ms.
-_BACKOFF: Final = Backoff(first_s=0.1, most_s=1.0, jitter=(0.8, 1.2))
+_BACKOFF: Final = Backoff(first_s=0.1, most_s=1.0)
 
 
 class StatusReader(Protocol):

@@ -22,7 +22,7 @@ from kconnect.runtime.webhooks.documents import Document, body_of
 
 log = logging.getLogger(__name__)
 
-_BACKOFF: Final = Backoff(first_s=1.0, most_s=60.0, jitter=(0.8, 1.2))
+_BACKOFF: Final = Backoff(first_s=1.0, most_s=60.0)
 _ADVICE = Advice(
     connect_deadline="kconnect.webhook.connect.timeout.ms",
     deadline="kconnect.webhook.timeout.ms",

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from kconnect.clock import Backoff, Pauses
 from kconnect.errors import ConnectError, FencedError, RetriableError, TimedOutError, UnreachableError
 from kconnect.model import ConnectorType
 from kconnect.runtime.kafka import TransactionExpiredError
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _LOOK_S: Final = 0.25
-_FIRST_PAUSE_S: Final = 1.0
-_LONGEST_PAUSE_S: Final = 30.0
+_PAUSES: Final = Backoff(first_s=1.0, most_s=30.0)
 _PASSING: Final = (
     RetriableError,
     UnreachableError,
@@ -92,7 +92,7 @@ class QueryLoop:
         self._control = control
         self._query = query
         self._progress = Progress(control)
-        self._pause_s = _FIRST_PAUSE_S
+        self._pauses = Pauses(_PAUSES)
 
     def start(self) -> None:
         """Everything is opened in run(): Spark may still be starting."""
@@ -112,7 +112,7 @@ class QueryLoop:
                 log.info("%s", again)
             except Exception as error:  # Spark's, py4j's, ours: all end here
                 if time.monotonic() - began_s > _WELL_S:
-                    self._pause_s = _FIRST_PAUSE_S
+                    self._pauses.reset()
                 self._wait_or_raise(error)
 
     def close(self) -> None:
@@ -162,10 +162,10 @@ class QueryLoop:
                 raise error
             raise cause.error(f"Query {self._control.spec.id.connector} has ended") from None
         shown = one_line(cause.message)
-        log.warning("Query %s will start again in %.0f s: %s", self._control.spec.id.connector, self._pause_s, shown)
+        pause_s = self._pauses.next_s()
+        log.warning("Query %s will start again in %.0f s: %s", self._control.spec.id.connector, pause_s, shown)
         self._control.health.failed(shown, time.monotonic())
-        self._control.wait(self._pause_s)
-        self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+        self._control.wait(pause_s)
 
 
 def _stop(running: Any) -> None:

@@ -89,7 +89,7 @@ def test_a_retriable_error_is_tried_again_with_growing_waits() -> None:
     tolerance = Tolerance(ToleranceSettings(retry_timeout_ms=10_000), hands.pass_time, clock=hands)
     result = tolerance.on_failure(failing(RetriableError("1")), raising(RetriableError("2"), RetriableError("3")))
     assert result == "converted"
-    assert hands.waits == [0.3, 0.6, 1.2]
+    assert hands.waits == pytest.approx([0.3, 0.6, 1.2], rel=0.21)
 
 
 def test_retries_end_with_their_timeout_and_the_record_is_not_lost_in_silence() -> None:
@@ -106,7 +106,7 @@ def test_an_error_that_is_not_retriable_ends_the_retries() -> None:
     tolerance = Tolerance(ToleranceSettings(retry_timeout_ms=-1), hands.pass_time, clock=hands)
     with pytest.raises(StageError, match="broken"):
         tolerance.on_failure(failing(RetriableError("1")), raising(DataError("broken")))
-    assert hands.waits == [0.3]
+    assert hands.waits == pytest.approx([0.3], rel=0.21)
 
 
 def test_no_retry_without_a_retry_timeout() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 import time
 import zoneinfo
 from collections import deque
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kconnect.api import (
+    Backoff,
     Config,
     ConfigDef,
     ConfigError,
@@ -286,8 +286,8 @@ class SqlSourceTask(SourceTask):
         if 0 <= limit_ms <= away_s * 1000 or (most is not None and self._failures >= most):
             setting = f"retry.timeout.ms={limit_ms}" if most is None or self._failures < most else f"{most} attempts"
             return ConnectError(f"The database has been away for {away_s:.1f} s ({setting}): {text}")
-        grown = _FIRST_BACKOFF_S * 2.0 ** min(self._failures - 1, 30)
-        wait_s = min(grown, self._config["connection.backoff.ms"] / 1000) * random.uniform(0.8, 1.0)
+        backoff = Backoff(first_s=_FIRST_BACKOFF_S, most_s=self._config["connection.backoff.ms"] / 1000)
+        wait_s = backoff.pause_s(self._failures - 1)
         return RetriableError(f"The database is away or busy: {text}", retry_after_s=wait_s)
 
     # --- rows ---

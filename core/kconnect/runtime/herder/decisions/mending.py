@@ -327,8 +327,9 @@ def verdict_on(
         return Verdict(count, None, no_help=no_help)
     if known is not None and count >= most:
         return Verdict(count, known.last_ms + settings.window_ms, is_given_up=True)
-    pause_ms = min(settings.backoff_ms << min(count, 30), max(settings.backoff_max_ms, settings.backoff_ms))
-    return Verdict(count, failed_ms + _spread(pause_ms, subject, count))
+    most_ms = max(settings.backoff_max_ms, settings.backoff_ms)
+    pause_ms = min(settings.backoff_ms << min(count, 30), most_ms)
+    return Verdict(count, failed_ms + min(_spread(pause_ms, subject, count), most_ms))
 
 
 def restarts_of(

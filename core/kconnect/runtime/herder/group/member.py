@@ -54,7 +54,7 @@ _HIGHEST: Final = {"eager": 0, "compatible": 1, "sessioned": 2}
 _VERSIONS: Final = {name: version for version, name in PROTOCOL_NAMES.items()}
 _NOWHERE: Final = Place("", -1)
 # As Java's retry.backoff.ms and retry.backoff.max.ms.
-_BACKOFF: Final = Backoff(first_s=0.1, most_s=1.0, jitter=(0.8, 1.2))
+_BACKOFF: Final = Backoff(first_s=0.1, most_s=1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
