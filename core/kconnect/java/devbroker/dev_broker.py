@@ -271,6 +271,9 @@ class DevBroker:
             "min.insync.replicas": "1",
             "auto.create.topics.enable": "true",
             "group.initial.rebalance.delay.ms": "0",
+            # Members of the newer protocol (KIP-848) hear of a rebalance by their heartbeat: Kafka's default is 5 s
+            "group.consumer.min.heartbeat.interval.ms": "200",
+            "group.consumer.heartbeat.interval.ms": "500",
             # After a kill -9 the controller accepts the node again only when its former session is over:
             # Kafka's default of 9 s is long.
             "broker.session.timeout.ms": "4000",

@@ -13,10 +13,11 @@ from typing import Any, Final, Literal
 
 from kconnect.api.config_parse import parse_type
 from kconnect.api.configdef import ConfigDef
-from kconnect.errors import ConfigError
+from kconnect.errors import ConfigError, ConfigProblem
 from kconnect.runtime.config.addresses import canonical_servers
 from kconnect.runtime.config.client_keys import ADMIN, CONSUMER, HANDLED_ELSEWHERE, PRODUCER, Rule
 from kconnect.runtime.config.client_security import SECURITY_KEYS, security_settings
+from kconnect.runtime.config.offset_reset import OFFSET_RESET, OffsetReset, parse_offset_reset
 
 ClientSettings = tuple[dict[str, Any], list[str]]
 """librdkafka's settings, and warnings to be logged once each."""
@@ -59,6 +60,18 @@ _ASSIGNORS: Final = {
 }
 # Settings of a distributed worker for its own group, not its clients.
 _OF_THE_GROUP: Final = frozenset({"group.id", "session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms"})
+SESSION_TIMEOUT_MS: Final = 6_000
+"""Differs: Java's default is 45 s. A slot that is killed cannot leave its group, and the partitions of its sinks wait
+for this time; brokers take 6 s and more (group.min.session.timeout.ms). librdkafka beats in its own thread."""
+HEARTBEAT_INTERVAL_MS: Final = 1_500
+# Java adds 87 bytes to a value of a megabyte before it compares it with max.request.size, librdkafka 36
+_RECORD_OVERHEAD: Final = 87 - 36
+MAX_MESSAGE_BYTES: Final = 1_048_576 - _RECORD_OVERHEAD
+"""The largest record by Java's default of max.request.size; librdkafka's own is 1,000,000."""
+_MAX_POLL_INTERVAL_MS: Final = 300_000  # Java's default, and librdkafka's
+# Source: ConsumerConfig.checkUnsupportedConfigsPostProcess (Kafka 4.3, KIP-848)
+_CLASSIC_ONLY: Final = frozenset({"heartbeat.interval.ms", "partition.assignment.strategy", "session.timeout.ms"})
+_CONSUMER_ONLY: Final = frozenset({"group.remote.assignor"})
 _PRINCIPAL_KEYS: Final = frozenset({"sasl.jaas.config", "sasl.mechanism", "security.protocol"})
 
 
@@ -75,6 +88,8 @@ def producer_config(
     settings, warnings = _translate(_producer_defaults(worker, client_id), given, PRODUCER, ignored=_SERIALIZERS)
     effective = {key: value for key, (value, _) in given.items()}
     settings["partitioner"] = _partitioner(effective, warnings)
+    if "message.max.bytes" in settings:
+        settings["message.max.bytes"] = max(1000, settings["message.max.bytes"] - _RECORD_OVERHEAD)
     level = effective.get(f"compression.{effective.get('compression.type', 'none').strip().lower()}.level")
     if level is not None:
         settings["compression.level"] = parse_type("compression.level", level, ConfigDef.Type.INT)
@@ -90,11 +105,14 @@ def consumer_config(
     Source: Worker.baseConsumerConfigs (Kafka 4.3).
     """
     given = _layers(worker, "consumer.", connector, "consumer.override.")
+    given, unused = _of_protocol(given)
     defaults = _consumer_defaults(worker, client_id, group_id)
     settings, warnings = _translate(defaults, given, CONSUMER, ignored=_FIXED)
+    warnings += unused + _fitting_session(settings)
     settings["enable.auto.commit"] = "false"
-    if str(settings["auto.offset.reset"]).lower() == "none":
-        settings["auto.offset.reset"] = "error"
+    settings["auto.offset.reset"] = parse_offset_reset(str(settings["auto.offset.reset"])).of_client
+    if "group.protocol" in settings:
+        settings["group.protocol"] = settings["group.protocol"].lower()
     if "partition.assignment.strategy" in given:
         settings |= _assignment(*given["partition.assignment.strategy"], warnings)
     if "fetch.max.bytes" in settings:  # librdkafka requires the two others to fit around it
@@ -102,6 +120,53 @@ def consumer_config(
         settings["message.max.bytes"] = min(1_000_000, settings["fetch.max.bytes"])
     max_poll_records(worker, connector)  # an invalid one is reported here, with the other settings
     return settings, warnings + _forgotten_security(worker, "consumer.", given)
+
+
+def _of_protocol(given: Mapping[str, tuple[str, str]]) -> tuple[dict[str, tuple[str, str]], list[str]]:
+    """The settings that the group protocol has, and warnings of the worker's that a connector's protocol lacks.
+
+    Errors: ConfigError with Java's message for one that is set beside the protocol that lacks it.
+    """
+    protocol, chosen_by = given.get("group.protocol", ("classic", ""))
+    name = protocol.strip().upper()
+    lacks = {"CONSUMER": _CLASSIC_ONLY, "CLASSIC": _CONSUMER_ONLY}.get(name)
+    if lacks is None:
+        raise ConfigError.invalid(
+            "group.protocol", protocol, "(case insensitive) String must be one of: CLASSIC, CONSUMER"
+        )
+    unused = []
+    for key in sorted(lacks & given.keys()):
+        full_key = given[key][1]
+        if not chosen_by.startswith("consumer.override.") or full_key.startswith("consumer.override."):
+            raise ConfigError(
+                f"{full_key} cannot be set when group.protocol={name}",
+                [ConfigProblem(full_key, given[key][0], f"{key} cannot be set when group.protocol={name}")],
+                hint=f"Leave out {full_key}: the brokers say it for this protocol." if name == "CONSUMER" else None,
+            )
+        unused.append(f"{full_key} has no effect: {chosen_by}={protocol} has no such setting")
+    return {key: value for key, value in given.items() if key not in lacks}, unused
+
+
+def _fitting_session(settings: dict[str, Any]) -> list[str]:
+    """Give the times of a session what they need of each other, where only some are set; warnings of what is changed.
+
+    librdkafka takes no poll interval below the session's time. Differs: Java does, and brokers refuse a session below
+    6 s.
+    """
+    if settings.get("group.protocol") == "consumer":
+        return []
+    session_ms, beat_ms = settings.get("session.timeout.ms"), settings.get("heartbeat.interval.ms")
+    if session_ms is None and beat_ms is not None:
+        settings["session.timeout.ms"] = session_ms = min(max(SESSION_TIMEOUT_MS, 3 * beat_ms), 3_600_000)
+    elif session_ms is not None and beat_ms is None:
+        settings["heartbeat.interval.ms"] = max(1, min(HEARTBEAT_INTERVAL_MS, session_ms // 4))
+    least_ms = SESSION_TIMEOUT_MS if session_ms is None else session_ms
+    poll_ms = settings.get("max.poll.interval.ms", _MAX_POLL_INTERVAL_MS)
+    if poll_ms >= least_ms:
+        return []
+    is_given = "max.poll.interval.ms" in settings
+    settings["max.poll.interval.ms"] = least_ms
+    return [f"max.poll.interval.ms={poll_ms} is less than session.timeout.ms: {least_ms} is used"] if is_given else []
 
 
 def producer_interceptors(
@@ -186,6 +251,11 @@ def client_value(
 ) -> str | None:
     """One setting of a connector's producer or consumer by Java's name, as it was given; None if it was not."""
     return (_layers(worker, f"{client}.", connector, f"{client}.override.").get(name) or (None, ""))[0]
+
+
+def offset_reset(worker: Mapping[str, str], connector: Mapping[str, str]) -> OffsetReset:
+    """Where a sink begins in a partition without a committed offset. Errors: ConfigError with Java's message."""
+    return parse_offset_reset(client_value("consumer", OFFSET_RESET, worker, connector) or "earliest")
 
 
 def max_poll_records(worker: Mapping[str, str], connector: Mapping[str, str]) -> int:

@@ -21,7 +21,7 @@ from confluent_kafka import KafkaError, KafkaException
 from kconnect.errors import ConnectError
 from kconnect.runtime.kafka import librdkafka as api
 from kconnect.runtime.kafka.byte_column import ByteColumn
-from kconnect.runtime.kafka.clients import PRODUCER_DEFAULTS, ClientLog
+from kconnect.runtime.kafka.clients import ClientLog, producer_settings
 from kconnect.runtime.kafka.librdkafka import RdKafkaMessage
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class BulkClient:
         self._library = api.librdkafka()
         log.settings(config)  # it keeps the CA of these settings for its messages; its callbacks are called below
         own = {"log.queue": True, "delivery.report.only.error": False}  # what was acknowledged is counted
-        self._handle = _opened(self._library, {**PRODUCER_DEFAULTS, **config, **own})
+        self._handle = _opened(self._library, {**producer_settings(config), **own})
         self._library.rd_kafka_set_log_queue(self._handle, None)
         self._queue = self._library.rd_kafka_queue_get_main(self._handle)
 

@@ -10,13 +10,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
 from kconnect.logs.wording import counted
+from kconnect.runtime.config.client_config import HEARTBEAT_INTERVAL_MS, MAX_MESSAGE_BYTES, SESSION_TIMEOUT_MS
 from kconnect.runtime.config.client_keys import ADMIN, CONSUMER, PRODUCER, Rule
 from kconnect.runtime.config.kerberos import OTHER_MECHANISMS, missing_mechanism
 from kconnect.runtime.kafka.auth_errors import is_refusal, refusal_error
@@ -35,6 +36,7 @@ PRODUCER_DEFAULTS: Mapping[str, Any] = {
     # 32 MB is Java's buffer.memory and as fast as 1 GB; the count bounds librdkafka's overhead of 250 B a record.
     "queue.buffering.max.kbytes": 32_768,
     "queue.buffering.max.messages": 500_000,
+    "message.max.bytes": MAX_MESSAGE_BYTES,
 }
 
 # Measured on 2 cores, broker beside, 98 B values, values, keys and offsets taken out: 2.0 M records/s at 0.64 us CPU.
@@ -46,11 +48,11 @@ CONSUMER_DEFAULTS: Mapping[str, Any] = {
     "fetch.queue.backoff.ms": 10,
     "queued.min.messages": 100_000,
     "queued.max.messages.kbytes": 65_536,
-    # Differs: Java's default is 45 s. A slot that is killed cannot leave its group, and the partitions of its sinks
-    # wait for this time; brokers take 6 s and more (group.min.session.timeout.ms). librdkafka beats in its own thread.
-    "session.timeout.ms": 6_000,
-    "heartbeat.interval.ms": 1_500,
+    "session.timeout.ms": SESSION_TIMEOUT_MS,
+    "heartbeat.interval.ms": HEARTBEAT_INTERVAL_MS,
 }
+# Of KIP-848 brokers say these: group.consumer.session.timeout.ms and the like
+_OF_CLASSIC_GROUPS: Final = frozenset({"session.timeout.ms", "heartbeat.interval.ms"})
 
 # Each kind of log line appears once in this time; an outage of the broker is then two lines a minute.
 _LOG_EVERY_S = 30.0
@@ -63,19 +65,47 @@ _AWAY_FACILITIES = frozenset({"FAIL", "ERROR"})
 def producer_client(config: Mapping[str, Any], log: ClientLog, **callbacks: Any) -> Producer:
     """A producer: our defaults under the caller's settings. Errors: ConnectError when librdkafka refuses a setting."""
     with _building("producer", PRODUCER_NAMES):
-        return Producer({**PRODUCER_DEFAULTS, **config, **log.settings(config), **callbacks})
+        return Producer({**producer_settings(config), **log.settings(config), **callbacks})
 
 
 def consumer_client(config: Mapping[str, Any], log: ClientLog, **callbacks: Any) -> Consumer:
     """A consumer: our defaults under the caller's settings. Errors: ConnectError when librdkafka refuses a setting."""
     with _building("consumer", CONSUMER_NAMES):
-        return Consumer({**CONSUMER_DEFAULTS, **config, **log.settings(config), **callbacks})
+        return Consumer({**consumer_settings(config), **log.settings(config), **callbacks})
 
 
 def admin_client(config: Mapping[str, Any], log: ClientLog) -> AdminClient:
     """An admin client. Errors: ConnectError when librdkafka refuses a setting."""
     with _building("admin client", ADMIN_NAMES):
         return AdminClient({**config, **log.settings(config)})
+
+
+def producer_settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The caller's settings over our defaults, which give way where they would contradict them."""
+    delivery_ms = config.get("message.timeout.ms") or 0
+    if delivery_ms and "linger.ms" not in config:  # librdkafka has a record delivered later than it lingers
+        return {**PRODUCER_DEFAULTS, "linger.ms": min(PRODUCER_DEFAULTS["linger.ms"], int(delivery_ms) - 1), **config}
+    return {**PRODUCER_DEFAULTS, **config}
+
+
+def consumer_settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    """As `producer_settings`."""
+    own = CONSUMER_DEFAULTS
+    if config.get("group.protocol") == "consumer":
+        own = {key: value for key, value in own.items() if key not in _OF_CLASSIC_GROUPS}
+    return {**own, **config}
+
+
+def build_and_end(kind: Literal["producer", "consumer", "admin"], config: Mapping[str, Any]) -> None:
+    """Have librdkafka look at the settings: a client is built that knows no broker. Errors: as of those above."""
+    settings = {key: value for key, value in config.items() if key != "bootstrap.servers"} | {"log_level": 0}
+    client_log = ClientLog(logging.getLogger(f"{__name__}.check"), f"Check of a {kind}")
+    if kind == "consumer":
+        consumer_client(settings, client_log).close()
+    elif kind == "producer":
+        producer_client(settings, client_log)
+    else:
+        admin_client(settings, client_log)
 
 
 @contextmanager

@@ -14,10 +14,12 @@ from confluent_kafka import TopicPartition as ClientPartition
 
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.model import TopicPartition
+from kconnect.runtime.config.offset_reset import OffsetReset
 from kconnect.runtime.config.topic_pattern import TopicPattern
 from kconnect.runtime.kafka.client_statistics import ClientStatistics, ClientUsage
 from kconnect.runtime.kafka.clients import ClientLog, connect_error, consumer_client, kafka_errors
 from kconnect.runtime.kafka.pattern_topics import PatternTopics
+from kconnect.runtime.kafka.timed_resets import TimedResets
 from kconnect.runtime.kafka.unanswered_commits import CommitDone, UnansweredCommits
 
 log = logging.getLogger(__name__)
@@ -124,8 +126,14 @@ class RecordConsumer:
     """
 
     def __init__(
-        self, config: Mapping[str, Any], name: str, *, note_usage: Callable[[ClientUsage], None] | None = None
+        self,
+        config: Mapping[str, Any],
+        name: str,
+        *,
+        note_usage: Callable[[ClientUsage], None] | None = None,
+        reset: OffsetReset | None = None,
     ) -> None:
+        """`reset`: where to begin without a committed offset, if not as `config` says."""
         self._name = name
         self._max_age_ms = config.get("metadata.max.age.ms")
         self._log = ClientLog(log, f"Consumer of {name}")
@@ -145,6 +153,8 @@ class RecordConsumer:
         now."""
         self._raised: BaseException | None = None
         self._unanswered = UnansweredCommits()
+        is_timed = reset is not None and reset.to == "time"
+        self._resets = TimedResets(self._client, reset.back_ms, self._name) if reset is not None and is_timed else None
         self._pattern: PatternTopics | None = None
         self._subscribe_to: Callable[[Sequence[str]], None]
 
@@ -331,6 +341,8 @@ class RecordConsumer:
         begin: Mapping[TopicPartition, int] = {}
         try:
             begin = listener.assigned(partitions)
+            if self._resets is not None:
+                begin = {**self._resets.begin(set(partitions) - begin.keys()), **begin}
         except BaseException as error:  # the client would swallow or mangle it: fetch() raises it
             self._raised = self._raised or error
         for partition in given:

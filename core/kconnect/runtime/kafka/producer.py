@@ -17,7 +17,7 @@ from confluent_kafka import KafkaError, KafkaException
 from kconnect.errors import ConnectError, DataError
 from kconnect.runtime.kafka.byte_column import ByteColumn
 from kconnect.runtime.kafka.client_statistics import ClientStatistics, ClientUsage
-from kconnect.runtime.kafka.clients import PRODUCER_DEFAULTS, ClientLog, connect_error, kafka_errors, producer_client
+from kconnect.runtime.kafka.clients import ClientLog, connect_error, kafka_errors, producer_client, producer_settings
 from kconnect.runtime.kafka.delivery import AnyDelivery, Delivery, DeliveryFailure, EndedUnits
 from kconnect.runtime.kafka.produced_records import KafkaBatch, KafkaRecord
 
@@ -50,7 +50,7 @@ class RecordProducer:
         report_each: bool = False,
         note_usage: Callable[[ClientUsage], None] | None = None,
     ) -> None:
-        settings = {**PRODUCER_DEFAULTS, **config}
+        settings = producer_settings(config)
         self._max_messages = int(settings["queue.buffering.max.messages"])
         self._max_bytes = int(settings["queue.buffering.max.kbytes"]) * 1024
         # We keep the limits ourselves. The client's own are twice as wide: meeting them in the middle of a batch could

@@ -23,6 +23,7 @@ from kconnect.runtime.config.client_config import (
     consumer_config,
     consumer_interceptors,
     max_poll_records,
+    offset_reset,
     producer_config,
     producer_interceptors,
 )
@@ -398,7 +399,9 @@ def _consumer(control: TaskControl, ports: TaskPorts) -> SinkConsumer:
     warn(warnings)
     wanted = consumer_interceptors(spec.worker_config, spec.connector_config, **ids)
     interceptors = make_interceptors(ConsumerInterceptor, wanted, ports.plugins, control.in_stage, control.monitor)  # type: ignore[type-abstract]  # looks for a subclass
-    consumer = RecordConsumer(settings, str(spec.id), note_usage=partial(note_usage, control.counters))
+    reset = offset_reset(spec.worker_config, spec.connector_config)
+    noted = partial(note_usage, control.counters)
+    consumer = RecordConsumer(settings, str(spec.id), note_usage=noted, reset=reset)
     return InterceptedConsumer(consumer, interceptors) if interceptors else consumer
 
 

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from kconnect.model import TaskSpec, TopicPartition
-from kconnect.runtime.config.client_config import admin_config, consumer_config
+from kconnect.runtime.config.client_config import admin_config, consumer_config, offset_reset
 from kconnect.runtime.config.connector_config import SinkConnectorConfig
 from kconnect.runtime.config.topic_pattern import TopicPattern
 from kconnect.runtime.kafka import KafkaAdmin
@@ -34,7 +34,7 @@ class TopicEnds:
         consumer, _ = consumer_config(spec.worker_config, spec.connector_config, **ids)
         # What librdkafka does where nothing is set
         self._is_stable = str(consumer.get("isolation.level", "read_committed")) == "read_committed"
-        self._from_end = str(consumer.get("auto.offset.reset", "")).lower() in ("latest", "end", "largest")
+        self._reset = offset_reset(spec.worker_config, spec.connector_config)
         self._admin = KafkaAdmin(settings, f"the topics of {spec.id}")
         self._partitions: list[TopicPartition] = []
         self._looked_at_s = float("-inf")
@@ -52,9 +52,14 @@ class TopicEnds:
         return self._admin.log_offsets(self.partitions(), "end", _TIMEOUT_S, is_stable=self._is_stable)
 
     def first(self) -> dict[TopicPartition, int]:
-        """Where a query without offsets begins: at the first record, or at the end if auto.offset.reset says so."""
-        if self._from_end:
+        """Where a query without offsets begins, by auto.offset.reset: the first record, the end, or some time back."""
+        if self._reset.to == "end":
             return self.look()
+        if self._reset.to == "time":
+            since_ms = max(int(time.time() * 1000) - self._reset.back_ms, 0)
+            found = self._admin.log_offsets(self.partitions(), since_ms, _TIMEOUT_S)
+            ends = self.look()
+            return {at: ends[at] if offset < 0 else offset for at, offset in found.items()}
         return self._admin.log_offsets(self.partitions(), "begin", _TIMEOUT_S)
 
     def partitions(self) -> list[TopicPartition]:

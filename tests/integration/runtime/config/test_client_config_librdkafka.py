@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from kconnect.runtime.config.client_config import admin_config, consumer_config, producer_config
 from kconnect.runtime.config.client_keys import ADMIN, CONSUMER, PRODUCER, Rule
+from kconnect.runtime.kafka.clients import ClientLog, consumer_client, producer_client
 from kit.differences import hold_alike
 
 # Nobody listens there: building a client needs no broker.
@@ -50,9 +53,9 @@ def values(rules: dict[str, Rule]) -> list[tuple[str, tuple[str, str]]]:
 
 # What contradicts another setting's default, in Java as well, and what has to be given with it.
 TOGETHER = {
-    ("session.timeout.ms", "9223372036854775807"): {"consumer.override.max.poll.interval.ms": "9223372036854775807"},
     ("max.poll.interval.ms", "-1"): {"consumer.override.session.timeout.ms": "1"},
     ("max.poll.interval.ms", "0"): {"consumer.override.session.timeout.ms": "1"},
+    ("group.remote.assignor", "x"): {"consumer.override.group.protocol": "consumer"},
     ("transactional.id", "x"): {"producer.override.enable.idempotence": "true"},
 }
 
@@ -79,6 +82,59 @@ def build_consumer(setting: tuple[str, str]) -> None:
     settings, _ = consumer_config(WORKER, given, client_id="c", group_id="connect-a")
 
     build(Consumer, settings)
+
+
+CONSUMERS = {
+    "auto.offset.reset": ("latest", "none", "by_duration:PT1H"),
+    "fetch.max.bytes": ("1024", "52428800", "2147483647"),
+    "group.instance.id": ("a",),
+    "group.protocol": ("consumer", "CONSUMER", "classic"),
+    "max.partition.fetch.bytes": ("1024", "10485760", "1000000000"),
+    "max.poll.interval.ms": ("1000", "5000", "300000"),
+    "receive.buffer.bytes": ("-1", "65536"),
+    "reconnect.backoff.max.ms": ("10", "100"),
+    "reconnect.backoff.ms": ("10", "10000"),
+    "request.timeout.ms": ("100", "30000", "600000"),
+    "retry.backoff.max.ms": ("10", "100"),
+    "retry.backoff.ms": ("5", "2000"),
+}
+OF_CLASSIC = {"session.timeout.ms": ("1000", "45000", "600000"), "heartbeat.interval.ms": ("100", "3000", "10000")}
+PRODUCERS = {
+    "acks": ("0", "1", "all"),
+    "batch.size": ("1", "16384", "10485760"),
+    "buffer.memory": ("1024", "33554432", "8589934592"),
+    "delivery.timeout.ms": ("1", "100", "120000", "2147483647"),
+    "max.request.size": ("1000", "1048576", "104857600"),
+    "request.timeout.ms": ("1", "30000", "600000"),
+    "retries": ("0", "2147483647"),
+    "retry.backoff.max.ms": ("10", "100"),
+    "retry.backoff.ms": ("5", "2000"),
+}
+
+
+def pairs(values: dict[str, tuple[str, ...]]) -> list[tuple[str, dict[str, str]]]:
+    """Each setting with each of another, named by both."""
+    single = [(key, value) for key, some in values.items() for value in some]
+    found = [dict(pair) for pair in combinations(single, 2) if pair[0][0] != pair[1][0]]
+    return [(str(given), given) for given in found]
+
+
+def test_our_own_defaults_fit_whatever_pair_of_settings_is_given() -> None:
+    client_log = ClientLog(logging.getLogger(__name__), "test")
+
+    def build_consumer_of(given: dict[str, str]) -> None:
+        own = {f"consumer.override.{key}": value for key, value in given.items()}
+        settings, _ = consumer_config(WORKER, own, client_id="c", group_id="g")
+        consumer_client({**settings, **QUIET}, client_log).close()
+
+    def build_producer_of(given: dict[str, str]) -> None:
+        own = {f"producer.override.{key}": value for key, value in given.items()}
+        producer_client({**producer_config(WORKER, own, client_id="c")[0], **QUIET}, client_log)
+
+    classic = {key: some for key, some in (CONSUMERS | OF_CLASSIC).items() if key != "group.protocol"}
+    assert hold_alike(pairs(CONSUMERS), build_consumer_of) == 383
+    assert hold_alike(pairs(classic), build_consumer_of) == 470
+    assert hold_alike(pairs(PRODUCERS), build_producer_of) == 276
 
 
 def test_an_admin_client_can_be_built_with_each_setting() -> None:

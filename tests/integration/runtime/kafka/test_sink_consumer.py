@@ -95,15 +95,20 @@ class MemoryGroup:
 
 
 class KafkaGroup:
-    def __init__(self, bootstrap: str, topic: str, closing: ExitStack) -> None:
+    """Of the protocol that Kafka has always had, or of KIP-848, where the brokers say who has which partition."""
+
+    def __init__(self, bootstrap: str, topic: str, closing: ExitStack, protocol: str = "classic") -> None:
         self.topic = topic
         self._closing = closing
+        of_protocol = {
+            "classic": {"heartbeat.interval.ms": 100, "partition.assignment.strategy": "cooperative-sticky"},
+            "consumer": {"group.protocol": "consumer"},
+        }
         self._settings = {
             "bootstrap.servers": bootstrap,
             "group.id": topic,
-            "heartbeat.interval.ms": 100,
             "fetch.wait.max.ms": 20,
-            "partition.assignment.strategy": "cooperative-sticky",
+            **of_protocol[protocol],
         }
         create_topic(bootstrap, topic, partitions=2)
         produce_lines(bootstrap, topic, ["a0", "a1", "a2"], partition=FIRST)
@@ -123,10 +128,13 @@ def place(topic: str, number: int) -> TopicPartition:
     return TopicPartition(topic, number)
 
 
-@pytest.fixture(scope="module", params=["memory", pytest.param("kafka", marks=pytest.mark.broker)])
+_ON_KAFKA = [pytest.param(protocol, marks=pytest.mark.broker) for protocol in ("classic", "consumer")]
+
+
+@pytest.fixture(scope="module", params=["memory", *_ON_KAFKA])
 def kind(request: pytest.FixtureRequest) -> str:
     """Which group; and the broker is there for the one that needs it."""
-    if request.param == "kafka":
+    if request.param != "memory":
         request.getfixturevalue("broker")
     return str(request.param)
 
@@ -137,7 +145,7 @@ def group(kind: str, request: pytest.FixtureRequest) -> Iterator[Group]:
         if kind == "memory":
             yield MemoryGroup()
         else:
-            yield KafkaGroup(request.getfixturevalue("broker").bootstrap, topic_for(request), closing)
+            yield KafkaGroup(request.getfixturevalue("broker").bootstrap, topic_for(request), closing, kind)
 
 
 def read(consumer: SinkConsumer, count: int, at_a_time: int = 100) -> dict[int, list[tuple[int, bytes | None]]]:

@@ -6,10 +6,14 @@ Its decisions: unit/runtime/pipeline/test_sink_loop.py, on a consumer in memory 
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import AdminClient
 
 from kconnect.errors import ConflictError
 from kconnect.java.devbroker import DevBroker
@@ -130,3 +134,44 @@ def test_group_offsets_are_altered_and_deleted_only_without_members(
         delete_group_offsets(settings, f"connect-{name}", [place], 10, timeout_setting="t")
         assert sink_offsets(broker.bootstrap, name) == {}
     assert taken == ["a", "b", "b"]
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_sink_without_offsets_begins_so_long_ago_as_it_is_told_and_then_where_it_committed(
+    protocol: str, broker: DevBroker, taken: list[Any], request: pytest.FixtureRequest
+) -> None:
+    """In either protocol of groups; where the records of its offset were deleted it reads what is left."""
+    name = topic_for(request)
+    topic = f"{name}-t"
+    create_topic(broker.bootstrap, topic, partitions=2)
+    now_ms, hour_ms = int(time.time() * 1000), 3_600_000
+    ages = {0: [("old", 3 * hour_ms), ("new", hour_ms // 2)], 1: [("older", 5 * hour_ms)]}
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for partition, some in ages.items():
+        for value, age_ms in some:
+            producer.produce(topic, value.encode(), partition=partition, timestamp=now_ms - age_ms)
+    assert producer.flush(20) == 0
+    more = {
+        "topics": topic,
+        "consumer_override_auto_offset_reset": "by_duration:PT1H",
+        "consumer_override_group_protocol": protocol,
+    }
+    with PipelineHost(broker.bootstrap) as host:
+        spec = host.start_sink(name, SINK, **more)
+        eventually(lambda: taken == ["new"], 20, "what is younger than an hour")
+        produce_lines(broker.bootstrap, topic, ["next"], partition=1)
+        eventually(lambda: taken == ["new", "next"], 20, "the end of a partition where nothing is so young")
+        assert host.stop(spec) == set()
+        assert sink_offsets(broker.bootstrap, name) == {TopicPartition(topic, 0): 2, TopicPartition(topic, 1): 2}
+        produce_lines(broker.bootstrap, topic, ["gone"], partition=0)
+        _delete_records(broker.bootstrap, topic, before=3)
+        produce_lines(broker.bootstrap, topic, ["after"], partition=0)
+        spec = host.start_sink(name, SINK, **more)
+        eventually(lambda: taken[2:] == ["after"], 20, "what is left after the committed offset was deleted")
+        assert host.stop(spec) == set()
+
+
+def _delete_records(bootstrap: str, topic: str, *, before: int) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.delete_records([ClientPartition(topic, 0, before)]).values():
+        future.result(20)

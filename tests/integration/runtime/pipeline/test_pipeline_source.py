@@ -66,6 +66,21 @@ def test_lines_of_a_file_arrive_in_order_and_the_offset_is_the_byte_behind_the_l
     assert end_offset(broker.bootstrap, topic) == len(lines) + 1
 
 
+def test_lines_up_to_javas_max_request_size_arrive(broker: DevBroker, topic: str, tmp_path: Path) -> None:
+    # Java compares what a record takes in a request, 87 bytes more than such a line, with 1,048,576
+    lines = [b"small", b"x" * 1_020_000, b"y" * 1_048_489, b"last"]
+    file = tmp_path / "in.txt"
+    file.write_bytes(b"\n".join(lines) + b"\n")
+    with PipelineHost(broker.bootstrap) as host:
+        spec = host.start_source("long", FILE_SOURCE, file=str(file), topic=topic)
+        host.await_count(spec, "records_written", len(lines))
+        with file.open("ab") as out:
+            out.write(b"z" * 1_048_490 + b"\n")
+        eventually(lambda: host.states(spec)[-1:] == [RunState.FAILED], 20, "FAILED", pause_s=0.01)
+        assert "producer.override.max.request.size" in host.trace(spec)
+    assert consume_values(broker.bootstrap, topic, len(lines)) == lines
+
+
 def test_offsets_are_committed_while_poll_sits_and_waits(broker: DevBroker, topic: str) -> None:
     polls = once([record(topic, 1)])
 

@@ -79,7 +79,7 @@ def test_an_admin_client_takes_the_workers_own_client_settings() -> None:
     ("given", "settings"),
     [
         ({"buffer_memory": "33554432"}, {"queue.buffering.max.kbytes": 32768}),
-        ({"max_request_size": "2000000"}, {"message.max.bytes": 2000000}),
+        ({"max_request_size": "2000000"}, {"message.max.bytes": 1999949}),
         ({"delivery_timeout_ms": "120000"}, {"message.timeout.ms": 120000}),
         ({"connections_max_idle_ms": "-1"}, {"connections.max.idle.ms": 0}),
         ({"send_buffer_bytes": "-1"}, {"socket.send.buffer.bytes": 0}),
@@ -122,6 +122,79 @@ def test_consumer_settings_are_translated(given: dict[str, str], settings: dict[
 
     assert settings.items() <= found.items()
     assert warnings == []
+
+
+def test_the_newer_protocol_of_groups_has_no_times_of_a_session() -> None:
+    settings, warnings = consumer(group_protocol="CONSUMER", group_remote_assignor="range")
+    assert settings["group.protocol"] == "consumer"
+    assert settings["group.remote.assignor"] == "range"
+    assert settings.keys().isdisjoint({"session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms"})
+    assert warnings == []
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (
+            {"group.protocol": "consumer", "session.timeout.ms": "9000"},
+            "consumer.override.session.timeout.ms cannot be set when group.protocol=CONSUMER",
+        ),
+        (
+            {"group.protocol": "consumer", "partition.assignment.strategy": "x.RangeAssignor"},
+            "consumer.override.partition.assignment.strategy cannot be set when group.protocol=CONSUMER",
+        ),
+        (
+            {"group.remote.assignor": "range"},
+            "consumer.override.group.remote.assignor cannot be set when group.protocol=CLASSIC",
+        ),
+        ({"group.protocol": "newest"}, "String must be one of: CLASSIC, CONSUMER"),
+    ],
+)
+def test_what_a_protocol_of_groups_lacks_is_refused_as_by_java(given: dict[str, str], told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        consumer(**given)
+    assert told in str(caught.value)
+
+
+def test_a_connector_that_chooses_the_protocol_leaves_the_workers_times_out() -> None:
+    worker = {**WORKER, "consumer.session.timeout.ms": "9000"}
+    own = {"consumer.override.group.protocol": "consumer"}
+    settings, warnings = consumer_config(worker, own, client_id="c", group_id="g")
+    assert "session.timeout.ms" not in settings
+    assert warnings == [
+        "consumer.session.timeout.ms has no effect: consumer.override.group.protocol=consumer has no such setting"
+    ]
+    with pytest.raises(ConfigError, match=r"consumer\.session\.timeout\.ms cannot be set"):
+        consumer_config({**worker, "consumer.group.protocol": "consumer"}, {}, client_id="c", group_id="g")
+
+
+@pytest.mark.parametrize(
+    ("given", "times", "told"),
+    [
+        ({}, (None, None, None), []),
+        ({"session.timeout.ms": "45000"}, (45000, 1500, None), []),
+        ({"session.timeout.ms": "1000"}, (1000, 250, None), []),
+        ({"heartbeat.interval.ms": "10000"}, (30000, 10000, None), []),
+        ({"session.timeout.ms": "600000"}, (600000, 1500, 600000), []),
+        (
+            {"max.poll.interval.ms": "5000"},
+            (None, None, 6000),
+            ["max.poll.interval.ms=5000 is less than session.timeout.ms: 6000 is used"],
+        ),
+        (
+            {"max.poll.interval.ms": "5000", "session.timeout.ms": "10000"},
+            (10000, 1500, 10000),
+            ["max.poll.interval.ms=5000 is less than session.timeout.ms: 10000 is used"],
+        ),
+    ],
+)
+def test_times_of_a_session_fit_each_other_where_only_some_are_set(
+    given: dict[str, str], times: tuple[int | None, ...], told: list[str]
+) -> None:
+    settings, warnings = consumer(**given)
+    names = ("session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms")
+    assert tuple(settings.get(name) for name in names) == times
+    assert warnings == told
 
 
 def test_numbers_beyond_librdkafkas_range_are_clamped_and_told() -> None:

@@ -245,3 +245,85 @@ def test_a_secret_override_is_not_shown(validator: ConnectorValidator) -> None:
 
     assert report["configs"][-1]["value"]["value"] == "[hidden]"
     assert "hunter2" not in json.dumps(report)
+
+
+SINK = {"connector.class": "FileStreamSink", "name": "v", "topics": "t", "file": "/f"}
+SOURCE = {"connector.class": "FileStreamSource", "name": "v", "topic": "t", "file": "/f"}
+
+
+@pytest.mark.parametrize(
+    ("config", "worker", "key", "told"),
+    [
+        (
+            {**SOURCE, "producer.override.acks": "1", "producer.override.enable.idempotence": "true"},
+            {},
+            "producer.override.acks",
+            "The producer cannot be built: Failed to create producer: `acks` must be set to `all` when "
+            "`enable.idempotence` is true",
+        ),
+        (
+            {**SOURCE, "producer.override.transactional.id": "x"},
+            {},
+            "producer.override.transactional.id",
+            "The producer cannot be built: Failed to create producer: `transactional.id` requires "
+            "`enable.idempotence=true`",
+        ),
+        (
+            {**SOURCE, "producer.override.delivery.timeout.ms": "100"},
+            {"producer.linger.ms": "1000"},
+            "producer.override.delivery.timeout.ms",
+            "The producer cannot be built: Failed to create producer: `delivery.timeout.ms` must be greater than "
+            "`linger.ms`",
+        ),
+        (
+            SOURCE,
+            {"producer.compression.type": "brotli"},
+            "producer.compression.type",
+            'The producer cannot be built: Invalid value "brotli" for configuration property "compression.type"',
+        ),
+        (
+            {**SINK, "consumer.override.group.protocol": "consumer", "consumer.override.heartbeat.interval.ms": "3000"},
+            {},
+            "consumer.override.heartbeat.interval.ms",
+            "consumer.override.heartbeat.interval.ms cannot be set when group.protocol=CONSUMER",
+        ),
+        (
+            {**SINK, "consumer.override.auto.offset.reset": "by_duration:1h"},
+            {},
+            "consumer.override.auto.offset.reset",
+            "Invalid value by_duration:1h for configuration auto.offset.reset: Invalid value `by_duration:1h` for",
+        ),
+        (
+            {**SINK, "errors.deadletterqueue.topic.name": "d", "producer.override.compression.type": "brotli"},
+            {},
+            "producer.override.compression.type",
+            'The producer cannot be built: Invalid value "brotli" for configuration property "compression.type"',
+        ),
+    ],
+)
+def test_what_a_client_would_refuse_is_an_error_of_its_setting(
+    config: dict[str, str], worker: dict[str, str], key: str, told: str
+) -> None:
+    infos = ConnectorValidator(PluginRegistry.load(), {**WORKER, **worker}).validate(config)
+    errors = {info.value.name: info.value.error_messages for info in infos.configs if info.value}
+    found = {name: messages for name, messages in errors.items() if messages}
+    assert found.keys() == {key}
+    assert len(found[key]) == 1
+    assert found[key][0].startswith(told)
+    assert infos.error_count == 1
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"group.protocol": "consumer"},
+        {"group.protocol": "consumer", "group.remote.assignor": "range"},
+        {"auto.offset.reset": "by_duration:PT1H"},
+        {"max.poll.interval.ms": "5000"},
+        {"session.timeout.ms": "10000", "max.poll.interval.ms": "5000"},
+        {"exclude.internal.topics": "false"},
+    ],
+)
+def test_what_a_client_of_java_takes_is_taken(validator: ConnectorValidator, overrides: dict[str, str]) -> None:
+    own = {f"consumer.override.{key}": value for key, value in overrides.items()}
+    assert validator.validate({**SINK, **own}).errors == []

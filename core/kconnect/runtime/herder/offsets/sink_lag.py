@@ -9,10 +9,10 @@ from kconnect.api.config_parse import parse_type
 from kconnect.api.configdef import ConfigDef
 from kconnect.errors import ConfigError
 from kconnect.model import PartitionLag, SinkLag, TopicPartition
+from kconnect.runtime.config.client_config import offset_reset
 from kconnect.runtime.config.topic_pattern import TopicPattern
 
 _OWN: Final = ("name", "topics", "topics.regex")
-_RESETS: Final = ("consumer.override.auto.offset.reset", "consumer.auto.offset.reset")
 
 
 def sink_lag(
@@ -46,10 +46,14 @@ def lag_settings(connector: Mapping[str, str]) -> dict[str, str]:
 
 
 def starts_at_end(worker: Mapping[str, str], connector: Mapping[str, str]) -> bool:
-    """Whether tasks begin at the end of a partition without an offset; by default at its first record."""
-    override, of_worker = _RESETS
-    value = connector.get(override) or worker.get(of_worker) or "earliest"
-    return value.strip().lower() != "earliest"
+    """Whether tasks begin at the end of a partition without an offset; by default at its first record.
+
+    Of one that begins some time back the whole partition counts.
+    """
+    try:
+        return offset_reset(worker, connector).to == "end"
+    except ConfigError:  # the tasks say so
+        return False
 
 
 def listed_topics(connector: Mapping[str, str]) -> list[str]:

@@ -113,3 +113,17 @@ def _value_info(value: ConfigValue, type: ConfigType | None) -> dict[str, Any]:
         "errors": list(value.error_messages),
         "visible": value.visible,
     }
+
+
+def prefixed(prefix: str, keys: Mapping[str, ConfigKey], values: list[ConfigValue]) -> ConfigInfos:
+    """Rows of one plugin or client, under the prefix that its settings have in a connector's config."""
+    infos = tuple(
+        ConfigInfo(
+            replace(keys[value.name], name=prefix + value.name) if value.name in keys else None,
+            replace(value, name=prefix + value.name),
+        )
+        for value in values
+    )
+    groups = dict.fromkeys(info.key.group for info in infos if info.key is not None and info.key.group is not None)
+    count = sum(1 for value in values if value.error_messages)
+    return ConfigInfos("", count, tuple(groups), infos)

@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kconnect.api import (
-    ClientType,
     ConnectorClientConfigOverridePolicy,
-    ConnectorClientConfigRequest,
-    ConnectorType,
     SourceConnector,
 )
 from kconnect.api.config_key import ConfigKey, ConfigValue
-from kconnect.api.config_parse import parse_type
 from kconnect.api.configdef import ConfigDef
 from kconnect.builtin.types.declarations import declarations
 from kconnect.errors import BadRequestError, ConfigError, ConfigProblem, ConnectError, NotFoundError
@@ -26,27 +22,23 @@ from kconnect.java.compat.maven_version_range import VersionRange
 from kconnect.java.plugins import Hosted
 from kconnect.logs import redaction
 from kconnect.logs.log_context import log_context, mask
-from kconnect.runtime.config.addresses import parse_servers
-from kconnect.runtime.config.client_config import consumer_config, producer_config
-from kconnect.runtime.config.client_tables import ClientKind, client_table
 from kconnect.runtime.config.connector_config import sink_problems, source_dead_letter_problems
 from kconnect.runtime.config.connector_keys import CONNECTOR_CONFIG, DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
 from kconnect.runtime.config.exactly_once_settings import is_distributed, is_exactly_once
-from kconnect.runtime.config.kerberos import GSSAPI, OTHER_MECHANISMS, missing_mechanism, wants_kerberos
 from kconnect.runtime.config.label_keys import label_problems
 from kconnect.runtime.config.misspelt import misspelt_settings
 from kconnect.runtime.config.own_worker_keys import OWN_OF_CONNECTORS
 from kconnect.runtime.config.restart_keys import restart_problems
 from kconnect.runtime.config.variables import Variables, secret_values
+from kconnect.runtime.herder.validation.client_checks import ClientChecks, installed_has_kerberos
 from kconnect.runtime.herder.validation.config_infos import (
-    ConfigInfo,
     ConfigInfos,
     merged,
     of_connector,
+    prefixed,
     with_references,
 )
 from kconnect.runtime.herder.validation.exactly_once_checks import check_exactly_once
-from kconnect.runtime.herder.validation.override_policies import refused_overrides
 from kconnect.runtime.herder.validation.plugin_keys import (
     PluginFinder,
     any_plugin,
@@ -76,12 +68,6 @@ class InvalidConnectorError(BadRequestError):
     def __init__(self, message: str, problems: tuple[ConfigProblem, ...], *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.problems = problems
-
-
-def _installed_has_kerberos() -> bool:
-    from kconnect.runtime.kafka.clients import has_kerberos  # here: it loads when a connector wants Kerberos
-
-    return has_kerberos()
 
 
 def raise_for_errors(props: Mapping[str, str | None], infos: ConfigInfos) -> None:
@@ -119,7 +105,7 @@ class ConnectorValidator:
     """Connectors and their unknown settings that were warned of; no lock: one warned of twice does no harm."""
     policy: ConnectorClientConfigOverridePolicy | None = None
     """Which overrides are allowed; None: as the worker's settings say, by an included policy."""
-    has_kerberos: Callable[[], bool] = field(default=_installed_has_kerberos, repr=False)
+    has_kerberos: Callable[[], bool] = field(default=installed_has_kerberos, repr=False)
     """Whether clients can log in by GSSAPI; called only if a connector wants it."""
 
     def validate(self, props: Mapping[str, str | None]) -> ConfigInfos:
@@ -189,7 +175,7 @@ class ConnectorValidator:
             )
         ]
         parts = [self._own(name, connector, props, table, list(values.values()))]
-        parts += self._client_overrides(given, is_source)
+        parts += ClientChecks(self.plugins, self.worker, self.policy, self.has_kerberos).infos(given, is_source)
         parts += converters
         return merged(name, parts)
 
@@ -317,7 +303,7 @@ class ConnectorValidator:
         prefix = f"{key}."
         own = {name.removeprefix(prefix): value for name, value in props.items() if name.startswith(prefix)}
         found = table.validate({"converter.type": key.removesuffix(".converter"), **own})
-        return _prefixed(prefix, table.config_keys, found)
+        return prefixed(prefix, table.config_keys, found)
 
     def _is_wanted(self, plugin: Any, props: Mapping[str, str], values: Mapping[str, ConfigValue], key: str) -> bool:
         """Check that the plugin of a setting has the requested version; if not, both settings get an error."""
@@ -331,57 +317,6 @@ class ConnectorValidator:
                 values[name].add_error_message(str(err))
             return False
         return True
-
-    def _client_overrides(self, props: Mapping[str, str], is_source: bool) -> list[ConfigInfos]:
-        """The connector's client overrides, checked by the worker's policy; only for clients that it will have."""
-        has_dlq = bool((props.get(_DLQ) or "").strip())
-        # As in Java a worker of a cluster reads offsets with clients of the connector's, where it has a topic for them
-        has_offsets = is_source and is_distributed(self.worker)
-        has_offsets = has_offsets and (is_exactly_once(self.worker) or bool(props.get(_OWN_OFFSETS, "").strip()))
-        uses_creation = any(key.startswith("topic.creation.") for key in props)
-        used: dict[ClientKind, bool] = {
-            "producer": is_source or has_dlq,
-            "consumer": not is_source or has_offsets,
-            "admin": uses_creation or has_offsets or has_dlq if is_source else has_dlq,
-        }
-        kind = ConnectorType.SOURCE if is_source else ConnectorType.SINK
-        return [self._overrides(props, client, kind) for client, is_used in used.items() if is_used]
-
-    def _overrides(self, props: Mapping[str, str], client: ClientKind, kind: ConnectorType) -> ConfigInfos:
-        """Each override of one client with its row of Java's table, its parsed value and its errors."""
-        prefix, table, values = f"{client}.override.", client_table(client).config_keys, []
-        given = {key.removeprefix(prefix): text for key, text in props.items() if key.startswith(prefix)}
-        by_policy = self._refused_by_policy(props, given, client, kind)
-        for name, text in given.items():
-            value = ConfigValue(name, mask({prefix + name: text})[prefix + name])
-            refused = by_policy.get(name) or _untranslatable(prefix, name, text)
-            if name == "sasl.mechanism" and refused is None and wants_kerberos(self.worker, props, client):
-                refused = None if self.has_kerberos() else _kerberos_refused()
-            try:
-                if name in table and value.value == text:
-                    value.value = parse_type(name, text, table[name].type)
-            except ConfigError as err:
-                refused = refused or str(err)
-            if refused is not None:
-                value.add_error_message(refused)
-            values.append(value)
-        values += [
-            ConfigValue(name, None, error_messages=[why]) for name, why in by_policy.items() if name not in given
-        ]
-        return _prefixed(prefix, table, values)
-
-    def _refused_by_policy(
-        self, props: Mapping[str, str], given: Mapping[str, str], client: ClientKind, kind: ConnectorType
-    ) -> Mapping[str, str]:
-        """Why the worker's policy refuses overrides, by their names without prefix."""
-        request = ConnectorClientConfigRequest(
-            props.get("name", ""),
-            kind,
-            self.plugins.connector_class(props["connector.class"], props.get(_VERSION)),
-            given,
-            ClientType(client),
-        )
-        return refused_overrides(self.policy, self.worker, request)
 
 
 def _declared(props: Mapping[str, str], is_source: bool) -> list[tuple[str, str]]:
@@ -406,35 +341,3 @@ def _check_worker_group(props: Mapping[str, str], values: dict[str, ConfigValue]
         group, value, whose = f"connect-{name}", values["name"], f"for sink connector named {name}"
     if group == worker_group:
         value.add_error_message(f"Consumer group {whose} conflicts with Connect worker group {worker_group}")
-
-
-def _untranslatable(prefix: str, key: str, text: str) -> str | None:
-    """Why a client would refuse the value; None if it would not."""
-    try:
-        if key == "bootstrap.servers":
-            parse_servers(text, prefix + key)
-        elif prefix == "consumer.override.":
-            consumer_config({}, {prefix + key: text}, client_id="", group_id="")
-        else:
-            producer_config({}, {f"producer.override.{key}": text}, client_id="")
-    except ConnectError as err:
-        return str(err)
-    return None
-
-
-def _kerberos_refused() -> str:
-    why = missing_mechanism(GSSAPI)
-    return f"{why[0].upper()}{why[1:]}. {OTHER_MECHANISMS}"
-
-
-def _prefixed(prefix: str, keys: Mapping[str, ConfigKey], values: list[ConfigValue]) -> ConfigInfos:
-    infos = tuple(
-        ConfigInfo(
-            replace(keys[value.name], name=prefix + value.name) if value.name in keys else None,
-            replace(value, name=prefix + value.name),
-        )
-        for value in values
-    )
-    groups = dict.fromkeys(info.key.group for info in infos if info.key is not None and info.key.group is not None)
-    count = sum(1 for value in values if value.error_messages)
-    return ConfigInfos("", count, tuple(groups), infos)
