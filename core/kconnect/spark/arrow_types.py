@@ -22,7 +22,26 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def struct_type(schema: pa.Schema) -> StructType:
-    """Spark's schema of Arrow's; times without a zone stay so, which Spark 4.1 has to be told."""
+    """Spark's schema of Arrow's; times without a zone stay so, which Spark 4.1 has to be told.
+
+    Times of day have microseconds there.
+    """
+    import pyarrow as pa
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    fields = [pa.field(field.name, _with_micros(field.type), field.nullable) for field in schema]
+    return from_arrow_schema(pa.schema(fields), prefer_timestamp_ntz=True)
+
+
+def _with_micros(kind: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    if pa.types.is_time32(kind):
+        return pa.time64("us")
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _with_micros(field.type), field.nullable) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field("element", _with_micros(kind.value_type), kind.value_field.nullable))
+    if pa.types.is_map(kind):
+        return pa.map_(_with_micros(kind.key_type), _with_micros(kind.item_type))
+    return kind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from decimal import Decimal as PyDecimal
 from functools import cache
 from typing import Any
 
@@ -16,12 +17,15 @@ from kconnect.api import (
     ConnectHeaders,
     ConnectRecord,
     Converter,
+    Date,
+    Decimal,
     Predicate,
     RecordBatch,
     Schema,
     SchemaBuilder,
     SourceRecord,
     Struct,
+    Time,
     Timestamp,
     Transformation,
     Type,
@@ -39,6 +43,7 @@ from kconnect.builtin.converters.number_converters import (
 )
 from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.builtin.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
+from kconnect.builtin.sql.sql_transform import SqlTransform
 from kconnect.builtin.transforms.cast import CastKey, CastValue
 from kconnect.builtin.transforms.extract_field import ExtractFieldKey, ExtractFieldValue
 from kconnect.builtin.transforms.filter import Filter
@@ -54,6 +59,7 @@ from kconnect.builtin.transforms.set_schema_metadata import SetSchemaMetadataKey
 from kconnect.builtin.transforms.timestamp_converter import TimestampConverterKey, TimestampConverterValue
 from kconnect.builtin.transforms.timestamp_router import TimestampRouter
 from kconnect.builtin.transforms.value_to_key import ValueToKey
+from kconnect.builtin.transforms.with_schema import WithSchema
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.stages import StageError, TransformChain, TransformStep
 
@@ -150,6 +156,47 @@ TRANSFORMS: list[tuple[type[Transformation], dict[str, str]]] = [
     (RegexRouter, {"regex": "(.)opic", "replacement": "$1-other"}),
     (Filter, {}),
 ]
+OTHER_ROW = (
+    SchemaBuilder.struct()
+    .field("g", Schema.OPTIONAL_FLOAT32_SCHEMA)
+    .field("dec", Decimal.builder(2).optional().build())
+    .field("wide", Decimal.builder(2).parameter(Decimal.PRECISION_FIELD, "12").optional().build())
+    .field("da", Date.builder().optional().build())
+    .field("ti", Time.builder().optional().build())
+    .field("small", Schema.OPTIONAL_INT8_SCHEMA)
+    .field("l", SchemaBuilder.array(Schema.OPTIONAL_FLOAT32_SCHEMA).optional().build())
+    .field("m", SchemaBuilder.map(Schema.STRING_SCHEMA, Schema.OPTIONAL_INT64_SCHEMA).optional().build())
+    .field("ls", SchemaBuilder.array(INNER.build()).optional().build())
+    .optional()
+    .build()
+)
+OTHER_TRANSFORMS: list[tuple[type[Transformation], dict[str, str]]] = [
+    *((CastValue, {"spec": f"g:{kind}"}) for kind in ("float64", "int32", "string", "boolean", "int64", "float32")),
+    *((CastValue, {"spec": f"dec:{kind},wide:{kind}"}) for kind in ("float64", "float32", "int64", "string")),
+    *((CastValue, {"spec": f"da:{kind},ti:{kind}"}) for kind in ("int32", "int64", "string", "float64")),
+    (CastValue, {"spec": "small:float32,l:string"}),
+    (ExtractFieldValue, {"field": "g"}),
+    (ExtractFieldValue, {"field": "wide"}),
+    (ExtractFieldValue, {"field": "ls"}),
+    (ExtractFieldKey, {"field": "m"}),
+    (ReplaceFieldValue, {"exclude": "l", "renames": "g:h,dec:dc"}),
+    (MaskFieldValue, {"fields": "g,dec,da,ti,small"}),
+    (MaskFieldValue, {"fields": "g,dec", "replacement": "1.5"}),
+    (MaskFieldValue, {"fields": "l,m"}),
+    (ValueToKey, {"fields": "wide,da,ls"}),
+    (HoistFieldValue, {"field": "h"}),
+    (FlattenValue, {}),
+    (HeaderFromValue, {"fields": "g,wide,ti", "headers": "a,b,c", "operation": "move"}),
+    (SetSchemaMetadataValue, {"schema.name": "other"}),
+    (TimestampConverterValue, {"field": "da", "target.type": "Timestamp"}),
+    (TimestampConverterValue, {"field": "ti", "target.type": "string", "format": "HH:mm:ss.SSS"}),
+    (TimestampConverterValue, {"field": "da", "target.type": "unix"}),
+    (WithSchema, {"schema": "g double, dec decimal(20,4), wide string, da timestamp, small bigint, l array<double>, "
+                            "m map<string,string>, ls array<struct<x:bigint>>"}),
+    (SqlTransform, {"query": "SELECT g, g + 1 AS g1, CAST(g AS DOUBLE) AS gd, dec, wide * 2 AS w2, da, ti, l, "
+                             "l[0] AS l0, small + 1 AS s1, CAST(wide AS STRING) AS ws FROM records "
+                             "WHERE small IS NULL OR small < 100"}),
+]  # fmt: skip
 PREDICATES: list[tuple[type[Predicate], dict[str, str]]] = [
     (RecordIsTombstone, {}),
     (HasHeaderKey, {"name": "h"}),
@@ -167,6 +214,17 @@ def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 inner = st.tuples(ints, maybe(st.text(max_size=4))).map(lambda row: Struct.from_values(INNER.build(), list(row)))
+other_rows = st.tuples(
+    maybe(st.floats()),
+    maybe(st.integers(-(10**20), 10**20).map(lambda unscaled: PyDecimal(unscaled).scaleb(-2))),
+    maybe(st.integers(-(10**11), 10**11).map(lambda unscaled: PyDecimal(unscaled).scaleb(-2))),
+    maybe(st.dates(datetime.date(1900, 1, 1), datetime.date(2100, 1, 1))),
+    maybe(st.integers(0, 86_399_999).map(lambda millis: (EPOCH + datetime.timedelta(milliseconds=millis)).time())),
+    maybe(st.integers(-128, 127)),
+    maybe(st.lists(maybe(st.floats()), max_size=3)),
+    maybe(st.dictionaries(st.text(max_size=2), maybe(ints), max_size=2)),
+    maybe(st.lists(inner, max_size=2)),
+).map(lambda row: Struct.from_values(OTHER_ROW, list(row)))
 rows = st.tuples(
     ints,
     maybe(st.text(max_size=5)),
@@ -180,7 +238,7 @@ rows = st.tuples(
 
 
 @st.composite
-def batches(draw: st.DrawFn, values: st.SearchStrategy[Any] = rows) -> list[SourceRecord]:
+def batches(draw: st.DrawFn, values: st.SearchStrategy[Any] = rows, schema: Schema = ROW) -> list[SourceRecord]:
     """One to four records of one topic and one schema, with or without keys, headers and times."""
     has_keys, has_headers, stamp = draw(st.booleans()), draw(st.booleans()), draw(maybe(st.integers(0, 1 << 40)))
     made = []
@@ -194,9 +252,9 @@ def batches(draw: st.DrawFn, values: st.SearchStrategy[Any] = rows) -> list[Sour
                 {"n": number},
                 "topic",
                 value,
-                value_schema=ROW,
-                key=draw(rows) if has_keys else None,
-                key_schema=ROW if has_keys else None,
+                value_schema=schema,
+                key=draw(values) if has_keys else None,
+                key_schema=schema if has_keys else None,
                 timestamp=stamp,
                 headers=headers,
             )
@@ -237,14 +295,15 @@ def outcome(chain: TransformChain, given: list[SourceRecord] | RecordBatch) -> l
 
 
 @cache
-def chains() -> dict[str, TransformChain]:
+def chains(of_other_rows: bool = False) -> dict[str, TransformChain]:
     """A chain of each transformation alone; it sees many batches, as in a task."""
     made = {}
-    for kind, config in TRANSFORMS:
+    transforms = OTHER_TRANSFORMS if of_other_rows else TRANSFORMS
+    for kind, config in transforms:
         transform = kind()
         transform.configure(config)
         made[f"{kind.__name__} {config}"] = TransformChain([TransformStep(transform)])
-    assert len(made) == len(TRANSFORMS)
+    assert len(made) == len(transforms)
     return made
 
 
@@ -254,6 +313,14 @@ def test_transformations_give_by_columns_what_they_give_by_records(records: list
     batch = RecordBatch.from_records(records)
     assert batch is not None
     for name, chain in chains().items():
+        assert outcome(chain, batch) == outcome(chain, records), name
+
+
+@given(records=batches(maybe(other_rows), OTHER_ROW) | batches(other_rows, OTHER_ROW))
+def test_other_types_come_out_of_columns_as_out_of_records(records: list[SourceRecord]) -> None:
+    batch = RecordBatch.from_records(records)
+    assert batch is not None
+    for name, chain in chains(of_other_rows=True).items():
         assert outcome(chain, batch) == outcome(chain, records), name
 
 

@@ -219,6 +219,35 @@ def test_types_come_back_as_they_were_or_as_the_format_keeps_them(make, settings
     assert set(make().schema() or stored) == set(stored) or settings["table.format"] == "parquet"
 
 
+def test_null_lists_and_maps_of_structs_stay_null(make, settings):
+    """Read by pyarrow from the files, as pyiceberg's own reading makes null into []."""
+    import fsspec
+    import pyarrow.parquet as pq
+
+    kinds = pa.schema([("l", pa.list_(pa.struct([("p", pa.int64())]))), ("m", pa.map_(pa.string(), kinds_of("x"))),
+                       ("ll", pa.list_(pa.list_(kinds_of("y"))))])  # fmt: skip
+    rows_ = [{"l": [{"p": 1}, None], "m": [("a", {"x": 1}), ("b", None)], "ll": [None, [{"y": 1}]]},
+             {"l": [], "m": [], "ll": []}, {"l": None, "m": None, "ll": None}]  # fmt: skip
+    table = make()
+    table.open([A])
+    # a slice: its offsets do not begin with 0
+    given = pa.Table.from_pylist([*rows_, *rows_], kinds).slice(2, 4)
+    table.write(TableWrite(given, (OffsetRange(A, None, 0, 4),)))
+    if settings["table.format"] == "iceberg":
+        (file,) = table._table.inspect.files()["file_path"].to_pylist()
+        with fsspec.open(file) as content:
+            assert pq.ParquetFile(content).read().to_pylist() == given.to_pylist()
+        for number in range(4, 24, 4):
+            table.write(TableWrite(given, (OffsetRange(A, number, number, number + 4),)))
+        assert table.compact(1 << 30) == "6 files became 1"
+    found = read_table(settings).select(["l", "m", "ll"])
+    assert found.to_pylist()[:4] == given.to_pylist()
+
+
+def kinds_of(name):
+    return pa.struct([(name, pa.int64())])
+
+
 def test_rows_are_divided_by_partition_columns(make, settings):
     table = make(**{"partition.by": "name"})
     table.open([A])

@@ -62,6 +62,8 @@ def cast_value(schema: Schema | None, value: Any, target: Type) -> Any:
         raise DataError(f"Cast transformation does not support casting from {kind}; supported types are [{supported}]")
     if target is Type.STRING:
         return _text(schema, value)
+    if schema is not None and schema.type is Type.FLOAT32 and isinstance(value, float):
+        value = single_precision(value)  # code of Python may have given a double, of which a column is the nearest
     encode = None if schema is None else _RAW.get(schema.name or "")
     if encode is not None and schema is not None:
         value = encode(schema, value)

@@ -51,7 +51,7 @@ CONFIG = (
 
 
 class WithSchema(Transformation):
-    """Records without value pass as they are; so do those of a topic for which nothing is declared.
+    """Records of a topic for which nothing is declared pass as they are, and so do those without value of a source.
 
     A value that does not fit is its record's error. Nothing like it is in Java.
     """
@@ -75,8 +75,8 @@ class WithSchema(Transformation):
 
     def apply(self, record: R) -> R:
         declared = self._of(record)
-        if declared is None or record.value is None:
-            return record
+        if declared is None or (record.value is None and not self._is_fine):
+            return record  # a source's record without value is one without schema, so that its bytes are null
         made = declared.value(record.value_schema, record.value)
         return record.new_record(value_schema=declared.schema, value=made)
 
@@ -84,6 +84,8 @@ class WithSchema(Transformation):
         declared, column = self._of(batch), batch.value
         if declared is None or column is None:
             return batch
+        if column.null_count and not self._is_fine:
+            return NotImplemented  # as in apply
         made = declared.column(batch.value_schema, column)
         return NotImplemented if made is None else batch.with_(value_schema=declared.schema, value=made)
 

@@ -20,6 +20,7 @@ from kconnect.api import DataError, Date, Decimal, Schema, Struct, Time, Timesta
 from kconnect.api.values_text import single_precision
 from kconnect.builtin.types.column_type import ColumnType
 from kconnect.builtin.types.fitting import NotFittingError, as_text
+from kconnect.java.compat.to_string import float_text
 
 Read = Callable[[Any], Any]
 
@@ -32,6 +33,11 @@ def reader_of(kind: ColumnType, schema: Schema, given: Schema | None = None) -> 
     """
     if given is not None and (special := _SPECIAL.get(given.name or "")) is not None:
         return special(kind, schema, given)
+    if given is not None and given.type is Type.FLOAT32:
+        of_number = reader_of(kind, schema)
+        # a FLOAT32 has the digits that tell it from others of its size: 5.7, and as a double 5.699999809265137
+        single = single_precision if kind.name in ("double", "float") else _digits_of_single
+        return lambda value: of_number(single(value))
     match kind.name:
         case "struct":
             return _struct_reader(kind, schema, given)
@@ -258,6 +264,10 @@ def _float_reader(kind: ColumnType) -> Read:
         return single
 
     return read
+
+
+def _digits_of_single(value: float) -> float:
+    return float(float_text(value))
 
 
 _NOT_FINITE: Final = frozenset(("nan", "inf", "infinity", "+inf", "+infinity", "-inf", "-infinity"))

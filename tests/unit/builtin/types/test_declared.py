@@ -279,7 +279,14 @@ def test_a_record_gets_the_declared_schema_and_a_tombstone_stays():
     record = step.apply(sink_record({"id": "1", "price": "0.37", "other": 1}))
     assert record.value.get("price") == decimal.Decimal("0.37")
     assert record.value_schema is record.value.schema
+    assert step.apply(sink_record(None)).value is None
+
+
+def test_a_tombstone_of_a_source_has_no_schema_so_that_its_bytes_are_null():
+    step = with_schema(schema="id bigint", microseconds="false")
     assert step.apply(sink_record(None)).value_schema is None
+    batch = RecordBatch("t", value=pa.array([{"id": 1}, None]), kafka_partition=0, kafka_offsets=pa.array([0, 1]))
+    assert step.apply_batch(batch) is NotImplemented
 
 
 def test_topics_have_schemas_of_their_own():

@@ -107,6 +107,11 @@ def _avro(kind: pa.DataType, name: str) -> Any:
     for matches, made in _FROM_ARROW:
         if getattr(is_, matches)(kind):
             return made
+    if is_.is_time(kind):
+        return _TIMES[kind.unit]
+    if is_.is_timestamp(kind):
+        local = "" if kind.tz else "local-"
+        return {"type": "long", "logicalType": f"{local}timestamp-{_UNITS[kind.unit]}"}
     if is_.is_decimal(kind):
         return {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
     if is_.is_struct(kind):
@@ -130,9 +135,12 @@ _FROM_ARROW: tuple[tuple[str, Any], ...] = (
     ("is_binary", "bytes"),
     ("is_null", "string"),
     ("is_date", {"type": "int", "logicalType": "date"}),
-    ("is_time", {"type": "int", "logicalType": "time-millis"}),
-    ("is_timestamp", {"type": "long", "logicalType": "timestamp-millis"}),
 )
+_UNITS = {"s": "millis", "ms": "millis", "us": "micros", "ns": "micros"}
+_TIMES = {
+    unit: {"type": "int" if name == "millis" else "long", "logicalType": f"time-{name}"}
+    for unit, name in _UNITS.items()
+}
 
 
 def _has_uuid(schema: Any) -> bool:

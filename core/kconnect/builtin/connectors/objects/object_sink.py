@@ -27,6 +27,7 @@ from kconnect.builtin.connectors.objects.object_names import ObjectNames, batch_
 from kconnect.builtin.connectors.objects.object_units import Unit, folder_runs
 from kconnect.builtin.connectors.objects.object_writers import Encoder
 from kconnect.builtin.stores.flush_plan import FlushLimits
+from kconnect.builtin.types.declarations import declarations
 from kconnect.builtin.version import KAFKA_VERSION
 
 log = logging.getLogger(__name__)
@@ -47,8 +48,14 @@ class ObjectSinkConnector(UniformSinkConnector):
 
     def problems(self, props: Mapping[str, str]) -> Iterable[tuple[str, str]]:
         """The store, which is opened: that needs no network."""
-        look = partial(object_store, SINK_CONFIG.parse(props)["object.url"], props)
-        return raised_by(look, SINK_CONFIG, "object.url")
+        config = SINK_CONFIG.parse(props)
+        look = partial(object_store, config["object.url"], props)
+        found = list(raised_by(look, SINK_CONFIG, "object.url"))
+        if declarations(props, is_sink=True):
+            from kconnect.builtin.types.table import refusals  # here: few declare any
+
+            found += refusals(config["object.format"], props)
+        return found
 
 
 class ObjectSinkTask(SinkTask):

@@ -39,8 +39,12 @@ class DeltaLakeTable:
         partition_by: Sequence[str],
         compression: str,
         properties: Mapping[str, str],
+        *,
+        is_declared: bool = False,
     ) -> None:
+        """`is_declared`: the columns' types are what they shall be."""
         self.where = where
+        self._is_declared = is_declared
         self._options = {**_DEADLINES, **options} if "://" in where else dict(options)
         self._writer = writer
         self._partition_by = list(partition_by)
@@ -57,7 +61,7 @@ class DeltaLakeTable:
     def stored_type(self, kind: pa.DataType) -> pa.DataType:
         """Delta has no time of day (ms since midnight instead), and times in us.
 
-        Whole numbers are bigint, as a column cannot become wider later.
+        Whole numbers are bigint, as a column cannot become wider later, unless a schema is declared.
         """
         import pyarrow as pa
 
@@ -65,7 +69,7 @@ class DeltaLakeTable:
             return pa.int32()
         if pa.types.is_timestamp(kind):
             return pa.timestamp("us", "UTC" if kind.tz else None)
-        if pa.types.is_integer(kind):
+        if pa.types.is_integer(kind) and not self._is_declared:
             return pa.int64()
         if pa.types.is_float16(kind):
             return pa.float32()

@@ -40,7 +40,10 @@ def _with_nulls(visit: Callable[..., Any]) -> Callable[..., Any]:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        return pc.if_else(given.is_valid(), made, pa.nulls(len(made), made.type))
+        # Not if_else, whose type lacks the field ids by which the table finds columns in its files
+        inner = [made.keys, made.items] if pa.types.is_map(made.type) else [made.values]
+        offsets = pc.add(made.offsets, pa.scalar(0, made.offsets.type))  # a mask goes with offsets of their own only
+        return type(made).from_arrays(offsets, *inner, type=made.type, mask=given.is_null())
 
     return visited
 

@@ -134,7 +134,8 @@ def open_table(config: TableConfig, topic: str) -> TableFormat:
     if config.format == "delta":
         from kconnect.builtin.connectors.tables.delta_table import DeltaLakeTable
 
-        return DeltaLakeTable(where, config.storage, config.writer, columns, config.compression, config.properties)
+        own = (config.storage, config.writer, columns, config.compression, config.properties)
+        return DeltaLakeTable(where, *own, is_declared=config.is_declared)
     from kconnect.builtin.connectors.tables.iceberg_table import IcebergTable
 
     return IcebergTable(

@@ -14,7 +14,7 @@ from kconnect.builtin.connectors.tables.partition_columns import PartitionColumn
 from kconnect.builtin.connectors.tables.table_schema import Evolution
 from kconnect.builtin.stores.flush_plan import FlushLimits
 from kconnect.builtin.types.contracts import INFER, Contracts, contract_problems, with_contract
-from kconnect.builtin.types.declarations import with_value_schema
+from kconnect.builtin.types.declarations import declarations, with_value_schema
 
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 
@@ -182,6 +182,7 @@ class TableConfig:
     limits: FlushLimits
     evolution: Evolution
     infers: bool
+    is_declared: bool
     contracts: Contracts
     is_upsert: bool
     merge_keys: tuple[str, ...]
@@ -208,6 +209,7 @@ class TableConfig:
             limits=FlushLimits(found["flush.rows"], found["flush.bytes"], found["flush.ms"] / 1000),
             evolution=Evolution(found["schema.evolution"]),
             infers=found[INFER],
+            is_declared=bool(declarations(props, is_sink=True)),
             contracts=Contracts.parse(props),
             is_upsert=found["write.mode"] == "upsert",
             merge_keys=tuple(found["merge.keys"]),
@@ -232,6 +234,14 @@ class TableConfig:
         return self.path.replace(TOPIC, topic)
 
 
+def declared_problems(kind: str, props: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    """What the format has no place for in a declared schema."""
+    if declarations(props, is_sink=True):
+        from kconnect.builtin.types.table import refusals  # here: few declare any
+
+        yield from refusals(kind, props)
+
+
 def _catalog(props: Mapping[str, str]) -> dict[str, str]:
     """What pyiceberg is given."""
     return _below(CATALOG_PREFIX, {key: value for key, value in props.items() if key != CATALOG_TIMEOUT})
@@ -253,6 +263,7 @@ def problems(config: Mapping[str, Any], props: Mapping[str, str]) -> Iterable[tu
         yield "partition.by", str(error)
     yield from contract_problems(props)
     yield from _place_problems(kind, config, props)
+    yield from declared_problems(kind, props)
     if config["write.mode"] == "upsert" and kind == "parquet":
         yield "write.mode", "write.mode=upsert needs table.format=delta or iceberg: plain files cannot be changed"
     if config["merge.keys"] and config["write.mode"] != "upsert":
