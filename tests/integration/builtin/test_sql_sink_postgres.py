@@ -73,6 +73,31 @@ def test_every_type_arrives_as_its_own(server: str) -> None:
     ]
 
 
+def test_a_column_widens_for_numbers_and_no_value_is_changed_by_the_database(server: str) -> None:
+    """3.5 was rounded into a bigint, and "no" in a boolean was false."""
+    with sink_into(server, "seen", auto_evolve="true") as sink:
+        sink.put({"id": 1, "price": 3, "big": 1, "ok": True})
+        sink.put({"id": 2, "price": 3.5, "big": 2**63}, {"id": 3, "price": 2.5, "big": 0.5, "ok": "no"})
+        sink.put({"id": 4, "price": "free", "big": 2**53 + 1})
+        assert not sink.errant
+    assert rows(server, 'SELECT price, price__v_text, big, ok, ok__v_text FROM "seen" ORDER BY id') == [
+        (3.0, None, 1, True, None),
+        (3.5, None, 2**63, None, None),
+        (2.5, None, decimal.Decimal("0.5"), None, "no"),
+        (None, "free", 2**53 + 1, None, None),
+    ]
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute('CREATE TABLE "fixed" (id int8, n int8, ok boolean, p numeric(5,2), at date, r real)')
+    with sink_into(server, "fixed", errors_tolerance="all") as sink:
+        bad = [{"n": 3.5}, {"ok": "no"}, {"p": 1.255}, {"at": "2026-01-02T10:00"}, {"r": 0.123456789}, {"n": "01"}]
+        good = [{"n": 3.0}, {"ok": True}, {"p": "1.25"}, {"at": "2026-01-02"}, {"r": 0.1}, {"n": "12"}]
+        sink.put(*[{"id": number, **value} for number, value in enumerate(bad + good)])
+        assert [letter.record.kafka_offset for letter in sink.errant] == list(range(6))
+    assert rows(server, 'SELECT max(n), bool_and(ok), max(p), max(at), max(r) FROM "fixed"') == [
+        (12, True, decimal.Decimal("1.25"), datetime.date(2026, 1, 2), pytest.approx(0.1))
+    ]
+
+
 def test_upserts_and_tombstones_leave_what_the_last_record_of_each_key_says(server: str) -> None:
     settings = {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "id", "delete_enabled": "true"}
     sink = sink_into(server, "keyed", **settings).start()

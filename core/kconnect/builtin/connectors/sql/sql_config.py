@@ -5,6 +5,7 @@ from __future__ import annotations
 from kconnect.api import ConfigDef
 from kconnect.builtin.connectors.sql.sql_dialect import DIALECTS
 from kconnect.builtin.connectors.sql.sql_source_config import check_zone
+from kconnect.builtin.types.contracts import with_contract
 from kconnect.builtin.types.declarations import with_value_schema
 
 ARGUMENT_PREFIX = "connection.arg."
@@ -12,7 +13,7 @@ EXACTLY_ONCE = "exactly_once"
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 
 CONFIG = (
-    with_value_schema(ConfigDef())
+    with_contract(with_value_schema(ConfigDef()))
     .define_prefix(ARGUMENT_PREFIX)
     .define(
         "connection.driver",

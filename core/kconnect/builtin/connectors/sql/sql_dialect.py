@@ -35,6 +35,11 @@ class Dialect:
         """A quoted name; dots part schema and table."""
         return ".".join(self.column(part) for part in dotted.split("."))
 
+    def parts(self, dotted: str) -> tuple[str, str]:
+        """Schema, or nothing, and table."""
+        schema, _, table = dotted.rpartition(".")
+        return schema, table
+
     def column(self, name: str) -> str:
         if "\0" in name:
             raise DataError(f"{name!r} cannot be the name of a table or column")

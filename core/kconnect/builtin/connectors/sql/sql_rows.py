@@ -9,6 +9,7 @@ from typing import Any
 
 from kconnect.api import DataError, Schema, SinkRecord, Struct, Type
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of_schema, kind_of_value
+from kconnect.builtin.types.seen import Kind, Seen, see
 
 # Columns of pk.mode=kafka, named as in well-known JDBC sinks.
 KAFKA_COLUMNS = ("__connect_topic", "__connect_partition", "__connect_offset")
@@ -29,9 +30,30 @@ class Row:
     """Of the record's value."""
 
     @property
+    def is_seen(self) -> bool:
+        """Whether its values came without schema."""
+        return self.schema is None and not self.is_delete
+
+    @property
     def shape(self) -> tuple[str, tuple[str, ...], bool]:
         """Rows of one shape share one statement."""
         return self.table, self.columns, self.is_delete
+
+
+def kind_of_values(values: Iterable[Any]) -> str | None:
+    """The column that values without schema need, by what is seen in all of them; None if all are null."""
+    seen = see(values)
+    if seen.kind is Kind.NOTHING:
+        return None
+    return _KINDS.get(str(seen.type)) or _KINDS_OF_TIME.get(seen.kind) or ("decimal" if _is_decimal(seen) else "text")
+
+
+def _is_decimal(seen: Seen) -> bool:
+    return seen.numbers is not None and str(seen.type).startswith("decimal")
+
+
+_KINDS = {"bool": "bool", "int64": "int64", "double": "float64", "string": "text", "binary": "bytes"}
+_KINDS_OF_TIME = {Kind.DATE: "date", Kind.TIME: "time", Kind.TIMESTAMP: "timestamp"}
 
 
 def runs_of(rows: Sequence[Row]) -> Iterable[list[Row]]:

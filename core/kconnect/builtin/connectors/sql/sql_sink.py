@@ -33,8 +33,10 @@ from kconnect.builtin.connectors.sql.sql_offsets import (
     writer_of,
 )
 from kconnect.builtin.connectors.sql.sql_rows import Row, RowMaker
+from kconnect.builtin.connectors.sql.sql_shapes import TableShapes
 from kconnect.builtin.connectors.sql.sql_sink_database import sink_database
 from kconnect.builtin.connectors.sql.sql_writer import ChangedTableError, TableWriter
+from kconnect.builtin.types.contracts import INFER, DiscardedRowError, Discards, contract_problems
 from kconnect.builtin.version import KAFKA_VERSION
 
 log = logging.getLogger(__name__)
@@ -81,6 +83,7 @@ def _problems(config: Mapping[str, Any], props: Mapping[str, str]) -> Iterable[t
         yield "pk.fields", "pk.mode=kafka takes three names (topic, partition, offset) or none"
     if config["delete.enabled"] and config["pk.mode"] != "record_key":
         yield "delete.enabled", "delete.enabled needs pk.mode=record_key: a tombstone has nothing else"
+    yield from contract_problems(props)
     for name in _NOT_DONE:
         if name in props:
             yield "connection.url", f"{name} is not supported: leave it out"
@@ -119,7 +122,8 @@ class SqlSinkTask(SinkTask):
             raise ConfigError(message)
         database = sink_database(config, props)
         self._driver, self._dialect = database.driver, database.dialect
-        self._writer = TableWriter(database, config)
+        self._discards = Discards(self.context.plugin_metrics)
+        self._writer = TableWriter(database, config, TableShapes(database, config, props, self._discards))
         is_replay = props.get("kconnect.replay") == "true"  # as kconnect.testing.SinkChain says
         if config["delivery.guarantee"] == EXACTLY_ONCE and not is_replay:
             self._offsets = OffsetTable(database, config["offsets.table"], writer_of(props))
@@ -218,6 +222,8 @@ class SqlSinkTask(SinkTask):
     def _made(self, records: Sequence[SinkRecord]) -> Iterable[tuple[Row, SinkRecord]]:
         for record in records:
             try:
+                if record.value_schema is None and record.value is not None and not self._config[INFER]:
+                    raise DataError("Its value has no schema, and schema.infer is false")
                 yield self._rows.row(record), record
             except DataError as error:
                 self._give_up(record, error)
@@ -225,6 +231,9 @@ class SqlSinkTask(SinkTask):
     def _give_up(self, record: SinkRecord, error: Exception) -> None:
         """To the error reporter if there is one; else the task fails, with the record's position."""
         where = f"{record.original_topic}-{record.original_kafka_partition}, offset {record.original_kafka_offset}"
+        if isinstance(error, DiscardedRowError):
+            self._discards.row(error, where)
+            return
         failure = DataError(f"The record at {where} cannot be written: {type(error).__name__}: {error}")
         failure.__cause__ = error
         reporter = self.context.errant_record_reporter()
@@ -239,7 +248,7 @@ class SqlSinkTask(SinkTask):
     def _write_all(self, rows: Sequence[_Placed], spans: Sequence[Span]) -> None:
         """In one transaction. Errors: as of put; MovedOffsetsError, and nothing is written."""
         try:
-            cursor = self._writer.begin()
+            cursor = self._writer.begin([row for row, _ in rows])
             if self._dialect.commits_at_ddl:
                 self._writer.shape(cursor, [row for row, _ in rows])
             if self._offsets is not None and (new := {row.table for row, _ in rows} - self._looked_at):
@@ -261,7 +270,7 @@ class SqlSinkTask(SinkTask):
         refused: list[tuple[_Placed, Exception]] = []
         is_commit = False
         try:
-            cursor = self._writer.begin()
+            cursor = self._writer.begin([row for row, _ in rows])
             if at_once:
                 cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
             wanted = self._with_tables(cursor, rows, refused) if self._dialect.commits_at_ddl else rows
@@ -273,6 +282,7 @@ class SqlSinkTask(SinkTask):
                 except Exception as error:  # as in put
                     self._refuse(placed, error, refused)
                     cursor.execute("ROLLBACK TO SAVEPOINT kconnect_row")
+                    self._writer.forget_tables()
                 cursor.execute("RELEASE SAVEPOINT kconnect_row")
             self._writer.require_same_tables(cursor, [(row, error) for (row, _), error in refused])
             if self._offsets is not None:
@@ -303,7 +313,7 @@ class SqlSinkTask(SinkTask):
         """Keep a row that the database refuses. Errors: the error if it is not the record's; those of `_give_up`."""
         if not blame(self._dialect.name, error).is_of_record:
             raise error
-        if self.context.errant_record_reporter() is None:
+        if self.context.errant_record_reporter() is None and not isinstance(error, DiscardedRowError):
             self._give_up(placed[1], error)
         refused.append((placed, error))
 

@@ -6,12 +6,14 @@ import contextlib
 import logging
 import zoneinfo
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from kconnect.api import DataError, Type
 from kconnect.builtin.connectors.sql.sql_dialect import placeholders
 from kconnect.builtin.connectors.sql.sql_errors import Cause, blame
-from kconnect.builtin.connectors.sql.sql_rows import Row, runs_of
+from kconnect.builtin.connectors.sql.sql_rows import Row, kind_of_values, runs_of
+from kconnect.builtin.connectors.sql.sql_shapes import TableShapes
 from kconnect.builtin.connectors.sql.sql_sink_database import SinkDatabase
 
 log = logging.getLogger(__name__)
@@ -28,8 +30,8 @@ class ChangedTableError(Exception):
 class TableWriter:
     """`begin`, then `shape` and `run` with its cursor, then `commit` or `roll_back`. Errors: the driver's."""
 
-    def __init__(self, database: SinkDatabase, settings: Mapping[str, Any]) -> None:
-        self._database, self._settings = database, settings
+    def __init__(self, database: SinkDatabase, settings: Mapping[str, Any], shapes: TableShapes) -> None:
+        self._database, self._settings, self._shapes = database, settings, shapes
         self._driver, self._dialect = database.driver, database.dialect
         self._zone = zoneinfo.ZoneInfo(settings["db.timezone"])
         self._connection: Any = None  # the driver's
@@ -38,11 +40,13 @@ class TableWriter:
         self._complete: set[tuple[str, tuple[str, ...]]] = set()  # tables with the columns that they are known to have
         self._columns: dict[str, tuple[str, ...]] = {}  # of tables, those that were written last
         self._pending: dict[str, tuple[str, ...]] = {}  # the same of the transaction
+        self._rows: Sequence[Row] = ()  # of the transaction
 
     # --- transactions ---
 
-    def begin(self) -> Any:
-        """A cursor of a new transaction."""
+    def begin(self, rows: Sequence[Row] = ()) -> Any:
+        """A cursor of a new transaction for these rows, which tables that are missing are made for."""
+        self._rows = rows
         if self._connection is None:
             self._connection = self._database.connect()
             self._beginning = self._database.begin(self._connection)
@@ -58,20 +62,27 @@ class TableWriter:
 
     def commit(self) -> None:
         self._connection.commit()
+        self._shapes.committed()
         self._columns.update(self._pending)
         self._pending.clear()
 
     def roll_back(self) -> None:
         """Roll back, and reconnect next time: after an error a connection may be unusable."""
         connection, self._connection = self._connection, None
-        self._created.clear()  # a table made in this transaction is gone with it
-        self._complete.clear()
+        self.forget_tables()
+        self._shapes.rolled_back()
         self._pending.clear()
         if connection is not None:
             with contextlib.suppress(self._driver.Error):  # the first error is more informative
                 connection.rollback()
             with contextlib.suppress(self._driver.Error):
                 connection.close()
+
+    def forget_tables(self) -> None:
+        """Tables and columns that were made since a point to which was rolled back are gone."""
+        self._created.clear()
+        self._complete.clear()
+        self._shapes.forget()
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -84,6 +95,7 @@ class TableWriter:
         for run in runs_of(rows):
             self._create(cursor, run)
             self._evolve(cursor, run)
+            self._fitted(cursor, run)
 
     def run(self, cursor: Any, rows: Sequence[Row]) -> None:
         """Rows in order; neighbours of one shape go to the driver together."""
@@ -93,11 +105,22 @@ class TableWriter:
             self._evolve(cursor, run)
             if self._settings["insert.mode"] == "update" and run[0].columns == run[0].keys and not run[0].is_delete:
                 continue  # nothing besides the key
-            statement = self._statement(run[0])
-            for start in range(0, len(run), size):
-                cursor.executemany(statement, [self._values(row) for row in run[start : start + size]])
-            if not run[0].is_delete:
-                self._pending[run[0].table] = run[0].columns
+            for part in self._fitted(cursor, run):
+                statement = self._statement(part[0])
+                for start in range(0, len(part), size):
+                    cursor.executemany(statement, [self._values(row) for row in part[start : start + size]])
+                if not part[0].is_delete:
+                    self._pending[part[0].table] = part[0].columns
+
+    def _fitted(self, cursor: Any, run: Sequence[Row]) -> Iterable[Sequence[Row]]:
+        """The rows with values that their columns take without change. Errors: MisfitError, DiscardedRowError."""
+        return self._shapes.fitted(cursor, run, partial(self._add, cursor))
+
+    def _add(self, cursor: Any, table: str, name: str, kind: str) -> None:
+        """Add a column."""
+        cursor.execute(self._dialect.add_column(table, name, kind))
+        self._shapes.changed(table)
+        log.info("Table %s has got the column %s", table, name)
 
     def _values(self, row: Row) -> tuple[Any, ...]:
         adapt, zone = self._dialect.adapt, self._zone
@@ -122,15 +145,11 @@ class TableWriter:
         return self._dialect.insert(table, columns, marks)
 
     def _create(self, cursor: Any, run: Sequence[Row]) -> None:
-        """Create the table of a run, once, with the columns its first row has."""
+        """Create the table of a run, once, with the columns that its rows have."""
         row = run[0]
         if not self._settings["auto.create"] or row.is_delete or row.table in self._created:
             return
-        kinds = {
-            name: next((found.kinds[index] for found in run if found.kinds[index]), None) or "text"
-            for index, name in enumerate(row.columns)
-        }
-        cursor.execute(self._dialect.create(row.table, kinds, row.keys))
+        cursor.execute(self._dialect.create(row.table, {name: self._kind(run, name) for name in row.columns}, row.keys))
         self._created.add(row.table)
 
     def _evolve(self, cursor: Any, run: Sequence[Row]) -> None:
@@ -143,7 +162,8 @@ class TableWriter:
             return
         cursor.execute(f"SELECT * FROM {self._dialect.name_of(row.table)} WHERE 1=0")
         there = {column[0].lower() for column in cursor.description}
-        for index, name in enumerate(row.columns):
+        self._shapes.check_new(row, there)
+        for name in row.columns:
             if name.lower() in there:
                 continue
             field = row.schema.field(name) if row.schema is not None and row.schema.type is Type.STRUCT else None
@@ -152,10 +172,16 @@ class TableWriter:
                     f"Table {row.table} lacks column {name}, which cannot be added: its field is not optional and has "
                     "no default"
                 )
-            kind = next((found.kinds[index] for found in run if found.kinds[index]), None) or "text"
-            cursor.execute(self._dialect.add_column(row.table, name, kind))
-            log.info("Table %s has got the column %s", row.table, name)
+            self._add(cursor, row.table, name, self._kind(run, name))
         self._complete.add((row.table, row.columns))
+
+    def _kind(self, run: Sequence[Row], name: str) -> str:
+        """What a new column must be: as the schema says, or to hold what all rows of the transaction have for it."""
+        index = run[0].columns.index(name)
+        if not run[0].is_seen:
+            return next((row.kinds[index] for row in run if row.kinds[index]), None) or "text"
+        rows = [row for row in (*run, *self._rows) if row.table == run[0].table and name in row.columns]
+        return kind_of_values(row.values[row.columns.index(name)] for row in rows) or "text"
 
     # --- refusals ---
 

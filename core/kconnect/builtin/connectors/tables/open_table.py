@@ -86,15 +86,18 @@ class OpenTable:
             rules = self.rules
             if self._is_waiting_unfit(rows):
                 rules = replace(rules, is_stored=lambda column: True, can_widen=lambda old, new: False)
+            discarded: list[tuple[str, int, DataError]] = []
             how = Settling(
                 rules.contracts,
                 lambda old, column, path: merged(old, column, path, rules),
                 moves and rules.evolution is Evolution.WIDEN,
                 self.keys,
-                discards.some,
+                lambda *one: discarded.append(one),
             )
             rows = settled(rows, self.schema, how)
             schema = self._with(rows, rules)
+            for one in discarded:
+                discards.some(*one)
         if not len(schema):
             raise DataError("it has no field with a value, so that no table can be made of it")
         self.schema = schema

@@ -325,7 +325,7 @@ class TableSinkTask(SinkTask):
         log.debug("%d rows in %.0f ms to %s", len(rows), (self.now_s() - began_s) * 1000, table.format.where)
 
     def _go_to(self, table: OpenTable, error: StaleOffsetsError) -> None:
-        """Go on from what the table has. Errors: ConnectError when that is not known, or not all there is to do."""
+        """Go on from what the table has. Errors: ConnectError when that is not known, or not everything to do."""
         if moved := table.moved & set(error.found):
             raise ConnectError(
                 f"{error}",

@@ -1,0 +1,335 @@
+"""Values as a column of a table takes them without change, and the kinds of columns that a table has. Pure.
+
+A database changes values without a word: PostgreSQL rounds 3.5 into a bigint and reads "no" as false, MySQL cuts off,
+SQLite makes 1234 of "01234". Such a value is an error of its record instead.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import re
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kconnect.api import DataError
+from kconnect.builtin.types.fitting import as_text
+from kconnect.builtin.types.leaf_columns import exact_decimal
+
+_BITS: Final = {"int8": 8, "int16": 16, "int24": 24, "int32": 32, "int64": 64}
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column that a table has. `kind`: as of sql_dialect, or empty for a type that is left to the database."""
+
+    name: str
+    kind: str
+    type_name: str
+    precision: int | None = None
+    """Digits of a decimal; None for any number of them. Of times, digits behind the second."""
+    scale: int = 0
+    is_unsigned: bool = False
+    is_loose: bool = False
+    """Whether any number keeps its value in it, as in SQLite's INTEGER."""
+
+
+class MisfitError(DataError):
+    """A value that its column would change."""
+
+    def __init__(self, column: TableColumn, value: Any) -> None:
+        shown = repr(value) if len(repr(value)) <= 60 else repr(value)[:60] + ".."
+        self.column, self.value = column, value
+        super().__init__(f"Column {column.name} is {column.type_name}, and would change the value {shown}")
+
+
+def fitted(column: TableColumn, value: Any, *, is_seen: bool) -> Any:
+    """The value as it is handed to the driver. `is_seen`: it came without schema. Errors: MisfitError."""
+    if value is None or not column.kind:
+        return value
+    if isinstance(value, bool) and not is_seen and column.kind in _BITS:
+        return value  # what a schema calls boolean may be kept as 0 and 1
+    try:
+        return _FITS[column.kind](column, value)
+    except (ValueError, ArithmeticError) as error:
+        raise MisfitError(column, value) from error
+
+
+def is_safe(column: TableColumn | None, values: Sequence[Any]) -> bool:
+    """Whether the column takes all values as they are: by far the most. 0.03 us a value, of decimals 0.3."""
+    if column is None or not column.kind:
+        return True
+    kinds = {*map(type, values)}
+    if kinds <= _SAFE[column.kind]:
+        return True
+    if kinds <= _INTS and column.kind in _BITS:
+        present = values if _NONE not in kinds else [value for value in values if value is not None]
+        low, high = _range(column)
+        return bool(low <= min(present) and max(present) < high)
+    if column.kind == "decimal" and kinds <= _EXACT_NUMBERS:
+        if column.precision is None:
+            return True
+        ends = [value.as_tuple().exponent for value in values if type(value) is decimal.Decimal]
+        return all(isinstance(end, int) and end >= -column.scale for end in ends)
+    return False
+
+
+def wider(column: TableColumn, value: Any) -> str | None:
+    """The kind that holds the value and all that the column may have; None where there is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
+        return None
+    if column.kind == "decimal":
+        return column.kind
+    if column.kind == "float32" and isinstance(value, float):
+        return "float64"
+    if column.kind not in _BITS:
+        return None
+    if isinstance(value, float):
+        return "float64"
+    return "int64" if isinstance(value, int) and -(1 << 63) <= value < 1 << 63 else "decimal"
+
+
+def _int(column: TableColumn, value: Any) -> Any:
+    if isinstance(value, bool):
+        raise MisfitError(column, value)
+    if isinstance(value, str):
+        if not _WHOLE.fullmatch(value):
+            raise MisfitError(column, value)
+        value = int(value)
+    if isinstance(value, float | decimal.Decimal):
+        if value != int(value):
+            if column.is_loose and isinstance(value, float):
+                return value
+            raise MisfitError(column, value)
+        value = int(value)
+    low, high = _range(column)
+    if low <= value < high:
+        return value
+    if column.is_loose and float(value) == value:
+        return float(value)
+    raise MisfitError(column, value)
+
+
+def _range(column: TableColumn) -> tuple[int, int]:
+    """The smallest number of a column, and the one above the largest."""
+    bits = _BITS[column.kind]
+    return (0, 1 << bits) if column.is_unsigned else (-(1 << bits - 1), 1 << bits - 1)
+
+
+def _double(column: TableColumn, value: Any) -> Any:
+    if isinstance(value, bool) or (isinstance(value, str) and not _NUMBER.fullmatch(value)):
+        raise MisfitError(column, value)
+    made = float(value)
+    if isinstance(value, str) and decimal.Decimal(value) not in (exact_decimal(made), decimal.Decimal(made)):
+        raise MisfitError(column, value)
+    if not isinstance(value, str) and made != value and value == value:  # NaN is not equal to itself
+        raise MisfitError(column, value)
+    return made
+
+
+def _single(column: TableColumn, value: Any) -> Any:
+    """A float of 32 bits reads back as the fewest digits that it needs, which must be all that the value has."""
+    made = _double(column, value)
+    if made != made or made in (float("inf"), float("-inf")):
+        return made
+    (single,) = struct.unpack("f", struct.pack("f", made))
+    texts = (f"{single:.{digits}g}" for digits in range(1, 10))
+    shortest = next((text for text in texts if struct.pack("f", float(text)) == struct.pack("f", single)), "")
+    if not shortest or float(shortest) != made:
+        raise MisfitError(column, value)
+    return made
+
+
+def _decimal(column: TableColumn, value: Any) -> Any:
+    if isinstance(value, bool) or (isinstance(value, str) and not _NUMBER.fullmatch(value)):
+        raise MisfitError(column, value)
+    number = exact_decimal(value) if isinstance(value, float) else decimal.Decimal(value)
+    if column.precision is None:
+        return number if isinstance(value, str | float) else value
+    if not number.is_finite():
+        raise MisfitError(column, value)
+    _, digits, exponent = number.normalize(_WIDE).as_tuple()
+    scale, whole = max(0, -int(exponent)), max(0, len(digits) + int(exponent))
+    if scale > column.scale or (whole > column.precision - column.scale and number):
+        raise MisfitError(column, value)
+    return number
+
+
+def _bool(column: TableColumn, value: Any) -> Any:
+    if not isinstance(value, bool):
+        raise MisfitError(column, value)
+    return value
+
+
+def _text(column: TableColumn, value: Any) -> Any:
+    """Numbers and booleans as JSON: SQLite would write true as 1, and floats with 15 digits."""
+    return as_text(value) if isinstance(value, int | float) else value
+
+
+def _date(column: TableColumn, value: Any) -> Any:
+    if isinstance(value, str):
+        if _DAY.fullmatch(value):
+            return value
+        value = _moment(column, value)
+    if isinstance(value, datetime.datetime):
+        if value.time() != datetime.time():
+            raise MisfitError(column, value)
+        return value.date()
+    return value
+
+
+def _timestamp(column: TableColumn, value: Any) -> Any:
+    if isinstance(value, str):
+        value = _moment(column, value)
+        if isinstance(value, datetime.datetime) and column.precision is not None:
+            lost = value.microsecond % 10 ** max(0, 6 - column.precision)
+            if lost:
+                raise MisfitError(column, value)
+    return value
+
+
+def _moment(column: TableColumn, text: str) -> Any:
+    """A text as a time, with its zone; one that is in no known form is left to the database."""
+    found = _MOMENT.fullmatch(text)
+    if found is None:
+        return text
+    if len((found["fraction"] or "").rstrip("0")) > 6:
+        raise MisfitError(column, text)
+    return datetime.datetime.fromisoformat(text)
+
+
+def _as_is(column: TableColumn, value: Any) -> Any:
+    return value
+
+
+_WHOLE: Final = re.compile(r"0|-?[1-9][0-9]*")
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.(?P<fraction>\d+))?)?(?:Z|[+-]\d\d(?::?\d\d)?)?")
+_WIDE: Final = decimal.Context(prec=100_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+
+_FITS: Final[Mapping[str, Callable[[TableColumn, Any], Any]]] = {
+    **dict.fromkeys(_BITS, _int),
+    "float32": _single,
+    "float64": _double,
+    "decimal": _decimal,
+    "bool": _bool,
+    "text": _text,
+    "date": _date,
+    "timestamp": _timestamp,
+    "bytes": _as_is,
+    "time": _as_is,
+}
+_NONE: Final = type(None)
+_INTS: Final = frozenset({_NONE, int})
+_EXACT_NUMBERS: Final = frozenset({_NONE, int, decimal.Decimal})
+_TIMES: Final = (datetime.date, datetime.time, datetime.datetime)
+_SAFE: Final[Mapping[str, frozenset[type]]] = {
+    **{kind: frozenset({_NONE}) for kind in _BITS},
+    "float32": frozenset({_NONE}),
+    "float64": frozenset({_NONE, float}),
+    "decimal": frozenset({_NONE}),
+    "bool": frozenset({_NONE, bool}),
+    "text": frozenset({_NONE, str, bytes, bytearray, decimal.Decimal, *_TIMES}),
+    "date": frozenset({_NONE, datetime.date}),
+    "timestamp": frozenset({_NONE, *_TIMES}),
+    "bytes": frozenset({_NONE, bytes, bytearray, str}),
+    "time": frozenset({_NONE, datetime.time, str}),
+}
+
+# --- what the columns of a table are ---
+
+_POSTGRES: Final = {
+    16: "bool",
+    20: "int64",
+    21: "int16",
+    23: "int32",
+    700: "float32",
+    701: "float64",
+    1700: "decimal",
+    25: "text",
+    1042: "text",
+    1043: "text",
+    17: "bytes",
+    1082: "date",
+    1083: "time",
+    1114: "timestamp",
+    1184: "timestamp",
+}
+_NAMES: Final = {
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "integer",
+    "int64": "bigint",
+    "float32": "real",
+    "float64": "double precision",
+    "decimal": "numeric",
+    "bool": "boolean",
+    "bytes": "bytea",
+}
+_MYSQL: Final = {
+    "tinyint": "int8",
+    "smallint": "int16",
+    "mediumint": "int24",
+    "int": "int32",
+    "bigint": "int64",
+    "float": "float32",
+    "double": "float64",
+    "decimal": "decimal",
+    "date": "date",
+    "datetime": "timestamp",
+    "timestamp": "timestamp",
+    **dict.fromkeys(("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), "text"),
+}
+
+
+def postgres_columns(description: Sequence[Any]) -> list[TableColumn]:
+    """Of a cursor's description: name, OID, and of numeric the precision and scale that it has."""
+    found = []
+    for column in description:
+        kind = _POSTGRES.get(column[1], "")
+        precision, scale = (column[4], column[5]) if kind == "decimal" else (None, 0)
+        if precision is not None and not 0 < precision <= 1000:
+            precision, scale = None, 0
+        found.append(TableColumn(column[0], kind, _NAMES.get(kind, kind), precision, scale or 0))
+    return found
+
+
+MYSQL_COLUMNS: Final = (
+    "SELECT column_name, data_type, column_type, numeric_precision, numeric_scale, datetime_precision "
+    "FROM information_schema.columns WHERE table_schema = coalesce({schema}, database()) AND table_name = {table}"
+)
+
+
+def mysql_columns(rows: Sequence[Sequence[Any]]) -> list[TableColumn]:
+    """Of what MYSQL_COLUMNS selects. A BOOLEAN is a tinyint(1), and takes true and false."""
+    found = []
+    for name, data_type, column_type, digits, scale, fraction in rows:
+        kind = _MYSQL.get(str(data_type).lower(), "")
+        if str(column_type).lower() == "tinyint(1)":
+            kind = ""
+        precision = digits if kind == "decimal" else fraction if kind == "timestamp" else None
+        is_unsigned = "unsigned" in str(column_type).lower()
+        found.append(TableColumn(name, kind, str(column_type), precision, scale or 0, is_unsigned))
+    return found
+
+
+def sqlite_columns(rows: Sequence[Sequence[Any]]) -> list[TableColumn]:
+    """Of PRAGMA table_info. Source: sqlite.org/datatype3.html, 3.1: a type's name says what becomes of values."""
+    return [TableColumn(row[1], *_affinity(str(row[2] or ""))) for row in rows]
+
+
+def _affinity(declared: str) -> tuple[str, str, int | None, int, bool, bool]:
+    name = declared.upper()
+    kind, is_loose = "", False
+    if "INT" in name:
+        kind, is_loose = "int64", True
+    elif "CHAR" in name or "CLOB" in name or "TEXT" in name:
+        kind = "text"
+    elif "REAL" in name or "FLOA" in name or "DOUB" in name:
+        kind = "float64"
+    elif "BOOL" in name:
+        kind = "bool"
+    return kind, declared, None, 0, False, is_loose

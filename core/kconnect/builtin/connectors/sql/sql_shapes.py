@@ -1,0 +1,207 @@
+"""Rows of SqlSink made to fit the columns that their tables have: looked up once, widened, or others added."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kconnect.api import DataError
+from kconnect.builtin.connectors.sql.sql_fit import (
+    MYSQL_COLUMNS,
+    MisfitError,
+    TableColumn,
+    fitted,
+    is_safe,
+    mysql_columns,
+    postgres_columns,
+    sqlite_columns,
+    wider,
+)
+from kconnect.builtin.connectors.sql.sql_rows import Row, kind_of_values, runs_of
+from kconnect.builtin.connectors.sql.sql_sink_database import SinkDatabase
+from kconnect.builtin.types.contracts import VARIANT, Contract, Contracts, DiscardedRowError, Discards
+from kconnect.builtin.types.fitting import as_text
+
+log = logging.getLogger(__name__)
+
+
+class TableShapes:
+    """The columns of the tables that one connection writes to. Threads: the task's."""
+
+    def __init__(
+        self, database: SinkDatabase, settings: Mapping[str, Any], props: Mapping[str, str], discards: Discards
+    ) -> None:
+        self._database, self._dialect = database, database.dialect
+        self._contracts = Contracts.parse(props)
+        self._evolves = settings["auto.evolve"]
+        self._discards = discards
+        self._tables: dict[str, dict[str, TableColumn]] = {}
+        self._nulls: list[tuple[str, MisfitError]] = []  # values that became null in this transaction
+
+    def committed(self) -> None:
+        """Count what the transaction leaves out."""
+        for name, error in self._nulls:
+            self._discards.some(name, 1, error)
+        self._nulls.clear()
+
+    def rolled_back(self) -> None:
+        self._nulls.clear()
+        self.forget()
+
+    def forget(self) -> None:
+        """The tables may have other columns: a transaction that made some was rolled back."""
+        self._tables.clear()
+
+    def changed(self, table: str) -> None:
+        """The table has got columns."""
+        self._tables.pop(table, None)
+
+    def fitted(self, cursor: Any, run: Sequence[Row], add: Callable[[str, str, str], None]) -> Iterable[list[Row]]:
+        """Rows of one shape as their table takes them, again by shape. `add(table, column, kind)` adds a column.
+
+        Errors: MisfitError for a value that has no place; ask for each row alone. The driver's.
+        """
+        columns = self._columns(cursor, run[0].table)
+        unsafe = [
+            index
+            for index, name in enumerate(run[0].columns)
+            if not is_safe(columns.get(name.lower()), [row.values[index] for row in run])
+        ]
+        if not unsafe:
+            return [list(run)]
+        made = [self._row(cursor, row, unsafe, add) for row in run]
+        return runs_of(made)
+
+    def check_new(self, row: Row, there: Iterable[str]) -> None:
+        """Errors: DataError, DiscardedRowError for a row with a field that its contract does not take."""
+        for name in row.columns:
+            contract = self._contracts.of(name)
+            if name.lower() in there or contract is Contract.EVOLVE:
+                continue
+            told = f"Table {row.table} has no column {name}, and schema.contract is {contract} for it"
+            raise DiscardedRowError(told) if contract is Contract.DISCARD_ROW else DataError(told)
+
+    # --- one row ---
+
+    def _row(self, cursor: Any, row: Row, unsafe: Sequence[int], add: Callable[[str, str, str], None]) -> Row:
+        values = list(row.values)
+        beside: dict[str, Any] = {}
+        for index in unsafe:
+            name = row.columns[index]
+            column = self._columns(cursor, row.table).get(name.lower())
+            if column is None:
+                continue
+            try:
+                values[index] = fitted(column, values[index], is_seen=row.is_seen)
+            except MisfitError as error:
+                is_key = name in row.keys
+                values[index], more = self._unfit(cursor, row, column, values[index], error, add, is_key=is_key)
+                beside.update(more)
+        if not beside:
+            return replace(row, values=tuple(values))
+        names = (*row.columns, *(name for name in beside if name not in row.columns))
+        given = dict(zip(row.columns, values, strict=True)) | beside
+        kinds = (*row.kinds, *(None for _ in names[len(row.columns) :]))
+        return replace(row, columns=names, values=tuple(given[name] for name in names), kinds=kinds)
+
+    def _unfit(
+        self,
+        cursor: Any,
+        row: Row,
+        column: TableColumn,
+        value: Any,
+        error: MisfitError,
+        add: Callable[[str, str, str], None],
+        *,
+        is_key: bool,
+    ) -> tuple[Any, dict[str, Any]]:
+        """What the column gets instead, and other columns with their values. Errors: MisfitError, DiscardedRowError."""
+        contract = self._contracts.of(column.name)
+        if is_key or contract is Contract.FREEZE:
+            raise error
+        if contract is Contract.DISCARD_ROW:
+            raise DiscardedRowError(f"{error}") from error
+        if contract is Contract.DISCARD_VALUE:
+            self._nulls.append((column.name, error))
+            return None, {}
+        if not row.is_seen or not self._evolves:
+            raise error
+        if self._widen(cursor, row.table, column, value):
+            found = self._columns(cursor, row.table)[column.name.lower()]
+            with contextlib.suppress(MisfitError):
+                return fitted(found, value, is_seen=True), {}
+        return None, self._beside(cursor, row.table, column, value, error, add)
+
+    def _beside(
+        self,
+        cursor: Any,
+        table: str,
+        column: TableColumn,
+        value: Any,
+        error: MisfitError,
+        add: Callable[[str, str, str], None],
+    ) -> dict[str, Any]:
+        """The second column for the value, which is added where it is missing. Errors: MisfitError."""
+        kind = kind_of_values([value]) or "text"
+        label = {"int64": "bigint", "float64": "double"}.get(kind, kind)
+        for place, given, wanted in (
+            (f"{column.name}{VARIANT}{label}", value, kind),
+            (f"{column.name}{VARIANT}text", value if isinstance(value, str) else as_text(value), "text"),
+        ):
+            there = self._columns(cursor, table).get(place.lower())
+            if there is None:
+                add(table, place, wanted)
+                there = self._columns(cursor, table)[place.lower()]
+            with contextlib.suppress(MisfitError):
+                return {there.name: fitted(there, given, is_seen=True)}
+        raise error
+
+    # --- the tables ---
+
+    def _columns(self, cursor: Any, table: str) -> dict[str, TableColumn]:
+        found = self._tables.get(table)
+        if found is None:
+            found = self._tables[table] = {column.name.lower(): column for column in self._look(cursor, table)}
+        return found
+
+    def _look(self, cursor: Any, table: str) -> list[TableColumn]:
+        dialect = self._dialect
+        if dialect.name == "postgresql":
+            cursor.execute(f"SELECT * FROM {dialect.name_of(table)} WHERE 1=0")
+            return postgres_columns(cursor.description)
+        schema, name = dialect.parts(table)
+        if dialect.name == "sqlite":
+            where = f"{dialect.column(schema)}." if schema else ""
+            cursor.execute(f"PRAGMA {where}table_info({dialect.column(name)})")
+            return sqlite_columns(cursor.fetchall())
+        one, other = self._database.marks(2)
+        cursor.execute(MYSQL_COLUMNS.format(schema=one, table=other), (schema or None, name))
+        return mysql_columns(cursor.fetchall())
+
+    def _widen(self, cursor: Any, table: str, column: TableColumn, value: Any) -> bool:
+        """Whether the column was made wider, so that it takes the value and all that it has."""
+        if self._dialect.name != "postgresql":
+            return False
+        kind = wider(column, value)
+        if kind is None:
+            return False
+        name, dialect = self._dialect.column(column.name), self._dialect
+        cursor.execute("SAVEPOINT kconnect_widen")
+        try:
+            if kind == "float64":
+                cursor.execute(f"SELECT 1 FROM {dialect.name_of(table)} WHERE abs({name}) > {1 << 53} LIMIT 1")
+                kind = "decimal" if cursor.fetchall() else kind
+            cursor.execute(f"ALTER TABLE {dialect.name_of(table)} ALTER COLUMN {name} TYPE {dialect.types[kind]}")
+        except self._database.driver.Error as error:
+            if self._database.may_pass(error):
+                raise
+            cursor.execute("ROLLBACK TO SAVEPOINT kconnect_widen")
+            log.warning("Column %s of table %s is not made %s: %s", column.name, table, dialect.types[kind], error)
+            return False
+        cursor.execute("RELEASE SAVEPOINT kconnect_widen")
+        log.info("Column %s of table %s is %s now", column.name, table, dialect.types[kind])
+        self._tables.pop(table, None)
+        return True

@@ -1,0 +1,263 @@
+"""SqlSink never stores another value than the record has: in a real SQLite, and by the columns of each database."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sqlite3
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kconnect.api import Schema, SchemaBuilder, Struct
+from kconnect.builtin.connectors.sql.sql_fit import (
+    MisfitError,
+    TableColumn,
+    fitted,
+    is_safe,
+    mysql_columns,
+    postgres_columns,
+    sqlite_columns,
+    wider,
+)
+from kconnect.builtin.connectors.sql.sql_rows import kind_of_values
+from kconnect.testing import SinkHarness
+
+AT = dt.datetime(2026, 11, 28, 10, 0, 0, 500_000, dt.UTC)
+
+
+def sink_into(file: Path, **more: str) -> SinkHarness:
+    settings = {key.replace("__", ".").replace("_", "."): value for key, value in more.items()}
+    config = {"topics": "t", "connection.url": f"sqlite:///{file}", "auto.create": "true", "auto.evolve": "true"}
+    return SinkHarness("SqlSink", {**config, "errors.tolerance": "all", **settings})
+
+
+def rows(file: Path) -> list[dict[str, Any]]:
+    with sqlite3.connect(file) as connection:
+        connection.row_factory = sqlite3.Row
+        found = [dict(row) for row in connection.execute("SELECT * FROM t ORDER BY id")]
+    connection.close()
+    return [{name: value for name, value in row.items() if value is not None} for row in found]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "t.db"
+
+
+def test_a_column_is_made_for_what_all_records_of_a_put_have(file: Path) -> None:
+    with sink_into(file) as sink:
+        sink.put({"id": 1, "price": 3, "ok": True}, {"id": 2, "price": 3.5, "new": 1}, {"id": 3, "price": 2.5, "ok": 1})
+    assert rows(file) == [
+        {"id": 1, "price": 3.0, "ok": "true"},
+        {"id": 2, "price": 3.5, "new": 1},
+        {"id": 3, "price": 2.5, "ok": "1"},
+    ]
+
+
+@pytest.mark.parametrize("is_restarted", [True, False])
+def test_numbers_come_back_whatever_put_they_come_in(file: Path, is_restarted: bool) -> None:
+    sink = sink_into(file).start()
+    for place, price in enumerate([3, 3.5, 2**63, 2**63 + 1, "01234", True]):
+        sink.put({"id": place, "price": price})
+        if is_restarted:
+            sink.commit()
+            sink.crash()
+            sink.start()
+    assert not sink.errant
+    sink.stop()
+    assert rows(file) == [
+        {"id": 0, "price": 3},
+        {"id": 1, "price": 3.5},
+        {"id": 2, "price": float(2**63)},
+        {"id": 3, "price__v_decimal": str(2**63 + 1)},
+        {"id": 4, "price__v_text": "01234"},
+        {"id": 5, "price__v_bool": 1},
+    ]
+
+
+def test_without_evolution_a_value_that_would_change_is_its_records_error(file: Path) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, ok BOOLEAN, size REAL, name TEXT)")
+    connection.close()
+    with sink_into(file, auto_evolve="false") as sink:
+        sink.put(
+            {"id": 1, "ok": "no"},
+            {"id": 2, "ok": False, "size": 2**53 + 1},
+            {"id": 3, "size": 2**53, "name": 0.1 + 0.2},
+            {"id": 4, "name": True},
+        )
+        told = [str(letter.error) for letter in sink.errant]
+    assert (
+        "t-0, offset 0 cannot be written: MisfitError: Column ok is BOOLEAN, and would change the value 'no'" in told[0]
+    )
+    assert "Column size is REAL, and would change the value 9007199254740993" in told[1]
+    assert rows(file) == [{"id": 3, "size": float(2**53), "name": "0.30000000000000004"}, {"id": 4, "name": "true"}]
+
+
+def test_contracts_by_column(file: Path) -> None:
+    with sink_into(
+        file, schema_contract="freeze", schema_contract_a="discard_value", schema_contract_b="discard-row"
+    ) as sink:
+        sink.put({"id": 1, "a": 1, "b": 1, "c": 1})
+        sink.put({"id": 2, "a": "x", "c": 2}, {"id": 3, "b": "x"}, {"id": 4, "c": "x"}, {"id": 5, "new": 1})
+        assert [letter.record.kafka_offset for letter in sink.errant] == [3, 4]
+        assert (sink.task._discards.rows, sink.task._discards.values) == (1, 1)
+    assert rows(file) == [{"id": 1, "a": 1, "b": 1, "c": 1}, {"id": 2, "c": 2}]
+
+
+def test_a_number_of_a_schema_that_would_change_is_an_error_too(file: Path) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, size REAL, flag INTEGER)")
+    connection.close()
+    schema = (
+        SchemaBuilder.struct()
+        .field("id", Schema.INT64_SCHEMA)
+        .field("size", Schema.INT64_SCHEMA)
+        .field("flag", Schema.BOOLEAN_SCHEMA)
+        .build()
+    )
+    with sink_into(file) as sink:
+        for number, size in ((1, 7), (2, 2**53 + 1)):
+            sink.put(Struct(schema).put("id", number).put("size", size).put("flag", True), schema=schema)
+        assert [letter.record.kafka_offset for letter in sink.errant] == [1]
+    assert rows(file) == [{"id": 1, "size": 7.0, "flag": 1}], "a boolean of a schema may be kept as 1"
+
+
+def test_values_without_schema_are_errors_where_nothing_is_to_be_inferred(file: Path) -> None:
+    with sink_into(file, schema_infer="false") as sink:
+        sink.put({"id": 1})
+        assert "Its value has no schema, and schema.infer is false" in str(sink.errant[0].error)
+
+
+def column(kind: str, **more: Any) -> TableColumn:
+    return TableColumn("c", kind, kind.upper(), **more)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "kept"),
+    [
+        ("int64", 3.0, 3),
+        ("int64", "12", 12),
+        ("int64", Decimal("5"), 5),
+        ("float64", 2**53, float(2**53)),
+        ("float64", "0.1", 0.1),
+        ("float32", 0.1, 0.1),
+        ("decimal", 3.5, Decimal("3.5")),
+        ("decimal", "1e3", Decimal(1000)),
+        ("bool", True, True),
+        ("text", 3.5, "3.5"),
+        ("text", False, "false"),
+        ("date", "2026-11-28", "2026-11-28"),
+        ("date", "2026-11-28T00:00:00", dt.date(2026, 11, 28)),
+        ("timestamp", "2026-11-28T12:00:00.5+02:00", AT),
+        ("timestamp", "now", "now"),
+        ("bytes", b"x", b"x"),
+        ("", {"any": "thing"}, {"any": "thing"}),
+    ],
+)
+def test_a_value_is_kept(kind: str, given: Any, kept: Any) -> None:
+    found = fitted(column(kind), given, is_seen=True)
+    assert (found, type(found)) == (kept, type(kept))
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        ("int64", 3.5),
+        ("int64", "01234"),
+        ("int64", " 1"),
+        ("int64", True),
+        ("int64", 2**63),
+        ("int64", float("nan")),
+        ("int16", 40_000),
+        ("float64", 2**53 + 1),
+        ("float64", "0.12345678901234567890"),
+        ("float64", "x"),
+        ("float64", True),
+        ("float32", 3.141592653589793),
+        ("bool", "no"),
+        ("bool", 0),
+        ("decimal", "x"),
+        ("decimal", True),
+        ("date", "2026-11-28T10:00:00"),
+        ("timestamp", "2026-11-28T10:00:00.1234567"),
+    ],
+)
+def test_a_value_that_would_change_is_a_misfit(kind: str, given: Any) -> None:
+    assert not is_safe(column(kind), [given])
+    with pytest.raises(MisfitError, match=f"Column c is {kind.upper()}, and would change the value"):
+        fitted(column(kind), given, is_seen=True)
+
+
+def test_decimals_keep_their_digits_or_are_misfits() -> None:
+    price = column("decimal", precision=5, scale=2)
+    assert is_safe(price, [Decimal("1.25"), None, 3])
+    assert not is_safe(price, [Decimal("1.255")])
+    assert fitted(price, Decimal("1.250"), is_seen=False) == Decimal("1.25")
+    for value in (Decimal("1.255"), 1000, "0.375", float("inf")):
+        with pytest.raises(MisfitError):
+            fitted(price, value, is_seen=False)
+    assert is_safe(column("decimal"), [Decimal("1e-50"), 1 << 200])
+
+
+def test_columns_of_each_database_are_known() -> None:
+    found = postgres_columns(
+        [("a", 20, 0, 8, None, None), ("b", 1700, 0, 0, 12, 2), ("c", 1700, 0, 0, 65535, 0), ("d", 9, 0)]
+    )
+    assert [(one.kind, one.precision, one.scale) for one in found] == [
+        ("int64", None, 0),
+        ("decimal", 12, 2),
+        ("decimal", None, 0),
+        ("", None, 0),
+    ]
+    found = mysql_columns(
+        [
+            ("a", "int", "int(10) unsigned", 10, 0, None),
+            ("b", "tinyint", "tinyint(1)", 3, 0, None),
+            ("c", "datetime", "datetime(3)", None, None, 3),
+        ]
+    )
+    assert [(one.kind, one.is_unsigned, one.precision) for one in found] == [
+        ("int32", True, None),
+        ("", False, None),
+        ("timestamp", False, 3),
+    ]
+    with pytest.raises(MisfitError):
+        fitted(found[2], "2026-11-28T10:00:00.123456", is_seen=True)
+    with pytest.raises(MisfitError):
+        fitted(found[0], -1, is_seen=True)
+    kinds = [
+        one.kind
+        for one in sqlite_columns(
+            [(0, str(n), name) for n, name in enumerate(("INT8", "VARCHAR(5)", "REAL", "", "BOOLEAN"))]
+        )
+    ]
+    assert kinds == ["int64", "text", "float64", "", "bool"]
+
+
+def test_a_kind_holds_all_values_and_the_wider_one_what_the_column_has() -> None:
+    assert [kind_of_values(values) for values in ([3, 3.5], [3, None], [2**63], [True, 1], [None], ["a"], [AT])] == [
+        "float64",
+        "int64",
+        "decimal",
+        "text",
+        None,
+        "text",
+        "timestamp",
+    ]
+    assert [wider(column("int16"), value) for value in (3.5, 1 << 40, 1 << 64, Decimal("1.5"), "x", True)] == [
+        "float64",
+        "int64",
+        "decimal",
+        "decimal",
+        None,
+        None,
+    ]
+    assert [wider(column(kind), 2**53 + 1) for kind in ("float64", "float32", "bool", "decimal")] == [
+        None,
+        None,
+        None,
+        "decimal",
+    ]
