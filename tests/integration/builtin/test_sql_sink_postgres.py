@@ -16,10 +16,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from kconnect.api import RetriableError, SchemaBuilder, Struct
+from kconnect.api import ConnectError, RetriableError, SchemaBuilder, Struct
 from kconnect.api.logical import Date, Decimal, Timestamp
 from kconnect.testing import ManualClock, MemoryLog, SinkHarness
 from kit.pace import ended
+from kit.postgres import Door, socket_of
 from kit.waiting import eventually, stays
 
 
@@ -219,3 +220,28 @@ def test_a_sink_that_is_killed_in_mid_batch_and_delivers_again_has_each_row_once
     count, distinct = rows(server, f"SELECT count(*), count(DISTINCT (id, n)) FROM {table}")[0]
     assert distinct == total
     assert count == (total if mode == "upsert" else total + written)
+
+
+@pytest.mark.parametrize(
+    ("where", "more"),
+    [
+        ("connection.sslmode", ""),
+        ("url", "ssl=true&sslfactory=org.postgresql.ssl.NonValidatingFactory"),
+        ("driver", ""),
+    ],
+)
+def test_tls_that_is_demanded_is_tls_or_an_error(server: str, where: str, more: str) -> None:
+    """The server has none."""
+    with Door(socket_of(server)) as door:
+        settings = {
+            "connection_driver": "",
+            "connection_url": f"jdbc:postgresql://127.0.0.1:{door.port}/postgres?{more}",
+        }
+        if where == "driver":
+            settings = {"connection_url": f"host=127.0.0.1 port={door.port} dbname=postgres"}
+        if where != "url":
+            settings["connection_sslmode"] = "require"
+        with sink_into(server, "demanded", connection_user="postgres", **settings) as sink:
+            with pytest.raises(ConnectError, match="server does not support SSL, but SSL was required") as caught:
+                sink.put({"id": 1})
+            assert not isinstance(caught.value, RetriableError)

@@ -14,7 +14,9 @@ import pytest
 
 from kconnect.api import DataError, RetriableError, SchemaBuilder, SinkRecord, Struct
 from kconnect.api.logical import Date, Decimal, Timestamp
+from kconnect.builtin.connectors.sql.sql_config import CONFIG
 from kconnect.builtin.connectors.sql.sql_dialect import DIALECTS, dialect_of, placeholders
+from kconnect.builtin.connectors.sql.sql_source_config import settings_of
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.testing import ManualClock, SinkHarness
 
@@ -297,3 +299,37 @@ def test_updates_and_new_columns_in_the_sql_of_each_database() -> None:
     at = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
     local = DIALECTS["mysql"].adapt(at, zoneinfo.ZoneInfo("Europe/Berlin"))
     assert local == datetime.datetime.fromisoformat("2026-01-02T04:04:05")
+
+
+ENUMERATED = {
+    "insert.mode": "upsert",
+    "pk.mode": "record_key",
+    "quote.sql.identifiers": "never",
+    "table.types": "partitioned table",
+}
+
+
+@pytest.mark.parametrize("name", ENUMERATED)
+def test_names_of_modes_are_in_small_letters_or_in_capitals_as_confluents(name: str) -> None:
+    wanted = ENUMERATED[name]
+    for given in (wanted, wanted.upper()):
+        parsed = settings_of(CONFIG, {name: given})[name]
+        assert parsed in (wanted, [wanted])
+    with pytest.raises(ConfigError, match="all in small letters or all in capitals"):
+        settings_of(CONFIG, {name: wanted.title()})
+
+
+def test_a_config_in_capitals_runs(file: Path) -> None:
+    settings = {"insert_mode": "UPSERT", "pk_mode": "RECORD_KEY", "pk_fields": "id", "auto_create": "true"}
+    with jdbc_sink_into(file, **settings, table_types="VIEW", delete_enabled="true") as sink:
+        sink.put({"n": 1}, key=7)
+        sink.put({"n": 2}, key=7)
+    assert rows(file) == [(7, 2)]
+
+
+def test_parameters_of_the_url_are_those_of_the_connection(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    url = f"jdbc:sqlite:{file}?journal_mode=WAL&foo=bar"
+    with jdbc_sink_into(file, connection_url=url, auto_create="true", connection_baz="1") as sink:
+        sink.put({"n": 1})
+    assert rows(file, "PRAGMA journal_mode") == [("wal",)]
+    assert "these have no effect here: baz, foo" in caplog.text

@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from kconnect.api import ConfigError, Password
-from kconnect.builtin.connectors.sql.sql_url import address_of, kind_of_url
+from kconnect.builtin.connectors.sql.sql_config import CONFIG
+from kconnect.builtin.connectors.sql.sql_source_config import settings_of
+from kconnect.builtin.connectors.sql.sql_url import Address, address_of, kind_of_url, told_ignored
+
+
+def address(text: str, **settings: str) -> Address:
+    """With settings connection.NAME for the driver."""
+    props = {"connection.url": text, **{f"connection.{name}": value for name, value in settings.items()}}
+    return address_of(settings_of(CONFIG, props))
 
 
 def url(text: str, user: str | None = None, password: str | None = None) -> Any:
@@ -76,7 +84,7 @@ def test_user_and_password_of_the_settings_count_more_than_those_of_the_url() ->
     ("wrong", "told"),
     [
         ("jdbc:derby:x", "JDBC URLs of derby are not translated"),
-        ("jdbc:postgresql://h/d?password=s3cret&sslfactory=x", "the parameter sslfactory of the JDBC URL"),
+        ("jdbc:postgresql://h/d?password=s3cret&sslfactory=x", "the parameter sslfactory names a class of Java"),
         ("jdbc:postgresql://h/d?password=s3cret&prepareThreshold=few", "must be a whole number, not 'few'"),
         ("postgresql://h:s3cret@h/d?prepare_threshold=few", "must be a whole number or none, not few"),
         ("s3cret", "neither a JDBC URL nor one of SQLAlchemy"),
@@ -95,3 +103,154 @@ def test_what_cannot_be_opened_is_refused_with_a_sentence_and_without_the_url(wr
 def test_a_url_tells_its_database_without_a_driver() -> None:
     names = ("jdbc:mariadb://h/d", "jdbc:sqlserver://h", "postgresql+psycopg://h", "jdbc:sqlite:x")
     assert [kind_of_url(name) for name in names] == ["mysql", "mssql", "postgresql", "sqlite"]
+
+
+PG, MY, MA = "jdbc:postgresql://h/d?user=u&", "jdbc:mysql://h/d?user=u&", "jdbc:mariadb://h/d?user=u&"
+NOT_VERIFIED = {"ssl": {"check_hostname": False, "verify_mode": "none"}}
+VERIFIED = {"ssl": {"check_hostname": True, "verify_mode": "required"}}
+LIGHT = {"charset": "utf8mb4"}
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "arguments"),
+    [
+        (PG + "ssl=true&sslfactory=org.postgresql.ssl.NonValidatingFactory", {"sslmode": "require"}, {}),
+        (PG + "sslfactory=org.postgresql.ssl.NonValidatingFactory", {}, {}),
+        (PG + "ssl&sslmode=verify-ca&sslrootcert=/ca.pem", {"sslmode": "verify-ca", "sslrootcert": "/ca.pem"}, {}),
+        (PG + "ssl=false", {}, {}),
+        (
+            PG + "ssl=true&sslfactory=org.postgresql.ssl.DefaultJavaSSLFactory",
+            {"sslmode": "verify-full", "sslrootcert": "system"},
+            {},
+        ),
+        (
+            PG + "ssl=true&sslfactory=org.postgresql.ssl.SingleCertValidatingFactory&sslfactoryarg=file:///c.pem",
+            {"sslmode": "verify-full", "sslrootcert": "/c.pem"},
+            {},
+        ),
+        (PG + "SSLMODE=require", {"sslmode": "require"}, {}),
+        (PG + "tcpKeepAlive=true", {"keepalives": "1"}, {}),
+        (PG + "targetServerType=preferSecondary", {"target_session_attrs": "prefer-standby"}, {}),
+        (PG + "connectTimeout=0&loginTimeout=7", {"connect_timeout": "7"}, {}),
+        (PG + "options=-Xsomething", {"options": "-Xsomething"}, {}),
+        (MY + "verifyServerCertificate=false&useSSL=true&requireSSL=true", LIGHT, NOT_VERIFIED),
+        (MY + "useSSL=false", LIGHT, {"ssl_disabled": True}),
+        (MY + "sslMode=PREFERRED", LIGHT, {}),
+        (MY + "sslMode=REQUIRED&useSSL=false", LIGHT, NOT_VERIFIED),
+        (MY + "useSSL=true&verifyServerCertificate=true", LIGHT, {"ssl": {**VERIFIED["ssl"], "check_hostname": False}}),
+        (MY + "sslmode=verify_identity", LIGHT, VERIFIED),
+        (MA + "useSsl=true", LIGHT, VERIFIED),
+        (MA + "useSsl=true&trustServerCertificate=true", LIGHT, NOT_VERIFIED),
+        (
+            MA + "sslMode=verify-full&serverSslCert=/ca.pem",
+            LIGHT,
+            {"ssl": {"check_hostname": True, "verify_mode": "required", "ca": "/ca.pem"}},
+        ),
+        (MA + "localSocket=/run/s", {**LIGHT, "unix_socket": "/run/s"}, {}),
+        (MY + "connectTimeout=1500", {**LIGHT, "connect_timeout": "1"}, {}),
+        (MY + "socketTimeout=60000", {**LIGHT, "read_timeout": "60", "write_timeout": "60"}, {}),
+        ("jdbc:sqlite:t.db?busy_timeout=1500", {}, {"timeout": 1.5}),
+    ],
+)
+def test_a_parameter_of_java_means_here_what_it_means_there(
+    text: str, query: dict[str, str], arguments: dict[str, Any]
+) -> None:
+    found = address(text)
+    assert (dict(found.url.query), found.arguments, found.ignored) == (query, arguments, [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PG + "reWriteBatchedInserts=true",
+        PG + "stringtype=unspecified",
+        PG + "autosave=conservative&tcpNoDelay=true",
+        MY + "useUnicode=true&characterEncoding=UTF-8&rewriteBatchedStatements=true&allowPublicKeyRetrieval=true",
+    ],
+)
+def test_what_is_so_anyway_is_not_told(text: str) -> None:
+    found = address(text)
+    assert not found.ignored
+    assert not {*found.url.query} - {"charset"}
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (PG + "useSSL=false", "useSSL"),
+        (PG + "characterEncoding=UTF-8", "characterEncoding"),
+        (PG + "allowEncodingChanges=true", "allowEncodingChanges"),
+        (PG + "serverTimezone=UTC", "serverTimezone"),
+        (PG + "autoReconnect=true", "autoReconnect"),
+        (PG + "escapeSyntaxCallMode=call", "escapeSyntaxCallMode"),
+        (PG + "foo=bar&stringtype=varchar", "foo stringtype"),
+        (MY + "useLegacyDatetimeCode=false", "useLegacyDatetimeCode"),
+        (MY + "noDatetimeStringSync=true", "noDatetimeStringSync"),
+        (MY + "foo=bar&serverTimezone=UTC", "foo serverTimezone"),
+        (MY + "characterEncoding=latin1&allowPublicKeyRetrieval=false", "characterEncoding allowPublicKeyRetrieval"),
+        ("jdbc:sqlite:t.db?date_class=TEXT", "date_class"),
+    ],
+)
+def test_what_has_no_effect_is_named(text: str, names: str) -> None:
+    assert address(text).ignored == names.split()
+    sentence = told_ignored(address(text).ignored)
+    assert sentence is not None
+    assert sentence.endswith(f"no effect here: {', '.join(names.split())}")
+
+
+def test_settings_of_the_server_are_kept_for_each_transaction() -> None:
+    found = address(PG + "options=-c statement_timeout=5min -csearch_path=a&readOnly=true&queryTimeout=7")
+    assert found.session == {"statement_timeout": "7s", "search_path": "a", "default_transaction_read_only": "on"}
+    assert not found.url.query
+    assert not address(PG + "readOnly=true&readOnlyMode=ignore").session
+
+
+def test_statements_for_a_new_connection() -> None:
+    assert address(MY + "sessionVariables=sql_mode='ANSI,NO_ENGINE',@x=1").opening == [
+        "SET SESSION sql_mode='ANSI,NO_ENGINE', @x=1"
+    ]
+    assert address("jdbc:sqlite:t.db?journal_mode=WAL&foreign_keys=on").opening == [
+        "PRAGMA journal_mode = WAL",
+        "PRAGMA foreign_keys = on",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("jdbc:postgresql://h/d", {"sslmode": "require", "application_name": "a"}),
+        ("postgresql://h/d", {"sslmode": "require", "application_name": "a"}),
+        ("jdbc:postgresql://h/d?sslmode=verify-full", {"sslmode": "verify-full", "application_name": "a"}),
+        ("postgresql://h/d?sslmode=verify-full", {"sslmode": "verify-full", "application_name": "a"}),
+    ],
+)
+def test_settings_of_the_connection_go_to_the_driver_and_the_url_counts_more(text: str, query: dict[str, str]) -> None:
+    assert dict(address(text, sslmode="require", ApplicationName="a").url.query) == query
+
+
+def test_settings_that_mean_nothing_to_a_jdbc_url_are_named_and_are_the_drivers_own_of_sqlalchemys() -> None:
+    assert address("jdbc:postgresql://h/d", usr="x").ignored == ["usr"]
+    assert dict(address("postgresql://h/d", krbsrvname="x").url.query) == {"krbsrvname": "x"}
+    assert address("mysql://h/d?ssl_verify_identity=false&ssl_disabled=true").arguments == {
+        "ssl_disabled": True,
+        "ssl_verify_identity": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (PG + "sslfactory=com.example.Factory", "sslfactory names a class of Java"),
+        (PG + "socketFactory=com.google.cloud.sql.postgres.SocketFactory", "leads to another server"),
+        (PG + "targetServerType=any1", "The parameter targetServerType is 'any1'"),
+        (PG + "socketTimeout=soon", "socketTimeout of the JDBC URL must be a whole number, not 'soon'"),
+        (MY + "sslMode=maybe", "takes DISABLED, PREFERRED"),
+        (MY + "sslMode=VERIFY_CA&trustCertificateKeyStoreUrl=file:/x.jks", "not from a Java keystore"),
+        ("jdbc:mysql://a,b/d", "Several hosts of MySQL"),
+        ("jdbc:mysql:loadbalance://a,b/d", "no other form"),
+        ("jdbc:sqlite:t.db?journal_mode=WAL;DROP", "must be a word or a number"),
+    ],
+)
+def test_what_would_lead_elsewhere_or_cannot_be_done_is_refused(text: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        address(text)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kconnect.api import ConfigDef
 from kconnect.builtin.connectors.sql.sql_dialect import DIALECTS
-from kconnect.builtin.connectors.sql.sql_source_config import check_zone
+from kconnect.builtin.connectors.sql.sql_source_config import TABLE_TYPES, Enumerated, check_zone
+from kconnect.builtin.connectors.sql.sql_url import DRIVER_PREFIX
 from kconnect.builtin.types.contracts import with_contract
 from kconnect.builtin.types.declarations import with_value_schema
 
@@ -14,7 +15,7 @@ _T, _I = ConfigDef.Type, ConfigDef.Importance
 
 CONFIG = (
     with_contract(with_value_schema(ConfigDef()))
-    .define_prefix(ARGUMENT_PREFIX)
+    .define_prefix(DRIVER_PREFIX)
     .define(
         "connection.driver",
         _T.STRING,
@@ -70,7 +71,7 @@ CONFIG = (
         "insert.mode",
         _T.STRING,
         "insert",
-        ConfigDef.ValidString.in_("insert", "upsert", "update"),
+        Enumerated("insert", "upsert", "update"),
         _I.HIGH,
         "insert: a row for each record; upsert: a row that is there is changed, so that records which "
         "come twice count once; update: rows that are there are changed, and none is added.",
@@ -97,7 +98,7 @@ CONFIG = (
         "pk.mode",
         _T.STRING,
         "none",
-        ConfigDef.ValidString.in_("none", "kafka", "record_key", "record_value"),
+        Enumerated("none", "kafka", "record_key", "record_value"),
         _I.HIGH,
         "Where the primary key comes from; kafka: topic, partition, offset.",
     )
@@ -145,7 +146,7 @@ CONFIG = (
         "quote.sql.identifiers",
         _T.STRING,
         "always",
-        ConfigDef.CaseInsensitiveValidString.in_("always", "never"),
+        Enumerated("always", "never"),
         _I.LOW,
         "Whether names of tables and columns are quoted.",
     )
@@ -161,7 +162,7 @@ CONFIG = (
         "table.types",
         _T.LIST,
         "TABLE",
-        ConfigDef.ValidList.any_non_duplicate_values(True, False),
+        Enumerated(*TABLE_TYPES),
         _I.LOW,
         "Accepted for Confluent's sake: the database decides what can be written to.",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -66,6 +66,8 @@ def _opened(config: Mapping[str, Any], connect_s: int, makes_file: bool) -> tupl
         raise ConfigError.invalid("connection.url", "[hidden]", f"SQLAlchemy has no dialect for it: {err}") from err
     except ImportError as err:
         raise ConfigError.invalid("connection.url", "[hidden]", f"The driver cannot be imported: {err}") from err
+    if address.opening:
+        sa.event.listen(engine, "connect", partial(_open, address.opening))
     if kind_of(engine.dialect) == "postgresql":
         sa.event.listen(engine, "connect", partial(_begin_session, address.session))
         sa.event.listen(engine, "begin", _begin_transaction)
@@ -77,6 +79,15 @@ def _opened(config: Mapping[str, Any], connect_s: int, makes_file: bool) -> tupl
 
 
 _BEGIN: Final = "kconnect-begin"
+
+
+def _open(statements: Sequence[str], connection: Any, _record: object = None) -> Any:
+    """A listener of SQLAlchemy's event `connect`; gives the connection."""
+    for statement in statements:
+        connection.cursor().execute(statement)
+    if statements:
+        connection.commit()
+    return connection
 
 
 def _begin_session(settings: Mapping[str, str], connection: Any, record: Any) -> None:
@@ -119,6 +130,8 @@ class Driver:
     connect: Callable[[], Any]
     session: Mapping[str, str]
     """Settings of PostgreSQL that each transaction needs."""
+    ignored: Sequence[str]
+    """Parameters without effect."""
 
 
 def driver_of(config: Mapping[str, Any]) -> Driver:
@@ -127,7 +140,11 @@ def driver_of(config: Mapping[str, Any]) -> Driver:
     positional, named = engine.dialect.create_connect_args(engine.url)
     named = {**_deadlines(engine.url, CONNECT_S), **named, **address.arguments}
     module: Any = engine.dialect.loaded_dbapi
-    return Driver(module, kind_of(engine.dialect), lambda: module.connect(*positional, **named), address.session)
+
+    def connect() -> Any:
+        return _open(address.opening, module.connect(*positional, **named))
+
+    return Driver(module, kind_of(engine.dialect), connect, address.session, address.ignored)
 
 
 def driver_connection(connection: sa.Connection) -> Any:

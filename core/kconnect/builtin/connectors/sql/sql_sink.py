@@ -35,6 +35,8 @@ from kconnect.builtin.connectors.sql.sql_offsets import (
 from kconnect.builtin.connectors.sql.sql_rows import Row, RowMaker
 from kconnect.builtin.connectors.sql.sql_shapes import TableShapes
 from kconnect.builtin.connectors.sql.sql_sink_database import sink_database
+from kconnect.builtin.connectors.sql.sql_source_config import settings_of
+from kconnect.builtin.connectors.sql.sql_url import told_ignored
 from kconnect.builtin.connectors.sql.sql_writer import ChangedTableError, TableWriter
 from kconnect.builtin.types.contracts import INFER, DiscardedRowError, Discards, contract_problems
 from kconnect.builtin.version import KAFKA_VERSION
@@ -49,19 +51,24 @@ class SqlSinkConnector(UniformSinkConnector):
 
     table = CONFIG
 
+    def start(self, props: Mapping[str, str]) -> None:
+        super().start(props)
+        if told := told_ignored(sink_database(settings_of(CONFIG, props), props).ignored):
+            log.warning("%s", told)
+
     def task_class(self) -> type[SinkTask]:
         return SqlSinkTask
 
     def problems(self, props: Mapping[str, str]) -> Iterable[tuple[str, str]]:
         """Combinations of settings, and the driver."""
-        return _problems(CONFIG.parse(props), props)
+        return _problems(settings_of(CONFIG, props), props)
 
     def alter_offsets(self, config: Mapping[str, str], offsets: dict[TopicPartition, int | None]) -> bool:
         """With exactly_once commit them to the table of offsets as well, in which the tasks look first.
 
         Errors: RetriableError, ConnectError.
         """
-        parsed = CONFIG.parse(config)
+        parsed = settings_of(CONFIG, config)
         if parsed["delivery.guarantee"] == EXACTLY_ONCE:
             database = sink_database(parsed, config)
             alter(OffsetTable(database, parsed["offsets.table"], writer_of(config)), database, offsets)
@@ -117,7 +124,7 @@ class SqlSinkTask(SinkTask):
         return KAFKA_VERSION
 
     def start(self, props: Mapping[str, str]) -> None:
-        config = self._config = CONFIG.parse(props)
+        config = self._config = settings_of(CONFIG, props)
         for _, message in _problems(config, props):
             raise ConfigError(message)
         database = sink_database(config, props)

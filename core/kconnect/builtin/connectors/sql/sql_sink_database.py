@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -12,7 +12,9 @@ from kconnect.builtin.connectors.sql.sql_config import ARGUMENT_PREFIX, EXACTLY_
 from kconnect.builtin.connectors.sql.sql_connection import driver_of
 from kconnect.builtin.connectors.sql.sql_dialect import Dialect, dialect_of, dialect_of_kind, placeholders
 from kconnect.builtin.connectors.sql.sql_errors import Cause, blame
+from kconnect.builtin.connectors.sql.sql_parameters import parameters_of
 from kconnect.builtin.connectors.sql.sql_session import begin_session
+from kconnect.builtin.connectors.sql.sql_url import driver_settings
 
 # A writer that hangs in mid transaction holds the rows of its offsets. PostgreSQL ends its transaction after a minute;
 # until then the next owner's wait ends soon, and is tried again.
@@ -29,6 +31,8 @@ class SinkDatabase:
     dialect: Dialect
     session: Mapping[str, str]
     """Settings of PostgreSQL's server."""
+    ignored: Sequence[str]
+    """Parameters of the driver without effect."""
 
     def begin(self, connection: Any) -> str:
         """Make a new connection ready; the statement that begins each of its transactions. Errors: the driver's."""
@@ -58,16 +62,20 @@ def sink_database(config: Mapping[str, Any], props: Mapping[str, str]) -> SinkDa
         driver = importlib.import_module(config["connection.driver"])
         dialect = dialect_of(config["connection.driver"], config["dialect"])
         positional = [config["connection.url"]] if config["connection.url"] else []
-        connect = partial(driver.connect, *positional, **_arguments(config, props))
+        given = parameters_of(dialect.name, config["connection.driver"], driver_settings(config))
+        session.update(given.session)
+        ignored: Sequence[str] = given.ignored
+        arguments = {**given.query, **given.arguments} if driver_settings(config) else {}
+        connect = partial(driver.connect, *positional, **arguments, **_arguments(config, props))
     else:
         found = driver_of(config)
-        driver, connect = found.module, found.connect
+        driver, connect, ignored = found.module, found.connect, found.ignored
         session.update(found.session)
         dialect = dialect_of_kind(found.kind)
     if config["quote.sql.identifiers"].lower() == "never":
         dialect = replace(dialect, quote="")
     placeholders(driver.paramstyle, 1)
-    return SinkDatabase(driver, connect, dialect, session)
+    return SinkDatabase(driver, connect, dialect, session, ignored)
 
 
 def _arguments(config: Mapping[str, Any], props: Mapping[str, str]) -> dict[str, Any]:

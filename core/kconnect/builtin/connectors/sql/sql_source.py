@@ -39,10 +39,10 @@ from kconnect.builtin.connectors.sql.sql_reader import (
     TableChangedError,
     Target,
 )
-from kconnect.builtin.connectors.sql.sql_source_config import CONFIG
+from kconnect.builtin.connectors.sql.sql_source_config import CONFIG, settings_of
 from kconnect.builtin.connectors.sql.sql_table_monitor import TableMonitor
 from kconnect.builtin.connectors.sql.sql_tables import TABLES, TableId, chosen, joined, mapped, parted, tables_of
-from kconnect.builtin.connectors.sql.sql_url import URL, kind_of_url
+from kconnect.builtin.connectors.sql.sql_url import URL, address_of, kind_of_url, told_ignored
 from kconnect.builtin.version import KAFKA_VERSION
 
 log = logging.getLogger(__name__)
@@ -72,9 +72,11 @@ class SqlSourceConnector(SourceConnector):
     _monitor: TableMonitor | None = None
 
     def start(self, props: Mapping[str, str]) -> None:
-        config = CONFIG.parse(props)
+        config = settings_of(CONFIG, props)
         for name, message in problems(config, props):
             raise ConnectError(f"{name}: {message}")
+        if told := told_ignored(address_of(config).ignored):
+            log.warning("%s", told)
         self._props = props
         if not query_of(config):
             self._monitor = TableMonitor(props.get("name", ""), engine_of(config), config, self.context)
@@ -106,7 +108,7 @@ class SqlSourceConnector(SourceConnector):
         """Also checks combinations of settings and, if the database answers, the login and the query."""
 
         def look() -> Iterable[tuple[str, str]]:
-            config = CONFIG.parse(configs)
+            config = settings_of(CONFIG, configs)
             return list(problems(config, configs)) or database_problems(config)
 
         return with_problems(super().validate(configs), look)
@@ -176,7 +178,7 @@ class SqlSourceTask(SourceTask):
         return KAFKA_VERSION
 
     def start(self, props: Mapping[str, str]) -> None:
-        config = self._config = CONFIG.parse(props)
+        config = self._config = settings_of(CONFIG, props)
         self._masked = config["query.masked"] is not None and bool(config["query.masked"].value)
         self._interval_s: float = config["poll.interval.ms"] / 1000
         self._ready: deque[RecordBatch] = deque()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib.util
 import re
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from kconnect.api import ConfigError
+from kconnect.api import ConfigDef
+from kconnect.builtin.connectors.sql.sql_parameters import invalid, parameters_of
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -31,43 +32,12 @@ _DRIVERS: Final[Mapping[str, tuple[tuple[str, str, str], ...]]] = {
 }
 _JDBC_NAMES: Final = {"sqlserver": "mssql"}
 
-# Parameters of JDBC URLs: the driver's name for each, or "" for those that only tune Java's driver.
-_POSTGRES: Final = {
-    "host": "host",  # a folder with the server's socket, which Java's driver cannot use
-    "sslmode": "sslmode",
-    "sslrootcert": "sslrootcert",
-    "sslcert": "sslcert",
-    "sslkey": "sslkey",
-    "sslpassword": "sslpassword",
-    "ApplicationName": "application_name",
-    "connectTimeout": "connect_timeout",
-    "loginTimeout": "connect_timeout",
-    "options": "options",
-    "gssEncMode": "gssencmode",
-    "channelBinding": "channel_binding",
-}
-# fmt: off
-_POSTGRES_TUNING: Final = (
-    "preparedStatementCacheQueries", "preparedStatementCacheSizeMiB", "defaultRowFetchSize",
-    "adaptiveFetch", "reWriteBatchedInserts", "stringtype", "binaryTransfer", "loggerLevel", "loggerFile",
-    "assumeMinServerVersion", "autosave", "cleanupSavepoints", "readOnly", "logUnclosedConnections",
-    "disableColumnSanitiser", "unknownLength", "protocolVersion", "hostRecheckSeconds",
-)
-_MYSQL_TUNING: Final = (
-    "useUnicode", "characterEncoding", "serverTimezone", "connectionTimeZone", "zeroDateTimeBehavior",
-    "rewriteBatchedStatements", "allowPublicKeyRetrieval", "tinyInt1isBit", "autoReconnect", "useCursorFetch",
-    "defaultFetchSize", "cachePrepStmts", "useServerPrepStmts", "nullCatalogMeansCurrent",
-)
-# fmt: on
-_SERVER_TYPES: Final = {
-    "any": "any",
-    "primary": "primary",
-    "master": "primary",
-    "secondary": "standby",
-    "slave": "standby",
-    "preferSecondary": "prefer-standby",
-    "preferSlave": "prefer-standby",
-}
+# Settings of SqlSource and SqlSink that begin so and are not their own are of the driver, as Confluent's are
+DRIVER_PREFIX: Final = "connection."
+_OF_DRIVER: Final = "connection.*"
+_NOT_OF_DRIVER: Final = ("connection.arg.", "connection.ds.")
+# What SQLAlchemy hands to a driver as text, and the driver takes for true whatever it says
+_TRUTH: Final = {"pymysql": ("ssl_disabled", "ssl_verify_cert", "ssl_verify_identity")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +49,10 @@ class Address:
     """Of the driver's connect(), beside those of the URL: what is not text."""
     session: Mapping[str, str] = field(default_factory=dict)
     """Settings of PostgreSQL that each transaction needs."""
+    opening: Sequence[str] = ()
+    """Statements for a new connection."""
+    ignored: Sequence[str] = ()
+    """Parameters that have no effect here."""
 
 
 @dataclass(slots=True)
@@ -90,29 +64,35 @@ class _Parts:
     host: str | None = None
     port: int | None = None
     name: str | None = None
-    query: dict[str, Any] | None = None
+    query: dict[str, Any] = field(default_factory=dict)
     user: str | None = None
     password: str | None = None
-    arguments: dict[str, Any] = field(default_factory=dict)
-    session: dict[str, str] = field(default_factory=dict)
+    given: dict[str, str] = field(default_factory=dict)
+    """Parameters of the driver."""
+
+
+def with_driver_settings(table: ConfigDef, props: Mapping[str, str]) -> dict[str, Any]:
+    """Parsed settings, with those for the driver beside them. Errors: ConfigError."""
+    own = table.config_keys
+    of_driver = {
+        key.removeprefix(DRIVER_PREFIX): value
+        for key, value in props.items()
+        if key.startswith(DRIVER_PREFIX) and key not in own and not key.startswith(_NOT_OF_DRIVER)
+    }
+    return {**table.parse(props), _OF_DRIVER: of_driver}
+
+
+def driver_settings(config: Mapping[str, Any]) -> Mapping[str, str]:
+    """Of `with_driver_settings`: those for the driver, without the prefix."""
+    found: Mapping[str, str] = config.get(_OF_DRIVER) or {}
+    return found
 
 
 def address_of(config: Mapping[str, Any]) -> Address:
     """Where connection.url leads, with user and password. Errors: ConfigError with what to change or install."""
-    from sqlalchemy.engine import make_url
-    from sqlalchemy.exc import ArgumentError
-
     text: str = config[URL].strip()
-    if text.startswith("jdbc:"):
-        found = _of_jdbc(text)
-    else:
-        try:
-            url = make_url(text)
-        except (ArgumentError, ValueError):
-            raise _invalid("it is neither a JDBC URL nor one of SQLAlchemy, such as postgresql://host/db") from None
-        if "+" not in url.drivername:
-            url = url.set(drivername=_driver(url.drivername))
-        found = _typed(url)
+    given = driver_settings(config)
+    found = _of_jdbc(text, given) if text.startswith("jdbc:") else _of_sqlalchemy(text, given)
     url = found.url
     if config["connection.user"]:
         url = url.set(username=config["connection.user"])
@@ -121,15 +101,42 @@ def address_of(config: Mapping[str, Any]) -> Address:
     return replace(found, url=url)
 
 
-def _typed(url: sa.URL) -> Address:
-    """SQLAlchemy's URL without what the driver takes as a number, which is beside it then."""
-    text = url.query.get("prepare_threshold")
-    if text is None or not url.drivername.endswith("+psycopg"):
-        return Address(url)
-    if not isinstance(text, str) or not (text.isdecimal() or text.lower() == "none"):
-        raise _invalid(f"prepare_threshold must be a whole number or none, not {text}")
-    threshold = int(text) if text.isdecimal() else None
-    return Address(url.difference_update_query(["prepare_threshold"]), {"prepare_threshold": threshold})
+def told_ignored(names: Sequence[str]) -> str | None:
+    """A sentence about parameters without effect; None if there are none."""
+    if not names:
+        return None
+    return f"Of connection.url and the settings connection.*, these have no effect here: {', '.join(names)}"
+
+
+def _of_sqlalchemy(text: str, given: Mapping[str, str]) -> Address:
+    """Its parameters are the driver's own, and so are settings of names that are not of Java's drivers."""
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        raise invalid("it is neither a JDBC URL nor one of SQLAlchemy, such as postgresql://host/db") from None
+    if "+" not in url.drivername:
+        url = url.set(drivername=_driver(url.drivername))
+    driver = _module(url.drivername)
+    arguments: dict[str, Any] = {}
+    threshold = url.query.get("prepare_threshold")
+    if threshold is not None and driver == "psycopg":
+        if not isinstance(threshold, str) or not (threshold.isdecimal() or threshold.lower() == "none"):
+            raise invalid(f"prepare_threshold must be a whole number or none, not {threshold}")
+        arguments["prepare_threshold"] = int(threshold) if threshold.isdecimal() else None
+    for key in _TRUTH.get(driver, ()):
+        if key in url.query:
+            arguments[key] = str(url.query[key]).lower() in ("true", "yes", "on", "1")
+    url = url.difference_update_query(list(arguments))
+    kind = {"postgres": "postgresql"}.get(url.drivername.partition("+")[0], url.drivername.partition("+")[0])
+    found = parameters_of(kind, driver, given)
+    own = {key: given[key] for key in found.ignored}
+    # Only what was asked for: a charset is one of JDBC URLs
+    query = {**found.query, **own} if given else {}
+    url = url.set(query={**query, **url.query})
+    return Address(url, {**found.arguments, **arguments}, found.session, found.opening if given else ())
 
 
 def kind_of_url(text: str) -> str:
@@ -138,7 +145,8 @@ def kind_of_url(text: str) -> str:
     return {"mariadb": "mysql", "postgres": "postgresql", **_JDBC_NAMES}.get(name, name)
 
 
-def _of_jdbc(text: str) -> Address:
+def _of_jdbc(text: str, settings: Mapping[str, str]) -> Address:
+    """Parameters of the URL count more than settings, as in Java's drivers."""
     from sqlalchemy.engine import URL as SaUrl
 
     sub, _, rest = text.removeprefix("jdbc:").partition(":")
@@ -152,16 +160,22 @@ def _of_jdbc(text: str) -> Address:
         "oracle": _oracle,
     }
     if kind not in readers:
-        raise _invalid(
+        raise invalid(
             f"JDBC URLs of {sub} are not translated; give the URL that SQLAlchemy has for this database. "
             f"Translated are those of {', '.join(_JDBC_NAMES.get(name, name) for name in readers)}"
         )
     parts = readers[kind](kind, rest)
     name = _driver(parts.database)
-    url = SaUrl.create(name, parts.user, parts.password, parts.host, parts.port, parts.name, parts.query or {})
-    # The other drivers of PostgreSQL prepare nothing by name
-    arguments = parts.arguments if kind != "postgresql" or name.endswith("+psycopg") else {}
-    return Address(url, arguments, parts.session)
+    found = parameters_of(kind, _module(name), {**settings, **parts.given})
+    query = {**found.query, **parts.query}
+    url = SaUrl.create(name, parts.user, parts.password, parts.host, parts.port, parts.name, query)
+    return Address(url, found.arguments, found.session, found.opening, found.ignored)
+
+
+def _module(drivername: str) -> str:
+    """The driver's module by SQLAlchemy's name."""
+    names = {name: module for known in _DRIVERS.values() for module, name, _ in known}
+    return names.get(drivername, drivername.rpartition("+")[2])
 
 
 def _driver(kind: str) -> str:
@@ -172,90 +186,61 @@ def _driver(kind: str) -> str:
     for module, name, _ in known:
         if importlib.util.find_spec(module) is not None:
             return name
-    raise _invalid(f"no driver for {kind} is installed: pip install '{known[0][2]}'")
+    raise invalid(f"no driver for {kind} is installed: pip install '{known[0][2]}'")
 
 
 def _postgres(kind: str, rest: str) -> _Parts:
     hosts, name, given = _authority(rest)
-    query: dict[str, Any] = {}
-    parts = _Parts(kind, None, None, name, query, given.pop("user", None), given.pop("password", None))
+    parts = _Parts(kind, name=name, user=given.pop("user", None), password=given.pop("password", None), given=given)
     if len(hosts) == 1 and hosts[0][0]:
         parts.host, parts.port = hosts[0][0], hosts[0][1]
     elif len(hosts) > 1:
-        query["host"] = tuple(f"{host}:{port or 5432}" for host, port in hosts)
-    for key, value in given.items():
-        if key in _POSTGRES:
-            query[_POSTGRES[key]] = value
-        elif key == "ssl":
-            if value.lower() in ("true", ""):
-                query.setdefault("sslmode", given.get("sslmode", "verify-full"))  # as Java's driver takes it
-        elif key == "currentSchema":
-            parts.session["search_path"] = value
-        elif key == "prepareThreshold":
-            # Java's 0 is never, psycopg's at once
-            parts.arguments.setdefault("prepare_threshold", _whole(key, value) or None)
-        elif key == "preferQueryMode":
-            if value == "simple":
-                parts.arguments["prepare_threshold"] = None
-        elif key == "socketTimeout":
-            query["tcp_user_timeout"] = str(int(value) * 1000)
-        elif key == "tcpKeepAlive":
-            query["keepalives"] = "1" if value.lower() == "true" else "0"
-        elif key == "loadBalanceHosts":
-            query["load_balance_hosts"] = "random" if value.lower() == "true" else "disable"
-        elif key == "targetServerType" and value in _SERVER_TYPES:
-            query["target_session_attrs"] = _SERVER_TYPES[value]
-        elif key not in _POSTGRES_TUNING:
-            raise _unknown(key, (*_POSTGRES, "ssl", "currentSchema", "socketTimeout", "targetServerType"))
+        parts.query["host"] = tuple(f"{host}:{port or 5432}" for host, port in hosts)
     return parts
 
 
 def _mysql(kind: str, rest: str) -> _Parts:
+    if not rest.startswith("//"):
+        raise invalid(f"jdbc:{kind}://HOST:PORT/DATABASE is taken, and no other form of it")
     hosts, name, given = _authority(rest)
-    query: dict[str, Any] = {"charset": "utf8mb4"}
-    parts = _Parts(kind, hosts[0][0] or None, hosts[0][1], name, query, given.pop("user", None))
-    parts.password = given.pop("password", None)
-    for key, value in given.items():
-        if key == "connectTimeout":
-            query["connect_timeout"] = str(max(1, int(value) // 1000))
-        elif key == "socketTimeout":
-            query["read_timeout"] = query["write_timeout"] = str(max(1, int(value) // 1000))
-        elif key == "useSSL" or (key == "sslMode" and value.upper() in ("DISABLED", "PREFERRED")):
-            if value.lower() == "true":
-                query["ssl_verify_cert"] = "false"
-        elif key == "sslMode" and value.upper() in ("REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"):
-            query["ssl_verify_cert"] = "false" if value.upper() == "REQUIRED" else "true"
-            query["ssl_verify_identity"] = "true" if value.upper() == "VERIFY_IDENTITY" else "false"
-        elif key not in _MYSQL_TUNING:
-            raise _unknown(key, ("user", "password", "connectTimeout", "socketTimeout", "useSSL", "sslMode"))
-    return parts
+    if len(hosts) > 1:
+        raise invalid("several hosts of MySQL are not tried in turn: name one, such as that of a proxy before them")
+    user, password = given.pop("user", None), given.pop("password", None)
+    return _Parts(kind, hosts[0][0] or None, hosts[0][1], name, user=user, password=password, given=given)
 
 
 def _sqlite(kind: str, rest: str) -> _Parts:
-    return _Parts(kind, name=rest.partition("?")[0] or ":memory:")
+    name, _, tail = rest.partition("?")
+    return _Parts(kind, name=name or ":memory:", given=_parameters(tail))
 
 
 def _sqlserver(kind: str, rest: str) -> _Parts:
     address, *properties = rest.removeprefix("//").split(";")
-    host, port = _host(address.partition("\\")[0])
-    parts = _Parts(kind, host or None, port, query={})
+    server, _, instance = address.partition("\\")
+    host, port = _host(server)
+    parts = _Parts(kind, host or None, port)
     for item in filter(None, properties):
         key, _, value = item.partition("=")
-        if key in ("databaseName", "database"):
+        name = key.lower()
+        if name in ("databasename", "database"):
             parts.name = value
-        elif key in ("user", "userName"):
+        elif name in ("user", "username"):
             parts.user = value
-        elif key == "password":
+        elif name == "password":
             parts.password = value
-        elif key not in ("encrypt", "trustServerCertificate", "applicationName", "loginTimeout", "instance"):
-            raise _unknown(key, ("databaseName", "user", "password"))
+        elif name in ("instancename", "instance"):
+            instance = value
+        else:
+            parts.given[key] = value
+    if instance and parts.host:
+        parts.host += f"\\{instance}"
     return parts
 
 
 def _oracle(kind: str, rest: str) -> _Parts:
     found = re.fullmatch(r"thin:@(?://)?([^:/]+)(?::(\d+))?(?:(:|/)(.+))?", rest)
     if found is None:
-        raise _invalid("of Oracle's JDBC URLs thin:@host:port:sid and thin:@//host:port/service are translated")
+        raise invalid("of Oracle's JDBC URLs thin:@host:port:sid and thin:@//host:port/service are translated")
     host, port, sign, name = found.groups()
     if sign == ":":
         return _Parts(kind, host, int(port or 1521), name)
@@ -265,30 +250,19 @@ def _oracle(kind: str, rest: str) -> _Parts:
 def _authority(rest: str) -> tuple[list[tuple[str, int | None]], str | None, dict[str, str]]:
     """Hosts with ports, the database, and the parameters of //host:port,host:port/database?key=value."""
     rest, _, tail = rest.partition("?")
-    given = {key: value for key, value in urllib.parse.parse_qsl(tail, keep_blank_values=True)}
+    given = _parameters(tail)
     if not rest.startswith("//"):
         return [("", None)], urllib.parse.unquote(rest) or None, given
     address, _, name = rest.removeprefix("//").partition("/")
     return [_host(one) for one in address.split(",")], urllib.parse.unquote(name) or None, given
 
 
+def _parameters(tail: str) -> dict[str, str]:
+    return {key: value for key, value in urllib.parse.parse_qsl(tail, keep_blank_values=True)}
+
+
 def _host(text: str) -> tuple[str, int | None]:
     found = re.fullmatch(r"(\[[^\]]+\]|[^:]*)(?::(\d+))?", text)
     if found is None:
-        raise _invalid(f"{text!r} is not a host with a port")
+        raise invalid(f"{text!r} is not a host with a port")
     return found[1].strip("[]"), int(found[2]) if found[2] else None
-
-
-def _whole(key: str, value: str) -> int:
-    if not value.isdecimal():
-        raise _invalid(f"the parameter {key} of the JDBC URL must be a whole number, not {value!r}")
-    return int(value)
-
-
-def _unknown(key: str, known: tuple[str, ...]) -> ConfigError:
-    return _invalid(f"the parameter {key} of the JDBC URL is not supported; supported are {', '.join(known)}")
-
-
-def _invalid(message: str) -> ConfigError:
-    """The URL itself is not shown: it may have a password."""
-    return ConfigError.invalid(URL, "[hidden]", message[0].upper() + message[1:])
