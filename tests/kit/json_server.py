@@ -15,6 +15,8 @@ class Server:
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, dict[str, str], Mapping[str, str]]] = []
+        self.bodies: list[str] = []
+        """What was sent with each POST."""
         self.answer: Callable[[str, dict[str, str], Mapping[str, str]], tuple[int, dict[str, str], Any]]
         outer = self
 
@@ -30,6 +32,10 @@ class Server:
                     self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(raw)
+
+            def do_POST(self) -> None:
+                outer.bodies.append(self.rfile.read(int(self.headers.get("Content-Length", "0"))).decode())
+                self.do_GET()
 
             def log_message(self, format: str, *args: Any) -> None:
                 """Quiet."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import threading
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kconnect.builtin.connectors.http_source import HttpJsonSourceConnector
 from kconnect.errors import ConfigError, ConnectError, DataError
 from kconnect.testing import ManualClock, SourceHarness
-from kit.bad_servers import answering, bad_server, tls_of
+from kit.bad_servers import answering, bad_server, listening, tls_of
 from kit.certificates import Authority
 from kit.json_server import Server
 from kit.pace import ample_s
@@ -35,6 +40,13 @@ def values(source: SourceHarness, count: int) -> list[Any]:
     return [record.value for record in source.poll(count)]
 
 
+def cursor_of(source: SourceHarness, server: Server) -> Any:
+    offset = source.offset(url=server.url)
+    assert offset is not None
+    assert "page" not in offset
+    return offset["cursor"]
+
+
 def test_each_item_becomes_a_record_with_its_key_and_the_interval_is_waited(server: Server) -> None:
     server.answer = lambda *_: (200, {}, {"data": {"items": [{"id": 7, "name": "a"}, {"id": 8, "name": "b"}]}})
     clock = ManualClock()
@@ -56,7 +68,7 @@ def test_only_items_beyond_the_cursor_come_and_a_restart_goes_on_there(server: S
         items.append({"id": 11})
         assert values(source, 1) == [{"id": 11}]
         source.restart()
-        assert source.offset(url=server.url) == {"cursor": 11}
+        assert cursor_of(source, server) == 11
         items.insert(0, {"id": 12})
         assert values(source, 1) == [{"id": 12}]
         assert server.requests[-1][1] == {"since": "11"}
@@ -93,7 +105,7 @@ def test_pages_are_followed_and_a_restart_goes_on_at_its_page(server: Server, ki
         source.restart()
         assert values(source, 4) == [{"id": 98}, {"id": 97}, {"id": 96}, {"id": 95}]
         source.commit()
-        assert source.offset(url=server.url) == {"cursor": 100}
+        assert cursor_of(source, server) == 100
         assert [request[1].get("page") for request in server.requests] == [None, "1", "2"]
 
 
@@ -208,12 +220,186 @@ def test_an_authority_of_ones_own_is_trusted_beside_the_systems(tmp_path: Path) 
         assert "tls.ca.file" in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize(
+    "times",
+    [
+        ["2026-11-27T00:00:00Z", "2026-11-27T00:00:00.5Z"],
+        ["2026-11-27T02:30:00+02:00", "2026-11-27T02:10:00+01:00"],
+        ["2026-11-27T00:00:00Z", "2026-11-27T00:00:00Z"],
+        ["9", "10"],
+    ],
+)
+def test_items_come_once_by_cursors_of_any_kind(server: Server, times: list[str]) -> None:
+    items = [{"id": 1, "t": times[0]}]
+    server.answer = lambda *_: (200, {}, items)
+    with harness(server, cursor_field="t", cursor_param="since") as source:
+        assert values(source, 1) == items
+        source.restart()
+        items.append({"id": 2, "t": times[1]})
+        assert values(source, 1) == [{"id": 2, "t": times[1]}]
+        assert server.requests[-1][1] == {"since": times[0]}
+        source.restart()
+        assert source.poll_once() == []
+
+
+def test_a_cursor_is_asked_for_so_much_before_as_the_settings_say(server: Server) -> None:
+    items = [{"t": "2026-11-27T00:01:00Z", "n": 1}]
+    server.answer = lambda *_: (200, {}, items)
+    with harness(server, cursor_field="t", cursor_param="since", cursor_lookback="60") as source:
+        assert values(source, 1) == items
+        items.append({"t": "2026-11-27T00:00:30Z", "n": 2})
+        assert values(source, 1) == items[1:]
+        assert server.requests[-1][1] == {"since": "2026-11-27T00:00:00Z"}
+    items[:] = [{"t": 1, "id": 1, "views": 1}]
+    with harness(server, cursor_field="t", cursor_identity="key", key_field="id") as source:
+        assert values(source, 1) == items
+        items[0]["views"] = 2
+        assert source.poll_once() == []
+
+
+@pytest.mark.parametrize(("kind", "total"), [("page", ""), ("offset", ""), ("page", "/total"), ("offset", "/total")])
+def test_pages_are_counted_until_one_is_empty(server: Server, kind: str, total: str) -> None:
+    every = [{"id": number} for number in range(5)]
+
+    def answer(path: str, query: dict[str, str], headers: Mapping[str, str]) -> tuple[int, dict[str, str], Any]:
+        start = int(query["offset"]) if kind == "offset" else (int(query["page"]) - 1) * 2
+        if kind == "page" and start > len(every):
+            return 404, {}, {"detail": "Invalid page"}
+        return 200, {}, {"items": every[start : start + min(2, int(query["limit"]))], "total": len(every)}
+
+    server.answer = answer
+    paging = {"pagination": kind, "pagination_size": "100", "pagination_total_pointer": total}
+    with harness(server, items_pointer="/items", cursor_field="id", **paging) as source:
+        assert values(source, 3) == every[:4]
+        source.restart()
+        assert values(source, 1) == every[4:]
+        for _ in range(4):
+            assert source.poll_once() == []
+        every.append({"id": 5})
+        assert values(source, 1) == every[5:]
+    server.answer = lambda *_: (200, {}, {"items": [1]})
+    with (
+        pytest.raises(ConnectError, match="with the items of the page before"),
+        harness(server, items_pointer="/items", pagination=kind) as source,
+    ):
+        source.poll(3)
+
+
+def test_a_body_is_posted_with_cursor_and_token(server: Server) -> None:
+    def answer(path: str, query: dict[str, str], headers: Mapping[str, str]) -> tuple[int, dict[str, str], Any]:
+        asked = json.loads(server.bodies[-1])
+        token = {None: 'n"1', 'n"1': None}[asked["after"]]
+        number = 1 if asked["after"] is None else 2
+        return 200, {}, {"items": [{"v": f"2026-11-27T00:00:0{number}Z"}], "next": token}
+
+    server.answer = answer
+    body = '{"since": ${cursor}, "q": "updated:${cursor}", "after": ${token}, "first": ${limit}}'
+    settings = {"request_method": "POST", "request_body": body, "pagination": "next", "pagination_size": "50"}
+    with harness(server, items_pointer="/items", cursor_field="v", **settings) as source:
+        assert len(values(source, 1)) == 1
+        source.restart()
+        assert len(values(source, 1)) == 1
+        source.poll_once()
+    one = {"since": None, "q": "updated:", "after": None, "first": 50}
+    assert [json.loads(text) for text in server.bodies[:3]] == [
+        one,
+        {**one, "after": 'n"1'},
+        {**one, "since": "2026-11-27T00:00:02Z", "q": "updated:2026-11-27T00:00:02Z"},
+    ]
+    assert server.requests[0][2]["Content-Type"] == "application/json"
+    assert server.requests[0][1] == {}
+
+
+def test_a_token_of_oauth2_is_fetched_kept_and_renewed(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    valid = ["one"]
+
+    def answer(path: str, query: dict[str, str], headers: Mapping[str, str]) -> tuple[int, dict[str, str], Any]:
+        if path == "/token":
+            return 200, {}, {"access_token": valid[0], "token_type": "bearer", "expires_in": 3600}
+        if headers.get("Authorization") != f"Bearer {valid[0]}":
+            return 401, {}, b""
+        return 200, {}, [valid[0]]
+
+    server.answer = answer
+    token_url = server.url.replace("/items", "/token")
+    oauth = {"auth_type": "oauth2", "auth_token_url": token_url, "auth_client_id": "me", "auth_client_secret": "s3cr+t"}
+    with harness(server, **oauth, auth_scope="a b", **{"auth.token.param.audience": "x"}) as source:
+        assert values(source, 1) == ["one"]
+        assert values(source, 1) == ["one"]
+        assert len(server.bodies) == 1
+        valid[0] = "two"
+        assert values(source, 1) == ["two"]
+    assert server.bodies == ["grant_type=client_credentials&scope=a+b&audience=x"] * 2
+    [basic] = {request[2]["Authorization"] for request in server.requests if request[0] == "/token"}
+    assert base64.b64decode(basic.removeprefix("Basic ")) == b"me:s3cr%2Bt"
+    with harness(server, **oauth, auth_client_in="body") as source:
+        assert values(source, 1) == ["two"]
+    assert server.bodies[-1] == "grant_type=client_credentials&client_id=me&client_secret=s3cr%2Bt"
+    server.answer = lambda *_: (401, {}, {"error": "invalid_client"})
+    with (
+        pytest.raises(ConnectError, match="/token gives no token: 401 Unauthorized, invalid_client"),
+        harness(server, **oauth) as source,
+    ):
+        source.poll(1)
+    server.answer = lambda path, *_: (200, {}, {"access_token": "x"}) if path == "/token" else (401, {}, b"")
+    with pytest.raises(ConnectError, match="/items answers 401"), harness(server, **oauth) as source:
+        source.poll(1)
+    assert "s3cr" not in caplog.text
+
+
+def test_a_next_page_by_http_behind_a_proxy_of_tls_is_asked_for_by_https(tmp_path: Path) -> None:
+    authority = Authority()
+    pages = [b'{"items": [1], "next": "http://127.0.0.1/items?page=2"}', b'{"items": [2]}']
+    tls = tls_of(authority.sign("127.0.0.1"), tmp_path)
+    with listening(lambda peer, over: answering(pages.pop(0))(peer, over), tls) as (address, seen):
+        config = {"url": f"https://{address}/items", "topic": "items", "pagination": "next", "items.pointer": "/items"}
+        config |= {"auth.type": "bearer", "auth.token": "t", "tls.ca.file": str(authority.file(tmp_path / "ca.pem"))}
+        with SourceHarness(SOURCE, config, clock=ManualClock()) as source:
+            assert values(source, 2) == [1, 2]
+    assert b"GET /items?page=2 " in seen[1]
+
+
+def test_a_date_in_retry_after_is_waited_for(server: Server) -> None:
+    at = format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True)
+    answers: list[tuple[int, dict[str, str], Any]] = [(429, {"Retry-After": at}, b""), (200, {}, [1])]
+    server.answer = lambda *_: answers.pop(0)
+    clock = ManualClock()
+    with harness(server, clock) as source:
+        assert values(source, 1) == [1]
+    [wait] = [wait for wait in clock.waits if wait]
+    assert 60 < wait <= 90
+
+
+@pytest.mark.parametrize(
+    ("offset", "told"),
+    [
+        ({"cursr": 1}, "has no field 'cursr'; it has cursor, known"),
+        ({"cursor": [1]}, "The 'cursor' in an offset of HttpJsonSource is a text or a number"),
+        ({"cursor": True}, "is a text or a number"),
+        ({"page": 3}, "The 'page' in an offset of HttpJsonSource is a text"),
+        ({"known": "x"}, "came before"),
+        ({"page": "{"}, "It is no page"),
+    ],
+)
+def test_offsets_are_checked_before_they_are_kept(server: Server, offset: dict[str, Any], told: str) -> None:
+    connector = HttpJsonSourceConnector()
+    with pytest.raises(DataError, match=told):
+        connector.alter_offsets({}, [({"url": server.url}, offset)])
+    with pytest.raises(DataError, match="'url'"):
+        connector.alter_offsets({}, [({"uri": server.url}, {"cursor": 1})])
+    good = {"cursor": 1, "page": f"{server.url}?page=2", "etag": "x"}
+    assert connector.alter_offsets({}, [({"url": server.url}, good), ({"url": server.url}, None)])
+
+
 def test_settings_that_can_not_work_are_refused(server: Server) -> None:
     for wrong, told in (
         ({"url": "file:///etc/passwd"}, "http"),
         ({"url": "http://me:secret@example.org/"}, "auth.user"),
         ({"auth_type": "bearer"}, "auth.token"),
         ({"auth_type": "basic", "auth_user": "me"}, "auth.password"),
+        ({"auth_type": "oauth2"}, "auth.token.url"),
+        ({"auth_type": "oauth2", "auth_token_url": "ftp://x"}, "auth.token.url"),
+        ({"request_body": "{}"}, "request.method=POST"),
         ({"pagination": "guess"}, "pagination"),
         ({"header.X": "a\nb"}, "header"),
         ({"tls_ca_file": "/no/ca.pem"}, r"tls\.ca\.file"),

@@ -6,6 +6,8 @@ import urllib.parse
 from typing import Any
 
 from kconnect.api import ConfigDef, ConfigError
+from kconnect.builtin.connectors.http_auth import HEADER_PREFIX, TOKEN_PARAM_PREFIX
+from kconnect.builtin.connectors.http_paging import KINDS
 from kconnect.builtin.types.declarations import with_value_schema
 
 _T, _I = ConfigDef.Type, ConfigDef.Importance
@@ -19,11 +21,15 @@ def _check_url(name: str, value: Any) -> None:
         raise ConfigError.invalid(name, "[hidden]", "Give user and password in auth.user and auth.password")
 
 
-HEADER_PREFIX = "header."
+def _check_token_url(name: str, value: Any) -> None:
+    if value:
+        _check_url(name, value)
+
 
 CONFIG = (
     with_value_schema(ConfigDef())
     .define_prefix(HEADER_PREFIX)
+    .define_prefix(TOKEN_PARAM_PREFIX)
     .define(
         "url",
         _T.STRING,
@@ -70,8 +76,25 @@ CONFIG = (
         "",
         None,
         _I.HIGH,
-        "Field of an item, or JSON pointer into it, that only grows, such as id or updated_at. The "
-        "largest is kept as offset; items that are not beyond it are left out.",
+        "Field of an item, or JSON pointer into it, that only grows, such as id or updated_at: a number, a time, or a "
+        "text. The largest is kept as offset; items before it, and those at it that came already, are left out.",
+    )
+    .define(
+        "cursor.lookback",
+        _T.DOUBLE,
+        0.0,
+        ConfigDef.Range.at_least(0),
+        _I.MEDIUM,
+        "How far before the kept cursor to ask again, for items that come late, or a server that gives only what is "
+        "beyond: seconds of a time, else a number. Items that came already are left out.",
+    )
+    .define(
+        "cursor.identity",
+        _T.STRING,
+        "content",
+        ConfigDef.ValidString.in_("content", "key"),
+        _I.LOW,
+        "What tells items of one cursor apart: all that is in them, or key.field, where others change on their own.",
     )
     .define(
         "cursor.param",
@@ -93,9 +116,10 @@ CONFIG = (
         "pagination",
         _T.STRING,
         "none",
-        ConfigDef.ValidString.in_("none", "link", "next"),
+        ConfigDef.ValidString.in_(*KINDS),
         _I.MEDIUM,
-        "Where the next page is: nowhere, in the Link header (rel=next), or in the answer at pagination.next.pointer.",
+        "Where the next page is: nowhere; in the Link header (rel=next); in the answer at pagination.next.pointer; or "
+        "counted, by page or by offset, until a page is empty.",
     )
     .define(
         "pagination.next.pointer",
@@ -111,15 +135,73 @@ CONFIG = (
         "",
         None,
         _I.MEDIUM,
-        "Query parameter that carries the token of the next page; empty: the answer holds a URL.",
+        "Query parameter that carries the token of the next page, where that is empty the answer holds a URL; or the "
+        "number of the page, or the offset, where it is empty page or offset.",
+    )
+    .define(
+        "pagination.start",
+        _T.INT,
+        1,
+        ConfigDef.Range.at_least(0),
+        _I.LOW,
+        "Number of the first page, with pagination=page.",
+    )
+    .define(
+        "pagination.size",
+        _T.INT,
+        0,
+        ConfigDef.Range.at_least(0),
+        _I.LOW,
+        "Items of a page to ask for; 0: as many as the server gives.",
+    )
+    .define(
+        "pagination.size.param",
+        _T.STRING,
+        "limit",
+        None,
+        _I.LOW,
+        "Query parameter that carries pagination.size.",
+    )
+    .define(
+        "pagination.total.pointer",
+        _T.STRING,
+        "",
+        None,
+        _I.LOW,
+        "JSON pointer to the number of items of all counted pages, which saves the question for an empty page.",
+    )
+    .define(
+        "request.method",
+        _T.STRING,
+        "GET",
+        ConfigDef.ValidString.in_("GET", "POST"),
+        _I.MEDIUM,
+        "How to ask.",
+    )
+    .define(
+        "request.body",
+        _T.STRING,
+        "",
+        None,
+        _I.MEDIUM,
+        "Body of POST, with ${cursor}, ${token}, ${page}, ${offset} and ${limit}, which are JSON: "
+        '{"since": ${cursor}, "query": "after:${cursor}"}. What it has is in no query parameter.',
+    )
+    .define(
+        "request.content.type",
+        _T.STRING,
+        "application/json",
+        ConfigDef.NonEmptyString(),
+        _I.LOW,
+        "Content-Type of the body; variables of application/x-www-form-urlencoded are escaped as such.",
     )
     .define(
         "auth.type",
         _T.STRING,
         "none",
-        ConfigDef.ValidString.in_("none", "basic", "bearer"),
+        ConfigDef.ValidString.in_("none", "basic", "bearer", "oauth2"),
         _I.MEDIUM,
-        "How to sign in. Other headers: header.NAME=VALUE.",
+        "How to sign in; oauth2: by client credentials. Other headers: header.NAME=VALUE.",
     )
     .define(
         "auth.user",
@@ -144,6 +226,46 @@ CONFIG = (
         None,
         _I.MEDIUM,
         "Token of bearer authentication.",
+    )
+    .define(
+        "auth.token.url",
+        _T.STRING,
+        "",
+        ConfigDef.LambdaValidator.with_(_check_token_url, "an http or https URL"),
+        _I.MEDIUM,
+        "Where oauth2 gets its token, which is kept until it ends or is refused. auth.token.param.NAME=X goes along.",
+    )
+    .define(
+        "auth.client.id",
+        _T.STRING,
+        "",
+        None,
+        _I.MEDIUM,
+        "Client of oauth2.",
+    )
+    .define(
+        "auth.client.secret",
+        _T.PASSWORD,
+        None,
+        None,
+        _I.MEDIUM,
+        "Secret of the client.",
+    )
+    .define(
+        "auth.client.in",
+        _T.STRING,
+        "header",
+        ConfigDef.ValidString.in_("header", "body"),
+        _I.LOW,
+        "Where the client and its secret go: into the Authorization header, or into the body.",
+    )
+    .define(
+        "auth.scope",
+        _T.STRING,
+        "",
+        None,
+        _I.LOW,
+        "Scopes to ask for, separated by spaces.",
     )
     .define(
         "tls.ca.file",

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import base64
+import dataclasses
 import json
 import logging
-import re
-import urllib.parse
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
 
 from kconnect.api import (
     Backoff,
+    Config,
     ConfigDef,
     ConfigError,
     ConnectError,
@@ -24,16 +23,20 @@ from kconnect.api import (
     SourceTask,
 )
 from kconnect.api.http_client import Response, shown_url
-from kconnect.builtin.connectors.http_config import CONFIG, HEADER_PREFIX
-from kconnect.builtin.connectors.http_pages import (
-    BusyError,
-    HttpClient,
-    json_of,
-    next_link,
+from kconnect.builtin.connectors.checked_settings import raised_by, with_problems
+from kconnect.builtin.connectors.http_auth import OAuthToken, own_headers
+from kconnect.builtin.connectors.http_config import CONFIG
+from kconnect.builtin.connectors.http_cursor import Cursor, Had, Reach, cursor_before
+from kconnect.builtin.connectors.http_paging import (
+    COUNTED,
+    Page,
+    Paging,
+    filled,
     pointer,
-    same_origin,
+    variables_of,
     with_parameter,
 )
+from kconnect.builtin.connectors.http_requests import HttpClient, json_of, refused
 from kconnect.builtin.types.declarations import declarations
 from kconnect.builtin.types.reading import exact_json
 from kconnect.builtin.version import KAFKA_VERSION
@@ -47,7 +50,7 @@ class HttpJsonSourceConnector(SourceConnector):
     _props: Mapping[str, str]
 
     def start(self, props: Mapping[str, str]) -> None:
-        _headers(CONFIG.parse(props), props)
+        _checked(props)
         self._props = props
 
     def task_class(self) -> type[SourceTask]:
@@ -77,42 +80,101 @@ class HttpJsonSourceConnector(SourceConnector):
             found.append((partition, {"cursor": cursor}))
         return found
 
+    def alter_offsets(
+        self, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+    ) -> bool:
+        for partition, offset in offsets:
+            if offset is not None:
+                if not partition or not isinstance(partition.get("url"), str):
+                    raise DataError("A partition of HttpJsonSource has the key 'url', which is a text")
+                _Place.of(offset)
+        return True
+
     def config(self) -> ConfigDef:
         return CONFIG
 
+    def validate(self, configs: Mapping[str, str]) -> Config:
+        """Also checks combinations of settings."""
+        return with_problems(super().validate(configs), lambda: raised_by(lambda: _checked(configs), CONFIG, "url"))
+
     def version(self) -> str:
         return KAFKA_VERSION
+
+
+def _checked(props: Mapping[str, str]) -> dict[str, Any]:
+    """Errors: ConfigError."""
+    config = CONFIG.parse(props)
+    own_headers(config, props)
+    if config["auth.type"] == "oauth2":
+        OAuthToken(config, props)
+    body = config["request.body"]
+    if body and config["request.method"] != "POST":
+        raise ConfigError.invalid("request.body", body, "request.method=POST sends it")
+    if config["pagination"] == "next" and "token" in variables_of(body) and config["pagination.next.param"]:
+        told = "The token goes into the body, where request.body has ${token}, or into a parameter"
+        raise ConfigError.invalid("pagination.next.param", config["pagination.next.param"], told)
+    return config
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
     """The source's position; an offset consists of it.
 
-    `cursor` applies to the current round; `highest` is the largest cursor seen in it and becomes `cursor` after its
-    last page; `page` is the next page to request, None at the start of a round. So a restart in the middle of a round
-    continues at its page, whatever the order of items. `etag` and `modified` are those of the first page when it was
-    last read completely.
+    `reach` is how far rounds have come; `page` is the next page to request, None at the start of a round. So a restart
+    in the middle of a round continues at its page, whatever the order of items. `etag` and `modified` are those of the
+    first page when it was last read completely.
     """
 
-    cursor: Any = None
-    highest: Any = None
-    page: str | None = None
+    reach: Reach = dataclasses.field(default_factory=Reach)
+    page: Page | None = None
     etag: str | None = None
     modified: str | None = None
 
     def to_offset(self) -> dict[str, Any]:
+        reach = self.reach
         fields = (
-            ("cursor", self.cursor),
-            ("highest", self.highest),
-            ("page", self.page),
+            ("cursor", reach.cursor),
+            ("known", reach.known.text() if reach.known is not None else None),
+            ("highest", reach.highest),
+            ("seen", reach.seen.text() if reach.seen.items else None),
+            ("page", self.page.text() if self.page is not None else None),
             ("etag", self.etag),
             ("modified", self.modified),
         )
         return {name: value for name, value in fields if value is not None}
 
+    @classmethod
+    def of(cls, offset: Mapping[str, Any]) -> _Place:
+        """Errors: DataError for fields that an offset has not, and for values of other types."""
+        for name, value in offset.items():
+            if name not in _FIELDS:
+                raise DataError(f"An offset of HttpJsonSource has no field '{name}'; it has {', '.join(_FIELDS)}")
+            if value is not None and (isinstance(value, bool) or not isinstance(value, _FIELDS[name])):
+                kind = "a text or a number" if name in ("cursor", "highest") else "a text"
+                raise DataError(f"The '{name}' in an offset of HttpJsonSource is {kind}, not {value!r}")
+        known, seen, page = offset.get("known"), offset.get("seen"), offset.get("page")
+        reach = Reach(
+            offset.get("cursor"),
+            None if known is None else Had.of(known),
+            offset.get("highest"),
+            Had() if seen is None else Had.of(seen),
+        )
+        return cls(reach, None if page is None else Page.of(page), offset.get("etag"), offset.get("modified"))
+
+
+_FIELDS: dict[str, tuple[type, ...]] = {
+    "cursor": (str, int, float),
+    "known": (str,),
+    "highest": (str, int, float),
+    "seen": (str,),
+    "page": (str,),
+    "etag": (str,),
+    "modified": (str,),
+}
+
 
 class HttpJsonSourceTask(SourceTask):
-    """One poll is one page: its items beyond the cursor, in the server's order.
+    """One poll is one page: its items that are new, in the server's order.
 
     The offset of the last record of a page leads to the next page, that of the others to the page itself: a page is
     read again completely unless Kafka has all of it. Without cursor.field every round returns every item, unless the
@@ -123,26 +185,42 @@ class HttpJsonSourceTask(SourceTask):
         return KAFKA_VERSION
 
     def start(self, props: Mapping[str, str]) -> None:
-        config = self._config = CONFIG.parse(props)
+        config = self._config = _checked(props)
         self._url: str = config["url"]
         self._topic: str = config["topic"]
-        # a declared decimal is read by all its digits
-        self._loads = exact_json if declarations(props, is_sink=False) else json.loads
+        self._body: str = config["request.body"]
+        self._lookback = Decimal(str(config["cursor.lookback"]))
+        in_body = variables_of(self._body)
+        self._paging = Paging(
+            kind=config["pagination"],
+            base_url=self._url,
+            pointer=config["pagination.next.pointer"],
+            param=config["pagination.next.param"],
+            start=config["pagination.start"],
+            size=config["pagination.size"],
+            size_param=config["pagination.size.param"],
+            total_pointer=config["pagination.total.pointer"],
+            in_body=in_body,
+        )
         self._http = HttpClient(
             self._url,
-            _headers(config, props),
+            own_headers(config, props),
+            OAuthToken(config, props) if config["auth.type"] == "oauth2" else None,
             config["request.timeout.ms"] / 1000,
             config["response.max.bytes"],
             config["tls.ca.file"] or None,
         )
+        # a declared decimal is read by all its digits
+        self._loads = exact_json if declarations(props, is_sink=False) else json.loads
         self._partition = {"url": self._url}
-        kept = self.context.offset_storage_reader().offset(self._partition) or {}
-        self._place = _Place(**{name: kept.get(name) for name in ("cursor", "highest", "page", "etag", "modified")})
-        if self._place.cursor is None and config["cursor.initial"]:
-            self._place = _Place(cursor=config["cursor.initial"])
+        self._place = _Place.of(self.context.offset_storage_reader().offset(self._partition) or {})
+        if self._place.reach.cursor is None and config["cursor.initial"]:
+            self._place = _Place(Reach(config["cursor.initial"], Had()))
         self._etag_of_round: tuple[str | None, str | None] = (self._place.etag, self._place.modified)
+        self._last_items: list[Any] = []  # of the page before, where pages are counted
         self._wait_s = 0.0
         self._failures = 0
+        self._has_told_full = False
 
     def poll(self) -> list[SourceRecord] | None:
         """The items of the next page; None after an interrupted wait, and for an unchanged page."""
@@ -150,22 +228,26 @@ class HttpJsonSourceTask(SourceTask):
             if self.context.wait(self._wait_s):
                 return None
             self._wait_s = 0.0
-        url = self._place.page or self._first_url()
-        try:
-            answer = self._http.get(url, self._conditions())
-        except BusyError as err:
-            raise self._back_off(err) from err
+        page = self._place.page or self._paging.first(self._first_url())
+        answer = self._asked(page)
         self._failures = 0
         if answer.status == 304:
             self._wait_s = self._config["poll.interval.ms"] / 1000
             return None
-        document = json_of(answer, url, self._loads)
-        items = self._items(document, url)
-        before, self._place = self._place, self._after(url, answer, document, items)
+        if answer.status == 404:
+            if self._place.page is None or self._paging.kind not in COUNTED:
+                raise refused(page.url, answer)
+            items: list[Any] = []  # a page behind the last one
+            document: Any = None
+        else:
+            document = json_of(answer, page.url, self._loads)
+            items = self._items(document, page.url)
+        before = self._place
+        fresh = self._turn(page, answer, document, items)
         if self._place.page is None:
             self._wait_s = self._config["poll.interval.ms"] / 1000
-        fresh = [item for item in items if self._is_fresh(item, before.cursor)]
-        records = [self._record(item, before) for item in fresh]
+        offset = before.to_offset()
+        records = [self._record(item, offset) for item in fresh]
         if records:
             records[-1].source_offset = self._place.to_offset()
         return records or None
@@ -175,9 +257,26 @@ class HttpJsonSourceTask(SourceTask):
 
     # --- the request ---
 
+    def _asked_cursor(self) -> Any:
+        """The cursor that goes to the server: so much before the one that was reached as cursor.lookback says."""
+        reach = self._place.reach
+        return None if reach.cursor is None else Cursor(reach.cursor).before(self._lookback).given
+
     def _first_url(self) -> str:
-        param, cursor = self._config["cursor.param"], self._place.cursor
+        param, cursor = self._config["cursor.param"], self._asked_cursor()
         return with_parameter(self._url, param, cursor) if param and cursor is not None else self._url
+
+    def _asked(self, page: Page) -> Response:
+        method, body = self._config["request.method"], None
+        extra = self._conditions() if method == "GET" else {"Content-Type": self._config["request.content.type"]}
+        if method == "POST":
+            values = {"cursor": self._asked_cursor(), "limit": self._config["pagination.size"] or None, **page.values}
+            is_form = "form-urlencoded" in self._config["request.content.type"]
+            body = filled(self._body, values, is_form=is_form).encode()
+        try:
+            return self._http.ask(method, page.url, body, extra)
+        except RetriableError as err:
+            raise self._back_off(err) from err
 
     def _conditions(self) -> dict[str, str]:
         """Headers by which the server may answer 304: for the first page only."""
@@ -187,7 +286,7 @@ class HttpJsonSourceTask(SourceTask):
         found = {"If-None-Match": place.etag, "If-Modified-Since": place.modified}
         return {name: value for name, value in found.items() if value}
 
-    def _back_off(self, err: BusyError) -> RetriableError:
+    def _back_off(self, err: RetriableError) -> RetriableError:
         """The error that delays the next request: as long as the server requests, else longer each time.
 
         Errors: ConnectError after retries.max failures in a row.
@@ -214,129 +313,63 @@ class HttpJsonSourceTask(SourceTask):
             return found
         return [] if found is None else [found]
 
-    def _after(self, url: str, answer: Response, document: Any, items: list[Any]) -> _Place:
-        """The position after this page."""
+    def _turn(self, page: Page, answer: Response, document: Any, items: list[Any]) -> list[Any]:
+        """The new items of a page; the position is behind it then."""
         place = self._place
         if place.page is None:
             self._etag_of_round = (answer.headers.get("etag"), answer.headers.get("last-modified"))
-        highest = place.highest
-        for item in items:
-            cursor = self._cursor(item)
-            if cursor is not None and _is_beyond(cursor, highest):
-                highest = cursor
-        page = self._next_page(url, answer, document)
-        if page is not None:
-            return _Place(place.cursor, highest, page, place.etag, place.modified)
-        reached = highest if highest is not None and _is_beyond(highest, place.cursor) else place.cursor
-        return _Place(reached, None, None, *self._etag_of_round)
-
-    def _next_page(self, url: str, answer: Response, document: Any) -> str | None:
-        kind = self._config["pagination"]
-        if kind == "none":
-            return None
-        if kind == "link":
-            found = next_link(url, answer.headers.get("link", ""))
+            self._last_items = []
+        reach, fresh = place.reach, items
+        if self._config["cursor.field"]:
+            told = [(self._cursor(item), self._apart(item), item) for item in items]
+            reach, is_fresh = reach.page(told, self._lookback)
+            fresh = [item for item, is_new in zip(items, is_fresh, strict=True) if is_new]
+        following = self._paging.following(page, answer, document, len(items))
+        if self._paging.kind in COUNTED and items:
+            if items == self._last_items:
+                param = self._config["pagination.next.param"] or self._paging.kind
+                at = page.values[self._paging.kind]
+                raise ConnectError(
+                    f"{shown_url(page.url)} answers {param}={at} with the items of the page before",
+                    hint="The server seems not to know the parameter: see pagination.next.param.",
+                )
+            self._last_items = items
+        if following is not None:
+            self._place = replace(place, reach=reach, page=following)
         else:
-            pointed = pointer(document, self._config["pagination.next.pointer"])
-            param = self._config["pagination.next.param"]
-            if pointed in (None, "", False):
-                return None
-            found = with_parameter(url, param, pointed) if param else urllib.parse.urljoin(url, str(pointed))
-        if found is None:
-            return None
-        if not same_origin(found, self._url):
-            raise ConnectError(f"{shown_url(url)} names a next page on another server: {shown_url(found)}")
-        if found == url:
-            raise ConnectError(f"{shown_url(url)} names itself as its next page: it would be read without end")
-        return found
+            ended = reach.ended(self._lookback)
+            self._place = _Place(ended, None, *self._etag_of_round)
+            if ended.known is not None and ended.known.is_full and not self._has_told_full:
+                self._has_told_full = True
+                log.warning(
+                    "More than %d items of %s have the cursor %r or lie in cursor.lookback: some come again",
+                    len(ended.known.items),
+                    shown_url(self._url),
+                    ended.cursor,
+                )
+        return fresh
 
     def _cursor(self, item: Any) -> Any:
         field = self._config["cursor.field"]
-        if not field:
-            return None
         cursor = pointer(item, field)
+        if isinstance(cursor, Decimal):
+            cursor = int(cursor) if cursor == cursor.to_integral_value() else str(cursor)
         if cursor is None or isinstance(cursor, bool | list | dict):
             raise DataError(
                 f"An item of {shown_url(self._url)} has no usable cursor at cursor.field={field}: {cursor!r}"
             )
         return cursor
 
-    def _is_fresh(self, item: Any, cursor: Any) -> bool:
-        found = self._cursor(item)
-        return found is None or _is_beyond(found, cursor)
+    def _apart(self, item: Any) -> Any:
+        """What tells an item from others with its cursor."""
+        if self._config["cursor.identity"] == "key":
+            return [pointer(item, self._config["key.field"]), self._cursor(item)]
+        return item
 
-    def _record(self, item: Any, before: _Place) -> SourceRecord:
+    def _record(self, item: Any, offset: Mapping[str, Any]) -> SourceRecord:
         field = self._config["key.field"]
         key = pointer(item, field) if field else None
-        return SourceRecord(self._partition, before.to_offset(), self._topic, item, key=key)
+        return SourceRecord(self._partition, offset, self._topic, item, key=key)
 
 
 _MISSING = object()
-
-
-def _is_beyond(cursor: Any, other: Any) -> bool:
-    """Whether one cursor is greater than another: by number if both are or parse as numbers, else by text."""
-    if other is None:
-        return True
-    try:
-        return float(cursor) > float(other) if not _are_ints(cursor, other) else int(cursor) > int(other)
-    except ValueError:
-        return str(cursor) > str(other)
-
-
-def _are_ints(*values: Any) -> bool:
-    return all(isinstance(value, int) or (isinstance(value, str) and value.lstrip("-").isdecimal()) for value in values)
-
-
-def _headers(config: Mapping[str, Any], props: Mapping[str, str]) -> dict[str, str]:
-    """The headers of each request. Errors: ConfigError for incomplete authentication settings."""
-    found = {
-        key[len(HEADER_PREFIX) :]: value
-        for key, value in props.items()
-        if key.startswith(HEADER_PREFIX)
-        and key not in ("header.converter",)
-        and not key.startswith("header.converter.")
-    }
-    for name, value in found.items():
-        if not name or any(sign in name + value for sign in "\r\n"):
-            raise ConfigError(f"{HEADER_PREFIX}{name} is not a header: a name and a value of one line are needed")
-    if config["auth.type"] == "bearer":
-        if config["auth.token"] is None:
-            raise ConfigError("auth.type=bearer needs auth.token")
-        found["Authorization"] = f"Bearer {config['auth.token'].value}"
-    elif config["auth.type"] == "basic":
-        if not config["auth.user"] or config["auth.password"] is None:
-            raise ConfigError("auth.type=basic needs auth.user and auth.password")
-        pair = f"{config['auth.user']}:{config['auth.password'].value}"
-        found["Authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
-    return found
-
-
-_TIME: Final = re.compile(
-    r"(\d{4}-\d\d-\d\d)([T ])(\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(Z|[+-]\d\d:?\d\d)?", re.ASCII | re.IGNORECASE
-)
-
-
-def cursor_before(example: object, time_ms: int) -> str | None:
-    """The last cursor before a time, spelled as the example is: its zone, its digits of a second; None if that is none.
-
-    Items at the time itself are beyond it, as a cursor leaves out what is not beyond it. A number is none, however
-    much it looks like seconds since 1970: it may be an id. A time without a zone is taken as UTC.
-    """
-    found = _TIME.fullmatch(example) if isinstance(example, str) else None
-    if found is None:
-        return None
-    _, separator, _, fraction, zone = found.groups()
-    unit_us = 10 ** (6 - len(fraction or ""))
-    wanted_us = -(-time_ms * 1000 // unit_us) * unit_us - unit_us  # the first unit at or after it, less one
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=wanted_us)
-    local = moment.astimezone(_zone(zone))
-    digits = f".{local.microsecond:06d}"[: len(fraction) + 1] if fraction else ""
-    return f"{local:%Y-%m-%d}{separator}{local:%H:%M:%S}{digits}{zone or ''}"
-
-
-def _zone(text: str | None) -> timezone:
-    if text is None or text.upper() == "Z":
-        return UTC
-    minutes = int(text[1:3]) * 60 + int(text[-2:])
-    return timezone(timedelta(minutes=minutes if text[0] == "+" else -minutes))
