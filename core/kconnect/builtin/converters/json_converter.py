@@ -13,6 +13,7 @@ from kconnect.api import ConfigDef, DataError, Decimal, Headers, Schema, SchemaA
 from kconnect.builtin.converters.builtin_converter import BuiltinConverter, converter_config, with_type
 from kconnect.builtin.converters.columns_from_json import ByRecordsError, columns_from_json
 from kconnect.builtin.converters.columns_from_plain_json import PlainJsonColumns
+from kconnect.builtin.converters.inferred_schemas import InferredSchemas
 from kconnect.builtin.converters.json_columns import json_column
 from kconnect.java.compat import jackson
 from kconnect.java.compat.json_reader import InexactError, JsonReader
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SCHEMAS_ENABLE_CONFIG = "schemas.enable"
+SCHEMAS_INFER_CONFIG = "schemas.infer.enable"
 SCHEMAS_CACHE_SIZE_CONFIG = "schemas.cache.size"
 SCHEMA_CONTENT_CONFIG = "schema.content"
 DECIMAL_FORMAT_CONFIG = "decimal.format"
@@ -41,6 +43,12 @@ def _config() -> ConfigDef:
         SCHEMAS_CACHE_SIZE_CONFIG, kind.INT, 1000, None, high,
         "How many schemas to remember.",
         group="Schemas", order=1, width=width, display_name="Schema Cache Size",
+    )  # fmt: skip
+    table.define(
+        SCHEMAS_INFER_CONFIG, kind.BOOLEAN, False, None, low,
+        "Whether values that come without schema (schemas.enable=false) get that of what was seen in their topic so "
+        "far; it widens, and all in it is optional.",
+        group="Schemas", order=3, width=width, display_name="Infer Schemas",
     )  # fmt: skip
     table.define(
         SCHEMA_CONTENT_CONFIG, kind.STRING, None, None, high,
@@ -64,7 +72,7 @@ CONFIG = _config()
 
 
 class JsonConverter(BuiltinConverter):
-    """Source: o.a.k.connect.json.JsonConverter (Kafka 4.3). Byte for byte Jackson's: see jackson.py."""
+    """Source: o.a.k.connect.json.JsonConverter (Kafka 4.3), KIP-301. Byte for byte Jackson's: see jackson.py."""
 
     TABLE = CONFIG
 
@@ -80,6 +88,9 @@ class JsonConverter(BuiltinConverter):
         )
         self._reader = JsonReader(replace_null_with_default=replace_null, exact_numbers=self.keeps_digits)
         self._replace_null: bool = replace_null
+        # What a schema is declared for is not to be inferred
+        self._infers: bool = config[SCHEMAS_INFER_CONFIG] and not self._has_envelope and not self.keeps_digits
+        self._inferred = InferredSchemas(self._cache_size)
         self._plain_columns = PlainJsonColumns(self._plain_value, self._cache_size)
         self._schemas: dict[str, Schema | None] = {}
         self._last_head, self._last_schema = b"", cast("Schema | None", None)
@@ -104,6 +115,11 @@ class JsonConverter(BuiltinConverter):
     def to_connect_data(self, topic: str, value: bytes | None, headers: Headers | None = None) -> SchemaAndValue:
         if value is None:
             return SchemaAndValue.NULL
+        if self._infers:
+            return self._inferred.read(topic, self._plain_value(value))
+        return self._converted(value)
+
+    def _converted(self, value: bytes) -> SchemaAndValue:
         # only an envelope can say that a fraction is a Decimal, whose digits all count
         exact = self._fixed_schema is not None or (self._has_envelope and DECIMAL_NAME in value)
         if not exact:
@@ -160,16 +176,22 @@ class JsonConverter(BuiltinConverter):
         except ByRecordsError:
             return NotImplemented
 
-    def _to_plain_batch(self, topic: str, column: pa.BinaryArray) -> tuple[None, pa.Array] | Any:
+    def _to_plain_batch(self, topic: str, column: pa.BinaryArray) -> tuple[Schema | None, pa.Array] | Any:
         if len(column) < FEWEST_PLAIN_ROWS or (self.keeps_digits and _has_long_number(column)):
             return NotImplemented
+        if self._infers and column.null_count:  # a tombstone has no schema
+            return NotImplemented
         try:
-            return None, self._plain_columns.column(topic, column)
+            made = self._plain_columns.column(topic, column)
         except ByRecordsError:
             return NotImplemented
+        if not self._infers:
+            return None, made
+        found = self._inferred.column(topic, made)
+        return NotImplemented if found is None else found
 
     def _plain_value(self, text: bytes) -> Any:
-        return self.to_connect_data("", text).value
+        return self._converted(text).value
 
     def _payloads(self, column: pa.BinaryArray) -> tuple[Schema, pa.BinaryArray] | None:
         """The schema and the payloads, if the schema is the same in all envelopes."""

@@ -126,7 +126,7 @@ SEVERAL: Final = Seen(Kind.SEVERAL)
 # Of Arrow's decimals, and of those of Spark, Delta and Iceberg
 _DIGITS: Final = 38
 # Digits behind the point of doubles of which only the type is known: more than a decimal has
-_ANY_SCALE: Final = _DIGITS + 1
+ANY_SCALE: Final = _DIGITS + 1
 _EXACT: Final = 1 << 53
 
 
@@ -277,7 +277,7 @@ def _numbers_of(value: Any) -> Numbers:
         return Numbers(_digits(value), 0, False, -(1 << 63) <= value < 1 << 63, is_double)
     number = exact_decimal(value) if isinstance(value, float) else value
     if not number.is_finite():
-        return Numbers(0, _ANY_SCALE, has_floats=True)
+        return Numbers(0, ANY_SCALE, has_floats=True)
     _, digits, exponent = number.as_tuple()
     scale = max(0, -int(exponent))
     whole = max(0, len(digits) + int(exponent))
@@ -288,7 +288,7 @@ def _numbers_of(value: Any) -> Numbers:
 
 def _digits(value: int) -> int:
     """Digits of a whole number; of one with more than a decimal has, some number beyond."""
-    return len(str(abs(value))) if abs(value) < _TOO_LONG else _ANY_SCALE
+    return len(str(abs(value))) if abs(value) < _TOO_LONG else ANY_SCALE
 
 
 _TOO_LONG: Final = 10**_DIGITS
@@ -306,7 +306,7 @@ def _of_type(kind: pa.DataType) -> Seen:
     if types.is_integer(kind):
         return Seen(Kind.NUMBER, Numbers(20 if types.is_uint64(kind) else 19, 0, is_long=not types.is_uint64(kind)))
     if types.is_floating(kind):
-        return Seen(Kind.NUMBER, Numbers(0, _ANY_SCALE, has_floats=True))
+        return Seen(Kind.NUMBER, Numbers(0, ANY_SCALE, has_floats=True))
     if types.is_decimal(kind):
         return Seen(Kind.NUMBER, Numbers(kind.precision - kind.scale, kind.scale, is_long=False, is_double=False))
     if is_text(kind):
