@@ -245,3 +245,14 @@ def test_tls_that_is_demanded_is_tls_or_an_error(server: str, where: str, more: 
             with pytest.raises(ConnectError, match="server does not support SSL, but SSL was required") as caught:
                 sink.put({"id": 1})
             assert not isinstance(caught.value, RetriableError)
+
+
+def test_a_topic_with_dots_is_a_table_of_that_name_in_quotes_and_else_told(server: str) -> None:
+    more = {"table_name_format": '"${topic}"', "insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "id"}
+    with sink_into(server, "z.abc.orders", auto_evolve="true", **more) as sink:
+        sink.put({"id": 1})
+        sink.put({"id": 1, "n": 2.5})
+    assert rows(server, 'SELECT id, n FROM "z.abc.orders"') == [(1, 2.5)]
+    with sink_into(server, "z.abc.orders") as sink, pytest.raises(ConnectError, match="cross-database") as caught:
+        sink.put({"id": 1})
+    assert 'quoted, as in table.name.format="${topic}"' in (caught.value.hint or "")

@@ -333,3 +333,40 @@ def test_parameters_of_the_url_are_those_of_the_connection(file: Path, caplog: p
         sink.put({"n": 1})
     assert rows(file, "PRAGMA journal_mode") == [("wal",)]
     assert "these have no effect here: baz, foo" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "sql", "parts"),
+    [
+        ("postgresql", "shop.orders", '"shop"."orders"', ("shop", "orders")),
+        ("postgresql", '"z.abc.orders"', '"z.abc.orders"', ("", "z.abc.orders")),
+        ("postgresql", 'shop."a.b"', '"shop"."a.b"', ("shop", "a.b")),
+        ("postgresql", '"sh.op"."a""b"', '"sh.op"."a""b"', ("sh.op", 'a"b')),
+        ("postgresql", 'a"b', '"a""b"', ("", 'a"b')),
+        ("postgresql", '"a"; DROP"', '"""a""; DROP"""', ("", '"a"; DROP"')),
+        ("postgresql", '"a".b"."c', '"a"."b"""."""c"', ('a.b"', '"c')),
+        ("postgresql", "`a.b`", '"`a"."b`"', ("`a", "b`")),
+        ("postgresql", "srv.public.orders", '"srv"."public"."orders"', ("srv.public", "orders")),
+        ("mysql", "`z.8`", "`z.8`", ("", "z.8")),
+        ("mysql", 'shop.`a"b`', '`shop`.`a"b`', ("shop", 'a"b')),
+        ("sqlite", '"z.8"', '"z.8"', ("", "z.8")),
+        ("sqlite", "main.`z.8`", '"main"."z.8"', ("main", "z.8")),
+    ],
+)
+def test_a_quoted_part_of_a_name_keeps_its_dots(kind: str, given: str, sql: str, parts: tuple[str, str]) -> None:
+    assert DIALECTS[kind].name_of(given) == sql
+    assert DIALECTS[kind].parts(given) == parts
+    assert dataclasses.replace(DIALECTS[kind], quote="").name_of(given) == given
+
+
+def test_a_topic_with_dots_is_a_table_of_that_name_in_quotes_and_else_told(file: Path) -> None:
+    settings = {"topics": "z.abc.orders", "auto_create": "true"}
+    with jdbc_sink_into(file, **settings, table_name_format='"${topic}"') as sink:
+        sink.put({"id": 1}, topic="z.abc.orders")
+    assert rows(file, 'SELECT id FROM "z.abc.orders"') == [(1,)]
+    for topic, said in (("z.abc.orders", "syntax error"), ("z.orders", "unknown database")):
+        with jdbc_sink_into(file, **settings) as sink:
+            with pytest.raises(ConnectError, match=said) as caught:
+                sink.put({"id": 1}, topic=topic)
+            assert 'quoted, as in table.name.format="${topic}"' in (caught.value.hint or "")
+            assert not isinstance(caught.value, RetriableError)

@@ -65,7 +65,8 @@ CONFIG = (
         "${topic}",
         ConfigDef.NonEmptyString(),
         _I.MEDIUM,
-        "Name of the table; ${topic} is the record's topic, a dot parts schema and table.",
+        "Name of the table; ${topic} is the record's topic. A dot parts schema and table, unless it is in the quotes "
+        'of the database: "${topic}", for MySQL `${topic}`.',
     )
     .define(
         "insert.mode",

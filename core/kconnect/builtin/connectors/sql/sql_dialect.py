@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,10 @@ _DECIMAL = "org.apache.kafka.connect.data.Decimal"
 _DATE = "org.apache.kafka.connect.data.Date"
 _TIME = "org.apache.kafka.connect.data.Time"
 _TIMESTAMP = "org.apache.kafka.connect.data.Timestamp"
+
+_DOUBLE, _BACK = (rf"({mark}(?:[^{mark}]|{mark}{mark})*{mark})(\.|$)" for mark in ('"', "`"))
+# A quoted part of a name, by database, with the dot behind it
+_QUOTED = {"postgresql": (_DOUBLE,), "mysql": (_BACK,), "sqlite": (_DOUBLE, _BACK)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +37,26 @@ class Dialect:
     """CREATE and ALTER end the transaction, with its savepoints: they have to come before all rows of it."""
 
     def name_of(self, dotted: str) -> str:
-        """A quoted name; dots part schema and table."""
-        return ".".join(self.column(part) for part in dotted.split("."))
+        """A quoted name; dots part schema and table, but where a part is in the database's quotes."""
+        return ".".join(self.column(part) for part in self._split(dotted)) if self.quote else dotted
 
     def parts(self, dotted: str) -> tuple[str, str]:
         """Schema, or nothing, and table."""
-        schema, _, table = dotted.rpartition(".")
-        return schema, table
+        *schema, table = self._split(dotted)
+        return ".".join(schema), table
+
+    def _split(self, dotted: str) -> list[str]:
+        parts, rest = [], dotted
+        while True:
+            quoted = next(filter(None, (re.match(mark, rest) for mark in _QUOTED[self.name])), None)
+            if quoted is None:
+                part, dot, rest = rest.partition(".")
+            else:
+                quote = quoted[1][0]
+                part, dot, rest = quoted[1][1:-1].replace(quote * 2, quote), quoted[2], rest[quoted.end() :]
+            parts.append(part)
+            if not dot:
+                return parts
 
     def column(self, name: str) -> str:
         if "\0" in name:

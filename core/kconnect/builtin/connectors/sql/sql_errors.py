@@ -54,11 +54,11 @@ POSTGRESQL: Final[Mapping[str, Cause]] = {
     "57": Cause.AWAY,  # cancelled, shut down, starting
     "58": Cause.AWAY,  # input or output of the server
     "25": Cause.STATE,  # 25006: read-only, as a standby is
-    "0A": Cause.STATE,  # not supported
     "3F": Cause.STATE,  # no such schema
     "42501": Cause.STATE,  # no right
     "42P01": Cause.STATE,  # no such table
     "XX": Cause.STATE,  # damaged
+    "0A": Cause.REFUSED,  # not supported
     "28": Cause.REFUSED,  # login
     "3D": Cause.REFUSED,  # no such database
     "42601": Cause.REFUSED,  # syntax
@@ -105,7 +105,7 @@ SQLITE_MESSAGES: Final[tuple[tuple[str, Cause], ...]] = (
     (r"no such table", Cause.STATE),
     (r"has no column named|no such column|cannot (INSERT into|UPDATE) generated column", Cause.SHAPE),
     (r"duplicate column name|too many (columns|SQL variables)", Cause.RECORD),
-    (r"ON CONFLICT clause does not match|syntax error", Cause.REFUSED),
+    (r"ON CONFLICT clause does not match|syntax error|unknown database", Cause.REFUSED),
 )
 
 # What servers say when they refuse to connect; PostgreSQL's driver gives no SQLSTATE for these
@@ -160,10 +160,14 @@ def hint_of(kind: str, error: BaseException) -> str | None:
         code = int(code) & 0xFF
     for codes, words, hint in _HINTS:
         if code in codes or (words and re.search(words, str(error))):
-            return hint
+            return hint.format("`" if kind == "mysql" else '"')
     return None
 
 
+_DOTS: Final = (
+    "Dots part schema and table. A name that has some is quoted, as in table.name.format={0}${{topic}}{0}; or give the "
+    "topic another name with RegexRouter."
+)
 _HINTS: Final[tuple[tuple[tuple[str | int, ...], str, str], ...]] = (
     (
         ("25006", 1290, 1792, 1836, 8),
@@ -177,6 +181,7 @@ _HINTS: Final[tuple[tuple[tuple[str | int, ...], str, str], ...]] = (
         "Grant the connection's user INSERT on the table, for upserts and updates SELECT and UPDATE too.",
     ),
     (("42P01", 1146), "no such table", "Make the table, or set auto.create=true."),
+    (("3F000", 1049), r"cross-database references|unknown database|near \"\.\"|near '\.", _DOTS),
     (
         ("42P10",),
         "ON CONFLICT clause does not match",

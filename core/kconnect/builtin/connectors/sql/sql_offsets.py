@@ -43,7 +43,7 @@ class OffsetTable:
     def __init__(self, database: SinkDatabase, name: str, connector: str) -> None:
         dialect = database.dialect
         self.name, self.may_pass, self._connector = name, database.may_pass, connector
-        self._dialect = dialect.name
+        self._dialect, self._parts = dialect.name, dialect.parts
         percent = "%%" if database.driver.paramstyle in ("format", "pyformat") else "%"
         table = dialect.name_of(name.replace("%", percent))
         columns = [dialect.column(column) for column in COLUMNS]
@@ -102,7 +102,7 @@ class OffsetTable:
         cursor.execute("SELECT engine FROM information_schema.engines WHERE transactions = 'YES'")
         able = {row[0].lower() for row in cursor.fetchall()}
         for table in tables:
-            schema, _, name = table.rpartition(".")
+            schema, name = self._parts(table)
             given = "DATABASE()" if not schema else "'" + schema.replace("'", "''") + "'"
             cursor.execute(
                 "SELECT engine FROM information_schema.tables WHERE engine IS NOT NULL AND table_schema = "
