@@ -163,8 +163,8 @@ class _World:
         assert [letter.value() for letter in letters] == [b"{", b'{"id": "x"}']
         headers = [{name: value.decode() for name, value in letter.headers() or []} for letter in letters]
         assert [each["__connect.errors.offset"] for each in headers] == ["1", "2"]
-        assert [each["__connect.errors.stage"] for each in headers] == ["VALUE_CONVERTER", "TASK_PUT"]
-        assert "Field id does not fit its column of type int64" in headers[1]["__connect.errors.exception.message"]
+        assert [each["__connect.errors.stage"] for each in headers] == ["VALUE_CONVERTER", "TRANSFORMATION"]
+        assert "Field id does not fit its column of type bigint" in headers[1]["__connect.errors.exception.message"]
         for name in ("deadletterqueue_produce_requests", "total_records_skipped", "total_record_errors"):
             full = f"kafka_connect_task_error_metrics_{name}"
             eventually(lambda full=full: _metric(client, full, "letters") == self._letters(), 20, f"{name} has all")

@@ -38,7 +38,7 @@ from kconnect.builtin.connectors.http_paging import (
 )
 from kconnect.builtin.connectors.http_requests import HttpClient, json_of, refused
 from kconnect.builtin.types.declarations import declarations
-from kconnect.builtin.types.reading import exact_json
+from kconnect.builtin.types.exact_numbers import exact_json
 from kconnect.builtin.version import KAFKA_VERSION
 
 log = logging.getLogger(__name__)

@@ -14,11 +14,11 @@ from kconnect.api.columns import arrow_type, column_of, values_of
 from kconnect.builtin.types.column_type import Column, ColumnType, schema_of
 from kconnect.builtin.types.ddl import parse_ddl
 from kconnect.builtin.types.declarations import OF_TOPIC, declarations
-from kconnect.builtin.types.fitting import NotFittingError
+from kconnect.builtin.types.fitting import NotFittingError, data_error
 from kconnect.builtin.types.foreign_schemas import parse_json
 from kconnect.builtin.types.leaf_columns import is_bytes, is_text, leaf
 from kconnect.builtin.types.like_table import CATALOG_PREFIX, type_like
-from kconnect.builtin.types.reading import Read, data_error, others_of, reader_of
+from kconnect.builtin.types.reading import Read, others_of, reader_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,7 +111,7 @@ class Declared:
         try:
             return known[1](value)
         except NotFittingError as error:
-            raise data_error(error) from error
+            raise data_error(error) from None  # which says all of it, without one error a level
 
     def column(self, given: Schema | None, column: pa.Array) -> pa.Array | None:
         """A column of such values; None where single values must be looked at, because one does not fit."""
@@ -136,6 +136,13 @@ class Declared:
 # Values whose schema is new each time must not fill the memory, nor the log
 _MOST_READERS: Final = 100
 _MOST_NOTES: Final = 100
+
+
+def read_column(kind: ColumnType, schema: Schema, given: Schema | None, column: pa.Array) -> pa.Array:
+    """A column of values of `given` as one of the type, whose schema is `schema`. Errors: as `Declared.column`."""
+    made = _column(kind, schema, given, column, None)
+    assert made is not None, "only the metadata of a field without schema says what its column does not"
+    return made
 
 
 def _column(

@@ -117,6 +117,18 @@ def build(values: Sequence[Any], kind: pa.DataType, rules: FitRules = DECLARED, 
     return _build_leaf(values, kind, rules, path)
 
 
+def misfit(value: Any, kind: Any, told: str = "") -> NotFittingError:
+    """The error for a value that is not of a declared type, a ColumnType."""
+    wanted = str(kind) if len(str(kind)) <= _MOST_SHOWN else kind.name
+    return NotFittingError("", None, wanted, _shown(value), told=f"is {_shown(value)}{f' {told}' if told else ''}")
+
+
+def data_error(error: NotFittingError) -> DataError:
+    """The error of a record."""
+    what = f"Field {error.place} does not fit its column" if error.place else "The value does not fit: it shall be"
+    return DataError(f"{what} of type {error.kind}: it {error.told}")
+
+
 def as_mapping(value: Any) -> Any:
     """A value with mappings in place of structs, all the way down."""
     if isinstance(value, Struct):
@@ -233,7 +245,10 @@ def _misfit(column: pa.Array, kind: pa.DataType, rules: FitRules, path: str) -> 
 
 def _shown(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= 60 else text[:60] + ".."
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}.."
+
+
+_MOST_SHOWN = 60  # characters of a value in a message
 
 
 def _below(path: str, name: str) -> str:

@@ -49,8 +49,8 @@ def _of_avro(node: Any, place: str, named: dict[str, ColumnType], space: str = "
         raise ConfigError(f"No type of Avro{_at(place)}: {node}")
     if (logical := node.get("logicalType")) in _AVRO_LOGICAL:
         return _AVRO_LOGICAL[logical](node)
-    if (connect := node.get("connect.name")) in _CONNECT_TIMES:
-        return _CONNECT_TIMES[connect]
+    if (connect := node.get("connect.name")) in CONNECT_NAMES:
+        return CONNECT_NAMES[connect]
     kind = node["type"]
     space = node.get("namespace", space)
     if kind == "record":
@@ -118,7 +118,7 @@ _AVRO_LOGICAL: Final[dict[Any, Callable[[Mapping[str, Any]], ColumnType]]] = {
     "local-timestamp-micros": lambda node: ColumnType("timestamp_ntz", unit="us"),
     "local-timestamp-nanos": lambda node: ColumnType("timestamp_ntz", unit="ns"),
 }
-_CONNECT_TIMES: Final = {
+CONNECT_NAMES: Final = {
     "org.apache.kafka.connect.data.Date": ColumnType("date"),
     "org.apache.kafka.connect.data.Time": ColumnType("time", digits=3),
     "org.apache.kafka.connect.data.Timestamp": ColumnType("timestamp", digits=3),
@@ -162,8 +162,8 @@ def _of_json_schema(node: Any, place: str, root: Mapping[str, Any]) -> tuple[Col
     if isinstance(kinds, list):
         others = [kind for kind in kinds if kind != "null"]
         kinds = "number" if set(others) == {"integer", "number"} else others[0] if len(others) == 1 else others
-    if (connect := node.get("title")) in _CONNECT_TIMES:
-        return _CONNECT_TIMES[connect], is_nullable
+    if (connect := node.get("title")) in CONNECT_NAMES:
+        return CONNECT_NAMES[connect], is_nullable
     if connect == "org.apache.kafka.connect.data.Decimal":
         said = node.get("connect.parameters", {})
         digits = min(MOST_DIGITS, int(said.get("connect.decimal.precision", MOST_DIGITS)))

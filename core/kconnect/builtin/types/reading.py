@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import base64
 import binascii
-import datetime
 import decimal
 import json
 import math
-import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from kconnect.api import DataError, Date, Decimal, Schema, Struct, Time, Timestamp, Type
+from kconnect.api import Date, Decimal, Schema, Struct, Time, Timestamp, Type
 from kconnect.api.values_text import single_precision
-from kconnect.builtin.types.column_type import ColumnType
-from kconnect.builtin.types.fitting import NotFittingError, as_text
+from kconnect.builtin.types.column_type import Column, ColumnType
+from kconnect.builtin.types.exact_numbers import json_of, number_of
+from kconnect.builtin.types.fitting import NotFittingError, as_text, misfit
+from kconnect.builtin.types.time_reading import time_reader
 from kconnect.java.compat.to_string import float_text
 
 Read = Callable[[Any], Any]
@@ -46,7 +46,7 @@ def reader_of(kind: ColumnType, schema: Schema, given: Schema | None = None) -> 
         case "map":
             return _map_reader(kind, schema, given)
         case "date" | "time" | "timestamp" | "timestamp_ntz":
-            return _time_reader(kind, kind.unit)
+            return time_reader(kind, kind.unit)
         case _:
             return _LEAVES[kind.name](kind)
 
@@ -55,21 +55,21 @@ def reader_of(kind: ColumnType, schema: Schema, given: Schema | None = None) -> 
 
 
 def _struct_reader(kind: ColumnType, schema: Schema, given: Schema | None) -> Read:
-    parts: list[tuple[str, Read, bool]] = []
+    parts: list[tuple[str, Read, Column]] = []
     for column, field in zip(kind.columns, schema.fields, strict=True):
         found = None if given is None or given.type is not Type.STRUCT else given.field(column.name)
         of_column = reader_of(column.type, field.schema, None if found is None else found.schema)
-        parts.append((column.name, of_column, column.is_required))
+        parts.append((column.name, of_column, column))
 
     def read(value: Any) -> Struct:
         row = _members(value, kind)
         values: list[Any] = []
-        for name, of, is_required in parts:
+        for name, of, column in parts:
             item = row.get(name)
             if item is None:
-                if is_required:
+                if column.is_required:
                     told = "is null" if name in row else "is missing"
-                    raise NotFittingError(name, None, kind, told=f"{told}, and the column is NOT NULL")
+                    raise NotFittingError(name, None, f"{column.type} NOT NULL", told=told)
                 values.append(None)
                 continue
             try:
@@ -86,9 +86,9 @@ def _members(value: Any, kind: ColumnType) -> Mapping[str, Any]:
         return value
     if isinstance(value, Struct):
         return {field.name: value.get(field) for field in value.schema.fields}
-    if isinstance(value, str) and isinstance(found := _of_json(value, "{"), dict):
+    if isinstance(value, str) and isinstance(found := json_of(value, "{"), dict):
         return found
-    raise _misfit(value, kind, "and has no fields")
+    raise misfit(value, kind, "and has no fields")
 
 
 def _list_reader(kind: ColumnType, schema: Schema, given: Schema | None) -> Read:
@@ -99,9 +99,9 @@ def _list_reader(kind: ColumnType, schema: Schema, given: Schema | None) -> Read
 
     def read(value: Any) -> list[Any]:
         if isinstance(value, str):
-            value = _of_json(value, "[")
+            value = json_of(value, "[")
         if not isinstance(value, list | tuple):
-            raise _misfit(value, kind)
+            raise misfit(value, kind)
         made: list[Any] = []
         for item in value:
             if item is None:
@@ -144,35 +144,15 @@ def _map_reader(kind: ColumnType, schema: Schema, given: Schema | None) -> Read:
 def _entries(value: Any, kind: ColumnType) -> Any:
     """Keys and items: of objects, and of lists of pairs, as Connect's JSON has maps whose keys are no texts."""
     if isinstance(value, str):
-        value = _of_json(value, "{[")
+        value = json_of(value, "{[")
     if isinstance(value, Mapping):
         return value.items()
     if isinstance(value, Struct):
         return [(field.name, value.get(field)) for field in value.schema.fields]
     is_pairs = isinstance(value, list) and all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in value)
     if not is_pairs:
-        raise _misfit(value, kind)
+        raise misfit(value, kind)
     return value
-
-
-def exact_json(raw: bytes | str) -> Any:
-    """The value of a text of JSON, in which a fraction that no double holds is a Decimal. Errors: ValueError."""
-    return json.loads(raw, parse_float=_fraction)
-
-
-def _fraction(text: str) -> float | decimal.Decimal:
-    double, exact = float(text), decimal.Decimal(text)
-    return double if math.isfinite(double) and decimal.Decimal(repr(double)) == exact else exact
-
-
-def _of_json(text: str, begins: str) -> Any:
-    """What a text of JSON holds, as a column of CSV has lists; the text itself if it is none."""
-    if not text.lstrip()[:1] or text.lstrip()[:1] not in begins:
-        return text
-    try:
-        return exact_json(text)
-    except ValueError:
-        return text
 
 
 # --- single values ---
@@ -187,39 +167,17 @@ def _whole_reader(kind: ColumnType) -> Read:
         if type(value) is not int:
             value = _whole(value, kind)
         if not least <= value <= most:
-            raise _misfit(value, kind)
+            raise misfit(value, kind)
         return value  # type: ignore[no-any-return]  # an int by now
 
     return read
 
 
 def _whole(value: Any, kind: ColumnType) -> int:
-    number = _number(value, kind)
+    number = number_of(value, kind)
     if number != number.to_integral_value():
-        raise _misfit(value, kind)
+        raise misfit(value, kind)
     return int(number)
-
-
-def _number(value: Any, kind: ColumnType) -> decimal.Decimal:
-    """The number as its digits say: a float by the fewest that tell it from others, as JSON had it."""
-    if isinstance(value, decimal.Decimal):
-        number = value
-    elif isinstance(value, int) and not isinstance(value, bool):
-        number = decimal.Decimal(value)
-    elif isinstance(value, float):
-        number = decimal.Decimal(repr(value))
-    elif isinstance(value, str) and _NUMBER.fullmatch(value):
-        number = decimal.Decimal(value.strip())
-    else:
-        raise _misfit(value, kind)
-    # A number such as 1e999999999 is short, and its digits fill the memory
-    if not number.is_finite() or abs(number.adjusted()) > _MOST_ZEROS:
-        raise _misfit(value, kind)
-    return number
-
-
-_NUMBER: Final = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*", re.ASCII)
-_MOST_ZEROS: Final = 400
 
 
 def _decimal_reader(kind: ColumnType) -> Read:
@@ -227,12 +185,12 @@ def _decimal_reader(kind: ColumnType) -> Read:
     limit = decimal.Decimal(10) ** ((kind.digits or 0) - kind.scale)
 
     def read(value: Any) -> decimal.Decimal:
-        number = _number(value, kind)
+        number = number_of(value, kind)
         if abs(number) >= limit:
-            raise _misfit(value, kind)
+            raise misfit(value, kind)
         made = number.quantize(scale, context=_EXACT)
         if made != number:
-            raise _misfit(value, kind)
+            raise misfit(value, kind)
         return made if made else abs(made)  # zero has no sign
 
     return read
@@ -250,17 +208,17 @@ def _float_reader(kind: ColumnType) -> Read:
         elif isinstance(value, str) and value.strip().lower() in _NOT_FINITE:
             made = float(value)
         else:
-            number = _number(value, kind)
+            number = number_of(value, kind)
             made = float(number)
             if not math.isfinite(made) or (isinstance(value, int) and int(made) != value):
-                raise _misfit(value, kind)
+                raise misfit(value, kind)
         if not is_single:
             return made
         single = single_precision(made)
         if math.isfinite(made) and not math.isfinite(single):
-            raise _misfit(value, kind)
+            raise misfit(value, kind)
         if isinstance(value, int) and int(single) != value:
-            raise _misfit(value, kind)
+            raise misfit(value, kind)
         return single
 
     return read
@@ -279,7 +237,7 @@ def _boolean_reader(kind: ColumnType) -> Read:
             return value
         found = _BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else None
         if found is None:
-            raise _misfit(value, kind)
+            raise misfit(value, kind)
         return found
 
     return read
@@ -294,7 +252,7 @@ def _text_reader(kind: ColumnType) -> Read:
     def read(value: Any) -> str:
         text = value if type(value) is str else as_text(value)
         if most is not None and len(text) > most:
-            raise _misfit(value, kind, f"and has {len(text)} characters")
+            raise misfit(value, kind, f"and has {len(text)} characters")
         return text
 
     return read
@@ -307,11 +265,11 @@ def _bytes_reader(kind: ColumnType) -> Read:
         if isinstance(value, bytes | bytearray | memoryview):
             return bytes(value)
         if not isinstance(value, str):
-            raise _misfit(value, kind)
+            raise misfit(value, kind)
         try:
             return base64.b64decode(value, validate=True)
         except (binascii.Error, ValueError) as error:
-            raise _misfit(value, kind, "and no base64") from error
+            raise misfit(value, kind, "and no base64") from error
 
     return read
 
@@ -321,7 +279,7 @@ def _uuid_reader(kind: ColumnType) -> Read:
         try:
             return str(value if isinstance(value, uuid.UUID) else uuid.UUID(value))
         except (ValueError, AttributeError, TypeError) as error:
-            raise _misfit(value, kind) from error
+            raise misfit(value, kind) from error
 
     return read
 
@@ -339,90 +297,6 @@ def _json_reader(kind: ColumnType) -> Read:
         return as_text(value)
 
     return read
-
-
-# --- times ---
-
-_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_DAY_ONE: Final = datetime.date(1970, 1, 1).toordinal()
-_MICRO: Final = datetime.timedelta(microseconds=1)
-_MICROS_A_DAY: Final = 86_400_000_000
-# Microseconds in each unit that numbers may count
-_MICROS: Final = {"d": decimal.Decimal(_MICROS_A_DAY), "s": decimal.Decimal(1_000_000), "ms": decimal.Decimal(1000),
-                  "us": decimal.Decimal(1), "ns": decimal.Decimal("0.001")}  # fmt: skip
-_ZONE_NAME: Final = re.compile(r"\[[\w/+-]+\]$", re.ASCII)
-_FRACTION: Final = re.compile(r"([.,]\d{6})\d+")
-
-
-def _time_reader(kind: ColumnType, unit: str | None) -> Read:
-    unit = unit or ("d" if kind.name == "date" else "ms")
-    make = {"date": _date, "time": _clock}.get(kind.name, _instant)
-    a_unit, cut = _MICROS[unit], 10 ** (6 - min(6, 6 if kind.digits is None else kind.digits))
-
-    def read(value: Any) -> Any:
-        if not isinstance(value, int | float | decimal.Decimal) or isinstance(value, bool):
-            try:
-                return make(value, kind, cut)
-            except (ValueError, OverflowError, TypeError) as error:
-                raise _misfit(value, kind) from error
-        # what is finer than a microsecond is cut off, before 1970 as well
-        micros = int((_number(value, kind) * a_unit).to_integral_value(decimal.ROUND_FLOOR))
-        try:
-            return make(micros, kind, cut)
-        except (ValueError, OverflowError, NotFittingError) as error:
-            raise _misfit(value, kind) from error
-
-    return read
-
-
-def _instant(value: Any, kind: ColumnType, cut: int) -> datetime.datetime:
-    """An aware time in UTC of microseconds since 1970, a time, a date or ISO text; without zone it is of UTC."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return _EPOCH + (value - value % cut) * _MICRO
-    if isinstance(value, str):
-        value = datetime.datetime.fromisoformat(_plain_iso(value))
-    if isinstance(value, datetime.datetime):
-        found = value.replace(tzinfo=datetime.UTC) if value.tzinfo is None else value.astimezone(datetime.UTC)
-        return found if cut == 1 else found.replace(microsecond=found.microsecond - found.microsecond % cut)
-    if isinstance(value, datetime.date):
-        return datetime.datetime(value.year, value.month, value.day, tzinfo=datetime.UTC)
-    raise _misfit(value, kind)
-
-
-def _date(value: Any, kind: ColumnType, cut: int) -> datetime.date:
-    """A day of microseconds since 1970, a date, or text; a time only if it is midnight in UTC, or in its own zone."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return datetime.date.fromordinal(_DAY_ONE + value // _MICROS_A_DAY)
-    if isinstance(value, str):
-        value = datetime.datetime.fromisoformat(_plain_iso(value))
-    if isinstance(value, datetime.datetime):
-        if value.time() != datetime.time():
-            raise _misfit(value.isoformat(), kind, "and has a time of day")
-        return value.date()
-    if isinstance(value, datetime.date):
-        return value
-    raise _misfit(value, kind)
-
-
-def _clock(value: Any, kind: ColumnType, cut: int) -> datetime.time:
-    """A time of day of microseconds since midnight, a time, or text; one with a zone becomes one of UTC."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        if not 0 <= value < _MICROS_A_DAY:
-            raise _misfit(value, kind)
-        return (_EPOCH + (value - value % cut) * _MICRO).time()
-    if isinstance(value, str):
-        value = datetime.time.fromisoformat(_FRACTION.sub(r"\1", value.strip()))
-    if not isinstance(value, datetime.time):
-        raise _misfit(value, kind)
-    if value.tzinfo is not None and (away := value.utcoffset()):
-        value = (datetime.datetime.combine(_EPOCH.date(), value.replace(tzinfo=None)) - away).time()
-    micros = value.microsecond - value.microsecond % cut
-    return datetime.time(value.hour, value.minute, value.second, micros)
-
-
-def _plain_iso(text: str) -> str:
-    """ISO 8601 as Python reads it: without the zone's name that Java adds, and to the microsecond."""
-    return _FRACTION.sub(r"\1", _ZONE_NAME.sub("", text.strip()))
 
 
 # --- what a schema says of the values that it has ---
@@ -445,7 +319,7 @@ _UNIT_OF_NAME: Final = {
 def _unit_said(unit: str) -> Callable[[ColumnType, Schema, Schema], Read]:
     def reader(kind: ColumnType, schema: Schema, given: Schema) -> Read:
         if kind.name in ("date", "time", "timestamp", "timestamp_ntz"):
-            return _time_reader(kind, unit)
+            return time_reader(kind, unit)
         return reader_of(kind, schema)
 
     return reader
@@ -481,22 +355,7 @@ _LEAVES: Final[dict[str, Callable[[ColumnType], Read]]] = {
 }
 
 
-def _misfit(value: Any, kind: ColumnType, told: str = "") -> NotFittingError:
-    shown = repr(value)
-    shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}.."
-    wanted = kind.name if len(str(kind)) > _SHOWN else kind
-    return NotFittingError("", None, kind, shown, told=f"is {shown}{f' {told},' if told else ','} the column {wanted}")
-
-
-_SHOWN: Final = 60  # characters of a value in a message
-
-
 def others_of(kind: ColumnType, names: Sequence[str]) -> list[str]:
     """The names that no column has."""
     known = {column.name for column in kind.columns}
     return [name for name in names if name not in known]
-
-
-def data_error(error: NotFittingError) -> DataError:
-    """The error of a record."""
-    return DataError(f"Field {error.place}: it {error.told}" if error.place else f"The value {error.told}")

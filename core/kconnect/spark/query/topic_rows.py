@@ -11,6 +11,7 @@ import pyarrow as pa
 from kconnect.api import RecordBatch, SinkRecord, Struct
 from kconnect.api.columns import values_of
 from kconnect.builtin.types.fitting import NotFittingError, as_mapping, build, fit
+from kconnect.builtin.types.meaning import meant_column, meant_value
 from kconnect.builtin.types.seen_columns import seen_table
 from kconnect.errors import ConnectError, DataError
 
@@ -80,7 +81,10 @@ class RowsOfBatch:
 
     def _of_columns(self, batch: RecordBatch) -> pa.RecordBatch | None:
         """None where single records must be looked at: something does not fit, or there are values without fields."""
-        value = batch.value
+        try:
+            value = meant_column(batch.value_schema, batch.value)
+        except DataError:
+            return None
         if value is None or not pa.types.is_struct(value.type):
             return None
         self._check_new(value.type, batch.topic)
@@ -100,7 +104,12 @@ class RowsOfBatch:
         kept: list[SinkRecord] = []
         rows: list[dict[str, Any]] = []
         for record in records:
-            row = as_mapping(record.value) if isinstance(record.value, Struct) else record.value
+            try:
+                value = meant_value(record.value_schema, record.value)
+            except DataError as error:
+                report(record, error)
+                continue
+            row = as_mapping(value) if isinstance(value, Struct) else value
             if row is None and not self._keeps_tombstones:
                 continue
             if row is None and self._keys:

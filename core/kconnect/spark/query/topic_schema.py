@@ -13,6 +13,7 @@ from kconnect.api.columns import arrow_type
 from kconnect.builtin.types.column_type import schema_of
 from kconnect.builtin.types.declared import declared_type
 from kconnect.builtin.types.fitting import as_mapping
+from kconnect.builtin.types.meaning import meant_schema
 from kconnect.builtin.types.seen import joined_schemas
 from kconnect.errors import ConfigError
 from kconnect.model import TopicPartition
@@ -88,7 +89,7 @@ def _look(payload: RecordBatch | list[SinkRecord], rows: list[dict[str, Any]], s
 
 
 def _add(schemas: list[pa.Schema], schema: Schema) -> None:
-    kind = arrow_type(schema)
+    kind = arrow_type(meant_schema(schema))
     made = pa.schema(list(kind)) if schema.type is Type.STRUCT else pa.schema([(VALUE, kind)])
     if made not in schemas:
         schemas.append(made)

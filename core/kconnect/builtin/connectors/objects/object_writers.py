@@ -11,6 +11,7 @@ from kconnect.builtin.connectors.objects.avro_types import avro_schema
 from kconnect.builtin.connectors.objects.object_formats import compressed
 from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.builtin.types.fitting import NotFittingError
+from kconnect.builtin.types.meaning import meant_column
 from kconnect.builtin.types.seen import is_untyped, joined_schemas, turns_to_text, without_empty
 from kconnect.builtin.types.seen_columns import seen_table, widened_table
 
@@ -75,7 +76,7 @@ class Encoder:
         if column is None or not len(column):
             return [] if self._format in TEXT_FORMATS else None
         if self._format not in TEXT_FORMATS:
-            return _rows_of_column(column)
+            return _rows_of_column(meant_column(schema, column))
         if self._format == "lines":
             return [_line(value) for value in column.to_pylist()]
         texts = self._json.from_connect_batch(batch.topic, schema, column)
@@ -218,7 +219,7 @@ def _rows_of(records: Sequence[SinkRecord]) -> pa.Table | None:
         batch = RecordBatch.from_records(records)
         if batch is None or batch.value is None:
             raise DataError("The values do not fit their schema")
-        return _rows_of_column(batch.value)
+        return _rows_of_column(meant_column(batch.value_schema, batch.value))
     values = [record.value for record in records]
     rows = values if all(isinstance(value, dict) for value in values) else [{"value": value} for value in values]
     return pa.Table.from_batches([seen_table(rows)])

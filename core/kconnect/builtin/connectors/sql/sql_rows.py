@@ -9,6 +9,7 @@ from typing import Any
 
 from kconnect.api import DataError, Schema, SinkRecord, Struct, Type
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of_schema, kind_of_value
+from kconnect.builtin.types.meaning import meant_value
 from kconnect.builtin.types.seen import Kind, Seen, see
 
 # Columns of pk.mode=kafka, named as in well-known JDBC sinks.
@@ -103,6 +104,7 @@ class RowMaker:
     def _cells(self, value: Any, schema: Schema | None, part: str) -> dict[str, tuple[Any, str | None]]:
         """Columns of a Struct or dict: name -> (value, kind)."""
         if isinstance(value, Struct):
+            value = meant_value(value.schema, value)
             read = value.get if self.fills_defaults else value.get_without_default
             return {f.name: (_plain(read(f.name)), kind_of_schema(f.schema)) for f in value.schema.fields}
         if isinstance(value, Mapping) and (schema is None or schema.type is Type.MAP):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import DataError, RecordBatch, SinkRecord, TopicPartition
+from kconnect.builtin.types.meaning import meant_column
 from kconnect.builtin.types.seen import see
 from kconnect.builtin.types.seen_columns import seen_column, told_by_arrow
 
@@ -39,14 +40,15 @@ class Rows:
 
 
 def rows_of_batch(batch: RecordBatch) -> Rows:
-    """A batch of columns as rows. Errors: DataError when it says not where it was read."""
+    """A batch of columns as rows. Errors: DataError when it says not where it was read, and as of `meant_column`."""
     import pyarrow as pa
 
     offsets = batch.kafka_offsets
     if offsets is None or batch.original_kafka_partition is None or not len(offsets):
         raise DataError(f"A batch of topic {batch.topic} has no offsets of Kafka")
     at = TopicPartition(batch.original_topic, batch.original_kafka_partition)
-    value, times, keys = batch.value, batch.timestamp, batch.key
+    times = batch.timestamp
+    value, keys = meant_column(batch.value_schema, batch.value), meant_column(batch.key_schema, batch.key)
     times = times if times is None or isinstance(times, int) else _whole(times)
     deleted: pa.Array | None = None
     start, stop = offsets[0].as_py(), offsets[len(offsets) - 1].as_py() + 1

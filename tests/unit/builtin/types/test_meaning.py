@@ -1,0 +1,85 @@
+"""What Debezium's schemas mean, by records and by columns."""
+
+from __future__ import annotations
+
+import datetime
+
+import pyarrow as pa
+import pytest
+
+from kconnect.api import DataError, Schema, SchemaBuilder, Struct, Type
+from kconnect.api.columns import arrow_type, column_of, values_of
+from kconnect.builtin.types.meaning import meant_column, meant_schema, meant_value
+
+AT = datetime.datetime(2025, 11, 27, 10, 0, 0, 123456, tzinfo=datetime.UTC)
+CLOCK = datetime.time(3, 4, 5, 123456)
+US = 1764237600123456
+
+
+def named(name, kind=Type.INT64):
+    return SchemaBuilder(kind).name(name).version(1).optional().build()
+
+
+VARIABLE = (
+    SchemaBuilder.struct().name("io.debezium.data.VariableScaleDecimal").optional()
+    .field("scale", Schema.INT32_SCHEMA).field("value", Schema.BYTES_SCHEMA).build()
+)  # fmt: skip
+FIELDS = [
+    ("micros", named("io.debezium.time.MicroTimestamp"), US, AT, "timestamp[us]"),
+    ("nanos", named("io.debezium.time.NanoTimestamp"), US * 1000 + 7, AT, "timestamp[us]"),
+    ("millis", named("io.debezium.time.Timestamp"), US // 1000, AT.replace(microsecond=123000), "timestamp[ms]"),
+    ("zoned", named("io.debezium.time.ZonedTimestamp", Type.STRING), "2025-11-27T11:00:00.123456+01:00", AT,
+     "timestamp[us, tz=UTC]"),
+    ("day", named("io.debezium.time.Date", Type.INT32), 20000, datetime.date(2024, 10, 4), "date32[day]"),
+    ("clock", named("io.debezium.time.MicroTime"), 11045123456, CLOCK, "time64[us]"),
+    ("clock_ms", named("io.debezium.time.Time", Type.INT32), 11045123, CLOCK.replace(microsecond=123000), "time32[ms]"),
+    ("zoned_clock", named("io.debezium.time.ZonedTime", Type.STRING), "03:04:05.123456Z", CLOCK, "time64[us]"),
+    ("number", VARIABLE, Struct(VARIABLE).put("scale", 2).put("value", b"\x25"), "0.37", "string"),
+    ("plain", Schema.OPTIONAL_INT64_SCHEMA, 7, 7, "int64"),
+    ("uuid", named("io.debezium.data.Uuid", Type.STRING), "x", "x", "string"),
+    ("stays", named("io.debezium.time.MicroDuration"), 7, 7, "int64"),
+    ("days", SchemaBuilder.array(named("io.debezium.time.Date", Type.INT32)).optional().build(), [20000, None],
+     [datetime.date(2024, 10, 4), None], "list<item: date32[day]>"),
+    ("by", SchemaBuilder.map(Schema.STRING_SCHEMA, named("io.debezium.time.MicroTimestamp")).optional().build(),
+     {"a": US}, {"a": AT}, "map<string, timestamp[us]>"),
+]  # fmt: skip
+
+
+def row_schema():
+    builder = SchemaBuilder.struct().name("shop.Value").optional()
+    for name, schema, *_ in FIELDS:
+        builder.field(name, schema)
+    return builder.build()
+
+
+ROW = row_schema()
+
+
+def test_values_and_columns_mean_the_same():
+    full = Struct.from_values(ROW, [given for _, _, given, _, _ in FIELDS])
+    bare = Struct.from_values(ROW, [None] * len(FIELDS))
+    made = meant_schema(ROW)
+    assert (made.name, made.is_optional) == ("shop.Value", True)
+    assert [str(field.type) for field in arrow_type(made)] == [kind for *_, kind in FIELDS]
+    values = [meant_value(ROW, full), meant_value(ROW, bare), None]
+    assert [values[0].get(name) for name, *_ in FIELDS] == [meant for _, _, _, meant, _ in FIELDS]
+    column = meant_column(ROW, column_of(ROW, [full, bare, None]))
+    assert column.type == arrow_type(made)
+    assert values_of(made, column, 3) == values
+    assert column.equals(column_of(made, values))
+
+
+def test_what_means_itself_comes_back_as_it_is():
+    plain = SchemaBuilder.struct().field("a", Schema.INT32_SCHEMA).build()
+    column = pa.array([{"a": 1}])
+    assert meant_schema(plain) is plain
+    assert meant_column(plain, column) is column
+    assert meant_value(None, {"a": 1}) == {"a": 1}
+
+
+def test_a_text_that_is_no_time_is_told_with_its_field():
+    zoned = named("io.debezium.time.ZonedTimestamp", Type.STRING)
+    schema = SchemaBuilder.struct().field("after", SchemaBuilder.struct().field("at", zoned).build()).build()
+    inner = Struct(schema.field("after").schema).put("at", "infinity")
+    with pytest.raises(DataError, match=r"Field after\.at does not fit its column of type timestamp: it is 'infinity'"):
+        meant_value(schema, Struct(schema).put("after", inner))
