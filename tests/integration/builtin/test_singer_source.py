@@ -36,7 +36,7 @@ def source_of(command: str = TAP, **more: str) -> SourceHarness:
 
 def tap_that(code: str) -> str:
     """A tap of a few lines of Python."""
-    return f"{shlex.quote(sys.executable)} -uc {shlex.quote('import os, sys, time;' + code)}"
+    return f"{shlex.quote(sys.executable)} -uc {shlex.quote('import json, os, sys, time;' + code)}"
 
 
 def left_files() -> list[str]:
@@ -83,6 +83,22 @@ time.sleep(60)
             assert updated_offsets("tap", source.task.update_offsets, [], busy) == []
             source.task.commit()
         assert [offset.offset for offset in source.commit()] == [{"state": '{"at":9}'}]
+
+
+def test_a_tap_of_old_gets_its_catalog_as_properties_and_nothing_of_its_records_is_lost(tmp_path: Path) -> None:
+    code = """
+at = sys.argv.index('--properties')
+catalog = json.load(open(sys.argv[at + 1]))
+assert '--catalog' not in sys.argv
+for line in (
+    {'type': 'SCHEMA', 'stream': 's', 'schema': {'type': 'object'}, 'key_properties': ['id']},
+    {'type': 'RECORD', 'stream': 's', 'record': {'id': 1, 'a': catalog['streams']}},
+):
+    print(json.dumps(line))
+"""
+    with source_of(tap_that(code), singer__catalog='{"streams": []}', singer__catalog__option="--properties") as source:
+        [record] = source.poll(1, within_s=ample_s(20))
+    assert (record.key.get("id"), record.value.get("id"), record.value.get("a")) == (1, 1, "[]")
 
 
 def test_streams_are_selected_by_name() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from kconnect.api import ConfigError, ConnectError, DataError, SourceRecord
 from kconnect.builtin.connectors.singer.messages import BadRecord, Messages, State
 from kconnect.builtin.connectors.singer.singer_source import SingerSourceConnector, selected
 from kconnect.builtin.connectors.singer.tap import secrets_of
+from kconnect.builtin.types.fitting import as_mapping
 from kconnect.testing import SourceHarness
 
 FIELDS = {
@@ -60,7 +62,7 @@ def test_a_record_becomes_one_of_connect_with_schema_key_topic_and_time() -> Non
         "open": {"a": 1},
         "inner": {"x": 1, "more": 2},
         "list": [1, None],
-        "unknown": "is left out",
+        "unknown": "is kept",
     }
     record = say(one, type="RECORD", stream="s", record=held, time_extracted="1970-01-01T00:00:01Z")
     assert isinstance(record, SourceRecord)
@@ -78,8 +80,96 @@ def test_a_record_becomes_one_of_connect_with_schema_key_topic_and_time() -> Non
     assert value.get("at") == datetime(2026, 11, 23, 12, tzinfo=UTC)
     assert value.get("day") == date(2026, 11, 23)
     assert [value.get(name) for name in ("any", "nothing", "open")] == ["5", "[1]", '{"a":1}']
-    assert value.get("inner").get("x") == 1
+    assert (value.get("inner").get("x"), value.get("inner").get("more")) == (1, 2)
+    assert value.get("unknown") == "is kept"
     value.validate()
+
+
+def as_plain(record: Any) -> Any:
+    assert isinstance(record, SourceRecord), record.error
+    record.value.validate()
+    return as_mapping(record.value)
+
+
+def test_what_a_schema_does_not_name_stays(caplog: pytest.LogCaptureFixture) -> None:
+    one = messages()
+    say(one, type="SCHEMA", stream="s", schema={"type": "object"}, key_properties=["id"])
+    record = say(one, type="RECORD", stream="s", record={"id": 1, "a": 2})
+    assert as_plain(record) == {"id": 1, "a": 2}
+    assert as_mapping(record.key) == {"id": 1}
+    properties = {"id": {"type": "integer"}, "meta": {"type": "object"}}
+    say(one, type="SCHEMA", stream="u", schema={"type": "object", "properties": properties}, key_properties=["id"])
+    held = {"id": 1, "extra": "x", "meta": {"k": 1}}
+    assert as_plain(say(one, type="RECORD", stream="u", record=held)) == {"id": 1, "meta": '{"k":1}', "extra": "x"}
+
+
+def test_the_type_of_an_unnamed_field_is_what_holds_all_its_values() -> None:
+    one = with_schema({})
+    found = [
+        as_plain(say(one, type="RECORD", stream="s", record={"a": value}))["a"]
+        for value in (None, 1, 2.5, 2**70, 1, "x", [1, {"b": None}], True)
+        if value is not None
+    ]
+    assert found == [1, 2.5, float(2**70), 1.0, "x", '[1,{"b":null}]', "true"]
+
+
+@pytest.mark.parametrize(
+    ("node", "value", "wanted"),
+    [
+        ({"type": "object", "additionalProperties": {"type": "integer"}}, {"k": 1, "n": None}, {"k": 1, "n": None}),
+        ({"type": "object", "properties": {"x": {}}, "additionalProperties": {"type": "string"}}, {"y": 1}, {"y": "1"}),
+        ({"type": "object", "properties": {"x": {}}, "additionalProperties": False}, {"y": 1}, {"y": 1}),
+        ({"type": "array", "items": {"type": "object", "properties": {"x": {}}}}, [{"y": 1}], [{"y": 1}]),
+        ({"type": "array"}, [1, "a"], '[1,"a"]'),
+        ({"anyOf": [{"type": "integer"}, {"type": "number"}]}, 1.5, 1.5),
+        ({"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string"}]}, "soon", "soon"),
+        ({"oneOf": [{"type": "integer"}, {"type": "string"}]}, 5, "5"),
+        ({"oneOf": [{"type": ["null", "integer"]}, {"type": "null"}]}, 5, 5),
+        (
+            {"oneOf": [{"type": "object", "properties": {"a": {}}}, {"type": "object", "properties": {"b": {}}}]},
+            {"a": "1", "c": 2},
+            {"a": "1", "c": 2},
+        ),
+        ({"allOf": [{"type": "object", "properties": {"a": {"type": "integer"}}}]}, {"a": 1, "b": 2}, {"a": 1, "b": 2}),
+        ({"type": "number", "multipleOf": 0.01}, 1.1, Decimal("1.10")),
+        ({"type": ["null", "number"], "multipleOf": 1e-6}, 12345678901234567890.123456, None),
+        ({"type": "string", "format": "time"}, "03:04:05.678", time(3, 4, 5, 678000)),
+        ({"type": "string", "format": "uuid"}, "x", "x"),
+        (True, {"a": [1]}, '{"a":[1]}'),
+    ],
+)
+def test_every_kind_of_schema_keeps_what_comes(node: Any, value: Any, wanted: Any) -> None:
+    one = with_schema({"f": node})
+    if wanted is None:
+        text = b'{"type":"RECORD","stream":"s","record":{"f":12345678901234567890.123456}}'
+        assert as_plain(one.read(text))["f"] == Decimal("12345678901234567890.123456")
+        return
+    found = as_plain(say(one, type="RECORD", stream="s", record={"f": value}))["f"]
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        found = {name: part for name, part in found.items() if part is not None or name in wanted}
+    if isinstance(found, list) and isinstance(found[0], dict):
+        found = [{name: part for name, part in item.items() if part is not None} for item in found]
+    assert found == wanted
+
+
+def test_a_number_that_no_double_holds_is_told_and_none_loses_a_digit() -> None:
+    one = with_schema({"n": {"type": "number"}, "d": {"type": "number", "multipleOf": 0.01}, "t": {"type": "object"}})
+    for text, told in (("n", "more digits than a double"), ("d", "more than 2 digits behind the point")):
+        line = b'{"type":"RECORD","stream":"s","record":{"%s":12345678901234567.891}}' % text.encode()
+        bad = one.read(line)
+        assert isinstance(bad, BadRecord)
+        assert told in str(bad.error)
+    line = b'{"type":"RECORD","stream":"s","record":{"t":{"a":[12345678901234567.891]},"x":12345678901234567.891}}'
+    found = as_plain(one.read(line))
+    assert (found["t"], found["x"]) == ('{"a":[12345678901234567.891]}', Decimal("12345678901234567.891"))
+    assert one.read(b'{"type":"STATE","value":{"at":0.12345678901234567891}}') == State('{"at":0.12345678901234567891}')
+
+
+def test_fields_that_came_stay_when_the_schema_changes() -> None:
+    one = with_schema({"a": {"type": "integer"}})
+    say(one, type="RECORD", stream="s", record={"a": 1, "x": 1, "y": 1})
+    say(one, type="SCHEMA", stream="s", schema={"properties": {"a": {"type": "string"}, "y": {"type": "string"}}})
+    assert as_plain(say(one, type="RECORD", stream="s", record={"a": 1})) == {"a": "1", "y": None, "x": None}
 
 
 def test_a_state_is_kept_as_it_was_and_other_messages_say_nothing(caplog: pytest.LogCaptureFixture) -> None:
@@ -141,12 +231,16 @@ def test_a_record_that_does_not_fit_is_told_and_the_next_is_read(field: str, val
 
 
 def test_streams_are_selected_in_the_taps_own_catalog() -> None:
-    catalog = {"streams": [{"stream": "a", "metadata": []}, {"tap_stream_id": "b", "metadata": [{"breadcrumb": []}]}]}
+    catalog: Any = {"streams": [{"stream": "a", "metadata": []}]}
+    schema = {"type": "object", "properties": {"x": {"type": "object", "properties": {"y": {}}}}}
+    catalog["streams"].append({"tap_stream_id": "b", "metadata": [{"breadcrumb": []}], "schema": schema})
     found = json.loads(selected(json.dumps(catalog).encode(), ["b"], "tap-x"))["streams"]
     assert [(stream["selected"], stream["metadata"][0]["metadata"]["selected"]) for stream in found] == [
         (False, False),
         (True, True),
     ]
+    inner = {"selected": True, "type": "object", "properties": {"y": {"selected": True}}}
+    assert found[1]["schema"] == {"selected": True, "type": "object", "properties": {"x": inner}}
     with pytest.raises(ConnectError, match="tap-x has no stream c; it has: a, b"):
         selected(json.dumps(catalog).encode(), ["c"], "tap-x")
     with pytest.raises(ConnectError, match="gave no catalog"):

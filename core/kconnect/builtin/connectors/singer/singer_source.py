@@ -60,6 +60,14 @@ CONFIG = (
         "The tap's catalog: a file, or the JSON itself; empty: the tap gets none.",
     )
     .define(
+        "singer.catalog.option",
+        _T.STRING,
+        "--catalog",
+        ConfigDef.ValidString.in_("--catalog", "--properties"),
+        _I.LOW,
+        "The option by which the tap takes its catalog: older taps take --properties.",
+    )
+    .define(
         "singer.streams",
         _T.LIST,
         [],
@@ -150,6 +158,7 @@ class _Settings:
         read = _object("singer.config", self.config, is_secret=True)
         self.secrets = secrets_of(read)
         self.catalog = _catalog(config["singer.catalog"])
+        self.catalog_option: str = config["singer.catalog.option"]
         self.streams: list[str] = config["singer.streams"]
         if self.catalog and self.streams:
             raise ConfigError.invalid("singer.streams", self.streams, "singer.catalog selects streams already")
@@ -250,7 +259,7 @@ class SingerSourceTask(SourceTask):
         settings = self._settings
         if settings.streams and not self._catalog:
             self._catalog = self._discovered()
-        files = {"--config": settings.config, "--catalog": self._catalog, "--state": self._state}
+        files = {"--config": settings.config, settings.catalog_option: self._catalog, "--state": self._state}
         self._messages = Messages(self._name, settings.topic_prefix, self._partition)
         self._tap = self._new_tap(settings.command, {option: text for option, text in files.items() if text})
 
@@ -310,7 +319,17 @@ def selected(catalog: bytes, streams: Sequence[str], name: str) -> str:
             whole = {"breadcrumb": [], "metadata": {}}
             metadata.append(whole)
         whole.setdefault("metadata", {})["selected"] = stream["selected"] = title in streams
+        if isinstance(stream.get("schema"), dict):
+            _mark(stream["schema"], title in streams)
     return json.dumps(found)
+
+
+def _mark(node: dict[str, Any], is_selected: bool) -> None:
+    """Select a schema and all of its properties, as taps look for it that take --properties; others do not."""
+    node["selected"] = is_selected
+    for part in (node.get("properties") or {}).values():
+        if isinstance(part, dict):
+            _mark(part, is_selected)
 
 
 def _said(tap: Tap) -> str:
