@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kconnect.runtime.config.misspelt import misspelt_told
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.processes.worker_log import LogFile, LogFormat, LogLevel, WorkerLog
 from kconnect_cli.processes.worker_run import EXIT_WORKER, StopSignals, exit_code
 from kconnect_cli.session import Verbose, session_of
-from kconnect_cli.settings.spelling import misspelt_text
 
 if TYPE_CHECKING:
     from kconnect.worker.mirror import Flow, MirrorSettings
@@ -80,7 +80,7 @@ def _told(file: Path, targets: list[str]) -> dict[Flow, dict[str, Any]]:
     for key in settings.strangers():
         log.warning("%s: %s has no effect: it is of a cluster that `clusters` does not name", file, key)
     for key, meant in settings.misspelt().items():
-        log.warning("%s: %s", file, misspelt_text(key, meant))
+        log.warning("%s: %s", file, misspelt_told(key, meant))
     for flow in flows:
         log.info("Flow %s%s", flow, "" if settings.is_enabled(flow) else ": heartbeats only")
     if not any(settings.is_enabled(flow) for flow in flows):

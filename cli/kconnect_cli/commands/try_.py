@@ -19,7 +19,6 @@ from kconnect_cli.files.connector_files import read_connector_file
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.screen.output import Format, write_object, write_text
 from kconnect_cli.session import CliSession, Output, Verbose, session_of
-from kconnect_cli.settings.spelling import misspelt_text
 
 if TYPE_CHECKING:
     from kconnect.model import ConnectorOffset
@@ -102,8 +101,8 @@ def try_(
         redaction.remember("try", {*secret_values(config, passwords), *resolved.references})
         screen = _Screen(session, resolved)
 
-        def warn(key: str, meant: str) -> None:
-            session.say(f"Warning: {given_file.name}: {misspelt_text(key, meant)}")
+        def warn(told: str) -> None:
+            session.say(f"Warning: {given_file.name}: {told}")
 
         with signals_raise():
             if is_source(config, properties.get("plugin.path")):

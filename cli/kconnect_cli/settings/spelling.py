@@ -12,7 +12,7 @@ from kconnect.runtime.config.labels import LABELS, parse_labels
 from kconnect_cli.screen.output import Row
 from kconnect_cli.session import CliSession
 
-Strict = Annotated[bool, typer.Option("--strict", help="Write nothing when a setting is unknown and looks misspelt.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Write nothing when a setting is unknown.")]
 
 
 def check_settings(
@@ -22,7 +22,10 @@ def check_settings(
     strict: bool,
     only: Collection[str] | None = None,
 ) -> None:
-    """Warn of each misspelt setting of these connectors, by name; `only` those settings, where it is given.
+    """Warn of settings of these connectors that mean nothing; `only` of those, where it is given.
+
+    With `strict` of every one that is not known, without it of those that are surely none: misspelt ones, and those of
+    steps and converters.
 
     Also of labels that cannot be read: Java's workers accept them, and no selector would match.
 
@@ -32,9 +35,9 @@ def check_settings(
     """
     problems: list[ConfigProblem] = []
     for name, config in configs.items():
-        for key, meant in _misspelt(session, config, strict=strict).items():
+        for key, told in _unknown(session, config, strict=strict).items():
             if only is None or key in only:
-                problems.append(ConfigProblem(key, config[key], f"{name}: {misspelt_text(key, meant)}"))
+                problems.append(ConfigProblem(key, config[key], f"{name}: {told}"))
         if (wrong := _labels_problem(config)) and (only is None or LABELS in only):
             problems.append(ConfigProblem(LABELS, config[LABELS], f"{name}: {LABELS}: {wrong}"))
     if not problems:
@@ -49,8 +52,19 @@ def check_settings(
         session.say(f"Warning: {problem.message}")
 
 
-def misspelt_text(key: str, meant: str) -> str:
-    return f"Unknown setting: {key}. Did you mean {meant}?"
+def unknown_settings_of(config: Mapping[str, str], answer: Row, *, strict: bool = False) -> Mapping[str, str]:
+    """What an answer of validate does not know, with a sentence on each.
+
+    Without `strict` a connector's own settings are left out that resemble none that it lists: it may read them.
+    """
+    from kconnect.runtime.config.misspelt import is_surely_unknown, misspelt_settings, unknown_settings
+
+    known = known_settings(answer)
+    found = unknown_settings(config, known, of_clients=strict)
+    if strict:
+        return found
+    meant = misspelt_settings(config, known)
+    return {key: told for key, told in found.items() if key in meant or is_surely_unknown(key)}
 
 
 def known_settings(answer: Row) -> list[str]:
@@ -61,8 +75,14 @@ def known_settings(answer: Row) -> list[str]:
     return [
         *OWN_OF_CONNECTORS,
         *DEAD_LETTER_KEYS,
-        *(info["value"]["name"] for info in answer["configs"] if info.get("value")),
+        *(info["value"]["name"] for info in answer["configs"] if info.get("value") and _is_known(info)),
     ]
+
+
+def _is_known(info: Row) -> bool:
+    """Overrides of clients are all listed, those that clients do not know without a definition."""
+    _, is_override, name = info["value"]["name"].partition(".override.")
+    return bool(info.get("definition")) or not is_override or name.startswith("librdkafka.")
 
 
 def _labels_problem(config: Mapping[str, str]) -> str:
@@ -73,9 +93,7 @@ def _labels_problem(config: Mapping[str, str]) -> str:
     return ""
 
 
-def _misspelt(session: CliSession, config: Mapping[str, str], *, strict: bool) -> Mapping[str, str]:
-    from kconnect.runtime.config.misspelt import misspelt_settings
-
+def _unknown(session: CliSession, config: Mapping[str, str], *, strict: bool) -> Mapping[str, str]:
     plugin = config.get("connector.class")
     if not plugin:
         return {}
@@ -85,4 +103,4 @@ def _misspelt(session: CliSession, config: Mapping[str, str], *, strict: bool) -
         if strict or isinstance(err, UnreachableError):
             raise
         return {}  # whatever is wrong with it, the write that follows tells it
-    return misspelt_settings(config, known_settings(answer))
+    return unknown_settings_of(config, answer, strict=strict)

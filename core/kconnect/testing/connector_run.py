@@ -15,7 +15,7 @@ from kconnect.logs.wording import counted
 from kconnect.model import TaskId
 from kconnect.runtime.config.connector_config import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
 from kconnect.runtime.config.connector_keys import DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
-from kconnect.runtime.config.misspelt import misspelt_settings
+from kconnect.runtime.config.misspelt import is_surely_unknown, misspelt_settings, unknown_settings
 from kconnect.runtime.config.own_worker_keys import OWN_OF_CONNECTORS
 from kconnect.runtime.herder.decisions.connector_entry import complete_task_configs
 from kconnect.runtime.herder.validation.plugin_keys import enriched, instance_of
@@ -124,7 +124,7 @@ class ConnectorRun:
         self.is_reconfiguration_wanted = False
         self.failure: BaseException | None = None
         self.calls = PluginCalls()
-        self.warn_misspelt: Callable[[str, str], None] | None = None
+        self.warn_unknown: Callable[[str], None] | None = None
         """Called with each misspelt setting and its likely correction, before anything is rejected."""
         self.connector: Any = None  # SourceConnector or SinkConnector; None before start
 
@@ -144,12 +144,14 @@ class ConnectorRun:
         connector = self._new()
         with self.calls.calling(connector, "validate"):
             found = connector.validate(self.config)
-        if self.warn_misspelt is not None:
+        if self.warn_unknown is not None:
             known = known_settings(
                 self.config, self.worker, self.plugins, [value.name for value in found.config_values]
             )
-            for key, meant in misspelt_settings(self.config, known).items():
-                self.warn_misspelt(key, meant)
+            meant = misspelt_settings(self.config, known)
+            for key, told in unknown_settings(self.config, known).items():
+                if key in meant or is_surely_unknown(key):
+                    self.warn_unknown(told)
         wrong = [ConfigProblem(name, None, f"{name}: {message}") for name, message in declared] + [
             ConfigProblem(value.name, None, message)
             for value in found.config_values

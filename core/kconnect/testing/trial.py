@@ -114,7 +114,7 @@ class InputRecord:
 
 Passage = Callable[[TriedRecord], None]
 """Called with each record once it is finished."""
-Misspelt = Callable[[str, str], None]
+Misspelt = Callable[[str], None]
 """Called with each misspelt setting and its likely correction, before anything runs."""
 
 
@@ -241,7 +241,7 @@ class _TracedSource(SourceHarness):
         self, config: Mapping[str, str], worker: Mapping[str, str], limit: int, show: Passage, warn: Misspelt | None
     ) -> None:
         super().__init__(config["connector.class"], config, worker=worker)
-        self._run.warn_misspelt = warn
+        self._run.warn_unknown = warn
         self.calls = self._run.calls
         self.cut_short = self._run.end_waits
         self.retries = 0
@@ -323,7 +323,7 @@ class _TracedSink(SinkHarness):
         # A sink that keeps offsets with its data must not take those of a trial for the connector's own
         name = f"{config.get('name', 'sink')}-try-{secrets.token_hex(4)}"
         super().__init__(config["connector.class"], {**config, "name": name}, worker=worker)
-        self._run.warn_misspelt = warn
+        self._run.warn_unknown = warn
         self.calls = self._run.calls
         self.cut_short = self._run.end_waits
         self.attempts = 0

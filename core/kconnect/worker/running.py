@@ -29,6 +29,7 @@ from kconnect.java.plugins import JavaSettings, Preparation
 from kconnect.logs import redaction
 from kconnect.logs.log_tail import LogTail
 from kconnect.model import ConnectorStatus, RunState, TaskCondition, TaskId
+from kconnect.runtime.config.removed_settings import removed_of_worker
 from kconnect.runtime.config.restart_keys import RestartSettings
 from kconnect.runtime.config.variables import Variables, secret_values
 from kconnect.runtime.config.worker_config import WorkerConfig
@@ -319,7 +320,11 @@ class RunningWorker(ABC, Generic[H, C]):
 
     def _warn_of_keys(self, config: WorkerConfig) -> None:
         for key in config.unknown_keys():
-            log.warning("Unknown worker setting %s has no effect", key)
+            instead = removed_of_worker(key)
+            if instead is None:
+                log.warning("Unknown worker setting %s has no effect", key)
+            else:
+                log.warning("Worker setting %s has no effect: Kafka has removed it. %s", key, instead)
         if ineffective := config.keys_without_effect():
             log.info("These worker settings have no effect here: %s", ", ".join(ineffective))
 

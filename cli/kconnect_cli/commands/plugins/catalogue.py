@@ -15,7 +15,7 @@ from kconnect.logs.redaction import HIDDEN
 from kconnect_cli.exits import FAILED, UsageProblem
 from kconnect_cli.screen.output import Column, Format, Row, table_text, write_object, write_rows, write_text
 from kconnect_cli.session import CliSession, session_of
-from kconnect_cli.settings.spelling import known_settings, misspelt_text
+from kconnect_cli.settings.spelling import unknown_settings_of
 
 _TYPES = ("source", "sink", "converter", "header_converter", "transformation", "predicate")
 _PLUGINS = (
@@ -83,7 +83,6 @@ def validate(
 ) -> None:
     """Validate connector files on the worker, without creating anything. Exit code 1 if there are errors."""
     session = session_of(ctx)
-    from kconnect.runtime.config.misspelt import misspelt_settings
     from kconnect_cli.files.connector_files import read_connector_files
 
     files = [file for path in paths for file in read_connector_files(path)]
@@ -97,8 +96,8 @@ def validate(
         config = unmasked(file.config, live.config if live else {}, file.name, str(file.path))
         answer = session.client.validate(plugin, config)
         problems += _problems(file.name, answer)
-        for key, meant in misspelt_settings(config, known_settings(answer)).items():
-            session.say(f"{file.name}: {misspelt_text(key, meant)}")
+        for told in unknown_settings_of(config, answer).values():
+            session.say(f"{file.name}: {told}")
     if session.output is Format.TABLE:
         for name in dict.fromkeys(problem["connector"] for problem in problems):
             write_text(f"{name}\n")

@@ -9,6 +9,7 @@ from kconnect.admin.preflight.results import Result, Verdict
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.logs import redaction
 from kconnect.runtime.config.misspelt import misspelt_settings
+from kconnect.runtime.config.removed_settings import removed_of_worker
 from kconnect.runtime.config.variables import has_reference, secret_values
 from kconnect.runtime.config.worker_config import (
     DISTRIBUTED_CONFIG,
@@ -114,6 +115,10 @@ class WorkerStart:
         table = DISTRIBUTED_CONFIG if self.is_distributed else STANDALONE_CONFIG
         meant = misspelt_settings(unknown, [*table.names(), *KCONNECT_CONFIG.names()])
         for key in unknown:
+            removed = removed_of_worker(key)
+            if removed is not None:
+                yield self._result(Verdict.WARNING, f"{key} has no effect: Kafka has removed it", removed)
+                continue
             hint = f"Did you mean {meant[key]}?" if key in meant else f"Remove it from {self.source}."
             yield self._result(Verdict.WARNING, f"Unknown setting: {key}", hint)
 

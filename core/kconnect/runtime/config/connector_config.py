@@ -10,9 +10,10 @@ from typing import Any, Final
 from kconnect.api.config_parse import parse_type
 from kconnect.api.configdef import ConfigDef
 from kconnect.builtin.types.declarations import FORMER_NAMES, OF_TOPIC, VALUE_SCHEMA, declarations
-from kconnect.errors import ConfigError
+from kconnect.errors import ConfigError, ConfigProblem
 from kconnect.java.compat.regex import compile_java
 from kconnect.runtime.config.connector_keys import CONNECTOR_CONFIG, DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
+from kconnect.runtime.config.removed_settings import removed_problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +179,12 @@ def sink_problems(props: Mapping[str, str | None]) -> list[tuple[str, str]]:
 def transform_specs(props: Mapping[str, str]) -> tuple[TransformSpec, ...]:
     """The chain that `transforms` and `predicates` define, in order.
 
-    Errors: ConfigError for an alias without `type`, and for a predicate that is not defined.
+    Errors: ConfigError for an alias without `type`, for a predicate that is not defined, and for a removed setting that
+    keeps fields back.
     Source: ConnectorConfig.transformationStages (Kafka 4.3).
     """
+    for key, message in removed_problems(props):
+        raise ConfigError(message, [ConfigProblem(key, props[key], message)])
     specs = []
     for alias in _aliases(props, "transforms"):
         config = prefixed(props, f"transforms.{alias}.")

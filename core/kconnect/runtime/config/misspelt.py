@@ -1,7 +1,7 @@
-"""Misspelt settings: unknown names, each with the known name that was probably meant.
+"""Unknown settings: misspelt ones, each with the known name that was probably meant, and others that mean nothing.
 
-Pure. Many connectors read settings that their tables do not list, so a name counts as misspelt only if it resembles
-a listed one part by part; other unknown names are not reported.
+Pure. Many connectors read settings that their tables do not list, so a name of theirs counts as misspelt only if it
+resembles a listed one part by part. Steps, converters and clients read no more than they list.
 """
 
 from __future__ import annotations
@@ -20,6 +20,11 @@ _CLIENTS: Final = re.compile(r"(?:admin|consumer|producer)\.override\.")
 _PLUGIN: Final = re.compile(
     r"(?:key\.converter|value\.converter|header\.converter|(?:transforms|predicates|topic\.creation)\.[^.]+)\."
 )
+_CONVERTER: Final = re.compile(r"((?:key|value|header)\.converter)\.")
+_STEP: Final = re.compile(r"(transforms|predicates)\.([^.]+)\.")
+_OF_ALL_STEPS: Final = frozenset({"type", "plugin.version", "predicate", "negate"})
+# Settings of topics follow, whatever they are
+_FREE: Final = ("topic.creation.",)
 _SEPARATORS: Final = re.compile(r"[._-]")
 # Unit suffixes, which are easily left out
 _UNITS: Final = (".ms", ".bytes", ".seconds")
@@ -41,6 +46,52 @@ def misspelt_settings(config: Iterable[str], known: Collection[str]) -> Misspelt
         if near:
             found[key] = max(near, key=lambda name: (SequenceMatcher(None, key, name).ratio(), name))
     return found
+
+
+def unknown_settings(
+    config: Mapping[str, str | None], known: Collection[str], *, of_clients: bool = False
+) -> dict[str, str]:
+    """Every name that means nothing, with a sentence on it; of a connector's own those too that nothing resembles.
+
+    `of_clients`: `known` has the overrides that clients know.
+    """
+    names, meant = set(known), misspelt_settings(config, known)
+    found = {}
+    for key in config:
+        if key in names or (_CLIENTS.match(key) and not of_clients):
+            continue
+        if key in meant:
+            found[key] = misspelt_told(key, meant[key])
+        elif not key.startswith(_FREE) and (text := _unused(key, config, names)) is not None:
+            found[key] = text
+    return found
+
+
+def is_surely_unknown(key: str) -> bool:
+    """Whether what reads such settings lists all that it reads: a step, a predicate, a converter."""
+    return re.match(r"(?:key|value|header)\.converter\.|(?:transforms|predicates)\.", key) is not None
+
+
+def misspelt_told(key: str, meant: str) -> str:
+    return f"Unknown setting: {key}. Did you mean {meant}?"
+
+
+def _unused(key: str, config: Mapping[str, str | None], known: Collection[str]) -> str | None:
+    """Why a setting that is not listed has no effect; None for one of a converter that lists none."""
+    if (converter := _CONVERTER.match(key)) is not None:
+        if not config.get(converter[1]):
+            return f"{key} has no effect without {converter[1]}: the worker's converter has the worker's settings"
+        own = [name for name in known if name.startswith(converter[0]) and not name.endswith(".plugin.version")]
+        return f"Unknown setting: {key}" if own else None
+    if (step := _STEP.match(key)) is not None:
+        listed = [alias.strip() for alias in (config.get(step[1]) or "").split(",")]
+        if step[2] not in listed:
+            return f"{key} has no effect: {step[1]} does not name {step[2]}"
+        if f"{step[0]}type" not in config or not any(
+            name.startswith(step[0]) and name.removeprefix(step[0]) not in _OF_ALL_STEPS for name in known
+        ):
+            return None  # its class says nothing, or is not there
+    return f"Unknown setting: {key}"
 
 
 def _room(name: str) -> str:

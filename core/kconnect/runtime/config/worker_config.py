@@ -15,6 +15,7 @@ from kconnect.runtime.config.addresses import check_servers
 from kconnect.runtime.config.distributed_keys import CLUSTER, GROUP
 from kconnect.runtime.config.key_table import define_rows
 from kconnect.runtime.config.own_worker_keys import KCONNECT
+from kconnect.runtime.config.removed_settings import opens_rest
 from kconnect.runtime.config.security_keys import SASL, SSL
 from kconnect.runtime.config.worker_keys import REST, STANDALONE, TOPIC_TRACKING, WORKER
 
@@ -232,6 +233,8 @@ def default_standalone_properties(home: Path | None = None) -> dict[str, str]:
 
 def _parse(cls: type[W], table: ConfigDef, props: Mapping[str, str], find_class: Callable[[str], object] | None) -> W:
     try:
+        if why := opens_rest(props):
+            raise ConfigError(why, [ConfigProblem("rest.host.name", props["rest.host.name"], why)])
         values = table.parse(props, find_class)
         check_servers(props)
     except ConfigError as err:

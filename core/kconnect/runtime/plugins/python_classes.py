@@ -79,17 +79,26 @@ _KIND_WORDS: Final = ("Connector", "Converter")
 def nearest(name: str, infos: Iterable[PluginInfo]) -> list[str]:
     """The plugins with the simple name closest to that of `name`: several if it omits $Key or $Value.
 
-    Packages, $Key and $Value are ignored: too many names share them.
+    $Key and $Value are ignored: too many names share them. A plugin of another package is none that was meant: Kafka's
+    Filter drops every record, Confluent's those that a condition matches.
     """
-    outer, _, inner = name.strip().rpartition(".")[2].partition("$")
+    package, _, simple = name.strip().rpartition(".")
+    outer, _, inner = simple.partition("$")
     found: dict[str, list[str]] = {}
     for info in infos:
+        if package and not _is_package_near(package, info.class_name.rpartition(".")[0]):
+            continue
         for short in short_names(info.class_name, PluginType(info.type)):
             found.setdefault(short.partition("$")[0], []).append(short)
     # Typos are above 0.85; MirrorSourceConnector, a different one, is 0.74 of FileStreamSourceConnector
     close = [near for near in difflib.get_close_matches(outer, found, n=3, cutoff=0.8) if _is_stem_near(outer, near)]
     likely = list(dict.fromkeys(found[close[0]])) if close else []
     return [short for short in likely if inner and short.endswith(f"${inner}")] or likely
+
+
+def _is_package_near(name: str, other: str) -> bool:
+    """Whether one is a typo of the other: io.aiven.kafka.connect.transforms is 0.85 of Kafka's."""
+    return difflib.SequenceMatcher(None, name, other).ratio() >= 0.9
 
 
 def _is_stem_near(name: str, near: str) -> bool:

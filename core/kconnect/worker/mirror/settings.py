@@ -15,6 +15,7 @@ from kconnect.errors import ConfigError, ConfigProblem
 from kconnect.runtime.config.client_keys import ADMIN, CONSUMER, PRODUCER
 from kconnect.runtime.config.client_security import SECURITY_KEYS
 from kconnect.runtime.config.misspelt import misspelt_settings
+from kconnect.runtime.config.removed_settings import removed_of_mirror
 from kconnect.runtime.config.variables import Variables
 from kconnect.runtime.config.worker_config import DISTRIBUTED_CONFIG, KCONNECT_CONFIG
 
@@ -132,6 +133,9 @@ class MirrorSettings:
             raise ConfigError(
                 "No source->target replication flows.", hint="Enable one, such as: primary->backup.enabled = true"
             )
+        for prefix in ("", *(f"{flow}." for flow in found)):
+            for key, message in removed_of_mirror(self.resolved, prefix):
+                raise _invalid(key, self.resolved[key], message)
         for flow in found:
             for alias in (flow.source, flow.target):
                 if _SERVERS not in self._of_cluster(alias):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kconnect.runtime.config.misspelt import misspelt_settings
+from kconnect.runtime.config.misspelt import misspelt_settings, unknown_settings
 
 KNOWN = [
     *("name", "connector.class", "tasks.max", "errors.tolerance", "topics", "n.max", "connection.url", "date.format"),
@@ -56,3 +56,54 @@ def test_what_is_only_unknown_is_left_alone(free: str) -> None:
 
 def test_a_slip_is_told_also_beside_the_right_name() -> None:
     assert misspelt_settings(["tasks.max", "task.max"], KNOWN) == {"task.max": "tasks.max"}
+
+
+OF_ALL_KINDS = {
+    *("name", "topics", "transforms", "predicates", "value.converter", "key.converter", "file"),
+    *("transforms.x.type", "transforms.x.plugin.version", "transforms.x.predicate", "transforms.x.negate"),
+    *("transforms.x.exclude", "transforms.x.include", "transforms.z.type", "transforms.z.plugin.version"),
+    *("key.converter.plugin.version", "key.converter.schemas.enable", "value.converter.plugin.version"),
+    *("consumer.override.max.poll.records",),
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({"fil": "x"}, {"fil": "Unknown setting: fil. Did you mean file?"}),
+        ({"something.else": "x"}, {"something.else": "Unknown setting: something.else"}),
+        (
+            {"transforms": "x", "transforms.x.type": "A", "transforms.x.fields": "ssn"},
+            {"transforms.x.fields": "Unknown setting: transforms.x.fields"},
+        ),
+        (
+            {"transforms": "x", "transforms.y.exclude": "ssn"},
+            {"transforms.y.exclude": "transforms.y.exclude has no effect: transforms does not name y"},
+        ),
+        ({"transforms": "z", "transforms.z.type": "B", "transforms.z.own": "1"}, {}),  # its class lists nothing
+        (
+            {"value.converter.schemas.enable": "false"},
+            {
+                "value.converter.schemas.enable": "value.converter.schemas.enable has no effect without "
+                "value.converter: the worker's converter has the worker's settings"
+            },
+        ),
+        ({"value.converter": "V", "value.converter.own": "1"}, {}),  # it lists nothing either
+        (
+            {"key.converter": "K", "key.converter.own": "1"},
+            {"key.converter.own": "Unknown setting: key.converter.own"},
+        ),
+        ({"topic.creation.default.cleanup.policy": "compact"}, {}),
+        ({"consumer.override.max.poll.records": "5"}, {}),
+    ],
+)
+def test_every_name_that_means_nothing_is_told(config: dict[str, str], told: dict[str, str]) -> None:
+    assert unknown_settings(config, OF_ALL_KINDS, of_clients=True) == told
+
+
+def test_overrides_are_only_told_of_by_who_knows_the_clients_settings() -> None:
+    config = {"consumer.override.nothing": "5"}
+    assert unknown_settings(config, OF_ALL_KINDS) == {}
+    assert unknown_settings(config, OF_ALL_KINDS, of_clients=True) == {
+        "consumer.override.nothing": "Unknown setting: consumer.override.nothing"
+    }

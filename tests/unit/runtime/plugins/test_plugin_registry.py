@@ -164,7 +164,9 @@ def test_an_unknown_name_comes_with_a_hint(registry: PluginRegistry, name: str, 
     ("name", "hint"),
     [
         ("FlaotConverter", "Did you mean FloatConverter?"),
-        ("org.x.LongConvertor", "Did you mean LongConverter?"),
+        ("org.apache.kafka.connect.convertors.LongConvertor", "Did you mean LongConverter?"),
+        ("org.x.LongConvertor", "Available converters: "),  # of others, who mean something else by it
+        ("io.apicurio.JsonConverter", "Available converters: "),
         ("nosuch.Converter", "Available converters: "),
         ("com.example.MessageConverter", "Available converters: "),
     ],
@@ -175,6 +177,23 @@ def test_a_converter_is_not_near_only_because_it_is_called_converter(
     with pytest.raises(ConfigError) as caught:
         registry.converter(name)
     assert (caught.value.hint or "").startswith(hint)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "io.confluent.connect.transforms.Filter$Value",
+        "io.confluent.connect.transforms.MessageTimestampRouter",
+        "io.debezium.transforms.Filter",
+        "io.aiven.kafka.connect.transforms.MaskField$Value",
+    ],
+)
+def test_a_transformation_of_others_is_not_taken_for_kafkas_of_that_name(registry: PluginRegistry, name: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        registry.transformation(name)
+    assert "Did you mean" not in (caught.value.hint or "")
+    assert registry.nearest(name, "transformation") == []
+    assert registry.nearest("org.apache.kafka.connect.transform.Filter", "transformation") == ["Filter"]
 
 
 def test_the_list_has_javas_names_types_versions_and_order(registry: PluginRegistry) -> None:

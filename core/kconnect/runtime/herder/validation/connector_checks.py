@@ -26,8 +26,9 @@ from kconnect.runtime.config.connector_config import sink_problems, source_dead_
 from kconnect.runtime.config.connector_keys import CONNECTOR_CONFIG, DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
 from kconnect.runtime.config.exactly_once_settings import is_distributed, is_exactly_once
 from kconnect.runtime.config.label_keys import label_problems
-from kconnect.runtime.config.misspelt import misspelt_settings
+from kconnect.runtime.config.misspelt import is_surely_unknown, misspelt_settings, unknown_settings
 from kconnect.runtime.config.own_worker_keys import OWN_OF_CONNECTORS
+from kconnect.runtime.config.removed_settings import removed_problems
 from kconnect.runtime.config.restart_keys import restart_problems
 from kconnect.runtime.config.variables import Variables, secret_values
 from kconnect.runtime.herder.validation.client_checks import ClientChecks, installed_has_kerberos
@@ -155,7 +156,12 @@ class ConnectorValidator:
         suggest_nearest(values.values(), props, self.plugins)
         for key, message in source_dead_letter_problems(props) if is_source else sink_problems(props):
             values.setdefault(key, ConfigValue(key, props.get(key))).add_error_message(message)
-        for key, message in (*restart_problems(props), *label_problems(props), *_declared(given, is_source)):
+        for key, message in (
+            *restart_problems(props),
+            *label_problems(props),
+            *removed_problems(props),
+            *_declared(given, is_source),
+        ):
             values.setdefault(key, ConfigValue(key, props.get(key))).add_error_message(message)
         if is_distributed(self.worker):
             if is_source:
@@ -197,7 +203,7 @@ class ConnectorValidator:
             *DEAD_LETTER_KEYS,
             *(info.key.name for info in infos.configs if info.key is not None),
         }
-        meant = misspelt_settings(props, known)
+        meant, told = misspelt_settings(props, known), unknown_settings(props, known)
         own = known - {*OWN_OF_CONNECTORS, *SOURCE_CONFIG.config_keys, *SINK_CONFIG.config_keys}
         table = self._own_table(props)
         has_table = table is not None and any(not name.startswith(_PLUGIN_PREFIXES) for name in own)
@@ -205,11 +211,15 @@ class ConnectorValidator:
         name = props.get("name") or ""
         for key in props:
             is_suspect = key in meant or (has_table and not key.startswith(free))
+            is_suspect = is_suspect or (key in told and is_surely_unknown(key))
             if key in known or not is_suspect or (name, key) in self.warned:
                 continue
             self.warned.add((name, key))
             suggestion = f" Did you mean {meant[key]}?" if key in meant else ""
-            log.warning("Unknown setting of connector %s: %s.%s", name, key, suggestion)
+            if "has no effect" in told.get(key, ""):
+                log.warning("Connector %s: %s.", name, told[key])
+            else:
+                log.warning("Unknown setting of connector %s: %s.%s", name, key, suggestion)
 
     def _own_table(self, props: Mapping[str, str | None]) -> ConfigDef | None:
         """The connector's table of settings; None for one of Java's, or where a reference names the class."""
@@ -273,7 +283,11 @@ class ConnectorValidator:
             raise BadRequestError(f"{type(connector).__qualname__}.validate() must return a Config that is not null.")
         keys: dict[str, ConfigKey] = {**table.config_keys, **definition.config_keys}
         groups = list(dict.fromkeys([*table.groups, *definition.groups]))
-        return of_connector(name, keys, [*values, *config.config_values], groups)
+        listed = {value.name for value in (*values, *config.config_values)}
+        # Names that its user chooses have no row: whoever reads the answer learns that they are none of a typo
+        free = {key: text for key, text in props.items() if text and key.startswith(tuple(definition.prefixes))}
+        chosen = [ConfigValue(key, text) for key, text in mask(free).items() if key not in listed]
+        return of_connector(name, keys, [*values, *config.config_values, *chosen], groups)
 
     def _converter(
         self,
