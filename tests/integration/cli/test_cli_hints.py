@@ -106,16 +106,51 @@ def test_config_set_warns_of_the_settings_it_sets_and_strict_sets_none(connect, 
 @pytest.mark.parametrize(
     "free",
     [
-        {"producer__override__linger__ms": "5"},
-        {"value__converter__schemas__enable": "false"},
-        {"tenant": "blue"},
+        {"producer__override__linger__ms": "5", "producer__override__librdkafka__debug": "msg"},
+        {
+            "value__converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value__converter__schemas__enable": "false",
+        },
+        {"topic__creation__default__replication__factor": "1", "topic__creation__default__partitions": "1"},
         {"transforms": "a", "transforms__a__type": "HoistField$Value", "transforms__a__field": "x"},
     ],
     ids=str,
 )
-def test_settings_that_are_only_unknown_are_no_alarm(connect, file, free):
+def test_strict_takes_all_that_is_known(connect, file, free):
     code, _, err = connect("connectors", "create", "--strict", file("free", **free))
     assert (code, err) == (0, "created free\n")
+    connect("connectors", "delete", "free", "--yes")
+
+
+@pytest.mark.parametrize(
+    ("given", "told", "is_warned"),
+    [
+        ({"tenant": "blue"}, "free: Unknown setting: tenant", False),  # a connector may read it
+        ({"producer__override__nope": "5"}, "free: Unknown setting: producer.override.nope", False),  # and its client
+        (
+            {"value__converter__schemas__enable": "false"},
+            "free: value.converter.schemas.enable has no effect without value.converter: the worker's converter has "
+            "the worker's settings",
+            True,
+        ),
+        (
+            {"transforms": "a", "transforms__a__type": "MaskField$Value", "transforms__a__blacklist": "ssn"},
+            "free: Unknown setting: transforms.a.blacklist",
+            True,
+        ),
+    ],
+    ids=str,
+)
+def test_strict_refuses_whatever_is_unknown_and_create_warns_of_what_nobody_reads(
+    connect, file, given, told, is_warned
+):
+    path = file("free", **given)
+    code, _, err = connect("connectors", "create", "--strict", path)
+    assert (code, err) == (1, f"{told}\nHint: Nothing was written. Without --strict these are warnings.\n")
+    warnings = f"Warning: {told}\n" if is_warned else ""
+    if "MaskField$Value" in given.values():
+        return  # without its fields it is refused
+    assert connect("connectors", "create", path)[::2] == (0, f"{warnings}created free\n")
     connect("connectors", "delete", "free", "--yes")
 
 
