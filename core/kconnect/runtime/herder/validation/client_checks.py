@@ -96,6 +96,8 @@ class ClientChecks:
         self, props: Mapping[str, str], client: ClientKind, kind: ConnectorType, infos: ConfigInfos
     ) -> ConfigInfos:
         """The same rows, with an error if the whole client cannot be built."""
+        if not any(key.startswith(f"{client}.") for key in (*props, *self.worker)):
+            return infos  # our own defaults, which fit each other
         try:
             settings, _ = self._settings(props, client, kind)
             if settings.get("sasl.mechanism") != GSSAPI:  # building it would log in
