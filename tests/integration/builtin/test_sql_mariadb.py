@@ -17,6 +17,7 @@ from kconnect.api import ConfigError, ConnectError, RetriableError, SchemaBuilde
 from kconnect.api.logical import Date, Decimal, Timestamp
 from kconnect.builtin.connectors.sql.sql_errors import MYSQL, Cause
 from kconnect.testing import ManualClock, SinkHarness, SourceHarness
+from kit.differences import hold_alike
 from kit.mariadb import MariaDb, mariadb
 from kit.waiting import eventually
 
@@ -295,6 +296,59 @@ def test_changes_by_key_and_deletions_leave_the_last_row(server: MariaDb, schema
             sink.put({"n%": "c"}, key=1)
     wanted = {"upsert": [(1, "c")], "insert": [(1, "a")], "update": []}
     assert server.run("SELECT * FROM keyed", schema=schema) == wanted[mode]
+
+
+# A column's type, a value without schema, what is then in the column as text; an error's words where it starts with !
+INTO_COLUMNS: tuple[tuple[str, Any, str | None], ...] = (
+    ("json", {"a": [1, None]}, '{"a":[1,null]}'),
+    ("json", ["a"], '["a"]'),
+    ("json", "{}", "{}"),
+    ("json", "{", "!CONSTRAINT `into_columns.v` failed"),  # a text with a CHECK is what MariaDB has for JSON
+    ("set('a','b')", ["a", "b"], "a,b"),
+    ("enum('a','b')", "b", "b"),
+    ("enum('a','b')", 7, "!Data truncated"),
+    ("bit(4)", "1010", "10"),
+    ("bit(1)", True, "1"),
+    ("int", 3.5, "!Column v is int(11), and would change the value 3.5"),
+    ("int", "3.5", "!is int(11), and would change the value '3.5'"),
+    ("int", "3", "3"),
+    ("boolean", True, "1"),
+    ("bigint unsigned", 18446744073709551615, "18446744073709551615"),
+    ("decimal(12,2)", "0.37", "0.37"),
+    ("decimal(12,2)", [1], "!is decimal(12,2), and would change the value [1]"),
+    ("varchar(20)", {"a": 1}, '{"a":1}'),
+    ("varchar(2)", "long", "!Data too long"),
+    ("blob", "AP8=", None),
+    ("datetime(3)", 1764237600123, "2025-11-27 10:00:00.123"),
+    ("datetime(3)", "2025-11-27T11:00:00.5+01:00", "2025-11-27 10:00:00.500"),
+    ("datetime", "2025-11-27 10:00:00", "2025-11-27 10:00:00"),
+    ("timestamp(6) NULL", "2025-11-27T10:00:00.123456Z", "2025-11-27 10:00:00.123456"),
+    ("date", 20_000, "2024-10-04"),
+    ("time", 3_600_000, "01:00:00"),
+    ("time", "100:00:00", "100:00:00"),
+    ("year", 2026, "2026"),
+    ("point", b"\0\0\0\0" + bytes.fromhex("0101000000000000000000f03f0000000000000040"), None),  # as a query gives it
+    ("point", "POINT(1 2)", "!Cannot get geometry object"),
+)
+
+
+def test_values_are_cast_by_the_type_of_the_column_that_is_there(server: MariaDb, schema: str) -> None:
+    def told(case: tuple[str, Any, str | None]) -> str | None:
+        kind, value, wanted = case
+        server.run("DROP TABLE IF EXISTS into_columns", f"CREATE TABLE into_columns (id int, v {kind})", schema=schema)
+        with sink_into(server, schema, "into_columns", auto_create="false", errors_tolerance="all") as sink:
+            sink.put({"id": 1, "v": None}, {"id": 2, "v": value}, {"id": 3, "v": None})
+            errors = [str(item.error) for item in sink.errant]
+        shown = {"point": "ST_AsText(v)", "blob": "HEX(v)", "bit(4)": "v + 0", "bit(1)": "v + 0"}.get(kind, "v")
+        found = server.run(f"SELECT id, CAST({shown} AS char) FROM into_columns ORDER BY id", schema=schema)
+        if wanted is not None and wanted.startswith("!"):
+            is_told = len(errors) == 1 and wanted[1:] in errors[0]
+            return None if is_told and [row[0] for row in found] == [1, 3] else f"{errors} {found}, not {wanted}"
+        wanted = {"point": "POINT(1 2)", "blob": "00FF"}.get(kind, wanted)
+        is_right = (errors, found) == ([], [(1, None), (2, wanted), (3, None)])
+        return None if is_right else f"{errors} {found}, not {wanted}"
+
+    hold_alike(((f"{kind} {value!r}", case) for case in INTO_COLUMNS for kind, value, _ in [case]), told)
 
 
 ONCE = {"delivery_guarantee": "exactly_once"}

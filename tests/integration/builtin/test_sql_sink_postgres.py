@@ -19,6 +19,7 @@ import pytest
 from kconnect.api import ConnectError, RetriableError, SchemaBuilder, Struct
 from kconnect.api.logical import Date, Decimal, Timestamp
 from kconnect.testing import ManualClock, MemoryLog, SinkHarness
+from kit.differences import hold_alike
 from kit.pace import ended
 from kit.postgres import Door, socket_of
 from kit.waiting import eventually, stays
@@ -142,6 +143,98 @@ def test_a_connection_that_the_server_ends_is_made_again(server: str) -> None:
             sink.put({"id": 2})
         assert sink.deliver() == 1
     assert rows(server, 'SELECT id FROM "ended" ORDER BY 1') == [(1,), (2,)]
+
+
+# A column's type, a value without schema, what is then in the column as text; an error's words where it starts with !
+INTO_COLUMNS: tuple[tuple[str, Any, str | None], ...] = (
+    ("text[]", ["a", None, 'b "c', ""], '{a,NULL,"b \\"c",""}'),
+    ("text[]", [], "{}"),
+    ("text[]", '["x"]', "{x}"),
+    ("text[]", "{x,y}", "{x,y}"),
+    ("text[]", [{"a": 1}, 2], '{"{\\"a\\":1}",2}'),
+    ("int[]", [1, None, 3.0], "{1,NULL,3}"),
+    ("int[]", [1, 2.5], "!is integer[], and would change the value [1, 2.5]"),
+    ("int[]", [[1, 2], [3, 4]], "{{1,2},{3,4}}"),
+    ("float8[]", [1.5, "NaN"], "{1.5,NaN}"),
+    ("numeric(9,2)[]", [1.25], "{1.25}"),
+    ("boolean[]", [True, None], "{t,NULL}"),
+    ("boolean[]", ["no"], "!is boolean[]"),
+    ("jsonb[]", [{"a": 'x"y'}, [1], "t"], r'{"{\"a\": \"x\\\"y\"}",[1],"\"t\""}'),
+    ("bytea[]", ["AP8="], r'{"\\x00ff"}'),
+    ("timestamptz[]", [1764237600000], '{"2025-11-27 10:00:00+00"}'),
+    ("uuid[]", ["7d4ff3f4-8a0e-4d0a-8d2e-0e3f6d0a6f10"], "{7d4ff3f4-8a0e-4d0a-8d2e-0e3f6d0a6f10}"),
+    ("jsonb", [{"a": 1}, None], '[{"a": 1}, null]'),
+    ("jsonb", {"a": {"b": [1.5]}}, '{"a": {"b": [1.5]}}'),
+    ("jsonb", 5, "5"),
+    ("jsonb", "no json", '"no json"'),
+    ("json", '{"a":  1}', '{"a":  1}'),
+    ("uuid", "7D4FF3F4-8A0E-4D0A-8D2E-0E3F6D0A6F10", "7d4ff3f4-8a0e-4d0a-8d2e-0e3f6d0a6f10"),
+    ("uuid", [1], "!invalid input syntax for type uuid"),
+    ("feeling", "glad", "glad"),
+    ("feeling", "bad", '!invalid input value for enum feeling: "bad"'),
+    ("feeling[]", ["glad", None], "{glad,NULL}"),
+    ("positive", 5, "5"),
+    ("positive", -5, "!violates check constraint"),
+    ("positive", 1.5, "!is integer, and would change the value 1.5"),
+    ("inet", "10.0.0.1", "10.0.0.1/32"),
+    ("interval", "1 day 2 hours", "1 day 02:00:00"),
+    ("interval", 90, "00:01:30"),
+    ("bit(4)", "1010", "1010"),
+    ("bit(1)", True, "1"),
+    ("varbit", 101, "101"),
+    ("money", 1.5, "$1.50"),
+    ("point", "(1,2)", "(1,2)"),
+    ("int4range", "[1,3)", "[1,3)"),
+    ("public.vector(2)", "[1,2.5]", "[1,2.5]"),
+    ("public.vector(2)", [1, 2.5], "[1,2.5]"),
+    ("int", 3.0, "3"),
+    ("int", 3.5, "!Column v is integer, and would change the value 3.5"),
+    ("int", "17", "17"),
+    ("int", "x", "!is integer, and would change the value 'x'"),
+    ("int", True, "!is integer, and would change the value True"),
+    ("boolean", "true", "true"),
+    ("boolean", "no", "!is boolean, and would change the value 'no'"),
+    ("text", 5, "5"),
+    ("text", True, "true"),
+    ("text", {"a": [1]}, '{"a":[1]}'),
+    ("varchar(3)", "long", "!value too long for type character varying"),
+    ("numeric(12,2)", "0.37", "0.37"),
+    ("numeric", 0.1, "0.1"),
+    ("numeric", [1], "!is numeric, and would change the value [1]"),
+    ("bytea", "AP8=", "\\x00ff"),
+    ("bytea", "\\x00ff", "\\x00ff"),
+    ("bytea", "no base64", "!is bytea, and would change the value 'no base64'"),
+    ("date", 20_000, "2024-10-04"),
+    ("date", "2026-01-02", "2026-01-02"),
+    ("time", 3_600_000, "01:00:00"),
+    ("timestamptz", 1764237600000, "2025-11-27 10:00:00+00"),
+    ("timestamp", "2025-11-27T10:00:00.123456", "2025-11-27 10:00:00.123456"),
+    ("timestamptz", {"a": 1}, "!is timestamp with time zone, and would change the value {'a': 1}"),
+)
+
+
+def test_values_are_cast_by_the_type_of_the_column_that_is_there(server: str) -> None:
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        connection.execute("CREATE TYPE feeling AS ENUM ('sad', 'glad')")
+        connection.execute("CREATE DOMAIN positive AS int CHECK (VALUE > 0)")
+
+    def told(case: tuple[str, Any, str | None]) -> str | None:
+        kind, value, wanted = case
+        with psycopg.connect(server, autocommit=True, options="-ctimezone=UTC") as connection:
+            connection.execute("DROP TABLE IF EXISTS into_columns")
+            connection.execute(f"CREATE TABLE into_columns (id int, v {kind})")
+            with sink_into(server, "into_columns", auto_create="false", errors_tolerance="all") as sink:
+                sink.put({"id": 1, "v": None}, {"id": 2, "v": value}, {"id": 3, "v": None})
+                errors = [str(item.error) for item in sink.errant]
+            found = connection.execute("SELECT id, v::text FROM into_columns ORDER BY id").fetchall()
+        if wanted is not None and wanted.startswith("!"):
+            is_told = len(errors) == 1 and wanted[1:] in errors[0] and "into_columns-0, offset 1" in errors[0]
+            return None if is_told and [row[0] for row in found] == [1, 3] else f"{errors} {found}, not {wanted}"
+        is_right = (errors, found) == ([], [(1, None), (2, wanted), (3, None)])
+        return None if is_right else f"{errors} {found}, not {wanted}"
+
+    hold_alike(((f"{kind} {value!r}", case) for case in INTO_COLUMNS for kind, value, _ in [case]), told)
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kconnect.api import Schema, SchemaBuilder, Struct
+from kconnect.builtin.connectors.sql.sql_dialect import DIALECTS
 from kconnect.builtin.connectors.sql.sql_fit import (
     MisfitError,
     TableColumn,
@@ -204,20 +205,23 @@ def test_decimals_keep_their_digits_or_are_misfits() -> None:
 
 def test_columns_of_each_database_are_known() -> None:
     found = postgres_columns(
-        [("a", 20, 0, 8, None, None), ("b", 1700, 0, 0, 12, 2), ("c", 1700, 0, 0, 65535, 0), ("d", 9, 0)]
+        [("a", "bigint"), ("b", "numeric(12,2)"), ("c", "numeric"), ("d", "order_state"), ("e", "numeric(3,-2)")],
+        dt.UTC,
     )
     assert [(one.kind, one.precision, one.scale) for one in found] == [
         ("int64", None, 0),
         ("decimal", 12, 2),
         ("decimal", None, 0),
         ("", None, 0),
+        ("decimal", None, 0),
     ]
     found = mysql_columns(
         [
             ("a", "int", "int(10) unsigned", 10, 0, None),
             ("b", "tinyint", "tinyint(1)", 3, 0, None),
             ("c", "datetime", "datetime(3)", None, None, 3),
-        ]
+        ],
+        DIALECTS["mysql"].adapt,
     )
     assert [(one.kind, one.is_unsigned, one.precision) for one in found] == [
         ("int32", True, None),
@@ -231,7 +235,8 @@ def test_columns_of_each_database_are_known() -> None:
     kinds = [
         one.kind
         for one in sqlite_columns(
-            [(0, str(n), name) for n, name in enumerate(("INT8", "VARCHAR(5)", "REAL", "", "BOOLEAN"))]
+            [(0, str(n), name) for n, name in enumerate(("INT8", "VARCHAR(5)", "REAL", "", "BOOLEAN"))],
+            DIALECTS["sqlite"].adapt,
         )
     ]
     assert kinds == ["int64", "text", "float64", "", "bool"]

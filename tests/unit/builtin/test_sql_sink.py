@@ -49,7 +49,7 @@ def test_maps_become_rows_of_a_table_that_is_made_for_them(file: Path) -> None:
             {"id": 1, "name": "pen", "price": 1.5, "tags": ["a", "ä"]},
             {"id": 2, "name": None, "price": 2.0, "tags": []},
         )
-    assert rows(file) == [(1, "pen", 1.5, '["a", "ä"]'), (2, None, 2.0, "[]")]
+    assert rows(file) == [(1, "pen", 1.5, '["a","ä"]'), (2, None, 2.0, "[]")]
     assert [row[2] for row in rows(file, "PRAGMA table_info(orders)")] == ["INTEGER", "TEXT", "REAL", "TEXT"]
 
 

@@ -11,10 +11,19 @@ import decimal
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kconnect.api import DataError
+from kconnect.api import DataError, Struct
+from kconnect.builtin.connectors.sql.sql_targets import (
+    ANYTHING,
+    REFUSALS,
+    Make,
+    Target,
+    mysql_target,
+    plain_target,
+    postgres_target,
+)
 from kconnect.builtin.types.fitting import as_text
 from kconnect.builtin.types.leaf_columns import exact_decimal
 
@@ -34,6 +43,7 @@ class TableColumn:
     is_unsigned: bool = False
     is_loose: bool = False
     """Whether any number keeps its value in it, as in SQLite's INTEGER."""
+    target: Target = ANYTHING
 
 
 class MisfitError(DataError):
@@ -47,21 +57,25 @@ class MisfitError(DataError):
 
 def fitted(column: TableColumn, value: Any, *, is_seen: bool) -> Any:
     """The value as it is handed to the driver. `is_seen`: it came without schema. Errors: MisfitError."""
-    if value is None or not column.kind:
+    if value is None:
         return value
-    if isinstance(value, bool) and not is_seen and column.kind in _BITS:
-        return value  # what a schema calls boolean may be kept as 0 and 1
+    is_own = column.kind in _BITS and isinstance(value, bool) and not is_seen  # a schema's boolean may be 0 and 1
     try:
-        return _FITS[column.kind](column, value)
-    except (ValueError, ArithmeticError) as error:
+        made = value if is_own or not column.kind else _FITS[column.kind](column, value)
+        return column.target.fitted(made)
+    except MisfitError:
+        raise
+    except REFUSALS as error:
         raise MisfitError(column, value) from error
 
 
 def is_safe(column: TableColumn | None, values: Sequence[Any]) -> bool:
     """Whether the column takes all values as they are: by far the most. 0.03 us a value, of decimals 0.3."""
-    if column is None or not column.kind:
+    if column is None:
         return True
     kinds = {*map(type, values)}
+    if not column.kind:
+        return column.target.takes(kinds)
     if kinds <= _SAFE[column.kind]:
         return True
     if kinds <= _INTS and column.kind in _BITS:
@@ -143,6 +157,8 @@ def _single(column: TableColumn, value: Any) -> Any:
 
 
 def _decimal(column: TableColumn, value: Any) -> Any:
+    if column.precision is None and isinstance(value, str) and value in _NOT_FINITE:
+        return value
     if isinstance(value, bool) or (isinstance(value, str) and not _NUMBER.fullmatch(value)):
         raise MisfitError(column, value)
     number = exact_decimal(value) if isinstance(value, float) else decimal.Decimal(value)
@@ -158,9 +174,10 @@ def _decimal(column: TableColumn, value: Any) -> Any:
 
 
 def _bool(column: TableColumn, value: Any) -> Any:
-    if not isinstance(value, bool):
+    found = {"true": True, "false": False}.get(value.strip().lower()) if isinstance(value, str) else value
+    if not isinstance(found, bool):
         raise MisfitError(column, value)
-    return value
+    return found
 
 
 def _text(column: TableColumn, value: Any) -> Any:
@@ -204,6 +221,7 @@ def _as_is(column: TableColumn, value: Any) -> Any:
     return value
 
 
+_NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
 _WHOLE: Final = re.compile(r"0|-?[1-9][0-9]*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
@@ -232,42 +250,28 @@ _SAFE: Final[Mapping[str, frozenset[type]]] = {
     "float64": frozenset({_NONE, float}),
     "decimal": frozenset({_NONE}),
     "bool": frozenset({_NONE, bool}),
-    "text": frozenset({_NONE, str, bytes, bytearray, decimal.Decimal, *_TIMES}),
+    "text": frozenset({_NONE, str, bytes, bytearray, decimal.Decimal, list, dict, Struct, *_TIMES}),
     "date": frozenset({_NONE, datetime.date}),
     "timestamp": frozenset({_NONE, *_TIMES}),
-    "bytes": frozenset({_NONE, bytes, bytearray, str}),
+    "bytes": frozenset({_NONE, bytes, bytearray}),
     "time": frozenset({_NONE, datetime.time, str}),
 }
 
 # --- what the columns of a table are ---
 
 _POSTGRES: Final = {
-    16: "bool",
-    20: "int64",
-    21: "int16",
-    23: "int32",
-    700: "float32",
-    701: "float64",
-    1700: "decimal",
-    25: "text",
-    1042: "text",
-    1043: "text",
-    17: "bytes",
-    1082: "date",
-    1083: "time",
-    1114: "timestamp",
-    1184: "timestamp",
-}
-_NAMES: Final = {
-    "int8": "tinyint",
-    "int16": "smallint",
-    "int32": "integer",
-    "int64": "bigint",
-    "float32": "real",
-    "float64": "double precision",
-    "decimal": "numeric",
-    "bool": "boolean",
-    "bytes": "bytea",
+    "boolean": "bool",
+    "bigint": "int64",
+    "smallint": "int16",
+    "integer": "int32",
+    "real": "float32",
+    "double precision": "float64",
+    "numeric": "decimal",
+    **dict.fromkeys(("text", "character", "character varying"), "text"),
+    "bytea": "bytes",
+    "date": "date",
+    "time without time zone": "time",
+    **dict.fromkeys(("timestamp without time zone", "timestamp with time zone"), "timestamp"),
 }
 _MYSQL: Final = {
     "tinyint": "int8",
@@ -285,15 +289,24 @@ _MYSQL: Final = {
 }
 
 
-def postgres_columns(description: Sequence[Any]) -> list[TableColumn]:
-    """Of a cursor's description: name, OID, and of numeric the precision and scale that it has."""
+# A domain is what it is made of
+POSTGRES_COLUMNS: Final = (
+    "SELECT a.attname, format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END, "
+    "CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END) FROM pg_catalog.pg_attribute a "
+    "JOIN pg_catalog.pg_type t ON t.oid = a.atttypid WHERE a.attrelid = to_regclass({table}) AND a.attnum > 0 "
+    "AND NOT a.attisdropped"
+)
+
+
+def postgres_columns(rows: Sequence[Sequence[Any]], zone: datetime.tzinfo) -> list[TableColumn]:
+    """Of what POSTGRES_COLUMNS selects. `zone`: of times in columns that have none."""
     found = []
-    for column in description:
-        kind = _POSTGRES.get(column[1], "")
-        precision, scale = (column[4], column[5]) if kind == "decimal" else (None, 0)
-        if precision is not None and not 0 < precision <= 1000:
-            precision, scale = None, 0
-        found.append(TableColumn(column[0], kind, _NAMES.get(kind, kind), precision, scale or 0))
+    for name, type_name in rows:
+        kind = _POSTGRES.get(re.sub(r"\([^)]*\)", "", type_name), "")
+        digits = re.search(r"\((\d+),(\d+)\)$", type_name) if kind == "decimal" else None
+        precision, scale = (int(digits[1]), int(digits[2])) if digits is not None else (None, 0)
+        target = postgres_target(type_name, zone)
+        found.append(TableColumn(name, kind, type_name, precision, scale, target=target))
     return found
 
 
@@ -303,7 +316,7 @@ MYSQL_COLUMNS: Final = (
 )
 
 
-def mysql_columns(rows: Sequence[Sequence[Any]]) -> list[TableColumn]:
+def mysql_columns(rows: Sequence[Sequence[Any]], adapt: Make) -> list[TableColumn]:
     """Of what MYSQL_COLUMNS selects. A BOOLEAN is a tinyint(1), and takes true and false."""
     found = []
     for name, data_type, column_type, digits, scale, fraction in rows:
@@ -312,13 +325,15 @@ def mysql_columns(rows: Sequence[Sequence[Any]]) -> list[TableColumn]:
             kind = ""
         precision = digits if kind == "decimal" else fraction if kind == "timestamp" else None
         is_unsigned = "unsigned" in str(column_type).lower()
-        found.append(TableColumn(name, kind, str(column_type), precision, scale or 0, is_unsigned))
+        target = mysql_target(str(column_type), adapt)
+        found.append(TableColumn(name, kind, str(column_type), precision, scale or 0, is_unsigned, target=target))
     return found
 
 
-def sqlite_columns(rows: Sequence[Sequence[Any]]) -> list[TableColumn]:
+def sqlite_columns(rows: Sequence[Sequence[Any]], adapt: Make) -> list[TableColumn]:
     """Of PRAGMA table_info. Source: sqlite.org/datatype3.html, 3.1: a type's name says what becomes of values."""
-    return [TableColumn(row[1], *_affinity(str(row[2] or ""))) for row in rows]
+    target = plain_target(adapt)
+    return [replace(TableColumn(row[1], *_affinity(str(row[2] or ""))), target=target) for row in rows]
 
 
 def _affinity(declared: str) -> tuple[str, str, int | None, int, bool, bool]:

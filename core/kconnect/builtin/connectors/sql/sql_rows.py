@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -106,9 +105,9 @@ class RowMaker:
         if isinstance(value, Struct):
             value = meant_value(value.schema, value)
             read = value.get if self.fills_defaults else value.get_without_default
-            return {f.name: (_plain(read(f.name)), kind_of_schema(f.schema)) for f in value.schema.fields}
+            return {f.name: (read(f.name), kind_of_schema(f.schema)) for f in value.schema.fields}
         if isinstance(value, Mapping) and (schema is None or schema.type is Type.MAP):
-            return {str(name): (_plain(item), kind_of_value(item)) for name, item in value.items()}
+            return {str(name): (item, kind_of_value(item)) for name, item in value.items()}
         raise DataError(f"The {part} is neither a Struct nor a map, but {type(value).__name__}: it has no columns")
 
     def _keys(self, record: SinkRecord) -> dict[str, tuple[Any, str | None]]:
@@ -129,7 +128,7 @@ class RowMaker:
                         f"{', '.join(self.pk_fields) or 'none'}"
                     )
                 kind = kind_of_schema(record.key_schema) if record.key_schema else kind_of_value(record.key)
-                return {self.pk_fields[0]: (_plain(record.key), kind)}
+                return {self.pk_fields[0]: (record.key, kind)}
             cells = self._cells(record.key, record.key_schema, "key")
         else:
             if record.value is None:
@@ -140,18 +139,3 @@ class RowMaker:
         if missing:
             raise DataError(f"The key fields {', '.join(missing)} are missing or null (pk.mode={self.pk_mode})")
         return {name: cells[name] for name in names}
-
-
-def _plain(value: Any) -> Any:
-    """Nested data as JSON text; other values unchanged."""
-    if isinstance(value, Struct | Mapping | list):
-        return json.dumps(_tree(value), ensure_ascii=False, default=str)
-    return value
-
-
-def _tree(value: Any) -> Any:
-    if isinstance(value, Struct):
-        return {field.name: _tree(value.get(field)) for field in value.schema.fields}
-    if isinstance(value, Mapping):
-        return {str(key): _tree(item) for key, item in value.items()}
-    return [_tree(item) for item in value] if isinstance(value, list) else value

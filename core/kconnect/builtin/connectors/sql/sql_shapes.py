@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import zoneinfo
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from kconnect.api import DataError
 from kconnect.builtin.connectors.sql.sql_fit import (
     MYSQL_COLUMNS,
+    POSTGRES_COLUMNS,
     MisfitError,
     TableColumn,
     fitted,
@@ -22,6 +25,7 @@ from kconnect.builtin.connectors.sql.sql_fit import (
 )
 from kconnect.builtin.connectors.sql.sql_rows import Row, kind_of_values, runs_of
 from kconnect.builtin.connectors.sql.sql_sink_database import SinkDatabase
+from kconnect.builtin.connectors.sql.sql_targets import plain_target
 from kconnect.builtin.types.contracts import VARIANT, Contract, Contracts, DiscardedRowError, Discards
 from kconnect.builtin.types.fitting import as_text
 
@@ -38,6 +42,8 @@ class TableShapes:
         self._contracts = Contracts.parse(props)
         self._evolves = settings["auto.evolve"]
         self._discards = discards
+        self._zone = zoneinfo.ZoneInfo(settings["db.timezone"])
+        self._adapt = partial(database.dialect.adapt, zone=self._zone)
         self._tables: dict[str, dict[str, TableColumn]] = {}
         self._nulls: list[tuple[str, MisfitError]] = []  # values that became null in this transaction
 
@@ -74,6 +80,14 @@ class TableShapes:
             return [list(run)]
         made = [self._row(cursor, row, unsafe, add) for row in run]
         return runs_of(made)
+
+    def values(self, cursor: Any, rows: Sequence[Row]) -> list[Sequence[Any]]:
+        """The columns of rows that `fitted` gave, each as the driver takes it."""
+        columns = self._columns(cursor, rows[0].table)
+        other = plain_target(self._adapt)
+        targets = [column.target if (column := columns.get(name.lower())) else other for name in rows[0].columns]
+        given = zip(*(row.values for row in rows), strict=True)
+        return [target.cells(values) for target, values in zip(targets, given, strict=True)]
 
     def check_new(self, row: Row, there: Iterable[str]) -> None:
         """Errors: DataError, DiscardedRowError for a row with a field that its contract does not take."""
@@ -170,16 +184,17 @@ class TableShapes:
     def _look(self, cursor: Any, table: str) -> list[TableColumn]:
         dialect = self._dialect
         if dialect.name == "postgresql":
-            cursor.execute(f"SELECT * FROM {dialect.name_of(table)} WHERE 1=0")
-            return postgres_columns(cursor.description)
+            literal = "'" + dialect.name_of(table).replace("'", "''") + "'"
+            cursor.execute(POSTGRES_COLUMNS.format(table=literal))
+            return postgres_columns(cursor.fetchall(), self._zone)
         schema, name = dialect.parts(table)
         if dialect.name == "sqlite":
             where = f"{dialect.column(schema)}." if schema else ""
             cursor.execute(f"PRAGMA {where}table_info({dialect.column(name)})")
-            return sqlite_columns(cursor.fetchall())
+            return sqlite_columns(cursor.fetchall(), self._adapt)
         one, other = self._database.marks(2)
         cursor.execute(MYSQL_COLUMNS.format(schema=one, table=other), (schema or None, name))
-        return mysql_columns(cursor.fetchall())
+        return mysql_columns(cursor.fetchall(), self._adapt)
 
     def _widen(self, cursor: Any, table: str, column: TableColumn, value: Any) -> bool:
         """Whether the column was made wider, so that it takes the value and all that it has."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import zoneinfo
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -33,7 +32,6 @@ class TableWriter:
     def __init__(self, database: SinkDatabase, settings: Mapping[str, Any], shapes: TableShapes) -> None:
         self._database, self._settings, self._shapes = database, settings, shapes
         self._driver, self._dialect = database.driver, database.dialect
-        self._zone = zoneinfo.ZoneInfo(settings["db.timezone"])
         self._connection: Any = None  # the driver's
         self._beginning = ""  # the statement that begins each of its transactions
         self._created: set[str] = set()
@@ -106,9 +104,9 @@ class TableWriter:
             if self._settings["insert.mode"] == "update" and run[0].columns == run[0].keys and not run[0].is_delete:
                 continue  # nothing besides the key
             for part in self._fitted(cursor, run):
-                statement = self._statement(part[0])
+                statement, values = self._statement(part[0]), self._values(cursor, part)
                 for start in range(0, len(part), size):
-                    cursor.executemany(statement, [self._values(row) for row in part[start : start + size]])
+                    cursor.executemany(statement, values[start : start + size])
                 if not part[0].is_delete:
                     self._pending[part[0].table] = part[0].columns
 
@@ -122,12 +120,13 @@ class TableWriter:
         self._shapes.changed(table)
         log.info("Table %s has got the column %s", table, name)
 
-    def _values(self, row: Row) -> tuple[Any, ...]:
-        adapt, zone = self._dialect.adapt, self._zone
-        values = tuple(adapt(value, zone) for value in row.values)
-        if self._settings["insert.mode"] == "update" and not row.is_delete:
-            return values[len(row.keys) :] + values[: len(row.keys)]
-        return values
+    def _values(self, cursor: Any, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
+        """What the driver is given for rows of one shape."""
+        columns = self._shapes.values(cursor, rows)
+        if self._settings["insert.mode"] == "update" and not rows[0].is_delete:
+            keys = len(rows[0].keys)
+            columns = columns[keys:] + columns[:keys]
+        return list(zip(*columns, strict=True))
 
     def _statement(self, row: Row) -> str:
         style = self._driver.paramstyle
