@@ -11,7 +11,7 @@ from typing import Any
 
 from kconnect.api import DataError, SchemaBuilder, SourceRecord, Struct
 from kconnect.builtin.connectors.singer.shapes import StructShape, json_text, stream_shape
-from kconnect.builtin.types.reading import exact_json
+from kconnect.builtin.types.exact_numbers import exact_json
 
 log = logging.getLogger(__name__)
 
