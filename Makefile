@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCK := $(BIN)/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev quickstart check lint types layers unit browser screenshots test test-all archives $(PARTS:%=test-%) differential bench spark-matrix chaos outages databases debezium mixed mariadb queries queries-tables tables fuzz mutations lock docs clean java-plugins mirror
+.PHONY: help install dev quickstart check lint types layers unit browser screenshots test test-all archives $(PARTS:%=test-%) differential bench spark-matrix chaos outages databases debezium mixed mariadb queries queries-tables tables pooled fuzz mutations lock docs clean java-plugins mirror
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -120,6 +120,10 @@ outages: $(DEV) install  ## thirty outages in a row, and what everybody says hel
 tables: $(DEV) install  ## a million records into tables of three formats, killed every few seconds, three times; SEEDS=, RECORDS=
 	KCONNECT_TABLES=long KCONNECT_TABLES_SEEDS="$(or $(SEEDS),1 2 3)" KCONNECT_TABLES_RECORDS=$(or $(RECORDS),1000000) \
 	  $(BIN)/pytest -q -s tests/system/builtin/test_tables_killed.py -k million
+
+pooled: $(DEV) install browser  ## a million records by three sinks through PgBouncer, killed every few seconds, twice; SEEDS=, RECORDS=
+	KCONNECT_POOLED=long KCONNECT_POOLED_SEEDS="$(or $(SEEDS),1 2)" KCONNECT_POOLED_RECORDS=$(or $(RECORDS),1000000) \
+	  $(BIN)/pytest -q -s tests/system/builtin/test_pooled_sinks_killed.py -k million
 
 mariadb: $(DEV)  ## SqlSource and SqlSink on a real MariaDB, which apt-get installs
 	$(call from_debian,mariadbd,mariadb-server,tests of MariaDB)

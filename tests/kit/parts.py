@@ -123,19 +123,24 @@ PARTS: Final[tuple[Part, ...]] = (
     ),
     Part(
         name="queries",
-        about="tables and queries of Spark: killed, joined, windowed, in other catalogs and stores",
+        about="tables and queries of Spark: killed, joined, windowed, in other catalogs and stores; a pooler, killed",
         tests=(
             "system/spark/test_query_work.py",
             "system/spark/test_query_tables_killed.py",
             "system/spark/test_spark_cluster_queries.py",
             "system/spark/test_spark_sources_killed.py",
             "system/builtin/test_tables_killed.py",
+            "system/builtin/test_pooled_sinks_killed.py",
             "integration/builtin/test_iceberg_catalog_killed.py",
             "integration/builtin/test_tables_on_s3.py",
             "integration/spark/test_query_batches.py",
             "integration/spark/test_query_checkpoint.py",
         ),
-        subjects=("kconnect.spark.query", "kconnect.builtin.connectors.tables"),
+        subjects=(
+            "kconnect.spark.query",
+            "kconnect.builtin.connectors.tables",
+            "kconnect.builtin.connectors.sql.sql_session",
+        ),
     ),
 )
 

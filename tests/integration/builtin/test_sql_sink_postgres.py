@@ -349,3 +349,11 @@ def test_a_topic_with_dots_is_a_table_of_that_name_in_quotes_and_else_told(serve
     with sink_into(server, "z.abc.orders") as sink, pytest.raises(ConnectError, match="cross-database") as caught:
         sink.put({"id": 1})
     assert 'quoted, as in table.name.format="${topic}"' in (caught.value.hint or "")
+
+
+def test_topics_that_begin_alike_do_not_get_one_table(server: str) -> None:
+    with sink_into(server, "a" * 62 + "_orders", errors_tolerance="all") as sink:
+        with pytest.raises(ConnectError, match="has a name of 69 bytes"):
+            sink.put({"id": 1})
+        assert not sink.errant
+    assert rows(server, f"SELECT to_regclass('{'a' * 62}_')") == [(None,)]

@@ -370,3 +370,13 @@ def test_a_topic_with_dots_is_a_table_of_that_name_in_quotes_and_else_told(file:
                 sink.put({"id": 1}, topic=topic)
             assert 'quoted, as in table.name.format="${topic}"' in (caught.value.hint or "")
             assert not isinstance(caught.value, RetriableError)
+
+
+def test_names_that_postgresql_would_cut_to_one_are_no_names_of_tables() -> None:
+    longest = "t" * 63
+    assert DIALECTS["postgresql"].name_of(f"s.{longest}") == f'"s"."{longest}"'
+    for name in (longest + "a", "ä" * 32):
+        with pytest.raises(ConnectError, match=r"has a name of 64 bytes: PostgreSQL cuts it after 63") as caught:
+            DIALECTS["postgresql"].insert(f"s.{name}", ["n"], ["%s"])
+        assert not isinstance(caught.value, DataError)
+    assert DIALECTS["sqlite"].name_of(longest + "a")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kconnect.api import ConfigError, DataError, Schema, Type
+from kconnect.api import ConfigError, ConnectError, DataError, Schema, Type
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -19,6 +19,7 @@ _DATE = "org.apache.kafka.connect.data.Date"
 _TIME = "org.apache.kafka.connect.data.Time"
 _TIMESTAMP = "org.apache.kafka.connect.data.Timestamp"
 
+_POSTGRES_BYTES = 63
 _DOUBLE, _BACK = (rf"({mark}(?:[^{mark}]|{mark}{mark})*{mark})(\.|$)" for mark in ('"', "`"))
 # A quoted part of a name, by database, with the dot behind it
 _QUOTED = {"postgresql": (_DOUBLE,), "mysql": (_BACK,), "sqlite": (_DOUBLE, _BACK)}
@@ -37,8 +38,22 @@ class Dialect:
     """CREATE and ALTER end the transaction, with its savepoints: they have to come before all rows of it."""
 
     def name_of(self, dotted: str) -> str:
-        """A quoted name; dots part schema and table, but where a part is in the database's quotes."""
-        return ".".join(self.column(part) for part in self._split(dotted)) if self.quote else dotted
+        """A quoted name; dots part schema and table, but where a part is in the database's quotes.
+
+        Errors: ConnectError if the database would take another name for it.
+        """
+        if not self.quote:
+            return dotted
+        parts = self._split(dotted)
+        for part in parts:
+            size = len(part.encode())
+            if self.name == "postgresql" and size > _POSTGRES_BYTES:
+                raise ConnectError(
+                    f"Table {part} has a name of {size} bytes: PostgreSQL cuts it after {_POSTGRES_BYTES}, and tables "
+                    "that begin alike would be one",
+                    hint="Set table.name.format, or give the topic a shorter name with RegexRouter.",
+                )
+        return ".".join(self.column(part) for part in parts)
 
     def parts(self, dotted: str) -> tuple[str, str]:
         """Schema, or nothing, and table."""
