@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Self
 
 from kconnect.api import (
     PluginMetrics,
-    RecordBatch,
     RecordMetadata,
     SourceConnector,
     SourceRecord,
@@ -22,6 +21,7 @@ from kconnect.runtime.kafka import KafkaRecord
 from kconnect.runtime.pipeline.inflight import partition_key
 from kconnect.runtime.pipeline.offset_updates import updated_offsets
 from kconnect.runtime.pipeline.plugin_parts import make_task
+from kconnect.runtime.pipeline.polled import Polled, checked_poll
 from kconnect.runtime.pipeline.retries import FIRST_POLL_PAUSE_S
 from kconnect.runtime.pipeline.source_context import SourceContext
 from kconnect.runtime.storage.offset_store import MemoryOffsetStore
@@ -35,7 +35,7 @@ from kconnect.testing.connector_run import ConnectorRun
 from kconnect.testing.harness import Harness
 from kconnect.testing.injected_failures import InjectedFailures
 from kconnect.testing.memory_log import MemoryLog, MemoryRecord
-from kconnect.testing.source_task_run import SourceTaskRun, batch_to_kafka, checked_records, positions
+from kconnect.testing.source_task_run import SourceTaskRun
 
 # A poll() that gives nothing is asked again after this, so that threads of the task's own get their turn.
 _IDLE_S = 0.001
@@ -142,8 +142,7 @@ class SourceHarness(Harness[SourceTaskRun]):
             self._failures.raise_if_due("poll")
             with self._run.calls.calling(task.task, "poll"):
                 task.is_whole = False
-                polled = task.task.poll()
-                task.is_whole = polled is None or not len(polled)
+                given = task.task.poll()
         except RetriableError as error:
             task.is_whole = True
             self._retried(task, error)
@@ -151,10 +150,10 @@ class SourceHarness(Harness[SourceTaskRun]):
             self._run.wait(pause_s if error.retry_after_s is None else error.retry_after_s)
             return []
         task.pauses.reset()
-        if polled is None or not len(polled):
-            return []
-        records = checked_records(polled, type(task.task))
-        self._deliver(task, polled, records)
+        polled = checked_poll(task.task, given)
+        records = [] if polled is None else [record for part in polled.parts for record in part.records()]
+        if polled is not None:
+            self._deliver(task, polled, records)
         task.is_whole = True
         return records
 
@@ -268,29 +267,24 @@ class SourceHarness(Harness[SourceTaskRun]):
     def _retried(self, task: SourceTaskRun, error: RetriableError) -> None:
         """A poll() raised RetriableError, and will be called again."""
 
-    def _deliver(
-        self, task: SourceTaskRun, polled: list[SourceRecord] | RecordBatch, records: list[SourceRecord]
-    ) -> None:
-        """Transforms, converters, log; the offset of each record is committable once the log has it."""
-        if isinstance(polled, RecordBatch) and not task.reports_each:
-            unit = task.inflight.submit(positions(records))
-            for payload in batch_to_kafka(task.stages, polled):
-                self._produce(payload)
-            unit.ack()
-            return
-        for record in records:
-            unit = task.inflight.submit(positions([record]))
-            written = None
-            for kept in task.stages.transforms.apply_each(record):
-                one = task.stages.converters.to_kafka_record(kept)
-                written = None if one is None else self._produce(one)
-            unit.ack()
-            if task.reports_each:
-                place = None
-                if written is not None:
-                    place = RecordMetadata(written.topic, written.partition, written.offset, written.timestamp)
-                with self._run.calls.calling(task.task, "commit_record"):
-                    task.task.commit_record(record, place)
+    def _deliver(self, task: SourceTaskRun, polled: Polled, records: list[SourceRecord]) -> None:
+        """Transforms, converters, log; the offsets of what is sent together are committable once the log has it."""
+        for part in polled.parts:
+            for ready in part.units(task.conversion):
+                unit = task.inflight.submit(ready.positions)
+                made = ready.records or [record for batch in ready.batches for record in batch.records()]
+                written = [None if record is None else self._produce(record) for record in made]
+                unit.ack()
+                for record, at in zip(ready.tokens or (), written, strict=False):
+                    if record is not None:
+                        self._tell_of(task, record, at)
+
+    def _tell_of(self, task: SourceTaskRun, record: SourceRecord, written: MemoryRecord | None) -> None:
+        place = None
+        if written is not None:
+            place = RecordMetadata(written.topic, written.partition, written.offset, written.timestamp)
+        with self._run.calls.calling(task.task, "commit_record"):
+            task.task.commit_record(record, place)
 
     def _produce(self, record: KafkaRecord) -> MemoryRecord | None:
         """Append to the log; None when the record was refused, and `errors.tolerance=all` says to go on."""

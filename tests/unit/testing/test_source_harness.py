@@ -216,7 +216,7 @@ def test_wrong_settings_wrong_kinds_and_wrong_records_are_refused() -> None:
         SourceHarness(CountConnector, {"step": "0"}).start()
     with pytest.raises(ConfigError, match="no SourceConnector"):
         SourceHarness("FileStreamSink", {"topics": "t"}).start()
-    with pytest.raises(ConnectError, match="gave str"), SourceHarness(WrongConnector) as source:
+    with pytest.raises(ConnectError, match="returned a list with a str"), SourceHarness(WrongConnector) as source:
         source.poll(1)
     with pytest.raises(ValueError, match="no step 'pol'"):
         SourceHarness(CountConnector).fail("pol", ConnectError("x"))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from kconnect.api import ConnectRecord, RecordBatch, SourceRecord, SourceTask
+from kconnect.errors import DataError
 from kconnect.runtime.kafka import KafkaBatch, KafkaRecord
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.health import CONVERSION, TaskHealth
@@ -188,10 +189,19 @@ class PolledRecords:
                 raise self._explained(error, conversion.task) from error.__cause__
             yield unit
 
-    def _explained(self, error: Exception, task: SourceTask) -> Exception:
-        """Whether something else than records is the reason: looked for only now, a check would cost all tasks."""
+    def check(self, task: SourceTask) -> None:
+        """Errors: DataError for what is no record. Else they are not looked at before they fail: it would cost all."""
         odd = [item for item in self._records if not isinstance(item, SourceRecord)]
-        return no_records_error(task, odd[:1]) if odd else error
+        if odd:
+            raise no_records_error(task, odd[:1])
+
+    def _explained(self, error: Exception, task: SourceTask) -> Exception:
+        """Whether something else than records is the reason."""
+        try:
+            self.check(task)
+        except DataError as explanation:
+            return explanation
+        return error
 
 
 class PolledBatch:
@@ -216,6 +226,21 @@ class PolledBatch:
         return conversion.units_of_all(self._batch)
 
 
+class EmptyPolls:
+    """The waits after polls that come back empty: 1 ms growing to 10 ms.
+
+    So a source that never blocks is asked 100 times a second, and does not take a whole core.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        """In a row, until now."""
+
+    def next_s(self) -> float:
+        self.count += 1
+        return min(0.001 * self.count, 0.010)
+
+
 def polled_by(task: SourceTask, given: Any) -> Polled | None:
     """The form of what a task's poll() returned; None for nothing. Errors: DataError when it is neither."""
     if isinstance(given, RecordBatch):
@@ -226,6 +251,14 @@ def polled_by(task: SourceTask, given: Any) -> Polled | None:
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise no_records_error(task, given)
     return PolledRecords(given) if given else None
+
+
+def checked_poll(task: SourceTask, given: Any) -> Polled | None:
+    """As polled_by, with each record looked at: for who takes the records as they are. Errors: DataError."""
+    polled = polled_by(task, given)
+    if isinstance(polled, PolledRecords):
+        polled.check(task)
+    return polled
 
 
 def _ready(

@@ -13,7 +13,7 @@ from kconnect.errors import RetriableError
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee
 from kconnect.runtime.pipeline.plugin_call import call_error, plugin_call
-from kconnect.runtime.pipeline.polled import Polled, SourceConversion, polled_by
+from kconnect.runtime.pipeline.polled import EmptyPolls, Polled, SourceConversion, polled_by
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.pipeline.retries import FIRST_POLL_PAUSE_S, Retries
 from kconnect.runtime.pipeline.sending import SourceTopics, UnitSender
@@ -26,10 +26,8 @@ from kconnect.runtime.pipeline.unit_producer import UnitProducer
 
 log = logging.getLogger(__name__)
 
-# A poll() that comes back empty sooner than this did not wait by itself; then the loop does, 1 ms growing to 10 ms,
-# so that a source that never blocks is asked 100 times a second and does not take a whole core.
+# A poll() that comes back empty sooner than this did not wait by itself; then the loop does.
 _QUICK_POLL_S = 0.0005
-_IDLE_WAIT_S = (0.001, 0.010)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +76,7 @@ class SourceLoop:
         )
         self._poll_name = f"{type(parts.task).__name__}.poll()"
         self._retries = Retries(control, parts.task, "poll", first_s=FIRST_POLL_PAUSE_S, cap_s=parts.retry_delay_most_s)
-        self._empty_polls = 0
+        self._empty_polls = EmptyPolls()
         self._has_started = False
 
     def start(self) -> None:
@@ -137,15 +135,14 @@ class SourceLoop:
         began = time.monotonic()
         polled = self._call_poll(began)
         if polled is not None:
-            self._empty_polls = 0
+            self._empty_polls.count = 0
             counters = self._control.counters
             counters.poll_ms.note((time.monotonic() - began) * 1000)
             counters.batch_size.note(polled.size)
             counters.records_polled += polled.size
             counters.note_active(counters.records_polled - counters.records_written - counters.records_dropped)
         elif time.monotonic() - began < _QUICK_POLL_S:
-            self._empty_polls += 1
-            self._control.wait(min(_IDLE_WAIT_S[0] * self._empty_polls, _IDLE_WAIT_S[1]))
+            self._control.wait(self._empty_polls.next_s())
         return polled
 
     def _call_poll(self, began_s: float) -> Polled | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -15,11 +16,11 @@ from kconnect.runtime.pipeline.inflight import partition_key
 from kconnect.runtime.pipeline.offset_updates import updated_offsets, updates_offsets
 from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.plugin_parts import make_task
-from kconnect.runtime.pipeline.polled_lists import no_records_error
+from kconnect.runtime.pipeline.polled import EmptyPolls, checked_poll
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.pipeline.retries import FIRST_POLL_PAUSE_S, Patience, Retries
 from kconnect.runtime.pipeline.source_context import SourceContext
-from kconnect.runtime.pipeline.task_hooks import wants_each_record
+from kconnect.runtime.pipeline.task_hooks import TaskHooks, wants_each_record
 from kconnect.spark.datasource.chain import Rows, SourceChain
 from kconnect.spark.datasource.connector import ConnectorOfFormat
 from kconnect.spark.datasource.idleness import Idleness, is_empty
@@ -29,9 +30,6 @@ from kconnect.spark.no_host import ports_without_host
 log = logging.getLogger(__name__)
 
 Polled = RecordBatch | Sequence[SourceRecord]
-
-# A poll() that comes back empty at once is asked 100 times a second at most, as in a worker.
-_IDLE_WAIT_S = (0.001, 0.010)
 
 
 class SourceTaskRun:
@@ -75,7 +73,8 @@ class SourceTaskRun:
             cap_s=self.chain.retry_delay_most_s,
             patience=Patience(min(connector.options.retry_timeout_s, retry_timeout_s), "kconnect.retry.timeout.ms"),
         )
-        self._empty_polls = 0
+        self._empty_polls = EmptyPolls()
+        self._hooks = TaskHooks(self._control, self._task)
 
     def start(self) -> None:
         self.chain.start()
@@ -92,17 +91,15 @@ class SourceTaskRun:
         began_s = time.monotonic()
         polled: Polled | None = self._poll_with_retries()
         took_s = time.monotonic() - began_s
-        if not (polled is None or isinstance(polled, RecordBatch) or _is_list(polled)):
-            raise no_records_error(self._task, polled)
+        checked_poll(self._task, polled)
         self.chain.send_letters()  # of records that the task itself reported
         found = not is_empty(polled)
         self.idleness.gave(any_records=found, took_s=took_s)
         if found:
-            self._empty_polls = 0
+            self._empty_polls.count = 0
             return polled
-        self._empty_polls += 1
         if self.idleness.is_idle and not self.idleness.is_at_end:
-            self.idleness.wait_for_work(min(_IDLE_WAIT_S[0] * self._empty_polls, _IDLE_WAIT_S[1]))
+            self.idleness.wait_for_work(self._empty_polls.next_s())
         return None
 
     def rows(self, polled: Polled) -> Iterator[Rows]:
@@ -127,9 +124,8 @@ class SourceTaskRun:
 
     def committed(self, records: Sequence[SourceRecord]) -> None:
         """Spark has committed a batch: the task's hooks. What they raise is logged, as in a worker."""
-        for record in records:
-            self._hook("commit_record", record, None)
-        self._hook("commit")
+        self._hooks.call_commit_record(deque((record, None) for record in records))
+        self._hooks.call_commit()
 
     def ask_to_stop(self) -> None:
         """Have poll() and all waits come back. Threads: any."""
@@ -160,12 +156,6 @@ class SourceTaskRun:
             self.idleness.fails_until(float("inf"))
             return polled
 
-    def _hook(self, name: str, *args: Any) -> None:
-        try:
-            getattr(self._task, name)(*args)
-        except Exception:  # the plugin's; as in a worker the task goes on
-            log.exception("%s.%s() failed; the task continues", self.name, name)
-
 
 def read_to_end(
     connector: ConnectorOfFormat,
@@ -193,7 +183,3 @@ def read_to_end(
                 break
     finally:
         run.stop()
-
-
-def _is_list(polled: Any) -> bool:
-    return isinstance(polled, list) and all(isinstance(record, SourceRecord) for record in polled)
