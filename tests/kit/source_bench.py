@@ -19,7 +19,7 @@ from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.exactly_once import ExactlyOnce, ExactlyOnceParts, OtherTopics
 from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee
 from kconnect.runtime.pipeline.inflight import InFlight
-from kconnect.runtime.pipeline.java_polls import JavaPolls
+from kconnect.runtime.pipeline.java_chain import JavaPolls
 from kconnect.runtime.pipeline.offset_updates import OffsetUpdates
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
 from kconnect.runtime.pipeline.resting_producer import RestingProducer

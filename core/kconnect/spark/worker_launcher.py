@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import socket
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from kconnect.model import ConnectorOffset, RunState, TargetState, TaskCondition, TaskId, TaskSpec
+from kconnect.errors import ConflictError
+from kconnect.model import ConnectorOffset, ConnectorType, RunState, TargetState, TaskCondition, TaskId, TaskSpec
 from kconnect.runtime.herder.interface import LauncherEvents, RuntimeInfo, SlotInfo
-from kconnect.runtime.metrics import TaskCounters, TaskMeter
+from kconnect.runtime.herder.task_events import TaskEvents
+from kconnect.runtime.metrics import TaskCounters, TaskMeter, TaskMeters
 from kconnect.spark.application import SparkApplication
 from kconnect.spark.launcher import SparkLauncher
+from kconnect.spark.messages import TaskMetrics
+from kconnect.spark.query.engine import QueryEngine, set_current
 from kconnect.spark.query.marks import is_query
-from kconnect.spark.query_launcher import QueryLauncher
+from kconnect.spark.query.tallies import Tallies
 from kconnect.spark.settings import SparkSettings
+from kconnect.spark.slot_spec import TallyAddress
 
 
 class WorkerLauncher:
@@ -134,3 +142,155 @@ class _InTurn:
 
     def commit_offsets(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
         self._events.commit_offsets(connector, offsets)
+
+
+log = logging.getLogger(__name__)
+
+
+class QueryLauncher:
+    """What WorkerLauncher needs of a Launcher, for queries. Its parts are made for the first of them.
+
+    Lifecycle: constructed -> start -> stop. Threads: all methods from any; events come one at a time from one thread.
+    """
+
+    def __init__(
+        self,
+        settings: SparkSettings,
+        app: SparkApplication,
+        tally_address: Callable[[float], TallyAddress | None],
+    ) -> None:
+        """`tally_address` gives where processes of Spark reach this worker, None after so many seconds without."""
+        self._tallies = Tallies()
+        self._engine = QueryEngine(settings, app, self._tallies, tally_address)
+        self._plugin_path = settings.plugin_path
+        self._events: LauncherEvents | None = None
+        self._lock = threading.Lock()  # guards the three below
+        self._specs: dict[TaskId, TaskSpec] = {}
+        self._host: Any = None  # a TaskHost; its package is loaded with the first query
+        self._told: TaskEvents | None = None
+        self._meters = TaskMeters()
+        # Held while the host is asked and its answer noted: it answers one thread at a time, and REST, the sampler and
+        # the herder ask. Besides, an older answer would be noted after a newer one
+        self._looking = threading.Lock()
+
+    def start(self, events: LauncherEvents) -> None:
+        self._events = events
+        set_current(self._engine)
+
+    def start_tasks(self, specs: Sequence[TaskSpec]) -> None:
+        host = self._made_host()
+        for spec in specs:
+            with self._lock:
+                self._specs[spec.id] = spec
+            host.start(spec)
+
+    def begin_stop(self, ids: Collection[TaskId]) -> list[Any]:
+        """Have them begin to stop; `await_end` waits for what this gives. A start after this starts another run."""
+        with self._lock:
+            known = [task_id for task_id in ids if self._specs.pop(task_id, None) is not None]
+            host = self._host
+        self._meters.forget(known)
+        self._tallies.forget(known)
+        stopping: list[Any] = [] if host is None else host.begin_stop(known)
+        return stopping
+
+    def await_end(self, stopping: list[Any], timeout_s: float) -> set[TaskId]:
+        """Wait for them. Returns those that did not end; they are fenced off."""
+        host = self._host
+        left: set[TaskId] = set() if host is None else host.await_end(stopping, timeout_s)
+        return left
+
+    def set_target_state(self, ids: Collection[TaskId], state: TargetState) -> None:
+        if self._host is not None:
+            self._host.set_target_state(ids, state)
+
+    def forget_topics(self, connector: str) -> None:
+        if self._host is not None:
+            self._host.forget_topics(connector)
+
+    def task_counters(self) -> Mapping[TaskId, TaskCounters]:
+        self._count()
+        return self._meters.counters()
+
+    def task_meters(self) -> Mapping[TaskId, TaskMeter]:
+        self._count()
+        return self._meters.meters()
+
+    def task_conditions(self) -> Mapping[TaskId, TaskCondition]:
+        host = self._host
+        with self._looking:
+            for (task_id, run), condition in host.conditions().items() if host is not None else ():
+                if self._is_current(task_id, run):
+                    self._meters.fares(task_id, run, condition)
+        return self._meters.conditions()
+
+    def note_tally(self, message: TaskMetrics) -> None:
+        """A process of Spark has counted errors in records of a query."""
+        self._tallies.add(message)
+
+    def slots(self) -> Sequence[SlotInfo]:
+        """The driver, if it has queries."""
+        with self._lock:
+            tasks = tuple(sorted(self._specs))
+        return [SlotInfo(None, True, socket.gethostname(), os.getpid(), tasks, executor="driver")] if tasks else []
+
+    def stop(self, timeout_s: float) -> None:
+        """Stop every query. Idempotent."""
+        with self._lock:
+            host, self._host = self._host, None
+            self._specs.clear()
+        set_current(None)
+        if host is not None:
+            host.close(timeout_s)
+        self._engine.stop_session()
+        if self._told is not None:
+            self._told.stop(timeout_s)
+
+    def _made_host(self) -> Any:  # a TaskHost
+        from kconnect.runtime.pipeline import TaskHost
+        from kconnect.runtime.plugins import PluginRegistry
+        from kconnect.spark.query.loop import query_loop
+
+        assert self._events is not None, "start() first"
+        with self._lock:
+            if self._host is None:
+                told = self._told = TaskEvents(self._events, "query-events")
+                self._host = TaskHost(
+                    report=self._report,
+                    offsets=told,
+                    may_run=self._check_run,
+                    reconfigure=told.reconfiguration_requested,
+                    topic_used=told.topic_used,
+                    plugins=PluginRegistry.load(self._plugin_path, tells_skipped=False),
+                    build=query_loop(self._engine),
+                )
+                told.start()
+            return self._host
+
+    def _check_run(self, task_id: TaskId, run: int) -> None:
+        """Errors: ConflictError for a run that was stopped or replaced; of a source also what its herder finds."""
+        assert self._events is not None, "start() first"
+        with self._lock:
+            spec = self._specs.get(task_id)
+        if spec is None or spec.run != run:
+            raise ConflictError(f"Run {run} of task {task_id} is no longer wanted on this worker")
+        if spec.type is ConnectorType.SOURCE:  # no round of fencing comes before the start of a sink
+            self._events.check_run(task_id, run)
+
+    def _count(self) -> None:
+        host = self._host
+        with self._looking:
+            for (task_id, run), counters in host.counters_by_run().items() if host is not None else ():
+                if self._is_current(task_id, run):
+                    self._meters.take(task_id, run, counters)
+
+    def _is_current(self, task_id: TaskId, run: int) -> bool:
+        with self._lock:
+            spec = self._specs.get(task_id)
+            return spec is not None and spec.run == run
+
+    def _report(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
+        if self._is_current(task_id, run):
+            self._meters.entered(task_id, run, state)
+            assert self._told is not None, "its task was started"
+            self._told.task_status(task_id, run, state, trace)

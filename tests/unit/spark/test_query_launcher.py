@@ -11,8 +11,8 @@ import pytest
 
 from kconnect.model import Condition, ConnectorType, TaskCondition, TaskId, TaskSpec
 from kconnect.runtime.metrics import TaskCounters
-from kconnect.spark.query_launcher import QueryLauncher
 from kconnect.spark.settings import SparkSettings
+from kconnect.spark.worker_launcher import QueryLauncher
 from kit.pace import ample_s
 
 TASK = TaskSpec(TaskId("lake", 0), 1, ConnectorType.SINK, {}, {}, {})

@@ -13,8 +13,8 @@ import pytest
 from kconnect.api import DataError, Type
 from kconnect.errors import ConfigError
 from kconnect.spark.query.checkpoint import SeenFile, new_files, offset_of, seed, seed_files
-from kconnect.spark.query.cursor import cursor_text
 from kconnect.spark.query.row_sender import fitted, schema_of
+from kconnect.spark.query.row_source import cursor_text
 from kconnect.spark.query.source_positions import ReadFiles, RowPosition, files_from
 
 

@@ -44,11 +44,13 @@ from kconnect.runtime.pipeline.exactly_once import ExactlyOnce, OtherTopics
 from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee
 from kconnect.runtime.pipeline.health import TaskHealth
 from kconnect.runtime.pipeline.inflight import InFlight
-from kconnect.runtime.pipeline.intercepted_consumer import InterceptedConsumer
-from kconnect.runtime.pipeline.intercepted_producer import InterceptedProducer
-from kconnect.runtime.pipeline.interceptors import Interceptors, make_interceptors
-from kconnect.runtime.pipeline.java_chain import JavaDecoding, java_chain, raw_record, reported_record
-from kconnect.runtime.pipeline.java_polls import JavaPolls
+from kconnect.runtime.pipeline.interceptors import (
+    InterceptedConsumer,
+    InterceptedProducer,
+    Interceptors,
+    make_interceptors,
+)
+from kconnect.runtime.pipeline.java_chain import JavaDecoding, JavaPolls, java_chain, raw_record, reported_record
 from kconnect.runtime.pipeline.offset_updates import OffsetUpdates
 from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.plugin_parts import (

@@ -1,6 +1,6 @@
 """What a source's poll() returned: each form of it knows how it becomes units that are ready to be sent.
 
-Here are the forms of Python's tasks; Java's are in `java_polls`.
+Here are the forms of Python's tasks; Java's are in `java_chain`.
 """
 
 from __future__ import annotations

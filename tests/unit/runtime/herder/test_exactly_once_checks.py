@@ -16,7 +16,7 @@ from kconnect.runtime.config.exactly_once_settings import (
     owns_offsets_topic,
     task_transactional_id,
 )
-from kconnect.runtime.herder.validation.exactly_once_checks import check_exactly_once
+from kconnect.runtime.herder.validation.connector_checks import check_exactly_once
 from kit.numbered_source import NumberedSource
 
 CLUSTER = {"group.id": "g", "offset.storage.topic": "offsets", "bootstrap.servers": "a:1,b:2"}

@@ -23,9 +23,12 @@ from kconnect.errors import ConfigError, ConnectError
 from kconnect.model import TaskId, TopicPartition
 from kconnect.runtime.config.client_config import InterceptorSettings, consumer_interceptors, producer_interceptors
 from kconnect.runtime.kafka import Delivery, KafkaBatch, KafkaRecord, RecordDelivery, WrittenRecord
-from kconnect.runtime.pipeline.intercepted_consumer import InterceptedConsumer
-from kconnect.runtime.pipeline.intercepted_producer import InterceptedProducer
-from kconnect.runtime.pipeline.interceptors import Interceptors, make_interceptors
+from kconnect.runtime.pipeline.interceptors import (
+    InterceptedConsumer,
+    InterceptedProducer,
+    Interceptors,
+    make_interceptors,
+)
 from kconnect.runtime.pipeline.plugin_monitor import PluginMonitor
 from kconnect.runtime.plugins import PluginRegistry
 from kit.memory_consumer import MemoryConsumer, MemoryPartitions

@@ -12,8 +12,7 @@ from kconnect.api import ConfigDef, RetriableError, SinkConnector, SinkRecord, S
 from kconnect.errors import ConflictError, TimedOutError
 from kconnect.model import TopicPartition
 from kconnect.spark.datasource.connector import ConnectorOfFormat
-from kconnect.spark.datasource.sink_task import SinkTaskRun
-from kconnect.spark.datasource.writers import Span, _Writing
+from kconnect.spark.datasource.writers import SinkTaskRun, Span, _Writing
 
 
 class KeepsOffsets(SinkTask):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kconnect.errors import (
     AlreadyExistsError,
     BadRequestError,
+    ConflictError,
     ConnectError,
     NotFoundError,
 )
@@ -25,7 +26,7 @@ from kconnect.model import (
     TaskId,
 )
 from kconnect.runtime.herder.connectors.orders import Orders
-from kconnect.runtime.herder.connectors.task_runs import TaskRuns
+from kconnect.runtime.herder.connectors.task_runs import TaskRuns, report_task
 from kconnect.runtime.herder.decisions.connector_entry import (
     ConnectorEntry,
     patched,
@@ -43,14 +44,14 @@ from kconnect.runtime.herder.queries.restart_views import RestartViews
 from kconnect.runtime.herder.queries.start_state import StartState
 from kconnect.runtime.herder.queries.worker_metrics import worker_readings
 from kconnect.runtime.herder.standalone.active_topics import ActiveTopics
-from kconnect.runtime.herder.standalone.launcher_events import HerderEvents
 from kconnect.runtime.herder.standalone.local_connectors import HostedConnectors
 from kconnect.runtime.herder.standalone.memory_config import MemoryConfig
 from kconnect.runtime.herder.standalone.memory_status import MemoryStatus
 from kconnect.runtime.herder.standalone.mender import Mender
 from kconnect.runtime.metrics import Reading
+from kconnect.runtime.storage import OffsetStore, commit_source_offsets, read_source_offsets
 
-if TYPE_CHECKING:  # the version of a cluster's worker; this is none
+if TYPE_CHECKING:
     from kconnect.runtime.herder.decisions.rebalances import Rebalance
     from kconnect.runtime.herder.decisions.request_signatures import RequestSignature
 
@@ -379,3 +380,50 @@ class StandaloneHerder(HerderQueries):
     def _validate(self, name: str, config: Mapping[str, str]) -> None:
         """Connect's checks and the connector's own, with a deadline. Errors: BadRequestError, TimedOutError."""
         self._checked(name, lambda: self._parts.validate(config))
+
+
+class HerderEvents:
+    """Implements `LauncherEvents`. Threads: the launcher's. Only reads and commits of offsets may block, on the store.
+
+    It is a separate object because Herder and LauncherEvents both have a method `task_status`.
+    """
+
+    def __init__(
+        self,
+        config: MemoryConfig,
+        status: MemoryStatus,
+        offsets: OffsetStore,
+        topics: ActiveTopics,
+        reconfigure: Callable[[str], None],
+    ) -> None:
+        self._config = config
+        self._status = status
+        self._offsets = offsets
+        self._topics = topics
+        self._reconfigure = reconfigure
+
+    def task_status(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
+        report_task(self._status, task_id, run, state, trace)
+
+    def reconfiguration_requested(self, connector: str) -> None:
+        if self._config.find(connector) is None:
+            log.error("Task that requested reconfiguration does not exist: %s", connector)
+            return
+        self._reconfigure(connector)
+
+    def topic_used(self, task_id: TaskId, topic: str) -> None:
+        if self._config.find(task_id.connector) is not None:
+            self._topics.used(task_id.connector, topic)
+
+    def read_offsets(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+        return read_source_offsets(self._offsets, connector, partitions)
+
+    def check_run(self, task_id: TaskId, run: int) -> None:
+        """No worker but this one runs its tasks."""
+
+    def commit_offsets(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
+        """Errors: ConflictError for a connector without tasks: an abandoned task must not undo an alter."""
+        entry = self._config.find(connector)
+        if entry is None or not entry.task_configs:
+            raise ConflictError(f"Connector {connector} has no tasks: its offsets are not committed")
+        commit_source_offsets(self._offsets, connector, offsets)
