@@ -21,10 +21,11 @@ from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee
 from kconnect.runtime.pipeline.inflight import InFlight
 from kconnect.runtime.pipeline.java_chain import JavaPolls
 from kconnect.runtime.pipeline.offset_updates import OffsetUpdates
+from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
 from kconnect.runtime.pipeline.resting_producer import RestingProducer
 from kconnect.runtime.pipeline.source import SourceLoop, SourceParts
-from kconnect.runtime.pipeline.source_context import SourceContext
+from kconnect.runtime.pipeline.source_context import SourceCalls, SourceContext
 from kconnect.runtime.pipeline.source_offsets import SourceOffsetCommitter
 from kconnect.runtime.pipeline.stages import RaiseAlways, TransformChain, TransformStep
 from kconnect.runtime.pipeline.task_hooks import TaskHooks
@@ -232,15 +233,10 @@ class Run:
     ) -> None:
         converter = StringConverter()
         converter.configure({}, is_key=False)
+        offsets = CommittedOffsets(partial(self._bench.offsets.read, "numbers"))
+        context = SourceContext(self.control, offsets, dict, self.control.monitor.of_task)
         parts = SourceParts(
-            task=self.task,
-            task_config={},
-            context=SourceContext(
-                self.control,
-                CommittedOffsets(partial(self._bench.offsets.read, "numbers")),
-                dict,
-                self.control.monitor.of_task,
-            ),
+            calls=SourceCalls(self.task, {}, context, partial(plugin_call, health=self.control.health)),
             transforms=TransformChain(steps),
             converters=Converters(converter, converter, SimpleHeaderConverter()),
             producer=producer,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 from kconnect.api import (
@@ -23,7 +24,7 @@ from kconnect.runtime.pipeline.offset_updates import updated_offsets
 from kconnect.runtime.pipeline.plugin_parts import make_task
 from kconnect.runtime.pipeline.polled import Polled, checked_poll
 from kconnect.runtime.pipeline.retries import FIRST_POLL_PAUSE_S
-from kconnect.runtime.pipeline.source_context import SourceContext
+from kconnect.runtime.pipeline.source_context import SourceCalls, SourceContext
 from kconnect.runtime.storage.offset_store import MemoryOffsetStore
 from kconnect.runtime.storage.offset_values import (
     CommittedOffsets,
@@ -140,9 +141,8 @@ class SourceHarness(Harness[SourceTaskRun]):
         self._next_task += 1
         try:
             self._failures.raise_if_due("poll")
-            with self._run.calls.calling(task.task, "poll"):
-                task.is_whole = False
-                given = task.task.poll()
+            task.is_whole = False
+            given = task.calls.poll()
         except RetriableError as error:
             task.is_whole = True
             self._retried(task, error)
@@ -238,15 +238,13 @@ class SourceHarness(Harness[SourceTaskRun]):
     def _start_tasks(self, configs: Sequence[Mapping[str, str]]) -> None:
         for config in configs:
             made = make_task(self._run.config, self._run.plugins, SourceTask)  # type: ignore[type-abstract]  # looks for a subclass
-            running = SourceTaskRun(made, config, self._run.stages(), self._run.pauses(FIRST_POLL_PAUSE_S))
-            self._tasks.append(running)
-            made.initialize(self._context(running))
-            with self._run.calls.calling(made, "start"):
-                made.start(config)
-
-    def _context(self, task: SourceTaskRun) -> SourceContext:
-        configs, offsets = (lambda: task.config), CommittedOffsets(self._read_offsets)
-        return SourceContext(self._run, offsets, configs, task.stages.metrics, give_up=self.report_errant)
+            stages, offsets = self._run.stages(), CommittedOffsets(self._read_offsets)
+            context = SourceContext(
+                self._run, offsets, partial(dict, config), stages.metrics, give_up=self.report_errant
+            )
+            calls = SourceCalls(made, config, context, self._run.calls.calling)
+            self._tasks.append(SourceTaskRun(calls, stages, self._run.pauses(FIRST_POLL_PAUSE_S)))
+            calls.start()
 
     def _end(self) -> None:
         self._run.end_waits()
@@ -259,8 +257,7 @@ class SourceHarness(Harness[SourceTaskRun]):
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             try:
-                with self._run.calls.calling(task.task, "stop"):
-                    task.task.stop()
+                task.calls.stop()
             finally:
                 task.stages.close()
 

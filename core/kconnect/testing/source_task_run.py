@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from kconnect.api import SourceTask
 from kconnect.clock import Pauses
 from kconnect.model import ConnectorOffset
 from kconnect.runtime.pipeline.health import HealthSettings, TaskHealth
 from kconnect.runtime.pipeline.inflight import InFlight
 from kconnect.runtime.pipeline.offset_updates import updates_offsets
 from kconnect.runtime.pipeline.polled import SourceConversion
+from kconnect.runtime.pipeline.source_context import SourceCalls
 from kconnect.testing.connector_run import TaskStages
 
 
 class SourceTaskRun:
     """One task and what belongs to it."""
 
-    def __init__(self, task: SourceTask, config: Mapping[str, str], stages: TaskStages, pauses: Pauses) -> None:
-        self.task = task
-        self.config = config
+    def __init__(self, calls: SourceCalls, stages: TaskStages, pauses: Pauses) -> None:
+        self.calls = calls
+        self.task = task = calls.task
+        self.config = calls.config
         self.stages = stages
         self.pauses = pauses
         """Paces a poll() that fails."""

@@ -52,7 +52,7 @@ from kconnect.runtime.pipeline.interceptors import (
 )
 from kconnect.runtime.pipeline.java_chain import JavaDecoding, JavaPolls, java_chain, raw_record, reported_record
 from kconnect.runtime.pipeline.offset_updates import OffsetUpdates
-from kconnect.runtime.pipeline.plugin_call import plugin_call
+from kconnect.runtime.pipeline.plugin_call import Calling, plugin_call
 from kconnect.runtime.pipeline.plugin_parts import (
     Closes,
     closed_if_it_fails,
@@ -67,13 +67,13 @@ from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.resting_producer import RestingProducer, TopicProducer
 from kconnect.runtime.pipeline.sending import SourceTopics
 from kconnect.runtime.pipeline.sink import SinkLoop, SinkParts
-from kconnect.runtime.pipeline.sink_calls import Calling, SinkCalls
+from kconnect.runtime.pipeline.sink_calls import SinkCalls
 from kconnect.runtime.pipeline.sink_commits import CommitTimes
 from kconnect.runtime.pipeline.sink_consumer import SinkConsumer
 from kconnect.runtime.pipeline.sink_context import ErrantRecords, SinkContext
 from kconnect.runtime.pipeline.sink_conversion import SinkConversion, SinkForms, UsedTopics
 from kconnect.runtime.pipeline.source import SourceLoop, SourceParts
-from kconnect.runtime.pipeline.source_context import SourceContext
+from kconnect.runtime.pipeline.source_context import SourceCalls, SourceContext
 from kconnect.runtime.pipeline.source_dead_letters import SourceDeadLetters, make_letter_converters
 from kconnect.runtime.pipeline.source_offsets import SourceOffsetCommitter
 from kconnect.runtime.pipeline.stages import Stage, StageError, TransformChain
@@ -140,17 +140,16 @@ def _source_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> Sour
         exactly_once = transactions.parts(ports, _stop_budget_s(spec.worker_config), updates)
         guarantee = ExactlyOnce(control, exactly_once, TaskHooks(control, task))
         topics = OtherTopics(topics, exactly_once.offsets_topic)
+    context = SourceContext(
+        control,
+        CommittedOffsets(partial(ports.offsets.read, spec.id.connector)),
+        lambda: spec.task_config,
+        control.monitor.of_task,
+        requests,
+        partial(stages.give_up, type(task)),
+    )
     parts = SourceParts(
-        task=task,
-        task_config=spec.task_config,
-        context=SourceContext(
-            control,
-            CommittedOffsets(partial(ports.offsets.read, spec.id.connector)),
-            lambda: spec.task_config,
-            control.monitor.of_task,
-            requests,
-            partial(stages.give_up, type(task)),
-        ),
+        calls=SourceCalls(task, spec.task_config, context, partial(plugin_call, health=control.health)),
         transforms=stages.transforms,
         converters=stages.converters,
         producer=InterceptedProducer(producer, interceptors) if interceptors else producer,

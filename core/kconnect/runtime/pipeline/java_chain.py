@@ -33,12 +33,12 @@ from kconnect.runtime.config.connector_config import ConnectorConfig, PluginSpec
 from kconnect.runtime.kafka import ByteColumn, ConsumedRun, KafkaBatch
 from kconnect.runtime.pipeline.conversion import FetchedBatch
 from kconnect.runtime.pipeline.inflight import SourcePosition
-from kconnect.runtime.pipeline.plugin_call import plugin_call
+from kconnect.runtime.pipeline.plugin_call import Calling, plugin_call
 from kconnect.runtime.pipeline.plugin_parts import connector_of, worker_value
 from kconnect.runtime.pipeline.polled import Polled, PolledPart, ReadyUnit, SourceConversion, polled_by
 from kconnect.runtime.pipeline.put_queue import PutBatch
 from kconnect.runtime.pipeline.raw_records import RawRecords
-from kconnect.runtime.pipeline.sink_calls import Calling, SinkCalls
+from kconnect.runtime.pipeline.sink_calls import SinkCalls
 from kconnect.runtime.pipeline.sink_conversion import UsedTopics, fetched_of_run, put_batch
 from kconnect.runtime.pipeline.sink_puts import Places, Put
 from kconnect.runtime.pipeline.stages import DROPPED, FailurePolicy, Stage, StageError

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Mapping, Sequence
 
 from kconnect.api import RecordBatch, SinkRecord, SinkTask
 from kconnect.model import TopicPartition
 from kconnect.runtime.pipeline.conversion import FetchedBatch
-from kconnect.runtime.pipeline.plugin_call import plugin_call
+from kconnect.runtime.pipeline.plugin_call import Calling, plugin_call
 from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.sink_context import SinkContext
-
-Calling = Callable[[object, str], AbstractContextManager[None]]
-"""A block around a call of the task, with the method's name: gives what it raises its name, and may watch it."""
 
 
 class SinkCalls:

@@ -11,9 +11,9 @@ from contextlib import nullcontext
 from kconnect.api import ErrantRecordReporter, PluginMetrics, RecordBatch, SinkRecord, SinkTask
 from kconnect.model import TopicPartition
 from kconnect.runtime.pipeline.conversion import FetchedBatch
-from kconnect.runtime.pipeline.plugin_call import plugin_call
+from kconnect.runtime.pipeline.plugin_call import Calling, plugin_call
 from kconnect.runtime.pipeline.raw_records import RawRecords
-from kconnect.runtime.pipeline.sink_calls import Calling, SinkCalls
+from kconnect.runtime.pipeline.sink_calls import SinkCalls
 from kconnect.runtime.pipeline.sink_context import SinkContext
 from kconnect.runtime.pipeline.sink_partitions import HeldPartitions
 

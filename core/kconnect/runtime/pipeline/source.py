@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from kconnect.api import SourceTask
 from kconnect.errors import RetriableError
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee
-from kconnect.runtime.pipeline.plugin_call import call_error, plugin_call
 from kconnect.runtime.pipeline.polled import EmptyPolls, Polled, SourceConversion, polled_by
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.pipeline.retries import FIRST_POLL_PAUSE_S, Retries
 from kconnect.runtime.pipeline.sending import SourceTopics, UnitSender
-from kconnect.runtime.pipeline.source_context import SourceContext
+from kconnect.runtime.pipeline.source_context import SourceCalls
 from kconnect.runtime.pipeline.source_dead_letters import SourceDeadLetters
 from kconnect.runtime.pipeline.stages import TransformChain
 from kconnect.runtime.pipeline.task_hooks import release
@@ -34,9 +33,7 @@ _QUICK_POLL_S = 0.0005
 class SourceParts:
     """The parts of a source loop."""
 
-    task: SourceTask
-    task_config: Mapping[str, str] = field(repr=False)
-    context: SourceContext
+    calls: SourceCalls
     transforms: TransformChain
     converters: Converters
     producer: UnitProducer
@@ -62,20 +59,19 @@ class SourceLoop:
         self._control = control
         self._parts = parts
         self._guarantee = guarantee
-        self._task = parts.task
+        self._calls = parts.calls
+        self._task = parts.calls.task
         self._sender = UnitSender(
             control, parts.producer, parts.topics, guarantee, parts.stop_budget_s, parts.dead_letters
         )
-        self._health = control.health
         self._conversion = SourceConversion(
-            parts.task,
+            self._task,
             parts.transforms,
             parts.converters,
             control.health,
             sends_before_failure=guarantee.sends_before_failure,
         )
-        self._poll_name = f"{type(parts.task).__name__}.poll()"
-        self._retries = Retries(control, parts.task, "poll", first_s=FIRST_POLL_PAUSE_S, cap_s=parts.retry_delay_most_s)
+        self._retries = Retries(control, self._task, "poll", first_s=FIRST_POLL_PAUSE_S, cap_s=parts.retry_delay_most_s)
         self._empty_polls = EmptyPolls()
         self._has_started = False
 
@@ -86,10 +82,7 @@ class SourceLoop:
         self._control.when_cancelled(self._parts.producer.abandon)
         if self._parts.dead_letters is not None:
             self._parts.dead_letters.start()
-        with plugin_call(self._task, "initialize", self._health):
-            self._task.initialize(self._parts.context)
-        with plugin_call(self._task, "start", self._health):
-            self._task.start(self._parts.task_config)
+        self._calls.start()
 
     def run(self) -> None:
         guarantee = self._guarantee
@@ -112,8 +105,7 @@ class SourceLoop:
     def close(self) -> None:
         try:
             if self._has_started:
-                with plugin_call(self._task, "stop", self._health):
-                    self._task.stop()
+                self._calls.stop()
             else:
                 release(self._task)
         finally:
@@ -133,7 +125,7 @@ class SourceLoop:
     def _poll(self) -> Polled | None:
         """What the task returns, None for nothing; waits briefly after an empty poll that did not block."""
         began = time.monotonic()
-        polled = self._call_poll(began)
+        polled = self._call_poll()
         if polled is not None:
             self._empty_polls.count = 0
             counters = self._control.counters
@@ -145,19 +137,13 @@ class SourceLoop:
             self._control.wait(self._empty_polls.next_s())
         return polled
 
-    def _call_poll(self, began_s: float) -> Polled | None:
+    def _call_poll(self) -> Polled | None:
         with self._guarantee.polling():
-            self._health.call = (self._poll_name, began_s)
             try:
-                given = self._task.poll()
+                given = self._calls.poll()
             except RetriableError as error:
-                self._health.call = None
                 self._control.wait(self._retries.failed(error))
                 return None
-            except Exception as error:  # the plugin's: wrapped with its place
-                raise call_error(type(self._task).__name__, "poll", error) from error
-            finally:
-                self._health.call = None
             polled = self._parts.form_of(self._task, given)
             if self._retries.is_on:
                 self._retries.went_well(moved=polled is not None)

@@ -6,8 +6,10 @@ One for all that run a task: what differs (waits, offsets, transactions, errant 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from kconnect.api import OffsetStorageReader, PluginMetrics, SourceRecord, TransactionContext
+from kconnect.api import OffsetStorageReader, PluginMetrics, SourceRecord, SourceTask, TransactionContext
+from kconnect.runtime.pipeline.plugin_call import Calling, plugin_call
 from kconnect.runtime.pipeline.ports import WorkWaits
 
 
@@ -53,3 +55,32 @@ class SourceContext:
 
     def wake(self) -> None:
         self._waits.wake()
+
+
+class SourceCalls:
+    """The methods of a source task's life, called in one way by all that run one: a task and its context.
+
+    Threads: one. Errors: what the task raises, as `calling` gives it.
+    """
+
+    def __init__(
+        self, task: SourceTask, config: Mapping[str, str], context: SourceContext, calling: Calling = plugin_call
+    ) -> None:
+        self.task = task
+        self.config = config
+        self.context = context
+        self._calling = calling
+
+    def start(self) -> None:
+        with self._calling(self.task, "initialize"):
+            self.task.initialize(self.context)
+        with self._calling(self.task, "start"):
+            self.task.start(self.config)
+
+    def poll(self) -> Any:  # whatever the plugin gives
+        with self._calling(self.task, "poll"):
+            return self.task.poll()
+
+    def stop(self) -> None:
+        with self._calling(self.task, "stop"):
+            self.task.stop()

@@ -15,12 +15,11 @@ from kconnect.errors import RetriableError
 from kconnect.model import ConnectorOffset, ConnectorType
 from kconnect.runtime.pipeline.inflight import partition_key
 from kconnect.runtime.pipeline.offset_updates import updated_offsets, updates_offsets
-from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.plugin_parts import make_task
 from kconnect.runtime.pipeline.polled import EmptyPolls, checked_poll
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.pipeline.retries import FIRST_POLL_PAUSE_S, Patience, Retries
-from kconnect.runtime.pipeline.source_context import SourceContext
+from kconnect.runtime.pipeline.source_context import SourceCalls, SourceContext
 from kconnect.runtime.pipeline.task_hooks import TaskHooks, wants_each_record
 from kconnect.spark.datasource.chain import Rows, SourceChain
 from kconnect.spark.datasource.connector import ConnectorOfFormat
@@ -54,7 +53,6 @@ class SourceTaskRun:
         """
         connector.hides_secrets([config])
         self.index = index
-        self._config = config
         self._connector_name = connector.config["name"]
         spec = connector.spec(ConnectorType.SOURCE, index, config, letters=letters)
         self._control = TaskControl(spec, ports_without_host(connector.plugins))
@@ -62,7 +60,8 @@ class SourceTaskRun:
         self._task: SourceTask = make_task(connector.config, connector.plugins, SourceTask)  # type: ignore[type-abstract]  # looks for a subclass
         self.idleness = Idleness()
         give_up = partial(self.chain.give_up, type(self._task))
-        self._context = SourceContext(self.idleness, offsets, lambda: config, self.chain.metrics, give_up=give_up)
+        context = SourceContext(self.idleness, offsets, lambda: config, self.chain.metrics, give_up=give_up)
+        self._calls = SourceCalls(self._task, config, context)
         self.name = type(self._task).__name__
         self.wants_each = wants_each_record(self._task)
         self._retries = Retries(
@@ -78,10 +77,7 @@ class SourceTaskRun:
 
     def start(self) -> None:
         self.chain.start()
-        with plugin_call(self._task, "initialize"):
-            self._task.initialize(self._context)
-        with plugin_call(self._task, "start"):
-            self._task.start(self._config)
+        self._calls.start()
 
     def poll(self) -> Polled | None:
         """The next records; None if there are none right now, after a wait.
@@ -135,16 +131,14 @@ class SourceTaskRun:
     def stop(self) -> None:
         """Stop the task, whatever its chain does."""
         try:
-            with plugin_call(self._task, "stop"):
-                self._task.stop()
+            self._calls.stop()
         finally:
             self.chain.close()
 
     def _poll_with_retries(self) -> Any:  # whatever the plugin gives
         while True:
             try:
-                with plugin_call(self._task, "poll"):
-                    polled = self._task.poll()
+                polled = self._calls.poll()
             except RetriableError as error:
                 wait_s = self._retries.failed(error)
                 self.idleness.fails_until(self._retries.gives_up_at_s)
