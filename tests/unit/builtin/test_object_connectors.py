@@ -364,6 +364,7 @@ def test_a_schema_that_cannot_be_in_the_same_object_begins_another(tmp_path: Pat
         ([{"id": 1}, {"id": 2, "meta": {}}], [{"id": 1}, {"id": 2}]),  # Parquet has no structs of nothing
         ([{"a": 3}, {"a": 3.5}, {"a": 2**63}], [{"a": 3.0}, {"a": 3.5}, {"a": float(2**63)}]),
         ([{"a": 1}, {"a": 2**63}], [{"a": 1}, {"a": 2**63}]),
+        ([{"a": 1.5}, {"a": 2**63}], [{"a": 1.5}, {"a": float(2**63)}]),
         ([{"a": 1}, {"a": "x"}, {"a": {"b": True}}], [{"a": "1"}, {"a": "x"}, {"a": '{"b":true}'}]),
         (
             [{"l": [{"p": 1}, {"q": "z"}]}, {"l": None}],
@@ -384,6 +385,45 @@ def test_values_of_several_types_are_columns_that_hold_them_all(
         else list(fastavro.reader(io.BytesIO(path.read_bytes())))
     )
     assert read == kept
+
+
+@pytest.mark.parametrize("format_", ["parquet", "avro"])
+def test_a_contract_keeps_the_columns_that_objects_have(tmp_path: Path, format_: str) -> None:
+    first, second = {"id": 1, "a": 1, "b": 1, "c": 1}, {"id": 2, "a": 2.5, "b": 2, "c": 3}
+    contract = {"schema_contract": "freeze", "schema_contract_a": "discard-value", "schema_contract_b": "discard_row"}
+    more = {"object_format": format_, "flush_rows": "1", "errors_tolerance": "all", "schema_contract_w": "evolve"}
+    with sink_into(tmp_path, **contract, **more) as sink:
+        sink.put(first)
+        sink.commit()
+        sink.crash()
+        sink.start()
+        sink.put(
+            second,
+            {"id": 3, "b": "x"},
+            {"id": 4, "c": 3.5},
+            {"id": 5, "new": 1},
+            {"id": 6, "w": 1},
+            {"id": 7, "w": 2.5},
+        )
+        told = [str(letter.error) for letter in sink.errant]
+        assert (sink.task._discards.rows, sink.task._discards.values) == (1, 1)
+    assert "offset 3 cannot be written: Column c is double in the record, and cannot be int64: 3.5" in told[0]
+    assert "offset 4 cannot be written: Column new is not in the table, and its value is 1" in told[1]
+    rows = []
+    for path in sorted(tmp_path.iterdir()):
+        rows += (
+            pq.read_table(path).to_pylist() if format_ == "parquet" else fastavro.reader(io.BytesIO(path.read_bytes()))
+        )
+    kept = [{name: value for name, value in row.items() if value is not None} for row in rows]
+    assert kept == [first, {"id": 2, "b": 2, "c": 3}, {"id": 6, "w": 1}, {"id": 7, "w": 2.5}]
+
+
+def test_a_contract_needs_columns_and_inference_may_be_off(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="jsonl has no columns"):
+        sink_into(tmp_path, schema_contract="freeze").start()
+    with sink_into(tmp_path, object_format="csv", schema_infer="false", errors_tolerance="all") as sink:
+        sink.put({"a": 1})
+        assert "Its value has no schema" in str(sink.errant[0].error)
 
 
 def test_structs_and_lists_are_json_text_in_columns_of_csv(tmp_path: Path) -> None:

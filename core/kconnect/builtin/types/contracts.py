@@ -71,6 +71,11 @@ class Contracts:
         named = {key[len(OF_COLUMN) :]: Contract.of(text) for key, text in props.items() if key.startswith(OF_COLUMN)}
         return cls(Contract.of(props.get(CONTRACT) or Contract.EVOLVE), named)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether every column evolves."""
+        return all(contract is Contract.EVOLVE for contract in (self.whole, *self.columns.values()))
+
     def of(self, path: str) -> Contract:
         """That of a column, a field in it (`address.city`, `items[].price`), a second column (`price__v_text`)."""
         path = path.replace("[]", "").partition(VARIANT)[0]

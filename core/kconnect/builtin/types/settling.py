@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kconnect.api import DataError
 from kconnect.builtin.types.contracts import VARIANT, Contract, Contracts, DiscardedRowError
-from kconnect.builtin.types.fitting import WIDENED, fit
+from kconnect.builtin.types.fitting import KEPT, WIDENED, NotFittingError, fit
 from kconnect.builtin.types.leaf_columns import is_text
 from kconnect.builtin.types.seen import is_untyped
 
@@ -69,7 +69,7 @@ def _new(column: pa.Array, path: str, rules: Settling) -> pa.Array | None:
     if contract is Contract.EVOLVE:
         return column
     error = DataError(
-        f"Column {path} is not in the table, and its value is {first_of(column)}",
+        f"Column {path} is not in the table, and its value is {_first(column)}",
         hint=f"schema.contract is {contract} for it; evolve adds columns.",
     )
     if contract is Contract.FREEZE:
@@ -185,7 +185,20 @@ def _put(found: dict[str, pa.Array], name: str, column: pa.Array) -> None:
     found[name] = pc.coalesce(found[name], column) if name in found and found[name].type == column.type else column
 
 
-def first_of(column: pa.Array) -> str:
+def kept(column: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
+    """A column with another type, if every value stays what it is. Errors: DataError."""
+    if column.null_count == len(column):
+        import pyarrow as pa
+
+        return pa.nulls(len(column), kind)
+    try:
+        return fit(column, kind, KEPT, path)
+    except NotFittingError as error:
+        told = f"Column {error.path} is {error.given} in the record, and cannot be {error.kind}"
+        raise DataError(f"{told}: {error.value or _first(column)}") from error
+
+
+def _first(column: pa.Array) -> str:
     """The first value of a column, for sentences."""
     value = next((one for one in column if one.is_valid), None)
     text = repr(None if value is None else value.as_py())

@@ -11,6 +11,7 @@ from kconnect.builtin.connectors.objects.object_formats import AUTO, COMPRESSION
 from kconnect.builtin.connectors.objects.object_names import ObjectNames
 from kconnect.builtin.connectors.objects.object_text import UTF_8, check_encoding
 from kconnect.builtin.stores.file_store import FileStore, StoreSettings, file_store
+from kconnect.builtin.types.contracts import with_contract
 from kconnect.builtin.types.declarations import with_value_schema
 
 _T, _I = ConfigDef.Type, ConfigDef.Importance
@@ -244,7 +245,10 @@ SOURCE_CONFIG = (
 )
 
 SINK_CONFIG = (
-    _url(ConfigDef(), "Folder or prefix to write below: a path, or any URL that fsspec opens, such as s3://bucket/x.")
+    _url(
+        with_contract(ConfigDef()),
+        "Folder or prefix to write below: a path, or any URL that fsspec opens, such as s3://bucket/x.",
+    )
     .define(
         "object.format",
         _T.STRING,

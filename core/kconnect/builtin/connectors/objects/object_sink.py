@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kconnect.api import (
     DataError,
@@ -22,13 +22,18 @@ from kconnect.api import (
     TopicPartition,
 )
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector, raised_by
+from kconnect.builtin.connectors.objects.object_columns import ObjectColumns, columns_of
 from kconnect.builtin.connectors.objects.object_config import SINK_CONFIG, object_store
 from kconnect.builtin.connectors.objects.object_names import ObjectNames, batch_field_values, field_values
 from kconnect.builtin.connectors.objects.object_units import Unit, folder_runs
-from kconnect.builtin.connectors.objects.object_writers import Encoder
+from kconnect.builtin.connectors.objects.object_writers import TEXT_FORMATS, Encoder
 from kconnect.builtin.stores.flush_plan import FlushLimits
+from kconnect.builtin.types.contracts import CONTRACT, INFER, Contracts, DiscardedRowError, Discards, contract_problems
 from kconnect.builtin.types.declarations import declarations
 from kconnect.builtin.version import KAFKA_VERSION
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +55,11 @@ class ObjectSinkConnector(UniformSinkConnector):
         """The store, which is opened: that needs no network."""
         config = SINK_CONFIG.parse(props)
         look = partial(object_store, config["object.url"], props)
-        found = list(raised_by(look, SINK_CONFIG, "object.url"))
+        found = [*raised_by(look, SINK_CONFIG, "object.url"), *contract_problems(props)]
+        if len(found) == 0 and not Contracts.parse(props).is_open and config["object.format"] in TEXT_FORMATS:
+            found.append(
+                (CONTRACT, f"object.format={config['object.format']} has no columns, which schema.contract keeps")
+            )
         if declarations(props, is_sink=True):
             from kconnect.builtin.types.table import refusals  # here: few declare any
 
@@ -83,7 +92,12 @@ class ObjectSinkTask(SinkTask):
         config = SINK_CONFIG.parse(props)
         self._store = object_store(config["object.url"], props)
         self._names = ObjectNames(config["object.path"], config["object.format"], config["object.compression"])
-        self._encoder = Encoder(config["object.format"], config["object.compression"], config["csv.delimiter"])
+        self._discards = Discards(self.context.plugin_metrics)
+        self._format = config["object.format"]
+        columns = ObjectColumns(
+            Contracts.parse(props), self._discards, infers=config[INFER], last=self._columns_written_last
+        )
+        self._encoder = Encoder(self._format, config["object.compression"], config["csv.delimiter"], columns)
         self._is_replay = props.get("kconnect.replay") == "true"  # as kconnect.testing.SinkChain says
         limits = FlushLimits(config["flush.rows"], config["flush.bytes"], config["flush.ms"] / 1000)
         self._limits = _NEVER if self._is_replay else limits
@@ -213,8 +227,22 @@ class ObjectSinkTask(SinkTask):
         prefix = self._names.prefix(topic if topic == place.topic else None, place.partition, place.topic)
         return self._names.ends(place.topic, place.partition, self._store.below(self._store.at(prefix)))
 
+    def _columns_written_last(self, topic: str, partition: int | None) -> pa.Schema | None:
+        """Of the newest object with rows of a partition. Errors: RetriableError."""
+        if partition is None or self._format not in ("parquet", "avro"):
+            return None
+        prefix = self._names.prefix(topic, partition, topic)
+        found = [path for path in self._store.below(self._store.at(prefix)) if path.endswith(self._format)]
+        if not found:
+            return None
+        with self._store.open(max(found, key=lambda path: path.rpartition("/")[2])) as file:
+            return columns_of(self._format, file)
+
     def _give_up(self, record: SinkRecord, error: DataError) -> None:
         where = f"{record.original_topic}-{record.original_kafka_partition}, offset {record.original_kafka_offset}"
+        if isinstance(error, DiscardedRowError):
+            self._discards.row(error, where)
+            return
         failure = DataError(f"The record at {where} cannot be written: {error}", hint=error.hint)
         failure.__cause__ = error
         reporter = self.context.errant_record_reporter()

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kconnect.api import DataError, RecordBatch, Schema, SinkRecord
 from kconnect.builtin.connectors.objects.avro_types import avro_schema
+from kconnect.builtin.connectors.objects.object_columns import ObjectColumns
 from kconnect.builtin.connectors.objects.object_formats import compressed
 from kconnect.builtin.converters.json_converter import JsonConverter
-from kconnect.builtin.types.fitting import NotFittingError
+from kconnect.builtin.types.fitting import KEPT, NotFittingError, fit
 from kconnect.builtin.types.meaning import meant_column
 from kconnect.builtin.types.seen import is_untyped, joined_schemas, turns_to_text, without_empty
 from kconnect.builtin.types.seen_columns import seen_table, widened_table
@@ -49,8 +50,12 @@ class Encoder:
     Errors: DataError for values that the format cannot hold.
     """
 
-    def __init__(self, format_: str, compression: str, csv_delimiter: str = ",") -> None:
+    def __init__(
+        self, format_: str, compression: str, csv_delimiter: str = ",", columns: ObjectColumns | None = None
+    ) -> None:
+        """`columns`: what keeps those of a topic, of formats that have any; None: nothing does."""
         self._format, self._compression, self._delimiter = format_, compression, csv_delimiter
+        self._columns = columns
         self._json = JsonConverter()
         self._json.configure({"schemas.enable": "false", "decimal.format": "NUMERIC"}, is_key=False)
 
@@ -66,7 +71,12 @@ class Encoder:
             return [_line(record.value) for record in records]
         if self._format in TEXT_FORMATS:
             return [self._text(record.topic, record.value_schema, record.value) for record in records]
-        return _rows_of(records)
+        rows = _rows_of(records)
+        if rows is None or self._columns is None:
+            return rows
+        first = records[0]
+        is_seen = first.value_schema is None
+        return self._columns.fitted(first.topic, first.original_kafka_partition, rows, is_seen=is_seen)
 
     def piece_of_batch(self, batch: RecordBatch) -> Any:
         """The same of columns."""
@@ -76,7 +86,10 @@ class Encoder:
         if column is None or not len(column):
             return [] if self._format in TEXT_FORMATS else None
         if self._format not in TEXT_FORMATS:
-            return _rows_of_column(meant_column(schema, column))
+            rows = _rows_of_column(meant_column(schema, column))
+            if self._columns is None:
+                return rows
+            return self._columns.fitted(batch.topic, batch.original_kafka_partition, rows, is_seen=schema is None)
         if self._format == "lines":
             return [_line(value) for value in column.to_pylist()]
         texts = self._json.from_connect_batch(batch.topic, schema, column)
@@ -157,7 +170,7 @@ class _Table:
         if piece.schema == self._schema:
             return [*self._tables, piece]
         both = [self._schema, piece.schema]
-        schema = joined_schemas(both)
+        schema = joined_schemas([self._schema, _as_known(piece, self._schema)])
         if any(turns_to_text(one, schema) for one in both):
             return None
         try:
@@ -202,6 +215,24 @@ def _line(value: Any) -> bytes:
     if isinstance(value, str):
         return value.encode()
     raise DataError(f"A value of type {type(value).__name__} is not a line; object.format=jsonl takes any")
+
+
+def _as_known(piece: pa.Table, known: pa.Schema) -> pa.Schema:
+    """The columns of these rows, with the known type where every value is one of it: 2 ** 63 among doubles."""
+    import pyarrow as pa
+
+    fields = []
+    for field, column in zip(piece.schema, piece.columns, strict=True):
+        place = known.get_field_index(field.name)
+        kind = field.type if place < 0 else known.field(place).type
+        if kind != field.type and not kind.num_fields:
+            try:
+                for chunk in column.chunks:
+                    fit(chunk, kind, KEPT)
+            except NotFittingError:
+                kind = field.type
+        fields.append(field.with_type(kind))
+    return pa.schema(fields)
 
 
 def _stays(new: pa.Field, old: pa.Field) -> bool:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from kconnect.api import DataError
 from kconnect.builtin.types.contracts import EVOLVES, Contract, Contracts
-from kconnect.builtin.types.fitting import KEPT, NotFittingError, fit
 from kconnect.builtin.types.leaf_columns import is_bytes, is_text
 from kconnect.builtin.types.seen import is_untyped, joined
-from kconnect.builtin.types.settling import first_of
+from kconnect.builtin.types.settling import kept
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,7 +77,7 @@ def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     names, columns = set(batch.schema.names), []
     for field in schema:
         if field.name in names:
-            columns.append(_as(batch.column(field.name), field.type, field.name))
+            columns.append(kept(batch.column(field.name), field.type, field.name))
         else:
             columns.append(pa.nulls(len(batch), field.type))
         if not field.nullable and columns[-1].null_count:
@@ -116,7 +115,7 @@ def key_as(column: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
             return column.cast(kind)
         except pa.ArrowInvalid as error:
             raise DataError(f"Column {name} of its key is text that is no {kind}: {error}") from error
-    return _as(column, kind, name)
+    return kept(column, kind, name)
 
 
 def _added(kind: pa.DataType, path: str, rules: SchemaRules) -> pa.DataType:
@@ -157,7 +156,7 @@ def merged(old: pa.DataType, column: pa.Array, path: str, rules: SchemaRules) ->
     if pa.types.is_map(old) and pa.types.is_map(new):
         return pa.map_(old.key_type, merged(old.item_type, column.items, f"{path}[]", rules))
     try:
-        _as(column, old, path)
+        kept(column, old, path)
     except DataError as refusal:
         wanted = rules.stored_type(joined(old, new))
         is_possible = not rules.is_stored(path.partition(".")[0].partition("[")[0]) or rules.can_widen(old, wanted)
@@ -193,7 +192,7 @@ def _takes(old: pa.DataType, wanted: pa.DataType, column: pa.Array, path: str) -
     if not _is_wider(old, wanted):
         return False
     try:
-        _as(column, wanted, path)
+        kept(column, wanted, path)
     except DataError:
         return False
     return True
@@ -212,16 +211,3 @@ def _is_wider(old: pa.DataType, new: pa.DataType) -> bool:
     if pa.types.is_decimal(old) and pa.types.is_decimal(new):
         return bool(new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale)
     return False
-
-
-def _as(column: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
-    """The column with another type, if every value stays what it is. Errors: DataError."""
-    if column.null_count == len(column):
-        import pyarrow as pa
-
-        return pa.nulls(len(column), kind)
-    try:
-        return fit(column, kind, KEPT, path)
-    except NotFittingError as error:
-        told = f"Column {error.path} is {error.given} in the record, and cannot be {error.kind}"
-        raise DataError(f"{told}: {error.value or first_of(column)}") from error
