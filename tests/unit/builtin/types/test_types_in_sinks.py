@@ -100,7 +100,7 @@ def test_a_database_has_the_declared_types(tmp_path):
     assert rows == [
         (1, "0.37", "2026-01-02", "6ba7b810-9dad-11d1-80b4-00c04fd430c8", '{"a":[1]}', None, 1),
         (2, "0.37", None, None, None, "[]", None),
-        (3, None, None, None, None, '["a", null]', None),
+        (3, None, None, None, None, '["a",null]', None),
     ]
 
 
