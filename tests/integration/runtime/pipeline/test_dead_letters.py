@@ -6,13 +6,14 @@ import base64
 import json
 import logging
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Message, Producer
 
-from kconnect.api import SinkRecord
+from kconnect.api import ErrantRecordsError, SinkRecord
 from kconnect.java.devbroker import DevBroker
 from kconnect.model import RunState, TaskSpec, TopicPartition
 from kit.golden import load
@@ -186,6 +187,40 @@ def test_a_task_reports_records_it_can_not_write_and_goes_on(
     assert (context["exception.class.name"], context["exception.message"]) == ("ValueError", "no room for it")
     assert context_of(found[1])["offset"] == "2"
     assert written == [{"a": 1}, {"a": 2}, {"a": 3}]
+
+
+def test_a_record_that_a_sink_names_as_it_flushes_is_a_dead_letter_as_it_was_read_and_the_others_are_written(
+    broker: DevBroker, topic: str, request: pytest.FixtureRequest
+) -> None:
+    dlq, name = topic_for(request, "-dlq"), topic_for(request)
+    gathered: list[SinkRecord] = []
+    written: list[Any] = []
+
+    def pre_commit(task: Any, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        given = list(gathered)
+        gathered.clear()
+        for record in given:
+            if "bad" in record.value:
+                place = TopicPartition(record.original_topic, record.original_kafka_partition)
+                raise ErrantRecordsError({(place, record.original_kafka_offset): ValueError("no room for it")})
+        written.extend(record.value for record in given)
+        return offsets
+
+    Behaviour.put = lambda task, records: gathered.extend(records)
+    Behaviour.pre_commit = pre_commit
+    with PipelineHost(broker.bootstrap) as host:
+        produce_lines(
+            broker.bootstrap, topic, ['{"a": 1}', '{"bad" : 1}', '{"a": 2}', '{"bad":2}', '{"a":3}'], key=b"k"
+        )
+        spec = host.start_sink(name, SINK, **reporting(topic, dlq, errors_tolerance="all"), **JSON)
+        place = TopicPartition(topic, 0)
+        eventually(lambda: sink_offsets(broker.bootstrap, name) == {place: 5}, 20, "all is committed", pause_s=0.05)
+        assert RunState.FAILED not in host.states(spec)
+    assert written == [{"a": 1}, {"a": 2}, {"a": 3}]
+    found = letters(broker.bootstrap, dlq, 2)
+    assert [message.value() for message in found] == [b'{"bad" : 1}', b'{"bad":2}']
+    assert [context_of(message)["offset"] for message in found] == ["1", "3"]
+    assert {context_of(message)["stage"] for message in found} == {"TASK_PUT"}
 
 
 def test_a_record_the_task_made_itself_is_reported_with_the_bytes_of_the_converters(
