@@ -18,6 +18,7 @@ from kconnect.api import ConfigError, ConnectError
 from kconnect.testing import SinkHarness, SourceHarness
 from kit.differences import hold_alike
 from kit.postgres import Database, database
+from kit.tables import read_table, table_settings
 from kit.waiting import eventually
 
 UTC = datetime.UTC
@@ -209,6 +210,49 @@ def test_a_numeric_without_precision_is_confluents_decimal_under_confluents_name
     field = record.value_schema.field("n").schema
     assert field.parameters == {"scale": "127", "connect.decimal.precision": "0"}
     assert record.value["n"] == decimal.Decimal("1.25")
+
+
+KINDS_OF_A_SHOP = """CREATE TABLE kinds (id serial PRIMARY KEY, total numeric(12,2), weight numeric,
+    wide numeric(50,10), tags text[], counts int[], prefs jsonb, wakes time, local_at timestamp,
+    updated_at timestamptz, ship tstzrange)"""
+
+
+@pytest.mark.parametrize("format_", ["parquet", "iceberg"])
+@pytest.mark.parametrize("granularity", ["connect_logical", "micros_debezium"])
+def test_columns_are_those_of_a_table_in_a_lake(
+    server: Database, schema: str, tmp_path: Path, format_: str, granularity: str
+) -> None:
+    run(
+        server,
+        "DROP TABLE IF EXISTS kinds",
+        KINDS_OF_A_SHOP,
+        """INSERT INTO kinds VALUES (1, 12.5, 1.25, 12345678901234567890123456789012345.1, '{a,NULL}', '{1,NULL}',
+        '{"a": 1}', '10:11:12.123456', '2026-01-02 03:04:05.123456', '2026-01-02 03:04:05.123456+01',
+        '[2026-01-01 00:00Z,)')""",
+        "INSERT INTO kinds (id) VALUES (2)",
+        schema=schema,
+    )
+    json = {"value.converter": "JsonConverter", "value.converter.schemas.enable": "true"}
+    settings = {"connection.url": server.uri, "schema.pattern": schema, "mode": "incrementing", **json}
+    with SourceHarness("SqlSource", {**settings, "timestamp.granularity": granularity}) as source:
+        source.poll(2)
+    table = {**table_settings(format_, tmp_path), "topics": "kinds", "flush.ms": "0"}
+    with SinkHarness("TableSink", {**table, **json}, log=source.log) as sink:
+        assert sink.deliver() == 2
+    found = read_table(table)
+    kinds = {field.name: str(field.type) for field in found.schema}
+    assert (kinds["total"], kinds["weight"], kinds["wide"]) == ("decimal128(12, 2)", "string", "string")
+    assert (kinds["wakes"], kinds["updated_at"].replace("Etc/", "")) == ("time64[us]", "timestamp[us, tz=UTC]")
+    full, empty = sorted(found.to_pylist(), key=lambda row: row["id"])
+    is_fine = granularity == "micros_debezium"
+    micros = 123456 if is_fine else 123000
+    assert (full["total"], full["weight"]) == (decimal.Decimal("12.50"), "1.25")
+    assert full["wide"] == "12345678901234567890123456789012345.1000000000"
+    assert (full["tags"], full["counts"], full["prefs"]) == (["a", None], [1, None], '{"a": 1}')
+    assert full["wakes"] == datetime.time(10, 11, 12, micros)
+    local = datetime.datetime(2026, 1, 2, 3, 4, 5, micros, UTC)
+    assert (full["local_at"].replace(tzinfo=UTC), full["updated_at"]) == (local, local - datetime.timedelta(hours=1))
+    assert [name for name, value in empty.items() if value is not None] == ["id"]
 
 
 def random_rows(seed: int, count: int) -> list[tuple[Any, ...]]:

@@ -1,18 +1,20 @@
 """What values of Debezium's schemas mean: numbers and texts that are times, structs that are decimals. Pure.
 
-Connect's own sinks take io.debezium.time.MicroTimestamp for what its INT64 is; ours for the time. Schemas without such
-a name anywhere inside come back as they are, after one look.
+Connect's own sinks take io.debezium.time.MicroTimestamp for what its INT64 is; ours for the time. A Decimal of more
+digits than a column of Arrow, Spark or a table format has is its exact text; for those who hold it, `holds_wide`.
+Schemas without any of these inside come back as they are, after one look.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import decimal
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from kconnect.api import Schema, SchemaBuilder, Struct, Type
+from kconnect.api import Decimal, Schema, SchemaBuilder, Struct, Type
 from kconnect.api.columns import arrow_type
-from kconnect.builtin.types.column_type import ColumnType, schema_of
+from kconnect.builtin.types.column_type import MOST_DIGITS, ColumnType, schema_of
 from kconnect.builtin.types.declared import read_column
 from kconnect.builtin.types.fitting import NotFittingError, data_error
 from kconnect.builtin.types.foreign_schemas import CONNECT_NAMES
@@ -26,13 +28,13 @@ VARIABLE_SCALE: Final = "io.debezium.data.VariableScaleDecimal"
 
 def meant_schema(schema: Schema) -> Schema:
     """The schema of what values of this one mean; itself where it says so already."""
-    found = _meaning(schema)
+    found = _meaning(schema, holds_wide=False)
     return schema if found is None else found.schema
 
 
-def meant_value(schema: Schema | None, value: Any) -> Any:
+def meant_value(schema: Schema | None, value: Any, *, holds_wide: bool = False) -> Any:
     """What a value of this schema means. Errors: DataError that names the field."""
-    found = None if schema is None else _meaning(schema)
+    found = None if schema is None else _meaning(schema, holds_wide=holds_wide)
     if found is None or value is None:
         return value
     try:
@@ -41,9 +43,16 @@ def meant_value(schema: Schema | None, value: Any) -> Any:
         raise data_error(error) from None  # which says all of it, without one error a level
 
 
+def meant_values(schema: Schema | None, values: Sequence[Any]) -> tuple[Schema | None, Sequence[Any]]:
+    """What values of this schema mean, with their schema. Errors: as of `meant_value`."""
+    if schema is None or (made := meant_schema(schema)) is schema:
+        return schema, values
+    return made, [meant_value(schema, value) for value in values]
+
+
 def meant_column(schema: Schema | None, column: pa.Array | None) -> pa.Array | None:
     """What a column of this schema means. Errors: DataError where single values must tell which one it is."""
-    found = None if schema is None else _meaning(schema)
+    found = None if schema is None else _meaning(schema, holds_wide=False)
     if found is None or column is None:
         return column
     try:
@@ -60,31 +69,35 @@ class _Meaning:
     column: Callable[[Any], Any]
 
 
-def _meaning(schema: Schema) -> _Meaning | None:
+def _meaning(schema: Schema, *, holds_wide: bool) -> _Meaning | None:
     """None for a schema that means what it is."""
-    known = _KNOWN.get(id(schema))
+    of_all = _KNOWN[holds_wide]
+    known = of_all.get(id(schema))
     if known is None or known[0] is not schema:
-        if len(_KNOWN) >= _MOST_KNOWN:
-            _KNOWN.clear()
-        known = _KNOWN[id(schema)] = (schema, _found(schema))  # kept alive, so that its id is no other's
+        if len(of_all) >= _MOST_KNOWN:
+            of_all.clear()
+        # Kept alive, so that its id is no other's
+        known = of_all[id(schema)] = (schema, _found(schema, holds_wide))
     return known[1]
 
 
-_KNOWN: dict[int, tuple[Schema, _Meaning | None]] = {}
+_KNOWN: Final[dict[bool, dict[int, tuple[Schema, _Meaning | None]]]] = {True: {}, False: {}}
 _MOST_KNOWN: Final = 1000
 
 
-def _found(schema: Schema) -> _Meaning | None:
+def _found(schema: Schema, holds_wide: bool) -> _Meaning | None:
     kind = _kind(schema)
     if kind is not None:
         return _of_leaf(kind, schema)
+    if schema.name == Decimal.LOGICAL_NAME:
+        return None if holds_wide or not _is_wide(schema) else _of_wide(schema)
     if schema.type is Type.STRUCT:
-        return _of_struct(schema)
+        return _of_struct(schema, [_found(field.schema, holds_wide) for field in schema.fields])
     if schema.type is Type.ARRAY and schema.value_schema is not None:
-        inner = _found(schema.value_schema)
+        inner = _found(schema.value_schema, holds_wide)
         return None if inner is None else _of_list(schema, inner)
     if schema.type is Type.MAP and schema.value_schema is not None:
-        inner = _found(schema.value_schema)
+        inner = _found(schema.value_schema, holds_wide)
         return None if inner is None else _of_map(schema, inner)
     return None
 
@@ -96,6 +109,26 @@ def _kind(schema: Schema) -> ColumnType | None:
         return ColumnType("string")
     kind = CONNECT_NAMES.get(schema.name)
     return None if kind is None or kind.name in ("uuid", "json") else kind
+
+
+def _is_wide(schema: Schema) -> bool:
+    return abs(Decimal.scale(schema)) > MOST_DIGITS or (Decimal.precision(schema) or 0) > MOST_DIGITS
+
+
+def _of_wide(schema: Schema) -> _Meaning:
+    """A Decimal as text. Confluent's JDBC source gives all that have no scale 127 digits, most of them zeros."""
+    builder = SchemaBuilder.string()
+    made = (builder.optional() if schema.is_optional else builder).build()
+    is_any_scale = Decimal.scale(schema) == _ANY_SCALE
+
+    def value(given: decimal.Decimal) -> str:
+        text = f"{given:f}"
+        return text.rstrip("0").rstrip(".") if is_any_scale and "." in text else text
+
+    return _Meaning(made, value, lambda column: _rebuilt(made, value, schema, column))
+
+
+_ANY_SCALE: Final = 127
 
 
 def _of_leaf(kind: ColumnType, schema: Schema) -> _Meaning:
@@ -113,8 +146,7 @@ def _of_leaf(kind: ColumnType, schema: Schema) -> _Meaning:
     return _Meaning(made, read, column)
 
 
-def _of_struct(schema: Schema) -> _Meaning | None:
-    found = [_found(field.schema) for field in schema.fields]
+def _of_struct(schema: Schema, found: Sequence[_Meaning | None]) -> _Meaning | None:
     if all(one is None for one in found):
         return None
     builder = _like(SchemaBuilder.struct(), schema)

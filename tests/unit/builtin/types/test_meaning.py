@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 
 import pyarrow as pa
 import pytest
 
-from kconnect.api import DataError, Schema, SchemaBuilder, Struct, Type
+from kconnect.api import DataError, Decimal, Schema, SchemaBuilder, Struct, Type
 from kconnect.api.columns import arrow_type, column_of, values_of
-from kconnect.builtin.types.meaning import meant_column, meant_schema, meant_value
+from kconnect.builtin.types.meaning import meant_column, meant_schema, meant_value, meant_values
 
 AT = datetime.datetime(2025, 11, 27, 10, 0, 0, 123456, tzinfo=datetime.UTC)
 CLOCK = datetime.time(3, 4, 5, 123456)
@@ -83,3 +84,29 @@ def test_a_text_that_is_no_time_is_told_with_its_field():
     inner = Struct(schema.field("after").schema).put("at", "infinity")
     with pytest.raises(DataError, match=r"Field after\.at does not fit its column of type timestamp: it is 'infinity'"):
         meant_value(schema, Struct(schema).put("after", inner))
+
+
+@pytest.mark.parametrize(
+    ("scale", "precision", "given", "text"),
+    [
+        (10, 50, "12345678901234567890123456789012345.1", "12345678901234567890123456789012345.1"),
+        (10, 50, "0E-10", "0.0000000000"),
+        (127, 0, "1.25" + "0" * 125, "1.25"),
+        (127, 0, "100." + "0" * 127, "100"),
+        (-50, 0, "1E+50", "1" + "0" * 50),
+    ],
+)
+def test_a_decimal_that_no_column_holds_is_its_text_and_stays_where_it_is_held(
+    scale: int, precision: int, given: str, text: str
+) -> None:
+    leaf = Decimal.builder(scale).parameter("connect.decimal.precision", str(precision)).optional().build()
+    schema = SchemaBuilder.struct().field("n", leaf).field("list", SchemaBuilder.array(leaf).build()).build()
+    value = Struct(schema, {"n": decimal.Decimal(given), "list": [decimal.Decimal(given), None]})
+    made, (found, none) = meant_values(schema, [value, None])
+    assert none is None
+    assert (found["n"], found["list"]) == (text, [text, None])
+    assert made is not None
+    assert made.field("n").schema.type is Type.STRING
+    assert meant_value(schema, value, holds_wide=True) is value
+    narrow = SchemaBuilder.struct().field("n", Decimal.schema(2)).build()
+    assert meant_schema(narrow) is narrow

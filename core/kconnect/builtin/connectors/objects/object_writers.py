@@ -12,7 +12,7 @@ from kconnect.builtin.connectors.objects.object_columns import ObjectColumns
 from kconnect.builtin.connectors.objects.object_formats import compressed
 from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.builtin.types.fitting import KEPT, NotFittingError, fit
-from kconnect.builtin.types.meaning import meant_column
+from kconnect.builtin.types.meaning import meant_column, meant_values
 from kconnect.builtin.types.seen import is_untyped, joined_schemas, turns_to_text, without_empty
 from kconnect.builtin.types.seen_columns import seen_table, widened_table
 
@@ -247,10 +247,11 @@ def _rows_of(records: Sequence[SinkRecord]) -> pa.Table | None:
     if not records:
         return None
     if records[0].value_schema is not None:
-        batch = RecordBatch.from_records(records)
-        if batch is None or batch.value is None:
-            raise DataError("The values do not fit their schema")
-        return _rows_of_column(meant_column(batch.value_schema, batch.value))
+        from kconnect.api.columns import column_of
+
+        schema, values = meant_values(records[0].value_schema, [record.value for record in records])
+        assert schema is not None
+        return _rows_of_column(column_of(schema, values))
     values = [record.value for record in records]
     rows = values if all(isinstance(value, dict) for value in values) else [{"value": value} for value in values]
     return pa.Table.from_batches([seen_table(rows)])

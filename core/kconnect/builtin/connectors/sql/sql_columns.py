@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _PRECISION = "connect.decimal.precision"
+DEBEZIUM = "micros_debezium"
+"""A granularity: what keeps microseconds on the way through a topic, by Debezium's schemas."""
+_OF_DEBEZIUM = {
+    "time": ("int64", "MicroTime"),
+    "timestamp": ("int64", "MicroTimestamp"),
+    "timestamptz": ("string", "ZonedTimestamp"),
+}
 # The scale of a NUMERIC that has none. Source: GenericDatabaseDialect.NUMERIC_TYPE_SCALE_HIGH
 _ANY_SCALE = 127
 _LOWEST_SCALE = -84
@@ -177,11 +184,14 @@ class _Field:
             whole = pa.concat_arrays([raw]) if raw.offset else raw  # a slice has a mask that from_arrays refuses
             mask = whole.is_null() if whole.null_count else None
             return pa.ListArray.from_arrays(whole.offsets, self._element.final(whole.values), mask=mask)
+        granularity = self._settings.granularity
         if self.kind == "time":
-            return raw.cast(pa.time32("ms"), safe=False)
+            return raw.cast(pa.int64()) if granularity == DEBEZIUM else raw.cast(pa.time32("ms"), safe=False)
         if self.kind not in ("timestamp", "timestamptz"):
             return raw
-        granularity = self._settings.granularity
+        if granularity == DEBEZIUM:
+            is_text = self.kind == "timestamptz"
+            return pc.strftime(raw, format="%Y-%m-%dT%H:%M:%SZ") if is_text else raw.cast(pa.int64())
         if granularity == "connect_logical":
             return pc.floor_temporal(raw, unit="millisecond").cast(pa.timestamp("ms", "UTC"))
         unit, _, form = granularity.partition("_")
@@ -277,6 +287,10 @@ def _kind_and_schema(column: Column, settings: TypeSettings) -> tuple[str, Schem
         return kind, (array.optional() if column.is_optional else array).build()
     if kind in _PLAIN:
         return kind, _PLAIN[kind][column.is_optional]
+    if settings.granularity == DEBEZIUM and kind in _OF_DEBEZIUM:
+        plain, name = _OF_DEBEZIUM[kind]
+        builder = getattr(SchemaBuilder, plain)().name(f"io.debezium.time.{name}").version(1)
+        return kind, (builder.optional() if column.is_optional else builder).build()
     if kind in ("timestamp", "timestamptz") and settings.granularity != "connect_logical":
         plain = "int64" if settings.granularity.endswith("long") else "string"
         return kind, _PLAIN[plain][column.is_optional]

@@ -103,7 +103,7 @@ class RowMaker:
     def _cells(self, value: Any, schema: Schema | None, part: str) -> dict[str, tuple[Any, str | None]]:
         """Columns of a Struct or dict: name -> (value, kind)."""
         if isinstance(value, Struct):
-            value = meant_value(value.schema, value)
+            value = meant_value(value.schema, value, holds_wide=True)
             read = value.get if self.fills_defaults else value.get_without_default
             return {f.name: (read(f.name), kind_of_schema(f.schema)) for f in value.schema.fields}
         if isinstance(value, Mapping) and (schema is None or schema.type is Type.MAP):

@@ -29,6 +29,7 @@ GRANULARITIES = (
     "nanos_long",
     "nanos_string",
     "nanos_iso_datetime_string",
+    "micros_debezium",
 )
 NUMERICS = ("none", "precision_only", "best_fit", "best_fit_eager_double")
 TABLE_TYPES = ("TABLE", "VIEW", "MATERIALIZED VIEW", "PARTITIONED TABLE")
@@ -409,7 +410,9 @@ CONFIG = (
         "connect_logical",
         Enumerated(*GRANULARITIES),
         _I.LOW,
-        "What a timestamp becomes: Connect's Timestamp (milliseconds), or micro- or nanoseconds as number or text.",
+        "What a timestamp becomes: Connect's Timestamp (milliseconds), or micro- or nanoseconds as number or text. "
+        "micros_debezium: Debezium's MicroTimestamp and ZonedTimestamp, and of a time MicroTime, which our sinks and "
+        "Debezium's take for times.",
         group="Connector",
     )
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import DataError, RecordBatch, SinkRecord, TopicPartition
-from kconnect.builtin.types.meaning import meant_column
+from kconnect.builtin.types.meaning import meant_column, meant_values
 from kconnect.builtin.types.seen import see
 from kconnect.builtin.types.seen_columns import seen_column, told_by_arrow
 
@@ -102,13 +102,16 @@ def _batch_of(run: list[SinkRecord]) -> RecordBatch | None:
 
     first = run[0]
     try:
+        # Before they are columns, as there is none for a decimal of 50 digits
+        key_schema, keys = meant_values(first.key_schema, [record.key for record in run])
+        value_schema, values = meant_values(first.value_schema, [record.value for record in run])
         return RecordBatch(
             first.topic,
             kafka_partition=first.kafka_partition,
-            key_schema=first.key_schema,
-            value_schema=first.value_schema,
-            key=_column([record.key for record in run], first.key_schema),
-            value=_column([record.value for record in run], first.value_schema),
+            key_schema=key_schema,
+            value_schema=value_schema,
+            key=_column(keys, key_schema),
+            value=_column(values, value_schema),
             timestamp=pa.array([record.timestamp for record in run], pa.int64()),
             kafka_offsets=pa.array([record.original_kafka_offset for record in run], pa.int64()),
             original_topic=first.original_topic,
@@ -118,7 +121,7 @@ def _batch_of(run: list[SinkRecord]) -> RecordBatch | None:
         return None
 
 
-def _column(values: list[Any], schema: Any) -> pa.Array | None:
+def _column(values: Sequence[Any], schema: Any) -> pa.Array | None:
     """A column of values; None when all are null. Without schema of the type that is seen in all of them.
 
     Errors: DataError where that is only text, as of values that have nothing in common: each must be looked at alone.
