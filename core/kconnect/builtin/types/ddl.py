@@ -119,7 +119,7 @@ class _Reader:
             return self._nested(name, token)
         if name == "interval":
             self._interval()
-            self._fail(token, "No format of a sink holds an interval. Declare it as string")
+            self._fail(token, "interval has no place in a format of a sink: declare it as string")
         if name in _NOTHING:
             self._fail(token, _NOTHING[name])
         if name not in _TYPES:
@@ -231,8 +231,7 @@ def _error(text: str, at: int, what: str, hint: str | None = None) -> ConfigErro
     before = text[:at]
     line = before.count("\n") + 1
     column = at - (before.rfind("\n") + 1) + 1
-    place = f"line {line}, column {column}" if "\n" in text.strip() else f"column {column}"
-    return ConfigError(f"{what} (at {place})", hint=hint)
+    return ConfigError(f"{what}, at line {line}, column {column}", hint=hint)
 
 
 def _near(name: str) -> str:
@@ -316,7 +315,7 @@ _ALIASES: Final = {
     "timestamptz": "timestamp",
 }
 _NOTHING: Final = {
-    "void": "void holds nothing. Leave the column out",
-    "geometry": "No format of a sink holds a geometry. Declare it as binary or string",
-    "geography": "No format of a sink holds a geography. Declare it as binary or string",
+    "void": "void holds nothing: leave the column out",
+    "geometry": "geometry has no place in a format of a sink: declare it as binary or string",
+    "geography": "geography has no place in a format of a sink: declare it as binary or string",
 }

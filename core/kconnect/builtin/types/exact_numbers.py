@@ -17,6 +17,15 @@ def exact_json(raw: bytes | str) -> Any:
     return json.loads(raw, parse_float=_fraction)
 
 
+def doubles(value: Any) -> Any:
+    """A value of JSON whose fractions are Decimals, with floats in place of those that a double holds."""
+    if isinstance(value, decimal.Decimal):
+        return _fraction(str(value))
+    if isinstance(value, dict):
+        return {name: doubles(part) for name, part in value.items()}
+    return [doubles(part) for part in value] if isinstance(value, list) else value
+
+
 def _fraction(text: str) -> float | decimal.Decimal:
     double, exact = float(text), decimal.Decimal(text)
     return double if math.isfinite(double) and decimal.Decimal(repr(double)) == exact else exact

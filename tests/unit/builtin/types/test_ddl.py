@@ -53,28 +53,28 @@ def test_not_null_and_comments_are_of_the_column():
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("id bigin", "Unknown type: bigin (at column 4)"),
-        ("id bigint, price", "a type, such as bigint was expected (at column 17)"),
-        ("id bigint price int", "'price' was not expected here (at column 11)"),
-        ("id bigint,", "the name of a column was expected (at column 11)"),
-        ("a decimal(40,2)", "decimal(40): a number from 1 to 38 was expected (at column 3)"),
-        ("a decimal(2,3)", "more digits behind the point than it has (at column 3)"),
-        ("x array<int", "'>' was expected, not the end (at column 12)"),
-        ("x map<string>", "',' was expected, not > (at column 13)"),
-        ("user-id int", "'-' has no meaning here (at column 5)"),
-        ("a int, A int, a string", "Column a is declared twice (at column 15)"),
-        ("s struct<b:int, b:int>", "Column b is declared twice (at column 17)"),
-        ("x varchar", "varchar needs its length, such as varchar(20) (at column 3)"),
-        ("x timestamp(hours)", "the unit of numbers is one of s, ms, us, ns (at column 3)"),
-        ("x interval day to second", "No format of a sink holds an interval. Declare it as string (at column 3)"),
+        ("id bigin", "Unknown type: bigin, at line 1, column 4"),
+        ("id bigint, price", "a type, such as bigint was expected, at line 1, column 17"),
+        ("id bigint price int", "'price' was not expected here, at line 1, column 11"),
+        ("id bigint,", "the name of a column was expected, at line 1, column 11"),
+        ("a decimal(40,2)", "decimal(40): a number from 1 to 38 was expected, at line 1, column 3"),
+        ("a decimal(2,3)", "more digits behind the point than it has, at line 1, column 3"),
+        ("x array<int", "'>' was expected, not the end, at line 1, column 12"),
+        ("x map<string>", "',' was expected, not >, at line 1, column 13"),
+        ("user-id int", "'-' has no meaning here, at line 1, column 5"),
+        ("a int, A int, a string", "Column a is declared twice, at line 1, column 15"),
+        ("s struct<b:int, b:int>", "Column b is declared twice, at line 1, column 17"),
+        ("x varchar", "varchar needs its length, such as varchar(20), at line 1, column 3"),
+        ("x timestamp(hours)", "the unit of numbers is one of s, ms, us, ns, at line 1, column 3"),
+        ("x interval day to second", "interval has no place in a format of a sink: declare it as string, at line 1"),
         ("x void", "void holds nothing"),
-        ("x `int`", "int stands in quotes, and a type was expected (at column 3)"),
+        ("x `int`", "int stands in quotes, and a type was expected, at line 1, column 3"),
         ("a 'b' int", "b stands in quotes, and a type was expected"),
         ("a int default 5", "DEFAULT cannot be declared"),
-        ("a `b", "A quote is not closed (at column 3)"),
-        ("a int,\n  b foo", "Unknown type: foo (at line 2, column 5)"),
-        ("id bigint(20)", "bigint takes nothing in parentheses (at column 4)"),
-        (" ", "Nothing is declared (at column 1)"),
+        ("a `b", "A quote is not closed, at line 1, column 3"),
+        ("a int,\n  b foo", "Unknown type: foo, at line 2, column 5"),
+        ("id bigint(20)", "bigint takes nothing in parentheses, at line 1, column 4"),
+        (" ", "Nothing is declared, at line 1, column 1"),
     ],
 )  # fmt: skip
 def test_what_does_not_parse_is_told_with_its_position(text, told):
@@ -140,7 +140,7 @@ def test_schemas_of_avro_and_json_schema_are_taken(tmp_path):
         "map:map<string,bigint>, maybe:boolean>"
     )
     (tmp_path / "ddl.sql").write_text("id bigint,\nprice foo")
-    with pytest.raises(ConfigError, match=r"ddl\.sql: Unknown type: foo \(at line 2, column 7\)"):
+    with pytest.raises(ConfigError, match=r"ddl\.sql: Unknown type: foo, at line 2, column 7"):
         declared_type(f"file:{tmp_path / 'ddl.sql'}")
     with pytest.raises(ConfigError, match="cannot be read"):
         declared_type(str(tmp_path / "none.avsc"))

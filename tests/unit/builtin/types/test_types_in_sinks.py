@@ -145,7 +145,7 @@ def test_a_database_has_debeziums_times_as_times(tmp_path):
 
 def test_a_schema_that_does_not_parse_or_has_no_place_is_refused_before_anything_starts(tmp_path):
     for settings, told in (
-        ({"value.schema": "id bigin"}, r"value.schema: Unknown type: bigin \(at column 4\)"),
+        ({"value.schema": "id bigin"}, r"value.schema: Unknown type: bigin, at line 1, column 4"),
         ({"value.schema": "id bigint", "table.schema": "id int"}, "value.schema and table.schema declare different"),
         ({"table.schema": "t time"}, "delta has no place for time. parquet, iceberg,"),
     ):

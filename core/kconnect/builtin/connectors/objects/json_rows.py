@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import DataError
+from kconnect.builtin.types.exact_numbers import doubles
 from kconnect.builtin.types.seen import is_untyped, joined_schemas, see, turns_to_text
 from kconnect.builtin.types.seen_columns import seen_table, widened_table
 from kconnect.java.compat import jackson
@@ -34,10 +35,11 @@ class JsonBlock:
 
 
 class JsonRows:
-    """Each line as a plain value; blank lines are left out."""
+    """Each line as a plain value; blank lines are left out. `parse`: as `parsed`."""
 
-    def __init__(self, broken: Broken) -> None:
+    def __init__(self, broken: Broken, parse: Callable[[bytes], Any] | None = None) -> None:
         self._broken = broken
+        self._parse = parse or parsed
 
     def read(self, block: bytes, row: int) -> JsonBlock:
         """The rows of a block whose first line is behind `row`."""
@@ -49,7 +51,7 @@ class JsonRows:
             if not line or line.isspace():
                 continue
             try:
-                values.append(_parsed(line))
+                values.append(self._parse(line))
             except ValueError as err:
                 self._broken(number, line, err)
                 continue
@@ -58,10 +60,10 @@ class JsonRows:
         return JsonBlock(len(lines), rows, positions, values=values)
 
     @staticmethod
-    def document(content: bytes) -> list[Any]:
+    def document(content: bytes, parse: Callable[[bytes], Any] | None = None) -> list[Any]:
         """The items of a document: those of its list, or itself. Errors: DataError if it is not JSON."""
         try:
-            found = _parsed(content)
+            found = (parse or parsed)(content)
         except ValueError as err:
             raise DataError(f"It is not JSON: {err}") from err
         return found if isinstance(found, list) else [found]
@@ -168,10 +170,16 @@ def _ended(text: bytes) -> bytes:
     return text if text.endswith(b"\n") else text + b"\n"
 
 
-def _parsed(text: bytes) -> Any:
-    """As JsonConverter reads it without a schema: fractions are floats."""
+def parsed(text: bytes) -> Any:
+    """As JsonConverter reads it without a schema: fractions are floats. Errors: ValueError."""
     found = jackson.parse(text)
     return _floats(found) if len(text) > _SHORTEST_EXACT and _LONG_NUMBER.search(text) else found
+
+
+def parsed_exactly(text: bytes) -> Any:
+    """The same, but fractions that no double holds are Decimals: what a declared type needs. Errors: ValueError."""
+    found = jackson.parse(text)
+    return doubles(found) if len(text) > _SHORTEST_EXACT and _LONG_NUMBER.search(text) else found
 
 
 # What jackson.parse reads exactly, which gives Decimals

@@ -16,7 +16,7 @@ from kconnect.builtin.connectors.arrow_schemas import column_with, schema_of
 from kconnect.builtin.connectors.file_tail import LINE_END, split_lines
 from kconnect.builtin.connectors.objects.avro_types import arrow_fields
 from kconnect.builtin.connectors.objects.csv_rows import ENCODING_SETTING, CsvForm, CsvRows
-from kconnect.builtin.connectors.objects.json_rows import JsonColumns, JsonRows
+from kconnect.builtin.connectors.objects.json_rows import JsonColumns, JsonRows, parsed_exactly
 from kconnect.builtin.connectors.objects.object_formats import decompressed
 from kconnect.builtin.connectors.objects.object_text import (
     UTF_8,
@@ -85,6 +85,8 @@ class Reading:
     position: int = -1
     json_schema: str = "none"
     csv: CsvForm = field(default_factory=CsvForm)
+    is_declared: bool = False
+    """A schema is declared, which each value is made to fit later: numbers keep their digits until then."""
     batch_rows: int = _BATCH_ROWS
     encoding: str = UTF_8
     holds_last: bool = False
@@ -133,7 +135,12 @@ def _readable_lines(block: _Block, row: int, reading: Reading) -> Iterator[Rows]
 
 
 def _json_lines(reading: Reading) -> Iterator[Rows]:
-    rows = JsonRows(reading.broken) if reading.json_schema == "none" else JsonColumns(reading.broken, _head(reading))
+    if reading.is_declared:
+        rows: JsonRows | JsonColumns = JsonRows(reading.broken, parsed_exactly)
+    elif reading.json_schema == "none":
+        rows = JsonRows(reading.broken)
+    else:
+        rows = JsonColumns(reading.broken, _head(reading))
     row = reading.row
     for block in _blocks(reading):
         found = rows.read(block.text if block.is_readable else _with_blanks(block, row, reading), row)
@@ -180,7 +187,7 @@ def _json_document(reading: Reading) -> Iterator[Rows]:
         return
     if text.has_misread:
         raise misread(content.decode(), text.encoding, ENCODING_SETTING) or AssertionError
-    items = JsonRows.document(content)
+    items = JsonRows.document(content, parsed_exactly if reading.is_declared else None)
     for start in range(reading.row, len(items), reading.batch_rows):
         part = items[start : start + reading.batch_rows]
         yield Rows(start + len(part), values=part)

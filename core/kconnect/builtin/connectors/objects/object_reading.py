@@ -35,17 +35,19 @@ class RowSettings:
     batch_rows: int
     encoding: str
     path_columns: bool
+    is_declared: bool
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> RowSettings:
+    def of(cls, config: Mapping[str, Any], *, is_declared: bool = False) -> RowSettings:
         return cls(
             config["object.format"],
             config["object.compression"],
             config["json.schema"],
-            csv_form(config),
+            replace(csv_form(config), infers=False) if is_declared else csv_form(config),
             config["batch.rows"],
             config["object.encoding"],
             config["object.path.columns"],
+            is_declared,
         )
 
 
@@ -183,6 +185,7 @@ class OpenObject:
                 csv=settings.csv if settings.csv.delimiter else replace(settings.csv, delimiter=delimiter_of(path)),
                 batch_rows=settings.batch_rows,
                 encoding=settings.encoding,
+                is_declared=settings.is_declared,
                 holds_last=not self._ends,
                 reached=self._reached,
             )

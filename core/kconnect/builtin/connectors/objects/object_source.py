@@ -27,6 +27,7 @@ from kconnect.builtin.connectors.objects.object_config import DELETE, KEEP, MOVE
 from kconnect.builtin.connectors.objects.object_listing import Chosen, chosen
 from kconnect.builtin.connectors.objects.object_progress import Place, Progress, check_offset, partition_of
 from kconnect.builtin.connectors.objects.object_reading import OpenObject, RowSettings
+from kconnect.builtin.types.declarations import declarations
 from kconnect.builtin.version import KAFKA_VERSION
 
 log = logging.getLogger(__name__)
@@ -107,7 +108,7 @@ class ObjectSourceTask(SourceTask):
         self._store = object_store(config["object.url"], props)
         self._target = object_store(config["object.move.url"], props).root if self._moves else None
         self._topic: str = config["topic"]
-        self._settings = RowSettings.of(config)
+        self._settings = RowSettings.of(config, is_declared=bool(declarations(props, is_sink=False)))
         self._progress = Progress(
             number=int(props.get(TASK, "0")),
             tasks=int(props.get(TASKS, "1")),

@@ -16,7 +16,7 @@ from kconnect.api import (
     ExactlyOnceSupport,
     SourceConnector,
 )
-from kconnect.api.config_key import ConfigKey, ConfigValue
+from kconnect.api.config_key import Config, ConfigKey, ConfigValue
 from kconnect.api.configdef import ConfigDef
 from kconnect.builtin.types.declarations import declarations
 from kconnect.errors import BadRequestError, ConfigError, ConfigProblem, ConnectError, NotFoundError
@@ -157,12 +157,7 @@ class ConnectorValidator:
         suggest_nearest(values.values(), props, self.plugins)
         for key, message in source_dead_letter_problems(props) if is_source else sink_problems(props):
             values.setdefault(key, ConfigValue(key, props.get(key))).add_error_message(message)
-        for key, message in (
-            *restart_problems(props),
-            *label_problems(props),
-            *removed_problems(props),
-            *_declared(given, is_source),
-        ):
+        for key, message in (*restart_problems(props), *label_problems(props), *removed_problems(props)):
             values.setdefault(key, ConfigValue(key, props.get(key))).add_error_message(message)
         if is_distributed(self.worker):
             if is_source:
@@ -282,6 +277,7 @@ class ConnectorValidator:
         config = connector.validate(props)
         if config is None:
             raise BadRequestError(f"{type(connector).__qualname__}.validate() must return a Config that is not null.")
+        _add_declared(config, {key: value for key, value in props.items() if value is not None}, connector)
         keys: dict[str, ConfigKey] = {**table.config_keys, **definition.config_keys}
         groups = list(dict.fromkeys([*table.groups, *definition.groups]))
         listed = {value.name for value in (*values, *config.config_values)}
@@ -334,13 +330,18 @@ class ConnectorValidator:
         return True
 
 
-def _declared(props: Mapping[str, str], is_source: bool) -> list[tuple[str, str]]:
-    """What is wrong with declared schemas: pairs of key and message."""
-    if not declarations(props, is_sink=not is_source):
-        return []
+def _add_declared(config: Config, props: Mapping[str, str], connector: Any) -> None:
+    """Adds what is wrong with declared schemas, which any connector may have."""
+    is_sink = not isinstance(connector, SourceConnector)
+    if not declarations(props, is_sink=is_sink):
+        return
     from kconnect.builtin.types.declared import problems  # here: it reads Arrow's types, and few connectors declare any
 
-    return problems(props, is_sink=not is_source)
+    values = {value.name: value for value in config.config_values}
+    for key, message in problems(props, is_sink=is_sink):
+        if key not in values:
+            config.config_values.append(values.setdefault(key, ConfigValue(key, props[key])))
+        values[key].add_error_message(message)
 
 
 def _check_worker_group(props: Mapping[str, str], values: dict[str, ConfigValue], worker_group: str) -> None:
