@@ -316,3 +316,19 @@ def mask(config: Mapping[str, Any], secret_keys: frozenset[str] = frozenset()) -
         key: HIDDEN if value is not None and (key in secret_keys or is_secret(key)) else value
         for key, value in config.items()
     }
+
+
+_URL = re.compile(r"://|\bjdbc:")
+_URL_LOGIN = re.compile(r"(://[^/\s:@?#]*:|\bthin:[^/\s:@]+/)[^/\s@]+@")
+_URL_PARAMETER = re.compile(r"([?&;])([A-Za-z][\w.-]*)=([^&;\s]+)")
+
+
+def hide_in_urls(text: str) -> str:
+    """The text with passwords of URLs replaced: those before the host, and parameters whose names mark a secret."""
+    if not _URL.search(text):
+        return text
+
+    def hidden(found: re.Match[str]) -> str:
+        return f"{found[1]}{found[2]}={HIDDEN if is_secret(found[2]) else found[3]}"
+
+    return _URL_PARAMETER.sub(hidden, _URL_LOGIN.sub(rf"\1{HIDDEN}@", text))

@@ -7,6 +7,7 @@ import decimal
 import itertools
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -357,3 +358,24 @@ def test_topics_that_begin_alike_do_not_get_one_table(server: str) -> None:
             sink.put({"id": 1})
         assert not sink.errant
     assert rows(server, f"SELECT to_regclass('{'a' * 62}_')") == [(None,)]
+
+
+@pytest.mark.parametrize("mode", ["insert", "update"])
+def test_the_column_is_named_whose_value_the_server_refuses(server: str, mode: str) -> None:
+    table = f"named_{mode}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(
+            f"CREATE TABLE {table} (id int PRIMARY KEY, n smallint, d date, u uuid, s varchar(3), t text)"
+        )
+        connection.execute(f"INSERT INTO {table} VALUES (1)")
+    bad = {"n": 99_999, "d": "no day", "u": "no uuid", "s": "long"}
+    keys = {"insert_mode": "update", "pk_mode": "record_value", "pk_fields": "id"} if mode == "update" else {}
+    with sink_into(server, table, auto_create="false", errors_tolerance="all", **keys) as sink:
+        sink.put(
+            *({"t": "longer", "id": 1 if mode == "update" else 2 + i, k: v} for i, (k, v) in enumerate(bad.items()))
+        )
+        told = [str(item.error) for item in sink.errant]
+    assert len(told) == len(bad)
+    for text, name in zip(told, bad, strict=True):
+        assert re.search(rf"[Cc]olumn {name}\b", text) or (name == "s" and "varying(3)" in text), text
+        assert "\n" not in text

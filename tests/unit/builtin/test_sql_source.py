@@ -389,7 +389,7 @@ def test_without_sqlalchemy_the_settings_are_refused_with_what_to_install(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
-    with pytest.raises(ConfigError, match=r"SQLAlchemy is not installed.* pip install 'kconnect\[sql\]'"):
+    with pytest.raises(ConfigError, match=r"SQLAlchemy is not installed\. Install it, .*: pip install sqlalchemy\."):
         source_of(file, mode="bulk").start()
 
 

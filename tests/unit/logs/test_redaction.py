@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 
+import pytest
+
 from kconnect.logs import redaction
-from kconnect.logs.log_context import LineFormatter
+from kconnect.logs.log_context import LineFormatter, hide_in_urls
 from kconnect.logs.redaction import Redactor
 
 
@@ -58,3 +60,32 @@ def test_log_lines_and_their_traces_hide_secrets() -> None:
     assert "hunter" not in line
     assert "tried [hidden]" in line
     assert "ValueError: login with [hidden] failed" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "jdbc:postgresql://h/d?user=u&password=s3&ssl=true",
+            "jdbc:postgresql://h/d?user=u&password=[hidden]&ssl=true",
+        ),
+        ("postgresql://ann:s3@h:5432/d", "postgresql://ann:[hidden]@h:5432/d"),
+        ("redis://:s3@h", "redis://:[hidden]@h"),
+        (
+            "jdbc:sqlserver://h;user=u;password=s3;encrypt=true",
+            "jdbc:sqlserver://h;user=u;password=[hidden];encrypt=true",
+        ),
+        ("jdbc:oracle:thin:ann/s3@//h:1521/s", "jdbc:oracle:thin:ann/[hidden]@//h:1521/s"),
+        (
+            "jdbc:mysql://h/d?trustCertificateKeyStorePassword=s3",
+            "jdbc:mysql://h/d?trustCertificateKeyStorePassword=[hidden]",
+        ),
+        ("https://h/items?api.token=s3&page=1", "https://h/items?api.token=[hidden]&page=1"),
+        ("http://a:s3@h/x, http://b:s3@g/y", "http://a:[hidden]@h/x, http://b:[hidden]@g/y"),
+        ("Invalid value mongodb://u:s3@h for x", "Invalid value mongodb://u:[hidden]@h for x"),
+        ("http://h:8080/a@b", "http://h:8080/a@b"),
+        ("no url; password=kept", "no url; password=kept"),
+    ],
+)
+def test_passwords_in_urls_are_hidden_and_nothing_else(text: str, shown: str) -> None:
+    assert hide_in_urls(text) == shown

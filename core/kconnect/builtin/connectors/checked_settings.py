@@ -24,7 +24,15 @@ def raised_by(look: Callable[[], object], table: ConfigDef, otherwise: str) -> I
         look()
     except ConfigError as err:
         name = err.problems[0].key if err.problems else otherwise
-        yield name if name in table.config_keys else otherwise, f"{err} {err.hint}" if err.hint else str(err)
+        yield name if name in table.config_keys else otherwise, said(err)
+
+
+def said(error: ConfigError) -> str:
+    """An error and what to do about it, as sentences."""
+    text = str(error)
+    if not error.hint:
+        return text
+    return f"{text} {error.hint}" if text.endswith((".", "?", "!", ":")) else f"{text}. {error.hint}"
 
 
 class UniformSinkConnector(SinkConnector):

@@ -322,3 +322,21 @@ def test_labels_are_checked_and_leave_the_answer_as_java_gives_it(validator: Con
         InvalidConnectorError, match=r"Invalid value team for configuration kconnect\.labels: team is not"
     ):
         validator.raise_if_invalid({**sink, LABELS: "team"})
+
+
+@pytest.mark.parametrize(
+    ("connector", "key", "url"),
+    [
+        ("SqlSink", "connection.url", "jdbc:postgresql://h/d?user=u&password=s3cret&socketTimeout=soon"),
+        ("SqlSource", "connection.url", "postgresql://u:s3cret@h/d"),
+        ("HttpJsonSource", "url", "https://u:s3cret@h/items"),
+    ],
+)
+def test_no_password_of_a_url_is_in_the_answer(
+    validator: ConnectorValidator, connector: str, key: str, url: str
+) -> None:
+    found = validator.validate({"connector.class": connector, "name": "n", "topics": "t", "topic": "t", key: url})
+    text = json.dumps(found.to_json())
+    assert "s3cret" not in text
+    assert "s3cret" not in "".join(found.errors)
+    assert "[hidden]" in text

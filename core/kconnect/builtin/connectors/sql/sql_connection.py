@@ -34,7 +34,8 @@ def require_sqlalchemy() -> None:
         import sqlalchemy  # noqa: F401 - to see whether it is there
     except ImportError as err:
         raise ConfigError(
-            "SQLAlchemy is not installed", hint="pip install 'kconnect[sql]', and the driver of the database."
+            "SQLAlchemy is not installed",
+            hint="Install it, and the database's driver as docs/databases.md says: pip install sqlalchemy.",
         ) from err
 
 

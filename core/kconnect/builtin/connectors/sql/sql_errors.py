@@ -7,7 +7,7 @@ would be told the same, and the same record is welcome later.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Final
 
@@ -162,6 +162,32 @@ def hint_of(kind: str, error: BaseException) -> str | None:
         if code in codes or (words and re.search(words, str(error))):
             return hint.format("`" if kind == "mysql" else '"')
     return None
+
+
+def told_of_row(error: BaseException, columns: Sequence[str], values: Sequence[Any]) -> str:
+    """An error of a row in one line, with the column where PostgreSQL tells which: as the values of its statement."""
+    diag = getattr(error, "diag", None)
+    primary = getattr(diag, "message_primary", None)
+    if not primary:
+        return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    detail = f" {diag.message_detail}" if diag is not None and diag.message_detail else ""
+    column = _column(primary, getattr(diag, "context", None) or "", columns, values)
+    return f"{type(error).__name__}: {f'column {column}: ' if column else ''}{primary}{detail}"
+
+
+def _column(primary: str, context: str, columns: Sequence[str], values: Sequence[Any]) -> str | None:
+    number = re.search(r"portal parameter \$(\d+)", context)
+    if number is not None and int(number[1]) <= len(columns):
+        return columns[int(number[1]) - 1]
+    limit = re.search(r"too long for type character(?: varying)?\((\d+)\)", primary)
+    if limit is None:
+        return None
+    longer = [
+        name
+        for name, value in zip(columns, values, strict=True)
+        if isinstance(value, str) and len(value) > int(limit[1])
+    ]
+    return longer[0] if len(longer) == 1 else None
 
 
 _DOTS: Final = (

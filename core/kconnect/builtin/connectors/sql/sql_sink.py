@@ -19,9 +19,9 @@ from kconnect.api import (
     SinkTask,
     TopicPartition,
 )
-from kconnect.builtin.connectors.checked_settings import UniformSinkConnector
+from kconnect.builtin.connectors.checked_settings import UniformSinkConnector, said
 from kconnect.builtin.connectors.sql.sql_config import CONFIG, EXACTLY_ONCE
-from kconnect.builtin.connectors.sql.sql_errors import OF_PYTHON, Cause, blame, hint_of
+from kconnect.builtin.connectors.sql.sql_errors import OF_PYTHON, Cause, blame, hint_of, told_of_row
 from kconnect.builtin.connectors.sql.sql_offsets import (
     MovedOffsetsError,
     OffsetTable,
@@ -99,7 +99,7 @@ def _problems(config: Mapping[str, Any], props: Mapping[str, str]) -> Iterable[t
     except ImportError as err:
         yield "connection.driver", f"The module {config['connection.driver']} cannot be imported: {err}"
     except ConfigError as err:
-        yield "dialect" if config["connection.driver"] else "connection.url", str(err) + (f" {err.hint or ''}")
+        yield "dialect" if config["connection.driver"] else "connection.url", said(err)
 
 
 class SqlSinkTask(SinkTask):
@@ -235,13 +235,17 @@ class SqlSinkTask(SinkTask):
             except DataError as error:
                 self._give_up(record, error)
 
-    def _give_up(self, record: SinkRecord, error: Exception) -> None:
+    def _give_up(self, record: SinkRecord, error: Exception, row: Row | None = None) -> None:
         """To the error reporter if there is one; else the task fails, with the record's position."""
         where = f"{record.original_topic}-{record.original_kafka_partition}, offset {record.original_kafka_offset}"
         if isinstance(error, DiscardedRowError):
             self._discards.row(error, where)
             return
-        failure = DataError(f"The record at {where} cannot be written: {type(error).__name__}: {error}")
+        columns, values = (row.columns, row.values) if row is not None else ((), ())
+        if row is not None and self._config["insert.mode"] == "update" and not row.is_delete:
+            key = len(row.keys)  # whose values are the last of the statement
+            columns, values = columns[key:] + columns[:key], values[key:] + values[:key]
+        failure = DataError(f"The record at {where} cannot be written: {told_of_row(error, columns, values)}")
         failure.__cause__ = error
         reporter = self.context.errant_record_reporter()
         if reporter is None:
@@ -308,8 +312,8 @@ class SqlSinkTask(SinkTask):
             self._report(refused)
 
     def _report(self, refused: Sequence[tuple[_Placed, Exception]]) -> None:
-        for (_, record), cause in refused:
-            self._give_up(record, cause)
+        for (row, record), cause in refused:
+            self._give_up(record, cause, row)
 
     def _move_offsets(self, cursor: Any, spans: Sequence[Span]) -> None:
         """Errors: MovedOffsetsError."""
@@ -321,7 +325,7 @@ class SqlSinkTask(SinkTask):
         if not blame(self._dialect.name, error).is_of_record:
             raise error
         if self.context.errant_record_reporter() is None and not isinstance(error, DiscardedRowError):
-            self._give_up(placed[1], error)
+            self._give_up(placed[1], error, placed[0])
         refused.append((placed, error))
 
     def _with_tables(

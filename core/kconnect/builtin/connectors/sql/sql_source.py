@@ -24,7 +24,7 @@ from kconnect.api import (
     SourceConnector,
     SourceTask,
 )
-from kconnect.builtin.connectors.checked_settings import with_problems
+from kconnect.builtin.connectors.checked_settings import said, with_problems
 from kconnect.builtin.connectors.sql.sql_columns import TypeSettings
 from kconnect.builtin.connectors.sql.sql_connection import cause_of, engine_of, may_pass, told
 from kconnect.builtin.connectors.sql.sql_cursor import Place, offset_columns
@@ -423,7 +423,7 @@ def problems(config: Mapping[str, Any], props: Mapping[str, str]) -> Iterable[tu
     try:
         engine_of(config)
     except ConfigError as err:
-        yield URL, str(err) + (f" {err.hint}" if err.hint else "")
+        yield URL, said(err)
 
 
 def database_problems(config: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from kconnect.api.config_key import ConfigKey, ConfigValue
 from kconnect.api.config_parse import ConfigType, convert_to_string
+from kconnect.logs.log_context import hide_in_urls
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +67,29 @@ def key_info(key: ConfigKey) -> dict[str, Any]:
 
 
 def merged(name: str, parts: Sequence[ConfigInfos]) -> ConfigInfos:
-    """Several answers as one, in order."""
+    """Several answers as one, in order, without the passwords of URLs.
+
+    Differs: Java shows URLs as they are.
+    """
     return ConfigInfos(
         name=name,
         error_count=sum(part.error_count for part in parts),
         groups=tuple(dict.fromkeys(group for part in parts for group in part.groups)),
-        configs=tuple(config for part in parts for config in part.configs),
+        configs=tuple(_without_passwords(config) for part in parts for config in part.configs),
+    )
+
+
+def _without_passwords(info: ConfigInfo) -> ConfigInfo:
+    value = info.value
+    if value is None:
+        return info
+    kept = value.value
+    if isinstance(kept, str):
+        kept = hide_in_urls(kept)
+    elif isinstance(kept, list):
+        kept = [hide_in_urls(one) if isinstance(one, str) else one for one in kept]
+    return replace(
+        info, value=replace(value, value=kept, error_messages=[hide_in_urls(text) for text in value.error_messages])
     )
 
 
