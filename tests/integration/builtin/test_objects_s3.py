@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kconnect.api import RetriableError
+from kconnect.api import RetriableError, Schema, SchemaBuilder, SinkRecord, Struct, TopicPartition
 from kconnect.errors import ConnectError
 from kconnect.testing import SinkHarness, SourceHarness
 from kit.s3 import S3Server, s3_server
@@ -66,6 +67,90 @@ def test_a_large_object_goes_up_in_parts_and_comes_whole(s3: S3Server) -> None:
     [key] = s3.keys(bucket)
     assert key == f"x/t+0+{0:020}-{2:020}.txt"
     assert s3.get(bucket, key).decode().split("\n") == ["first", noise, "last", ""]
+
+
+PARTITIONER = "io.confluent.connect.storage.partitioner."
+NOON_MS = 1_767_268_800_000  # 2026-01-01T12:00Z
+
+
+def confluent_sink(server: S3Server, bucket: str, **more: str) -> SinkHarness:
+    settings = {key.replace("_", "."): value for key, value in more.items()}
+    config = {
+        "s3.bucket.name": bucket,
+        "s3.region": "us-east-1",
+        "store.url": server.url,
+        "aws.access.key.id": server.options["key"],
+        "aws.secret.access.key": server.options["secret"],
+        "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
+        "storage.class": "io.confluent.connect.s3.storage.S3Storage",
+        "flush.size": "3",
+        "topics": "t",
+        **settings,
+    }
+    return SinkHarness("io.confluent.connect.s3.S3SinkConnector", config)
+
+
+def rows(numbers: range, minutes: int = 0, **more: object) -> list[SinkRecord]:
+    """Records by offset, so many minutes apart."""
+    return [
+        SinkRecord("t", 0, None, None, None, {"n": n, **more}, n, timestamp=NOON_MS + n * minutes * 60_000)
+        for n in numbers
+    ]
+
+
+def test_confluents_sink_names_objects_as_java_does_and_goes_on_by_the_groups_offsets(s3: S3Server) -> None:
+    bucket = s3.make_bucket("confluent")
+    sink = confluent_sink(s3, bucket).start()
+    sink.put_records(rows(range(8)))
+    assert sink.commit() == {TopicPartition("t", 0): 6}
+    names = [f"topics/t/partition=0/t+0+{first:010d}.json" for first in (0, 3, 6)]
+    assert s3.keys(bucket) == names[:2]
+    assert s3.get(bucket, names[1]) == b'{"n":3}\n{"n":4}\n{"n":5}\n'
+    sink.crash()
+    with sink:  # what came behind the committed offset comes again, into the objects that it was to be in
+        sink.put_records(rows(range(6, 9)))
+        assert sink.commit() == {TopicPartition("t", 0): 9}
+        assert s3.keys(bucket) == names
+
+
+def test_confluents_sink_rotates_by_the_times_of_records_and_by_the_clock(s3: S3Server) -> None:
+    bucket = s3.make_bucket("rotates")
+    hourly = {"partitioner.class": f"{PARTITIONER}HourlyPartitioner", "locale": "en", "timezone": "UTC"}
+    settings = {**hourly, "flush.size": "1000", "timestamp.extractor": "Record", "rotate.interval.ms": "1800000"}
+    with confluent_sink(s3, bucket, **settings) as sink:
+        sink.put_records(rows(range(7), minutes=15))
+        assert sink.commit() == {TopicPartition("t", 0): 6}
+    folder = "topics/t/year=2026/month=01/day=01"
+    firsts = [("12", 0), ("12", 2), ("13", 4)]
+    assert s3.keys(bucket) == [f"{folder}/hour={hour}/t+0+{first:010d}.json" for hour, first in firsts]
+    bucket = s3.make_bucket("scheduled")
+    with confluent_sink(s3, bucket, timezone="UTC", rotate_schedule_interval_ms="600000") as sink:
+        sink.put_records(rows(range(2)))
+        assert s3.keys(bucket) == []
+        now = time.time()
+        sink.task.wall_s = lambda: now + 601
+        sink.task.put([])
+        assert s3.keys(bucket) == ["topics/t/partition=0/t+0+0000000000.json"]
+
+
+def test_confluents_sink_has_an_object_for_each_field_in_one_rotation(s3: S3Server) -> None:
+    bucket = s3.make_bucket("fields")
+    field = {"partitioner.class": f"{PARTITIONER}FieldPartitioner", "partition.field.name": "land"}
+    parquet = {"format.class": "io.confluent.connect.s3.format.parquet.ParquetFormat", "parquet.codec": "none"}
+    schema = SchemaBuilder.struct().field("land", Schema.STRING_SCHEMA).field("n", Schema.INT32_SCHEMA).build()
+    other = SchemaBuilder.struct().field("land", Schema.STRING_SCHEMA).field("n", Schema.INT64_SCHEMA).build()
+    with confluent_sink(s3, bucket, errors_tolerance="all", flush_size="4", **field, **parquet) as sink:
+        for number, (land, kind) in enumerate([("DE", schema), ("FR", schema), ("DE", schema), ("FR", other)]):
+            value = Struct(kind).put("land", land).put("n", number)
+            sink.put_records([SinkRecord("t", 0, None, None, kind, value, number)])
+        sink.put_records([SinkRecord("t", 0, None, None, None, None, 4)])
+        [errant] = sink.errant
+        sink.commit(is_end=True)
+    assert "offset 4 cannot be written: It has no value" in str(errant.error)
+    firsts = [("DE", 0), ("FR", 1), ("FR", 3)]
+    assert s3.keys(bucket) == [f"topics/t/land={land}/t+0+{first:010d}.parquet" for land, first in firsts]
+    found = pq.read_table(pa.BufferReader(s3.get(bucket, s3.keys(bucket)[0])))
+    assert found.to_pylist() == [{"land": "DE", "n": 0}, {"land": "DE", "n": 2}]
 
 
 @pytest.fixture

@@ -144,6 +144,11 @@ _CONFLUENT = (
         (PluginType.CONVERTER,),
     ),
     BuiltinPlugin(
+        "io.confluent.connect.s3.S3SinkConnector",
+        "kconnect.builtin.connectors.objects.s3_sink:S3SinkConnector",
+        (PluginType.SINK,),
+    ),
+    BuiltinPlugin(
         "io.confluent.connect.jdbc.JdbcSourceConnector",
         "kconnect.builtin.connectors.sql.jdbc:JdbcSourceConnector",
         (PluginType.SOURCE,),

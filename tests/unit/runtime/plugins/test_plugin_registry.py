@@ -150,7 +150,7 @@ def test_an_unknown_connector_is_refused_in_javas_words(registry: PluginRegistry
         ),
         (
             "",
-            "Available connectors: JdbcSink, JdbcSource, HttpJsonSource, ",
+            "Available connectors: JdbcSink, JdbcSource, S3Sink, HttpJsonSource, ",
         ),
     ],
 )

@@ -97,6 +97,14 @@ class ObjectNames:
             return f"%{ord(text[0]):02X}{text[1:]}"  # a way out, or a folder that readers take for hidden
         return text
 
+    names_first_of_folder = False
+    """Whether `name` wants the first offset of the rows in the folder, and not of the unit."""
+    grain_ms = 1000
+    """Times within this are in one folder."""
+
+    def path(self, folder: str, name: str) -> str:
+        return "/".join(part for part in (folder, name) if part)
+
     def name(self, topic: str, partition: int, first: int, last: int) -> str:
         return f"{_stem(topic, partition)}{first:0{_DIGITS}d}-{last:0{_DIGITS}d}.{self._extension}"
 
@@ -104,7 +112,7 @@ class ObjectNames:
         """For rows from outside, whose offsets say nothing: `ends` leaves it out."""
         return f"{_stem(topic, partition)}replay-{token}.{self._extension}"
 
-    def prefix(self, topic: str | None, partition: int, read_from: str) -> str:
+    def prefix(self, topic: str | None, partition: int, read_from: str) -> str | None:
         """What the paths of all objects of a partition begin with, as far as it is the same for all.
 
         `topic` is None if it was changed on the way, perhaps not for all records; `read_from` is the original one.

@@ -22,6 +22,7 @@ from kconnect.api import (
     TopicPartition,
 )
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector, raised_by
+from kconnect.builtin.connectors.objects.confluent_layout import ConfluentNames
 from kconnect.builtin.connectors.objects.object_columns import ObjectColumns, columns_of
 from kconnect.builtin.connectors.objects.object_config import SINK_CONFIG, object_store
 from kconnect.builtin.connectors.objects.object_names import ObjectNames, batch_field_values, field_values
@@ -88,18 +89,24 @@ class ObjectSinkTask(SinkTask):
     def version(self) -> str:
         return KAFKA_VERSION
 
-    def start(self, props: Mapping[str, str]) -> None:
+    def set_up(self, props: Mapping[str, str]) -> FlushLimits:
+        """Make store, names and encoder of the settings, and give the limits of a unit."""
         config = SINK_CONFIG.parse(props)
         self._store = object_store(config["object.url"], props)
-        self._names = ObjectNames(config["object.path"], config["object.format"], config["object.compression"])
-        self._discards = Discards(self.context.plugin_metrics)
+        self._names: ObjectNames | ConfluentNames = ObjectNames(
+            config["object.path"], config["object.format"], config["object.compression"]
+        )
         self._format = config["object.format"]
         columns = ObjectColumns(
             Contracts.parse(props), self._discards, infers=config[INFER], last=self._columns_written_last
         )
         self._encoder = Encoder(self._format, config["object.compression"], config["csv.delimiter"], columns)
+        return FlushLimits(config["flush.rows"], config["flush.bytes"], config["flush.ms"] / 1000)
+
+    def start(self, props: Mapping[str, str]) -> None:
+        self._discards = Discards(self.context.plugin_metrics)
+        limits = self.set_up(props)
         self._is_replay = props.get("kconnect.replay") == "true"  # as kconnect.testing.SinkChain says
-        limits = FlushLimits(config["flush.rows"], config["flush.bytes"], config["flush.ms"] / 1000)
         self._limits = _NEVER if self._is_replay else limits
         self._units: dict[TopicPartition, Unit] = {}
         self._added: dict[TopicPartition, int] = {}  # the last offset that is in a unit
@@ -110,8 +117,7 @@ class ObjectSinkTask(SinkTask):
     def put(self, records: list[SinkRecord]) -> None:
         """Errors: RetriableError while the store is away; then the same records come again, and are not kept twice."""
         self._begin_put()
-        for (place, _, _), group in groupby(records, _kind_of):
-            self._put_some(place, list(group))
+        self._put_all(records)
         self._write_due()
 
     def put_batch(self, batch: RecordBatch) -> None:
@@ -121,14 +127,18 @@ class ObjectSinkTask(SinkTask):
         place = TopicPartition(batch.original_topic, batch.original_kafka_partition)
         times = batch.timestamp
         stamps = [times] * len(batch) if times is None or isinstance(times, int) else times.to_pylist()
-        self._keep(
-            place,
-            batch.topic,
-            batch.kafka_offsets.to_pylist(),
-            stamps,
-            lambda start, end: self._encoder.piece_of_batch(batch.slice(start, end - start)),
-            lambda: batch_field_values(batch, self._names.fields),
-        )
+        try:
+            self._keep(
+                place,
+                batch.topic,
+                batch.value_schema,
+                batch.kafka_offsets.to_pylist(),
+                stamps,
+                lambda start, end: self._encoder.piece_of_batch(batch.slice(start, end - start)),
+                lambda: batch_field_values(batch, self._names.fields),
+            )
+        except DataError:  # of one of its records: those that are in a unit are left out
+            self._put_all(batch.to_records())  # type: ignore[arg-type]  # a sink's batch gives sink records
         self._write_due()
 
     def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
@@ -154,6 +164,10 @@ class ObjectSinkTask(SinkTask):
 
     # --- records into units ---
 
+    def _put_all(self, records: list[SinkRecord]) -> None:
+        for (place, _, _), group in groupby(records, _kind_of):
+            self._put_some(place, list(group))
+
     def _put_some(self, place: TopicPartition, records: list[SinkRecord]) -> None:
         """Records of one partition, topic and schema; when they cannot be kept together, one by one."""
         try:
@@ -170,6 +184,7 @@ class ObjectSinkTask(SinkTask):
         self._keep(
             place,
             records[0].topic,
+            records[0].value_schema,
             [record.original_kafka_offset for record in records],
             [record.timestamp for record in records],
             lambda start, end: self._encoder.piece(records[start:end]),
@@ -180,6 +195,7 @@ class ObjectSinkTask(SinkTask):
         self,
         place: TopicPartition,
         topic: str,
+        schema: Schema | None,
         offsets: list[int],
         times: Sequence[int | None],
         piece: Callable[[int, int], Any],
@@ -193,21 +209,36 @@ class ObjectSinkTask(SinkTask):
         row = 0 if self._is_replay else bisect_right(offsets, self._added.get(place, -1))
         while row < len(offsets) and place not in self._sought:
             unit = self._unit(place, topic, offsets[row])
-            end = row + unit.room(self._limits, offsets[row:])
+            end = row + self._room(unit, topic, offsets[row:], times[row:], held[row:])
             if end > row:
                 runs = folder_runs(self._names, topic, place.partition, times[row:end], held[row:end])
                 for folder, first, last in runs:
                     made = piece(row + first, row + last)
-                    if not unit.fits(folder, made):
+                    if not self._fits(unit, folder, made, schema):
                         self._write(place, unit)
                         if place in self._sought:
                             return
                         unit = self._unit(place, topic, offsets[row + first])
-                    unit.add(folder, made, last - first, offsets[row + last - 1])
+                    unit.add(folder, made, last - first, offsets[row + last - 1], offsets[row + first], schema)
                     self._added[place] = unit.last
                 row = end
             if end == row and unit.is_full(self._limits, offsets[row] if row < len(offsets) else None):
                 self._write(place, unit)
+
+    def _room(
+        self,
+        unit: Unit,
+        topic: str,
+        offsets: Sequence[int],
+        times: Sequence[int | None],
+        held: Sequence[tuple[Any, ...]],
+    ) -> int:
+        """How many of the next rows come into the unit."""
+        return unit.room(self._limits, offsets)
+
+    def _fits(self, unit: Unit, folder: str, piece: Any, schema: Schema | None) -> bool:
+        """Whether these rows can be in the unit's object in this folder."""
+        return unit.fits(folder, piece)
 
     def _unit(self, place: TopicPartition, topic: str, first: int) -> Unit:
         unit = self._units.get(place)
@@ -225,6 +256,8 @@ class ObjectSinkTask(SinkTask):
     def _written_ends(self, place: TopicPartition, topic: str | None) -> list[int]:
         """Where the units end whose objects are in the store. `topic`: where the rows go, None if that is not known."""
         prefix = self._names.prefix(topic if topic == place.topic else None, place.partition, place.topic)
+        if prefix is None:
+            return []
         return self._names.ends(place.topic, place.partition, self._store.below(self._store.at(prefix)))
 
     def _columns_written_last(self, topic: str, partition: int | None) -> pa.Schema | None:
@@ -232,6 +265,8 @@ class ObjectSinkTask(SinkTask):
         if partition is None or self._format not in ("parquet", "avro"):
             return None
         prefix = self._names.prefix(topic, partition, topic)
+        if prefix is None:
+            return None
         found = [path for path in self._store.below(self._store.at(prefix)) if path.endswith(self._format)]
         if not found:
             return None
@@ -293,15 +328,10 @@ class ObjectSinkTask(SinkTask):
         Errors: RetriableError; the unit stays, and is written with the next put.
         """
         unit.is_due = True
-        if unit.token is not None:
-            name = self._names.replay_name(place.topic, place.partition, unit.token)
-        else:
-            last = unit.end if unit.end is not None else unit.last
-            name = self._names.name(place.topic, place.partition, unit.first, last)
         for folder, content in unit.contents.items():
             if content.is_empty:
                 continue
-            path = self._store.at("/".join(part for part in (folder, name) if part))
+            path = self._store.at(self._names.path(folder, self._name(place, unit, folder)))
             body = content.body()
             # In this put: encoding and writing take their time
             if unit.token is None and self.now_s() - self._called_s >= _AWAY_S:
@@ -311,6 +341,12 @@ class ObjectSinkTask(SinkTask):
             self._store.write(path, body)
             log.debug("Wrote %s", path)
         del self._units[place]
+
+    def _name(self, place: TopicPartition, unit: Unit, folder: str) -> str:
+        if unit.token is not None:
+            return self._names.replay_name(place.topic, place.partition, unit.token)
+        first = unit.starts[folder] if self._names.names_first_of_folder else unit.first
+        return self._names.name(place.topic, place.partition, first, unit.last if unit.end is None else unit.end)
 
     def _forget(self, partitions: Collection[TopicPartition]) -> None:
         for place in partitions:

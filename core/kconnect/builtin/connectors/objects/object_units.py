@@ -6,6 +6,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from kconnect.api import Schema
+from kconnect.builtin.connectors.objects.confluent_layout import ConfluentNames
 from kconnect.builtin.connectors.objects.object_names import ObjectNames
 from kconnect.builtin.connectors.objects.object_writers import Content
 from kconnect.builtin.stores.flush_plan import FlushLimits
@@ -28,6 +30,9 @@ class Unit:
         self.first, self.end, self.token = first, end, token
         self.last = first - 1
         self.contents: dict[str, Content] = {}
+        self.starts: dict[str, int] = {}  # by folder: the offset of its first row
+        self.mark: tuple[int, str, int] | None = None  # for rotation by times: the first, the last folder and time
+        self.schemas: dict[str, Schema | None] = {}  # by folder: of its last rows
         self.is_due = False
         self._content, self._began_s = content, began_s
         self._rows = 0
@@ -47,11 +52,17 @@ class Unit:
         content = self.contents.get(folder)
         return content is None or content.fits(piece)
 
-    def add(self, folder: str, piece: Any, rows: int, last: int) -> None:
-        """Rows up to the offset `last`."""
+    @property
+    def rows(self) -> int:
+        return self._rows
+
+    def add(self, folder: str, piece: Any, rows: int, last: int, first: int = 0, schema: Schema | None = None) -> None:
+        """Rows from the offset `first` up to `last`."""
         content = self.contents.get(folder)
         if content is None:
             content = self.contents[folder] = self._content()
+            self.starts[folder] = first
+        self.schemas[folder] = schema
         content.add(piece)
         self._rows += rows
         self.last = last
@@ -69,7 +80,11 @@ class Unit:
 
 
 def folder_runs(
-    names: ObjectNames, topic: str, partition: int, times: Sequence[int | None], values: Sequence[Sequence[Any]] = ()
+    names: ObjectNames | ConfluentNames,
+    topic: str,
+    partition: int,
+    times: Sequence[int | None],
+    values: Sequence[Sequence[Any]] = (),
 ) -> Iterator[tuple[str, int, int]]:
     """Neighbouring rows of one folder: the folder, the first row, and the one behind the last.
 
@@ -81,7 +96,7 @@ def folder_runs(
     known: dict[Any, str] = {}
     start, folder = 0, ""
     for row, time_ms in enumerate(times):
-        second = None if time_ms is None or not names.has_dates else time_ms // 1000
+        second = None if time_ms is None or not names.has_dates else time_ms // names.grain_ms
         held = values[row] if names.fields else ()
         key = second, repr(held) if held else held
         found = known.get(key)

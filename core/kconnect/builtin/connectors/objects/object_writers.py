@@ -51,13 +51,18 @@ class Encoder:
     """
 
     def __init__(
-        self, format_: str, compression: str, csv_delimiter: str = ",", columns: ObjectColumns | None = None
+        self,
+        format_: str,
+        compression: str,
+        csv_delimiter: str = ",",
+        columns: ObjectColumns | None = None,
+        decimal_format: str = "NUMERIC",
     ) -> None:
         """`columns`: what keeps those of a topic, of formats that have any; None: nothing does."""
         self._format, self._compression, self._delimiter = format_, compression, csv_delimiter
         self._columns = columns
         self._json = JsonConverter()
-        self._json.configure({"schemas.enable": "false", "decimal.format": "NUMERIC"}, is_key=False)
+        self._json.configure({"schemas.enable": "false", "decimal.format": decimal_format}, is_key=False)
 
     def content(self) -> Content:
         if self._format in TEXT_FORMATS:
