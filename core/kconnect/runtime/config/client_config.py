@@ -353,7 +353,8 @@ def _translate(
     settings |= _reconnects(settings)
     if "metadata.max.age.ms" in settings:  # One setting in Java: metadata age, and how soon new topics are noticed
         settings["topic.metadata.refresh.interval.ms"] = min(settings["metadata.max.age.ms"], 3_600_000)
-    secured = {key: value for key, (value, _) in merged.items() if key in {*SECURITY_KEYS, "security.protocol"}}
+    wanted = {*SECURITY_KEYS, "security.protocol", "bootstrap.servers"}
+    secured = {key: value for key, (value, _) in merged.items() if key in wanted}
     security, problems = security_settings(secured)
     warnings += [f"{merged[key][1]} has no effect: {why}" for key, why in problems]
     return {**settings, **security, **passed}, warnings

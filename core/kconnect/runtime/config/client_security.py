@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kconnect.errors import ConfigError
+from kconnect.errors import ConfigError, ConfigProblem
 from kconnect.java.compat.key_stores import key_store, trust_store
 from kconnect.runtime.config.security_keys import SASL, SSL
 
@@ -59,6 +59,12 @@ _JAVA_CLASSES: Final = {
     "sasl.oauthbearer.jwt.validator.class": {f"{_OAUTH}{name}JwtValidator" for name in ("Default", "Client")},
 }
 """Classes whose function librdkafka provides too."""
+_HANDLER: Final = "sasl.login.callback.handler.class"
+_STRIMZI_HANDLERS: Final = ("io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler",)
+_MSK_MODULE: Final = "software.amazon.msk.auth.iam.IAMLoginModule"
+_MSK_HANDLER: Final = "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
+_OF_LOGIN: Final = frozenset({"sasl.mechanism", "sasl.jaas.config", _HANDLER, "sasl.client.callback.handler.class"})
+_EXTENSION: Final = "extension_"
 _JAAS_TOKEN: Final = re.compile(r"""\s*(?:([\w.$]+)(?:\s*=\s*("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^\s;"']+))?|(;))""")
 
 
@@ -71,7 +77,10 @@ def security_settings(java: Mapping[str, str]) -> tuple[dict[str, Any], list[tup
     """
     settings: dict[str, Any] = {}
     warnings: list[tuple[str, str]] = []
+    own = _own_login(java)
     for key in java:
+        if own and key in _OF_LOGIN:
+            continue
         if key in _SAME:
             settings[_SAME[key]] = java[key]
         elif key == "ssl.endpoint.identification.algorithm":
@@ -90,7 +99,34 @@ def security_settings(java: Mapping[str, str]) -> tuple[dict[str, Any], list[tup
         settings["ssl.cipher.suites"] = ":".join(re.split(r"\s*,\s*", settings["ssl.cipher.suites"].strip()))
     if java.get("security.protocol", "").strip().upper() in ("SSL", "SASL_SSL"):
         settings |= _stores(java)
-    return settings, warnings
+    return {**settings, **own}, warnings
+
+
+def _own_login(java: Mapping[str, str]) -> dict[str, Any]:
+    """The settings of a login whose tokens we get ourselves: Amazon MSK's and Strimzi's; none of any other.
+
+    Errors: ConfigError for a class of a login that is unknown here.
+    """
+    mechanism = java.get("sasl.mechanism", "").strip().upper()
+    handler = java.get(_HANDLER, "").strip()
+    if mechanism == "AWS_MSK_IAM" or java.get("sasl.client.callback.handler.class", "").strip() == _MSK_HANDLER:
+        from kconnect.runtime.config.msk_tokens import msk_tokens  # here: few clusters are Amazon's
+
+        _, options = parse_jaas(java.get("sasl.jaas.config") or f"{_MSK_MODULE} required;")
+        return {"sasl.mechanism": "OAUTHBEARER", "oauth_cb": msk_tokens(options, java.get("bootstrap.servers", ""))}
+    if handler in _STRIMZI_HANDLERS:
+        from kconnect.runtime.config.tokens import strimzi_tokens
+
+        _, options = parse_jaas(java.get("sasl.jaas.config") or f"{_OAUTH}OAuthBearerLoginModule required;")
+        return {"sasl.mechanism": "OAUTHBEARER", "oauth_cb": strimzi_tokens(options)}
+    if mechanism == "OAUTHBEARER" and handler and handler not in _JAVA_CLASSES[_HANDLER]:
+        raise ConfigError(
+            f"{_HANDLER} names {handler}, which is unknown here.",
+            [ConfigProblem(_HANDLER, handler, "unknown here")],
+            hint="Leave it out, set sasl.oauthbearer.token.endpoint.url, and clientId and clientSecret in "
+            f"sasl.jaas.config; or use {_STRIMZI_HANDLERS[0]} with its oauth.* options.",
+        )
+    return {}
 
 
 def parse_jaas(entry: str) -> tuple[str, dict[str, str]]:
@@ -150,17 +186,18 @@ def _login(entry: str) -> dict[str, Any]:
             "clientId": "sasl.oauthbearer.client.id",
             "clientSecret": "sasl.oauthbearer.client.secret",
             "scope": "sasl.oauthbearer.scope",
-            "extension_logicalCluster": "sasl.oauthbearer.extensions",
         },
     }.get(kind)
     if names is None:
         raise ConfigError(
             f"sasl.jaas.config names the login module {module}, which is unknown here.",
-            hint="use PlainLoginModule, ScramLoginModule, OAuthBearerLoginModule or Krb5LoginModule",
+            hint="use PlainLoginModule, ScramLoginModule, OAuthBearerLoginModule or Krb5LoginModule, "
+            "or sasl.mechanism=AWS_MSK_IAM with IAMLoginModule",
         )
     found = {names[option]: value for option, value in options.items() if option in names}
-    if "sasl.oauthbearer.extensions" in found:
-        found["sasl.oauthbearer.extensions"] = f"logicalCluster={found['sasl.oauthbearer.extensions']}"
+    extensions = {key.removeprefix(_EXTENSION): value for key, value in options.items() if key.startswith(_EXTENSION)}
+    if kind == "OAuthBearerLoginModule" and extensions:  # Confluent Cloud: logicalCluster, identityPoolId
+        found["sasl.oauthbearer.extensions"] = ",".join(f"{key}={value}" for key, value in extensions.items())
     subject = options.get("unsecuredLoginStringClaim_sub")
     if kind == "OAuthBearerLoginModule" and subject is not None:
         found |= {"enable.sasl.oauthbearer.unsecure.jwt": "true", "sasl.oauthbearer.config": f"principal={subject}"}

@@ -138,8 +138,8 @@ SASL: Final[Rows] = (
         "GSSAPI",
         None,
         MEDIUM,
-        "SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. Java's default GSSAPI (Kerberos) "
-        "is refused: the librdkafka of the wheel is built without it.",
+        "SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM. Java's default GSSAPI "
+        "(Kerberos) is refused: the librdkafka of the wheel is built without it.",
     ),
     (
         "sasl.jaas.config",

@@ -239,8 +239,8 @@ def _plain_producer(control: TaskControl, report_each: bool) -> RestingProducer:
     settings, warnings = producer_config(spec.worker_config, spec.connector_config, client_id=_producer_id(control))
     warn(warnings)
     name, note = str(spec.id), partial(note_usage, control.counters)
-    if report_each:
-        return RestingProducer(name, lambda: RecordProducer(settings, name, report_each=True, note_usage=note))
+    if report_each or "oauth_cb" in settings:  # the bulk client has no way to be given a token
+        return RestingProducer(name, lambda: RecordProducer(settings, name, report_each=report_each, note_usage=note))
     return RestingProducer(name, lambda: BulkProducer(settings, name, note_usage=note))
 
 

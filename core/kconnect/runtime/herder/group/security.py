@@ -11,31 +11,21 @@ import base64
 import json
 import ssl
 import time
-import urllib.parse
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kconnect.api.config_parse import parse_type
 from kconnect.api.configdef import ConfigDef
-from kconnect.client.http_exchange import HttpExchange, Request, Terms
-from kconnect.client.http_failures import Advice, HttpFailure
-from kconnect.errors import ConfigError, ConnectError
+from kconnect.errors import ConfigError, UnreachableError
 from kconnect.java.compat.tls_contexts import client_context
 from kconnect.runtime.config.addresses import Address, parse_servers
 from kconnect.runtime.config.client_security import security_settings
+from kconnect.runtime.config.tokens import TOKEN_TIMEOUT, TOKEN_TIMEOUT_S, TokenEndpoint, Tokens
 from kconnect.runtime.herder.group.errors import Unanswered
 from kconnect.runtime.herder.group.sasl import OAuthBearerLogin, PlainLogin, SaslLogin, ScramLogin
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-# As Java's login.refresh.window.factor: the next login uses a new token when this share of its life is over.
-_TOKEN_SHARE: Final = 0.8
-_TOKEN_TIMEOUT: Final = "sasl.login.read.timeout.ms"
-# Where it is not set; Java's clients wait for ever then
-_TOKEN_TIMEOUT_S: Final = 10.0
-# Of an answer with a token: those with many claims have a few kilobytes
-_MOST_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,10 +77,10 @@ def _login(settings: Mapping[str, Any], token_timeout_s: float) -> Callable[[], 
 
 
 def _token_timeout_s(java: Mapping[str, str]) -> float:
-    given = java.get(_TOKEN_TIMEOUT)
+    given = java.get(TOKEN_TIMEOUT)
     if given is None:
-        return _TOKEN_TIMEOUT_S
-    timeout_ms: int = parse_type(_TOKEN_TIMEOUT, given, ConfigDef.Type.INT)
+        return TOKEN_TIMEOUT_S
+    timeout_ms: int = parse_type(TOKEN_TIMEOUT, given, ConfigDef.Type.INT)
     return max(timeout_ms, 1) / 1000
 
 
@@ -100,104 +90,31 @@ def _oauth(settings: Mapping[str, Any], token_timeout_s: float) -> Callable[[], 
             "sasl.oauthbearer.assertion.* and the JwtBearerJwtRetriever are not built in for the worker's group.",
             hint="Use client credentials: clientId and clientSecret in sasl.jaas.config.",
         )
-    source: Callable[[], tuple[str, float]]
-    if url := settings.get("sasl.oauthbearer.token.endpoint.url"):
-        source = _Endpoint(
-            url,
-            settings.get("sasl.oauthbearer.client.id", ""),
-            settings.get("sasl.oauthbearer.client.secret", ""),
-            settings.get("sasl.oauthbearer.scope"),
-            token_timeout_s,
-        ).fetch
+    extensions = dict(
+        pair.split("=", 1) for pair in settings.get("sasl.oauthbearer.extensions", "").split(",") if "=" in pair
+    )
+    if isinstance(tokens := settings.get("oauth_cb"), Tokens):
+        extensions |= tokens.extensions
+    elif url := settings.get("sasl.oauthbearer.token.endpoint.url"):
+        scope = settings.get("sasl.oauthbearer.scope")
+        form = {"grant_type": "client_credentials"} | ({"scope": scope} if scope else {})
+        client_id, secret = (settings.get(f"sasl.oauthbearer.client.{name}", "") for name in ("id", "secret"))
+        tokens = Tokens(TokenEndpoint(url, form, client_id, secret, token_timeout_s).fetch)
     elif subject := settings.get("sasl.oauthbearer.config", "").removeprefix("principal="):
-        source = lambda: _unsecured_token(subject)  # noqa: E731 - one expression
+        tokens = Tokens(lambda: _unsecured_token(subject))
     else:
         raise ConfigError(
             "sasl.mechanism=OAUTHBEARER needs a token: sasl.oauthbearer.token.endpoint.url is not set.",
             hint="Set it, and clientId and clientSecret in sasl.jaas.config.",
         )
-    extensions = dict(
-        pair.split("=", 1) for pair in settings.get("sasl.oauthbearer.extensions", "").split(",") if "=" in pair
-    )
-    tokens = _Tokens(source)
-    return lambda: OAuthBearerLogin(tokens.get, extensions)
 
-
-class _Tokens:
-    """Keeps a token for most of its life. Threads: any; two at once may both fetch one."""
-
-    def __init__(self, source: Callable[[], tuple[str, float]]) -> None:
-        self._source = source
-        self._kept: tuple[str, float] | None = None
-
-    def get(self) -> str:
-        kept, now = self._kept, time.monotonic()
-        if kept is None or now >= kept[1]:
-            token, life_s = self._source()
-            self._kept = kept = (token, now + life_s * _TOKEN_SHARE)
-        return kept[0]
-
-
-@dataclass(frozen=True, slots=True)
-class _Endpoint:
-    """A token endpoint that takes client credentials. Source: HttpJwtRetriever (Kafka 4.3), RFC 6749 4.4."""
-
-    url: str
-    client_id: str
-    secret: str = field(repr=False)
-    scope: str | None
-    timeout_s: float
-    """For connecting, and for each answer after it."""
-
-    def fetch(self) -> tuple[str, float]:
-        """Token and seconds it lives. Errors: Unanswered; ConnectError when the credentials are refused."""
-        form = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
-        pair = base64.b64encode(f"{self.client_id}:{self.secret}".encode()).decode()
-        request = Request(
-            "POST",
-            self.url,
-            urllib.parse.urlencode(form).encode(),
-            {
-                "Authorization": f"Basic {pair}",
-                "Accept": "application/json",
-                "Content-Type": "application/x-www-form-urlencoded",
-            },
-        )
-        if urllib.parse.urlsplit(self.url).scheme not in ("http", "https"):
-            raise ConfigError.invalid("sasl.oauthbearer.token.endpoint.url", self.url, "expected http:// or https://")
-        exchange = HttpExchange(
-            Terms(
-                timeout_s=self.timeout_s,
-                connect_timeout_s=self.timeout_s,
-                most_bytes=_MOST_BYTES,
-                uses_proxies=True,
-                advice=Advice(connect_deadline=_TOKEN_TIMEOUT, deadline=_TOKEN_TIMEOUT),
-            )
-        )
+    def token() -> str:
         try:
-            with closing(exchange):
-                answer = exchange.send(request)
-        except HttpFailure as err:
-            raise Unanswered(f"{self.url} gives no token: {err.why}") from err
-        if answer.status in (400, 401, 403):
-            raise ConnectError(
-                f"sasl.oauthbearer.token.endpoint.url={self.url} gives no token: status {answer.status}.",
-                hint="Correct clientId, clientSecret and scope in sasl.jaas.config.",
-            )
-        if not 200 <= answer.status < 300:
-            raise Unanswered(f"{self.url} answers {answer.status}")
-        return self._token_in(answer.body)
+            return tokens.get()
+        except UnreachableError as err:
+            raise Unanswered(str(err)) from err
 
-    def _token_in(self, body: bytes) -> tuple[str, float]:
-        try:
-            document = json.loads(body)
-            token = document["access_token"]
-            if not isinstance(token, str) or not token:
-                raise TypeError("its access_token is not a string")  # shown nowhere: it may be a secret all the same
-            return token, float(document.get("expires_in", 0))
-        except (ValueError, KeyError, TypeError) as err:
-            # TypeError: JSON of another form, such as a list; what answers may be a proxy
-            raise Unanswered(f"{self.url} gives no token: {err!r}") from err
+    return lambda: OAuthBearerLogin(token, extensions)
 
 
 def _unsecured_token(subject: str) -> tuple[str, float]:
