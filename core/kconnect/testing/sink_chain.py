@@ -6,13 +6,13 @@ What `connect dlq replay --through` runs on. Records keep their original topic, 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from kconnect.api import ConsumerRecord, SinkConnector, SinkRecord, SinkTask
+from kconnect.api import ConsumerRecord, ErrantRecordsError, SinkConnector, SinkRecord, SinkTask
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError
 from kconnect.model import TopicPartition
@@ -53,6 +53,8 @@ class SinkChain:
         self._task: SinkTaskRun | None = None
         # Of what was put since the last flush:
         self._given: list[tuple[TopicPartition, int]] = []  # place and offset of each record
+        self._put: dict[int, list[SinkRecord]] = {}  # number of a record -> what it has become
+        self._left_out: set[int] = set()  # numbers of records that the task has named as ones it cannot write
         self._behind: dict[TopicPartition, int] = {}  # the offset behind the last record that the task took
         self._refused: dict[int, str] = {}  # number of a record -> what the task reported of it
         self._reports_read = 0
@@ -114,8 +116,10 @@ class SinkChain:
             read = task.stages.converters.to_connect_record(fetched)
             kept: Any = () if read is None else task.stages.transforms.apply_each(read)
             if kept:
-                task.put(list(kept))
+                self._put[number] = list(kept)
+                self._give(task, [number])
         except Exception as error:  # the plugin's
+            self._put.pop(number, None)
             self._read_reports(number)
             return Passed(False, _said(error))
         task.moved({place: record.offset + 1})
@@ -134,7 +138,7 @@ class SinkChain:
         task = self._task
         assert task is not None, "it is entered"
         try:
-            allowed = task.pre_commit(task.assignment, is_last=True)
+            allowed = self._flushed(task)
         except Exception as error:  # the plugin's
             raise ConnectError(f"flush() failed: {type(error).__name__}: {error}") from error
         for place, behind in self._behind.items():
@@ -147,9 +151,39 @@ class SinkChain:
                 )
         self._read_reports(None)
         refused, self._refused = self._refused, {}
-        self._given.clear()
-        self._behind.clear()
+        for waiting in (self._given, self._put, self._left_out, self._behind):
+            waiting.clear()
         return refused
+
+    def _give(self, task: SinkTaskRun, numbers: Iterable[int]) -> None:
+        """Put records; where the task names some that it cannot write, all others since the last flush again."""
+        waiting = list(numbers)
+        while waiting:
+            try:
+                task.put(self._put[waiting[0]])
+                waiting.pop(0)
+            except ErrantRecordsError as error:
+                waiting = self._others(error)
+
+    def _flushed(self, task: SinkTaskRun) -> Mapping[TopicPartition, int]:
+        while True:
+            try:
+                return task.pre_commit(task.assignment, is_last=True)
+            except ErrantRecordsError as error:
+                self._give(task, self._others(error))
+
+    def _others(self, error: ErrantRecordsError) -> list[int]:
+        """Note the records that the task named; gives the numbers of the others. Errors: `error` if none is new."""
+        known = len(self._left_out)
+        for (place, offset), cause in error.errors.items():
+            for number in self._put:
+                if self._given[number] == (place, offset) and number not in self._left_out:
+                    self._left_out.add(number)
+                    self._refused.setdefault(number, _said(cause))
+                    break
+        if len(self._left_out) == known:
+            raise ConnectError(f"{error}. But the task was not passed it, or named it before") from error
+        return [number for number in self._put if number not in self._left_out]
 
     def _read_reports(self, current: int | None) -> None:
         """Find the records that new reports are of. `current`: the number of the one that is put now; None in a flush.

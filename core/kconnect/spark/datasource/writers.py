@@ -209,7 +209,13 @@ class SinkTaskRun:
         task: SinkTask = make_task(connector.config, connector.plugins, SinkTask)  # type: ignore[type-abstract]  # looks for a subclass
         self._name = type(task).__name__
         self._stages = sink_stages(self._control, ports, type(task))
-        self._steps = SinkSteps(task, config, self._control.monitor.of_task, self._stages.reporter)
+        self._steps = SinkSteps(
+            task,
+            config,
+            self._control.monitor.of_task,
+            self._stages.reporter,
+            raw_records=self._stages.raw_records,
+        )
         self._given: set[TopicPartition] = set()
         self._retries = {
             method: Retries(
@@ -302,10 +308,7 @@ class SinkTaskRun:
 
     def _deliver(self, payload: Payload, read: Sequence[FetchedBatch] = ()) -> None:
         """put() or put_batch(), repeated while it raises RetriableError, for kconnect.retry.timeout.ms."""
-        if isinstance(payload, RecordBatch) and not self._steps.task.supports_batches:
-            payload = payload.to_records()  # type: ignore[assignment]  # a sink's batch gives sink records
-        self._stages.raw_records.put(() if isinstance(payload, RecordBatch) else payload, read)
-        self._repeated("put", partial(self._steps.put, payload))
+        self._repeated("put", partial(self._steps.put, payload, read))
 
     def _repeated(self, method: str, call: Callable[[], T]) -> T:
         """What a call gives, repeated while it raises RetriableError. Errors: TimedOutError; what it raises."""
