@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from kconnect.api import RecordBatch, Schema, SchemaBuilder, SinkRecord, Struct
+from kconnect.builtin.types.contracts import Contract, Contracts
 from kconnect.errors import DataError
 from kconnect.spark.query.topic_rows import ABOUT, RowsOfBatch, SchemaGrownError, fields_of, key_row
 
@@ -61,11 +62,45 @@ def test_columns_are_taken_as_they_are_and_cast_where_the_type_is_wider() -> Non
 def test_a_record_that_does_not_fit_is_reported_with_its_field_and_the_others_stay() -> None:
     reports = Reports()
 
-    made = rows_of().of([record({"id": 1}), record({"id": "one"}, 1), record({"id": 3}, 2)], reports)
+    made = rows_of(contracts=Contracts(Contract.FREEZE)).of(
+        [record({"id": 1}), record({"id": "one"}, 1), record({"id": 3}, 2)], reports
+    )
 
     assert made["id"].to_pylist() == [1, 3]
     assert [offset for offset, _ in reports.seen] == [1]
-    assert "Field id does not fit its column of type int64" in reports.seen[0][1]
+    assert "Column id is string in the record, and cannot be int64: 'one'" in reports.seen[0][1]
+
+
+def test_what_was_seen_goes_beside_the_columns_that_cannot_hold_it() -> None:
+    reports = Reports()
+    with pytest.raises(SchemaGrownError) as grown:
+        rows_of().of([record({"id": 1}), record({"id": "01"}, 1), record({"id": 2.5}, 2)], reports)
+    assert SchemaGrownError.fields_in(str(grown.value)) == pa.schema(
+        [("id__v_text", pa.string()), ("id__v_double", pa.float64())]
+    )
+    schema = pa.schema([*FIELDS, ("id__v_text", pa.string()), ("id__v_double", pa.float64())])
+    rows = RowsOfBatch(schema, (), is_inferred=True, keeps_tombstones=False)
+    made = rows.of(
+        [record({"id": 1, "name": 5}), record({"id": "01"}, 1), record({"id": 2.0}, 2), record({"id": 2.5}, 3)], reports
+    )
+    kept = [{name: value for name, value in row.items() if value is not None} for row in made.to_pylist()]
+    assert kept == [{"id": 1, "name": "5"}, {"id__v_text": "01"}, {"id": 2}, {"id__v_double": 2.5}]
+    assert not reports.seen
+
+
+def test_contracts_leave_out_or_refuse_what_is_new() -> None:
+    reports, left = Reports(), Reports()
+    contracts = Contracts(Contract.FREEZE, {"name": Contract.DISCARD_VALUE, "more": Contract.DISCARD_ROW})
+    rows = rows_of(contracts=contracts, discard=left)
+    values = [{"id": 1, "name": "a"}, {"id": 2, "more": 1}, {"id": 3, "name": "b"}, {"id": 4, "new": 1}, {"id": 2.5}]
+    made = rows.of([record(value, at) for at, value in enumerate(values)], reports)
+    assert made["id"].to_pylist() == [1, 3]
+    assert [offset for offset, _ in left.seen] == [1]
+    assert [offset for offset, _ in reports.seen] == [3, 4]
+    column = RecordBatch("t", kafka_partition=0, value=pa.array([{"id": 1, "new": 2}]), kafka_offsets=pa.array([9]))
+    assert not rows.of(column, reports).num_rows, "columns as records"
+    rows_of(infers=False).of([record({"id": 1}, 7)], reports)
+    assert reports.seen[-1] == (7, "Its value has no schema, and schema.infer is false")
 
 
 def test_a_new_field_ends_the_reading_and_its_type_can_be_read_from_the_trace() -> None:

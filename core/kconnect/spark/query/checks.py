@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kconnect.api.config_key import Config, ConfigValue
+from kconnect.builtin.types.contracts import contract_problems
 from kconnect.errors import ConfigError
 from kconnect.spark.query.engine import QueryEngine, current_engine
 from kconnect.spark.query.failures import root_cause
@@ -61,6 +62,7 @@ def _recommend_one_task(props: Mapping[str, str], config: Config) -> None:
 
 
 def _problems(props: Mapping[str, str], settings: SinkQuerySettings) -> Iterator[tuple[str, str]]:
+    yield from contract_problems(props)
     exactly_once = guarantee_of(settings.format, settings.mode) == "exactly once"
     if props.get("delivery.guarantee") == EXACTLY_ONCE and not exactly_once:
         yield (

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kconnect.api import ConfigDef
+from kconnect.builtin.types.contracts import with_contract
 from kconnect.builtin.types.declarations import VALUE_SCHEMA, with_value_schema
 
 _T, _I = ConfigDef.Type, ConfigDef.Importance
@@ -18,7 +19,7 @@ MERGE: Final = "merge"
 _MAX_RECORDS: Final = 500_000
 
 SINK_QUERY_CONFIG = (
-    with_value_schema(ConfigDef())
+    with_contract(with_value_schema(ConfigDef()))
     .define_prefix(OPTIONS)
     .define(
         "spark.format",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kconnect.api import RecordBatch, SinkRecord
+from kconnect.builtin.types.contracts import INFER, Contracts, DiscardedRowError
 from kconnect.model import TaskSpec, TopicPartition
 from kconnect.runtime.config.client_config import consumer_config
 from kconnect.runtime.kafka import RangeConsumer
@@ -27,9 +29,12 @@ if TYPE_CHECKING:
 
     from kconnect.spark.query.topic_order import TopicOrder
 
+log = logging.getLogger(__name__)
+
 _FETCH: Final = 5_000
 _SILENT_S: Final = 60.0
 _SETTLE_S: Final = 30.0
+_MOST_TOLD: Final = 100
 
 
 class TopicReader:
@@ -54,6 +59,9 @@ class TopicReader:
             is_inferred=order.is_inferred,
             keeps_tombstones=order.keeps_tombstones,
             merge_keys=order.merge_keys,
+            contracts=Contracts.parse(spec.connector_config),
+            discard=self._path.discard,
+            infers=spec.connector_config.get(INFER, "true").strip().lower() != "false",
         )
 
     @classmethod
@@ -108,6 +116,7 @@ class TopicPath:
             group_id=f"connect-{name}",
         )
         self._consumer = RangeConsumer(settings, str(spec.id))
+        self._told: set[str] = set()
 
     def read(self, at: TopicPartition, begin: int, end: int) -> Iterator[RecordBatch | list[SinkRecord]]:
         """Converted records. Errors: StageError for one that is not tolerated; RetriableError without brokers."""
@@ -119,6 +128,16 @@ class TopicPath:
     def report(self, record: SinkRecord, error: Exception) -> None:
         """A record fits no row. Errors: StageError if that is not tolerated."""
         self._stages.errant.report(record, error)
+
+    def discard(self, record: SinkRecord, error: Exception) -> None:
+        """A contract leaves out a record, or a value of it: a skipped record, in the metrics of the task."""
+        if isinstance(error, DiscardedRowError):
+            self._stages.tolerance.counts.skipped += 1
+        column = str(error).partition(", and ")[0]
+        if column not in self._told and len(self._told) < _MOST_TOLD:
+            self._told.add(column)
+            at = f"{record.topic}-{record.kafka_partition}, offset {record.kafka_offset}"
+            log.warning("Left out by schema.contract, at %s, of which this is the first: %s", at, error)
 
     def settle(self) -> None:
         """Wait for dead letters. Errors: ConnectError."""

@@ -10,9 +10,12 @@ import pyarrow as pa
 
 from kconnect.api import RecordBatch, SinkRecord, Struct
 from kconnect.api.columns import values_of
-from kconnect.builtin.types.fitting import NotFittingError, as_mapping, build, fit
+from kconnect.builtin.types.contracts import EVOLVES, Contracts, DiscardedRowError
+from kconnect.builtin.types.fitting import DECLARED, WIDENED, NotFittingError, as_mapping, build, fit
 from kconnect.builtin.types.meaning import meant_column, meant_value
-from kconnect.builtin.types.seen_columns import seen_table
+from kconnect.builtin.types.seen_columns import seen_column, seen_table
+from kconnect.builtin.types.settling import Settling, settled
+from kconnect.builtin.types.settling import kept as fits
 from kconnect.errors import ConnectError, DataError
 
 ABOUT: Final[dict[str, pa.DataType]] = {
@@ -59,14 +62,25 @@ class RowsOfBatch:
         is_inferred: bool,
         keeps_tombstones: bool,
         merge_keys: Sequence[str] = (),
+        contracts: Contracts = EVOLVES,
+        discard: Report = lambda record, error: None,
+        infers: bool = True,
     ) -> None:
-        """`schema`: the value's fields, then the columns in `about`. `merge_keys`: those that tombstones need."""
+        """`schema`: the value's fields, then the columns in `about`. `merge_keys`: those that tombstones need.
+
+        `contracts`, of an inferred schema: what becomes of other fields and types; `discard` hears of what is left out.
+        `infers`: values without schema are rows as well.
+        """
         self._schema = schema
         self._about = tuple(about)
         self._fields = [field for field in schema if field.name not in self._about]
         self._names = {field.name for field in self._fields}
         self._struct = pa.struct(self._fields)
         self._is_inferred = is_inferred
+        # A declared type says how to read; of what was seen nothing is read as something else
+        self._rules = WIDENED if is_inferred else DECLARED
+        self._contracts, self._discard = contracts, discard
+        self._refuses_plain = is_inferred and not infers
         self._keeps_tombstones = keeps_tombstones
         self._keys = [field for field in self._fields if field.name in merge_keys]
 
@@ -85,7 +99,9 @@ class RowsOfBatch:
             value = meant_column(batch.value_schema, batch.value)
         except DataError:
             return None
-        if value is None or not pa.types.is_struct(value.type):
+        if value is None or not pa.types.is_struct(value.type) or (self._refuses_plain and batch.value_schema is None):
+            return None
+        if not self._contracts.is_open and not {field.name for field in value.type} <= self._names:
             return None
         self._check_new(value.type, batch.topic)
         if value.null_count:
@@ -93,7 +109,9 @@ class RowsOfBatch:
         present = {field.name: value.field(index) for index, field in enumerate(value.type)}
         try:
             columns = [
-                fit(present[field.name], field.type) if field.name in present else pa.nulls(len(batch), field.type)
+                fit(present[field.name], field.type, self._rules, field.name)
+                if field.name in present
+                else pa.nulls(len(batch), field.type)
                 for field in self._fields
             ]
         except NotFittingError:
@@ -112,6 +130,9 @@ class RowsOfBatch:
             row = as_mapping(value) if isinstance(value, Struct) else value
             if row is None and not self._keeps_tombstones:
                 continue
+            if self._refuses_plain and row is not None and record.value_schema is None:
+                report(record, DataError("Its value has no schema, and schema.infer is false"))
+                continue
             if row is None and self._keys:
                 try:
                     row = key_row(record.key, self._keys)
@@ -120,16 +141,61 @@ class RowsOfBatch:
                     continue
             kept.append(record)
             rows.append(row if isinstance(row, dict) else {VALUE: row} if row is not None else {})
-        if self._is_inferred:
+        if self._is_inferred and self._contracts.is_open:
             self._check_rows(rows, kept)
-        try:
-            column = build(rows, self._struct)
-        except NotFittingError:
+        column = self._column(rows)
+        if column is None and self._is_inferred:
+            kept, rows = self._settled(kept, rows, report)
+            column = self._column(rows)
+            assert column is not None
+        elif column is None:
             kept, rows = self._fitting(kept, rows, report)
             column = build(rows, self._struct)
         columns = [column.field(index) for index in range(len(self._fields))]
         about = [pa.array([_about(name, record) for record in kept], ABOUT[name]) for name in self._about]
         return pa.RecordBatch.from_arrays([*columns, *about], schema=self._schema)
+
+    def _column(self, rows: list[dict[str, Any]]) -> pa.Array | None:
+        """The rows as one column; None where each must be looked at alone."""
+        try:
+            if not self._is_inferred:
+                return build(rows, self._struct)
+            if any(not row.keys() <= self._names for row in rows):
+                return None
+            return fit(seen_column(rows), self._struct, self._rules)
+        except (NotFittingError, DataError):
+            return None
+
+    def _settled(
+        self, records: list[SinkRecord], rows: list[dict[str, Any]], report: Report
+    ) -> tuple[list[SinkRecord], list[dict[str, Any]]]:
+        """Each row by the contract, with what its columns cannot hold beside them. Errors: SchemaGrownError."""
+        kept: list[SinkRecord] = []
+        made: list[dict[str, Any]] = []
+        table, fixed = pa.schema(self._fields), [field.name for field in self._keys]
+        for record, row in zip(records, rows, strict=True):
+            discarded: list[DataError] = []
+            how = Settling(
+                self._contracts,
+                lambda old, column, path: fits(column, old, path),
+                moves=record.value_schema is None,
+                fixed=fixed,
+                discarded=lambda path, count, error, into=discarded: into.append(error),  # type: ignore[misc]  # bound now
+            )
+            try:
+                (found,) = settled(seen_table([row]), table, how).to_pylist()
+            except DiscardedRowError as error:
+                self._discard(record, error)
+                continue
+            except DataError as error:
+                report(record, error)
+                continue
+            for told in discarded:
+                self._discard(record, told)
+            kept.append(record)
+            made.append(found)
+        self._check_rows(made, kept)
+        return kept, made
 
     def _fitting(
         self, records: list[SinkRecord], rows: list[dict[str, Any]], report: Report
