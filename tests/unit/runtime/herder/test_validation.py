@@ -20,8 +20,8 @@ from kit.places import GOLDEN
 TRANSCRIPT = json.loads((GOLDEN / "rest/transcript.json").read_text())
 WORKER = TRANSCRIPT["worker_properties"]
 INVALID = "Connector configuration is invalid"
-# Known to ExtractField alone in Java.
-NESTED_FIELDS = ".field.syntax.version"
+# Known to ExtractField alone in Java; not known there
+OURS_MORE = (".field.syntax.version", ".schemas.infer.enable")
 
 
 def body(entry: dict[str, Any]) -> Any:
@@ -135,11 +135,11 @@ def compare_report(entry: dict[str, Any], validator: ConnectorValidator) -> None
 
 
 def without_ours(ours: dict[str, Any], known_to_java: set[str], java: dict[str, Any]) -> None:
-    """Takes the setting that more of our transformations have out of a report, and the places it moved others to."""
+    """Takes the settings that more of our plugins have out of a report, and the places they moved others to."""
     more = [
         setting
         for setting in ours["configs"]
-        if setting["value"]["name"].endswith(NESTED_FIELDS) and setting["value"]["name"] not in known_to_java
+        if setting["value"]["name"].endswith(OURS_MORE) and setting["value"]["name"] not in known_to_java
     ]
     ours["configs"] = [setting for setting in ours["configs"] if setting not in more]
     groups = {setting["definition"]["group"] for setting in more}
