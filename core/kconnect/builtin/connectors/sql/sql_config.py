@@ -216,6 +216,22 @@ CONFIG = (
         "Accepted for Confluent's sake, as connection.attempts is.",
     )
     .define(
+        "trim.sensitive.log",
+        _T.BOOLEAN,
+        False,
+        None,
+        _I.LOW,
+        "Accepted for Confluent's sake: values of rows are never in the log.",
+    )
+    .define(
+        "mssql.use.merge.holdlock",
+        _T.BOOLEAN,
+        True,
+        None,
+        _I.LOW,
+        "Accepted for Confluent's sake: SQL Server is not written to.",
+    )
+    .define(
         "dialect.name",
         _T.STRING,
         "",

@@ -35,7 +35,7 @@ from kconnect.builtin.connectors.sql.sql_offsets import (
 from kconnect.builtin.connectors.sql.sql_rows import Row, RowMaker
 from kconnect.builtin.connectors.sql.sql_shapes import TableShapes
 from kconnect.builtin.connectors.sql.sql_sink_database import sink_database
-from kconnect.builtin.connectors.sql.sql_source_config import settings_of
+from kconnect.builtin.connectors.sql.sql_source_config import credential_problems, settings_of
 from kconnect.builtin.connectors.sql.sql_url import told_ignored
 from kconnect.builtin.connectors.sql.sql_writer import ChangedTableError, TableWriter
 from kconnect.builtin.types.contracts import INFER, DiscardedRowError, Discards, contract_problems
@@ -94,6 +94,7 @@ def _problems(config: Mapping[str, Any], props: Mapping[str, str]) -> Iterable[t
     for name in _NOT_DONE:
         if name in props:
             yield "connection.url", f"{name} is not supported: leave it out"
+    yield from credential_problems(props)
     try:
         sink_database(config, props)
     except ImportError as err:

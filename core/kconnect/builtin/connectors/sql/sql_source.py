@@ -39,7 +39,7 @@ from kconnect.builtin.connectors.sql.sql_reader import (
     TableChangedError,
     Target,
 )
-from kconnect.builtin.connectors.sql.sql_source_config import CONFIG, settings_of
+from kconnect.builtin.connectors.sql.sql_source_config import CONFIG, credential_problems, settings_of
 from kconnect.builtin.connectors.sql.sql_table_monitor import TableMonitor
 from kconnect.builtin.connectors.sql.sql_tables import TABLES, TableId, chosen, joined, mapped, parted, tables_of
 from kconnect.builtin.connectors.sql.sql_url import URL, address_of, kind_of_url, told_ignored
@@ -58,7 +58,6 @@ _ASIDE_S: Final = 30.0
 # A request to validate waits no longer for a database that does not answer
 _CONNECT_S: Final = 3
 _LISTS: Final = ("table.whitelist", "table.blacklist")
-_CREDENTIALS: Final = "jdbc.credentials.provider."
 
 
 class SqlSourceConnector(SourceConnector):
@@ -413,13 +412,7 @@ def problems(config: Mapping[str, Any], props: Mapping[str, str]) -> Iterable[tu
         yield "table.include.list", f"Set table.include.list or {' and '.join(_LISTS)}, not both"
     if config["table.exclude.list"] and not config["table.include.list"]:
         yield "table.exclude.list", "table.exclude.list leaves tables out of table.include.list: set that too"
-    for name in props:
-        if name.startswith(_CREDENTIALS):
-            yield (
-                "connection.password",
-                f"{name} names a class of Java, which cannot be used: give a reference such as ${{env:DB_PASSWORD}}",
-            )
-            break
+    yield from credential_problems(props)
     try:
         engine_of(config)
     except ConfigError as err:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zoneinfo
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kconnect.api import ConfigDef, ConfigError
@@ -96,6 +96,17 @@ def settings_of(table: ConfigDef, props: Mapping[str, str]) -> dict[str, Any]:
         if isinstance(key.validator, Enumerated) and value is not None:
             found[name] = [one.lower() for one in value] if isinstance(value, list) else value.lower()
     return found
+
+
+def credential_problems(props: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Pairs of setting and message."""
+    name = next((name for name in props if name.startswith("jdbc.credentials.provider.")), None)
+    if name is not None:
+        reference = "${env:DB_PASSWORD}"
+        yield (
+            "connection.password",
+            f"{name} names a class of Java, which cannot be used: give a reference such as {reference}",
+        )
 
 
 _V = ConfigDef.LambdaValidator.with_
@@ -364,6 +375,15 @@ CONFIG = (
         ConfigDef.Range.at_least(1),
         _I.LOW,
         "Most rows of a batch; at most four batches are in memory.",
+        group="Connector",
+    )
+    .define(
+        "table.monitoring.startup.polling.limit.ms",
+        _T.LONG,
+        10000,
+        None,
+        _I.LOW,
+        "Accepted for Confluent's sake: tasks start when the tables are known.",
         group="Connector",
     )
     .define("max.buffer.size", _T.INT, 0, None, _I.LOW, "Accepted for Confluent's sake.", group="Connector")
