@@ -183,6 +183,14 @@ class SourceTask(Task):
         again later; any other error fails the task.
         """
 
+    def empty_batch(self) -> RecordBatch | None:
+        """A batch of no records with the schemas of those to come; None (the default) where only records tell them.
+
+        Called on the task's thread after polls that gave nothing, by who asks for the columns of a source that is
+        empty, as `spark.read` does. NOT called by a worker. Differs: Java Connect has no such question.
+        """
+        return None
+
     def commit(self) -> None:
         """Hook: offsets were just committed. For sources that keep their own positions (acknowledge a queue).
 

@@ -215,8 +215,8 @@ class TransformChain:
                 return self._detour(batch.to_records(), index)
             if after is not None and not isinstance(after, RecordBatch):
                 raise _no_answer(step.transformation, "apply_batch", after, "a RecordBatch, None or NotImplemented")
-            if after is None or not len(after):
-                return None
+            if after is None or (len(batch) and not len(after)):
+                return None  # one that came without records goes on: who gave it asks for its schemas
             batch = after
         return batch
 

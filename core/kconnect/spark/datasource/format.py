@@ -104,7 +104,9 @@ class KConnectFormat(DataSource):
 def _inferred_schema(connector: ConnectorOfFormat) -> Any:  # a pa.Schema
     is_record = connector.options.columns != "value"
     for index, config in enumerate(connector.task_configs(SourcePlanningContext(Positions()))):
-        rows = read_to_end(connector, config, index, timeout_s=connector.options.schema_timeout_s, letters=False)
+        rows = read_to_end(
+            connector, config, index, timeout_s=connector.options.schema_timeout_s, letters=False, even_empty=True
+        )
         try:
             first = list(itertools.islice(rows, 1))
         finally:

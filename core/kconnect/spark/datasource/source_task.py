@@ -98,6 +98,10 @@ class SourceTaskRun:
             self.idleness.wait_for_work(self._empty_polls.next_s())
         return None
 
+    def empty_batch(self) -> RecordBatch | None:
+        """What the task knows of the records to come, after polls that gave nothing. Errors: the plugin's."""
+        return self._task.empty_batch()
+
     def rows(self, polled: Polled) -> Iterator[Rows]:
         """What transformations and converters make of it."""
         return self.chain.rows(polled)
@@ -158,10 +162,11 @@ def read_to_end(
     *,
     timeout_s: float | None = None,
     letters: bool = True,
+    even_empty: bool = False,
 ) -> Iterator[Rows]:
     """All that a task gives until it is idle for kconnect.idle.ms, or until `timeout_s`. Errors: as of `poll`.
 
-    `letters`: as of SourceTaskRun.
+    `letters`: as of SourceTaskRun. `even_empty`: a task that gives nothing gives rows of length 0 if it knows of them.
     """
     within_s = float("inf") if timeout_s is None else timeout_s
     run = SourceTaskRun(connector, config, index, Positions(), retry_timeout_s=within_s, letters=letters)
@@ -172,9 +177,12 @@ def read_to_end(
         while not run.idleness.is_at_end:
             polled = run.poll()
             if polled is not None:
+                even_empty = False
                 yield from run.rows(polled)
             if time.monotonic() >= deadline:
                 break
+        if even_empty and (empty := run.empty_batch()) is not None:
+            yield from run.rows(empty)
     finally:
         run.stop()
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import re
+import sqlite3
 
 import pytest
 
 from kconnect.api import SinkConnector, SourceConnector
-from kconnect.errors import ConfigError
+from kconnect.errors import ConfigError, ConnectError
 from kconnect.java.plugins import JavaSettings
 from kconnect.logs import redaction
 from kconnect.spark.datasource.connector import ConnectorOfFormat, process_plugins
 from kconnect.spark.datasource.failures import text_of
+from kconnect.spark.datasource.format import _inferred_schema
 from kconnect.spark.datasource.options import OPTIONS
 from kit.places import DOCS
 
@@ -157,3 +160,26 @@ def test_the_page_lists_the_options_of_the_format_with_their_defaults():
         default = OPTIONS.config_keys[name].default
         if default is not None:
             assert told.strip().strip("`") == str(default), name
+
+
+_WITHOUT_FREE = {
+    "transforms": "less",
+    "transforms.less.type": "org.apache.kafka.connect.transforms.ReplaceField$Value",
+    "transforms.less.exclude": "free",
+}
+
+
+@pytest.mark.parametrize("change", [{}, _WITHOUT_FREE])
+def test_an_empty_table_has_its_columns(tmp_path, change):
+    with contextlib.closing(sqlite3.connect(tmp_path / "shop.db")) as database, database:
+        database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, price DECIMAL(8,2), at TIMESTAMP, free)")
+    table = {"connector.class": "SqlSource", "connection.url": f"sqlite:///{tmp_path}/shop.db", "mode": "bulk"}
+    options = {**table, "topic.prefix": "x", "kconnect.columns": "value", "kconnect.idle.ms": "200", **change}
+    found = _inferred_schema(ConnectorOfFormat(options, SourceConnector))
+    wanted = {"id": "int64", "price": "decimal128(8, 2)", "at": "timestamp[us, tz=UTC]", "free": "string"}
+    if change:
+        del wanted["free"]
+    assert {field.name: str(field.type) for field in found} == wanted
+    empty = {"connector.class": "FileStreamSource", "file": str(tmp_path / "none"), "topic": "t"}
+    with pytest.raises(ConnectError, match="No record came by which to see the columns"):
+        _inferred_schema(ConnectorOfFormat({**empty, "kconnect.idle.ms": "50"}, SourceConnector))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +85,7 @@ class RowShape:
 
     def raw(self, rows: Sequence[Sequence[Any]]) -> dict[str, pa.Array]:
         """A column for each field, by name: times in microseconds and UTC. Errors: ColumnError."""
-        values = zip(*rows, strict=True)
+        values: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * len(self._fields)
         return {field.column.name: field.raw(column) for field, column in zip(self._fields, values, strict=True)}
 
     def struct(self, raw: dict[str, pa.Array]) -> pa.StructArray:

@@ -99,9 +99,10 @@ class RoundBegin:
 
 @dataclass(frozen=True, slots=True)
 class RoundEnd:
-    """No row is left; `error` if that is because of one."""
+    """No row is left; `error` if that is because of one. `shape`: that of rows, where there was none."""
 
     error: Exception | None = None
+    shape: RowShape | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,21 +177,21 @@ class RoundReader:
             while not self._stopping.is_set():
                 order = self._orders.get()
                 if order is not None:
-                    self._give(RoundEnd(self._round(*order)))
+                    self._give(self._round(*order))
         finally:
             self._close()
 
-    def _round(self, target: Target, place: Place) -> Exception | None:
-        """Read a round to its end; the error that ended it, if any."""
+    def _round(self, target: Target, place: Place) -> RoundEnd:
+        """Read a round to its end."""
         try:
             connection, description, select = self._described(target)
-            self._read(connection, target, place, description, select)
+            shape = self._read(connection, target, place, description, select)
         except Exception as error:  # the driver's and the database's: the task decides what becomes of them
             self._close()
-            return error
+            return RoundEnd(error)
         with contextlib.suppress(Exception):  # the next round finds out
             connection.rollback()
-        return None
+        return RoundEnd(shape=shape)
 
     def _described(self, target: Target) -> tuple[sa.Connection, Description, str]:
         """A connection that works, with the columns of the target; an old connection that is lost is replaced."""
@@ -214,7 +215,8 @@ class RoundReader:
 
     def _read(
         self, connection: sa.Connection, target: Target, place: Place, description: Description, select: str
-    ) -> None:
+    ) -> RowShape | None:
+        """Give all rows; the shape of them if there is none."""
         cursor = cursor_of(target, description)
         has_times = cursor is not None and bool(cursor.timestamps)
         end_us = self._now_us(connection) - self._settings.delay_ms * 1000 if has_times else None
@@ -229,7 +231,7 @@ class RoundReader:
         options = connection.execution_options(stream_results=True, max_row_buffer=size, no_parameters=not params)
         result = options.exec_driver_sql(text, tuple(params) if params else None)
         cursor_of_driver: Any = result.cursor
-        is_read = False
+        is_read, has_rows = False, False
         try:
             names = list(result.keys())
             columns = description.columns or columns_of(cursor_of_driver, names, self._kind)
@@ -237,11 +239,13 @@ class RoundReader:
                 rows = result.fetchmany(size)
                 if not rows:
                     is_read = True
-                    return
+                    return None if has_rows else self._shape(target, columns, names, [])
+                has_rows = True
                 # A round of everything would begin at its first row again
                 patience_s = self._settings.idle_s if cursor is not None else None
                 if not self._give(self._chunk(target, cursor, columns, names, rows), patience_s):
                     raise RoundLeftError(f"{target.name} was left alone for {patience_s:g} s in mid round")
+            return None
         finally:
             if not is_read:
                 give_up_rows(connection, cursor_of_driver)

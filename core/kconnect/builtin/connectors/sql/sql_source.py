@@ -25,7 +25,7 @@ from kconnect.api import (
     SourceTask,
 )
 from kconnect.builtin.connectors.checked_settings import said, with_problems
-from kconnect.builtin.connectors.sql.sql_columns import TypeSettings
+from kconnect.builtin.connectors.sql.sql_columns import RowShape, TypeSettings
 from kconnect.builtin.connectors.sql.sql_connection import cause_of, engine_of, may_pass, told
 from kconnect.builtin.connectors.sql.sql_cursor import Place, offset_columns
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of
@@ -156,6 +156,8 @@ class _Progress:
     topic: str
     place: Place = field(default_factory=Place)
     due_s: float = 0.0
+    shape: RowShape | None = None
+    """Of its rows, while it has none."""
     trouble: str = ""
     """Why it is set aside: other tables go on."""
 
@@ -207,8 +209,18 @@ class SqlSourceTask(SourceTask):
         elif isinstance(item, Chunk):
             self._give(item)
         elif isinstance(item, RoundEnd):
+            if item.shape is not None and self._now is not None:
+                self._now.shape = item.shape
             self._end_round(item.error)
         return self._ready.popleft() if self._ready else None
+
+    def empty_batch(self) -> RecordBatch | None:
+        """Of the first table, or the query, that was read and has no row."""
+        found = next((progress for progress in self._progress if progress.shape is not None), None)
+        if found is None or found.shape is None:
+            return None
+        shape = found.shape
+        return RecordBatch(found.topic, value=shape.struct(shape.raw([])), value_schema=shape.schema, length=0)
 
     def stop(self) -> None:
         if self._reader is not None:
