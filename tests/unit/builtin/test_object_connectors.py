@@ -268,8 +268,17 @@ def test_a_folder_that_does_not_exist_is_said(tmp_path: Path) -> None:
 def test_offsets_are_checked(folder: Path) -> None:
     with source_of(folder) as source:
         assert source.connector.alter_offsets({}, [({"object": "a"}, {"row": 3}), ({"x": 1}, None)])
-        for partition, offset in (({"x": "a"}, {"row": 1}), ({"object": "a"}, {"row": -1}), ({"object": "a"}, {})):
-            with pytest.raises(DataError):
+        good = {"row": 3, "etag": "x", "size": 9, "done": False, "position": 5}
+        assert source.connector.alter_offsets({}, [({"object": "a"}, good)])
+        for partition, offset, told in (
+            ({"x": "a"}, {"row": 1}, "key 'object'"),
+            ({"object": "a"}, {"row": -1}, "from 0 on"),
+            ({"object": "a"}, {}, "'row' key"),
+            ({"object": "a"}, {**good, "rows": 1}, "no field 'rows'; it has row, etag, size, done, position"),
+            ({"object": "a"}, {**good, "done": 1}, "'done' key in the offset of an object is true or false, not 1"),
+            ({"object": "a"}, {**good, "size": True}, "is a whole number, not True"),
+        ):
+            with pytest.raises(DataError, match=told):
                 source.connector.alter_offsets({}, [(partition, offset)])
 
 

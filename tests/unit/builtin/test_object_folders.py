@@ -101,13 +101,16 @@ def test_what_is_cut_off_waits_while_it_is_young_and_fails_the_task_then(folder:
 
 def test_a_bad_row_of_a_young_file_is_an_error_at_once(folder: Path) -> None:
     (folder / "a.csv").write_bytes(b"id,name\n1,a\n2\n3,J\xfc\n4,d\n")
-    with source_of(folder, object_settle_ms="600000") as source, pytest.raises(DataError, match=r"Row 2 of .*/a\.csv"):
+    with (
+        source_of(folder, object_settle_ms="600000") as source,
+        pytest.raises(DataError, match=r"Row 2 \(line 3\) of .*/a\.csv"),
+    ):
         source.poll(4)
     with source_of(folder, object_settle_ms="600000", errors_tolerance="all") as source:
         assert [record.value.get("id") for record in source.poll(2)] == [1, 4]
         assert [str(one.error).partition(" cannot")[0].split("/")[0] for one in source.errant] == [
-            "Row 2 of ",
-            "Row 3 of ",
+            "Row 2 (line 3) of ",
+            "Row 3 (line 4) of ",
         ]
 
 

@@ -18,9 +18,10 @@ import pytest
 
 from kconnect.api import DataError
 from kconnect.api.columns import values_of
-from kconnect.builtin.connectors.objects.csv_rows import CsvForm
+from kconnect.builtin.connectors.objects.csv_rows import CsvForm, CsvLines
 from kconnect.builtin.connectors.objects.object_formats import compressed, compression_of, format_of
 from kconnect.builtin.connectors.objects.object_readers import Reading, Rows, read_rows
+from kconnect.builtin.connectors.objects.object_text import Utf8Stream
 
 ROWS = 25
 TABLE = pa.table({"id": list(range(ROWS)), "name": [f"n{number}" for number in range(ROWS)]})
@@ -82,10 +83,10 @@ def _dict(value: Any) -> Any:
     return {field.name: value.get(field.name) for field in value.schema.fields} if hasattr(value, "schema") else value
 
 
-@pytest.mark.parametrize("compression", ["none", "gzip", "zstd"])
+@pytest.mark.parametrize("compression", ["none", "gzip", "zstd", "bz2", "lz4"])
 @pytest.mark.parametrize("format_", BODIES)
 def test_from_each_row_on_come_exactly_the_rows_behind_it(format_: str, compression: str) -> None:
-    body = compressed(BODIES[format_](), "none" if format_ == "parquet" else compression)
+    body = compressed(BODIES[format_](), compression)
     whole = plain(read(body, format_, compression=compression))
     assert [row for row, _ in whole] == list(range(1, ROWS + 1))
     assert [value if format_ == "lines" else value["name"] for _, value in whole] == TABLE["name"].to_pylist()
@@ -209,6 +210,13 @@ def test_csv_of_any_form_is_read_as_it_was_meant() -> None:
     assert found == [(1, {"a": "it's", "b": "x|y"})]
     found = plain(read(b'a,b\n5" pipe,"x\n', "csv", csv=CsvForm(quote="")))
     assert found == [(1, {"a": '5" pipe', "b": '"x'})]
+
+
+def test_lines_of_rows_are_counted_over_values_of_several_lines_and_blank_ones() -> None:
+    body = b'a,b\n1,"x\ny"\n\n2,z\n3\n'
+    lines = CsvLines(Utf8Stream(io.BytesIO(body), "utf-8"), CsvForm())
+    assert [lines.line_of(row) for row in (1, 3, 3, 4)] == [2, 6, 6, None]
+    assert CsvLines(Utf8Stream(io.BytesIO(b"1;2\n3;4"), "utf-8"), CsvForm(delimiter=";", header=False)).line_of(2) == 2
 
 
 TEXTS = "id,name\n1,Jürgen\n2,Zoë €\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -201,6 +202,41 @@ class CsvRows:
         for number, held, error in sorted([*bad, *before], key=lambda one: one[0]):
             why = misread(held, text.encoding, ENCODING_SETTING) if text.has_misread else None
             self._broken(number, without_marks(held) if text.has_misread else held, why or error)
+
+
+class CsvLines:
+    """In which line of an object a row begins, for messages. Rows are asked for in order; each line is read once."""
+
+    def __init__(self, text: Utf8Stream, form: CsvForm) -> None:
+        self._rows = csv.reader(
+            _text_lines(text),
+            delimiter=form.delimiter,
+            quotechar=form.quote or None,
+            quoting=csv.QUOTE_MINIMAL if form.quote else csv.QUOTE_NONE,
+            escapechar=form.escape or None,
+        )
+        self._row = -1 if form.header else 0
+        self._begins = 0
+
+    def line_of(self, row: int) -> int | None:
+        """The first is 1; None where the two readers do not agree on what a row is."""
+        try:
+            while self._row < row:
+                self._begins = self._rows.line_num + 1
+                if next(self._rows):  # blank lines are no rows
+                    self._row += 1
+        except (csv.Error, StopIteration):
+            return None
+        return self._begins if self._row == row else None
+
+
+def _text_lines(text: Utf8Stream) -> Iterator[str]:
+    rest = ""
+    while block := text.read(BLOCK_BYTES):
+        *lines, rest = (rest + block.decode(errors="replace")).split("\n")
+        yield from (f"{line}\n" for line in lines)
+    if rest:
+        yield rest
 
 
 def inferred(column: pa.Array) -> pa.DataType:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kconnect.api import ConfigDef, ConfigError
 from kconnect.builtin.connectors.objects.csv_rows import INFER, STRING
-from kconnect.builtin.connectors.objects.object_formats import AUTO, COMPRESSIONS, FORMATS
+from kconnect.builtin.connectors.objects.object_formats import AUTO, COMPRESSIONS, FORMATS, READ_COMPRESSIONS
 from kconnect.builtin.connectors.objects.object_names import ObjectNames
 from kconnect.builtin.connectors.objects.object_text import UTF_8, check_encoding
 from kconnect.builtin.stores.file_store import FileStore, StoreSettings, file_store
@@ -97,9 +97,9 @@ SOURCE_CONFIG = (
         "object.compression",
         _T.STRING,
         AUTO,
-        ConfigDef.ValidString.in_(AUTO, *COMPRESSIONS),
+        ConfigDef.ValidString.in_(AUTO, *READ_COMPRESSIONS),
         _I.MEDIUM,
-        "How they are compressed; auto: by the name, .gz or .zst.",
+        "How they are compressed; auto: by the name, .gz, .zst, .bz2 or .lz4.",
     )
     .define(
         "object.order",

@@ -7,6 +7,7 @@ from typing import Any
 
 FORMATS = ("lines", "jsonl", "json", "csv", "parquet", "avro")
 COMPRESSIONS = ("none", "gzip", "zstd")
+READ_COMPRESSIONS = (*COMPRESSIONS, "bz2", "lz4")
 AUTO = "auto"
 _BY_SUFFIX = {
     "jsonl": "jsonl",
@@ -18,7 +19,7 @@ _BY_SUFFIX = {
     "pq": "parquet",
     "avro": "avro",
 }
-_COMPRESSED = {"gz": "gzip", "gzip": "gzip", "zst": "zstd", "zstd": "zstd"}
+_COMPRESSED = {"gz": "gzip", "gzip": "gzip", "zst": "zstd", "zstd": "zstd", "bz2": "bz2", "lz4": "lz4"}
 SUFFIXES = {"none": "", "gzip": ".gz", "zstd": ".zst"}
 
 

@@ -49,10 +49,20 @@ def partition_of(path: str) -> dict[str, str]:
     return {OBJECT_FIELD: path}
 
 
+_OFFSET_TYPES: dict[str, type] = {"row": int, "etag": str, "size": int, "done": bool, "position": int}
+
+
 def check_offset(partition: Mapping[str, Any] | None, offset: Mapping[str, Any]) -> None:
     """Errors: DataError for an offset that nothing can begin at."""
     if not partition or not isinstance(partition.get(OBJECT_FIELD), str):
         raise DataError(f"Partition objects should contain the key '{OBJECT_FIELD}'")
+    for name, value in offset.items():
+        if name not in _OFFSET_TYPES:
+            raise DataError(f"An offset of an object has no field '{name}'; it has {', '.join(_OFFSET_TYPES)}")
+        kind = _OFFSET_TYPES[name]
+        if name != "row" and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+            wanted = {str: "a text", int: "a whole number", bool: "true or false"}[kind]
+            raise DataError(f"The value for the '{name}' key in the offset of an object is {wanted}, not {value!r}")
     row = offset.get("row")
     if not isinstance(row, int) or isinstance(row, bool) or row < 0:
         raise DataError("The value for the 'row' key in the offset is expected to be a number of rows from 0 on")

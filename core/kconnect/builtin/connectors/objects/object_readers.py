@@ -211,7 +211,10 @@ def _parquet(reading: Reading) -> Iterator[Rows]:
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(reading.file) as file:
+        content: Any = reading.file
+        if reading.compression != "none" and reading.file.read(4) != b"PAR1":  # around what is compressed inside
+            content = io.BytesIO(decompressed(reading.file, reading.compression).read())
+        with pq.ParquetFile(content) as file:
             schema = schema_of(file.schema_arrow)
             row, groups = 0, file.metadata.num_row_groups
             first = 0

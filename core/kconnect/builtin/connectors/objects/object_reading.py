@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConnectError, DataError, RecordBatch, RetriableError, Schema, SchemaBuilder, SourceRecord
-from kconnect.builtin.connectors.objects.csv_rows import CsvForm, csv_form, delimiter_of
-from kconnect.builtin.connectors.objects.object_formats import compression_of, format_of
+from kconnect.builtin.connectors.objects.csv_rows import CsvForm, CsvLines, csv_form, delimiter_of
+from kconnect.builtin.connectors.objects.object_formats import compression_of, decompressed, format_of
 from kconnect.builtin.connectors.objects.object_progress import Place, partition_of
 from kconnect.builtin.connectors.objects.object_readers import Reached, Reading, Rows, read_rows
+from kconnect.builtin.connectors.objects.object_text import Utf8Stream
 from kconnect.builtin.stores.file_store import FileStore
 from kconnect.builtin.stores.hive_paths import path_columns
 
@@ -79,7 +81,11 @@ class OpenObject:
         self._path_fields = _PathFields(columns) if columns else None
         self._topic, self._errant = topic, errant
         self._file = store.open(place.path)
-        self._rows: Iterator[Rows] = self._read(settings)
+        self._reading = self._reading_of(settings)
+        self._rows: Iterator[Rows] = read_rows(self._reading)
+        self._store = store
+        self._again: io.BufferedIOBase | None = None  # open a second time, for the lines of messages
+        self._lines: CsvLines | None = None
         self._ahead: Rows | None = None
         self._has_begun = False
         self._failure: Exception | None = None
@@ -136,6 +142,15 @@ class OpenObject:
 
     def close(self) -> None:
         self._file.close()
+        if self._again is not None:
+            self._again.close()
+
+    def _line_of(self, row: int) -> int | None:
+        if self._lines is None:
+            self._again = self._store.open(self.place.path)
+            text = Utf8Stream(decompressed(self._again, self._reading.compression), self._reading.encoding)
+            self._lines = CsvLines(text, self._reading.csv)
+        return self._lines.line_of(row)
 
     def _end_of(self, place: Place) -> Place:
         """The place behind all that was read, rows that were given up among it.
@@ -171,24 +186,22 @@ class OpenObject:
             source_offsets=offsets,
         )
 
-    def _read(self, settings: RowSettings) -> Iterator[Rows]:
+    def _reading_of(self, settings: RowSettings) -> Reading:
         path = self.place.path
-        return read_rows(
-            Reading(
-                file=self._file,
-                format=format_of(path, settings.format),
-                compression=compression_of(path, settings.compression),
-                broken=lambda *found: self._broken.append(found),
-                row=self.place.row,
-                position=self.place.position,
-                json_schema=settings.json_schema,
-                csv=settings.csv if settings.csv.delimiter else replace(settings.csv, delimiter=delimiter_of(path)),
-                batch_rows=settings.batch_rows,
-                encoding=settings.encoding,
-                is_declared=settings.is_declared,
-                holds_last=not self._ends,
-                reached=self._reached,
-            )
+        return Reading(
+            file=self._file,
+            format=format_of(path, settings.format),
+            compression=compression_of(path, settings.compression),
+            broken=lambda *found: self._broken.append(found),
+            row=self.place.row,
+            position=self.place.position,
+            json_schema=settings.json_schema,
+            csv=settings.csv if settings.csv.delimiter else replace(settings.csv, delimiter=delimiter_of(path)),
+            batch_rows=settings.batch_rows,
+            encoding=settings.encoding,
+            is_declared=settings.is_declared,
+            holds_last=not self._ends,
+            reached=self._reached,
         )
 
     def _take(self) -> Rows | None:
@@ -212,9 +225,13 @@ class OpenObject:
         offset = replace(self.place, row=row, position=-1).offset()
         record = SourceRecord(partition_of(self.place.path), offset, self._topic, text)
         shown = text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + ".."
-        word = "Line" if self._format in ("lines", "jsonl") else "Row"
+        line = self._line_of(row) if self._format == "csv" else None
+        where = f"{'Line' if self._format in ('lines', 'jsonl') else 'Row'} {row}" + (f" (line {line})" if line else "")
         hint = error.hint if isinstance(error, DataError) else None
-        told = DataError(f"{word} {row} of {self.place.path} cannot be read: {error}: {shown}", hint=hint)
+        told = DataError(
+            f"{where} of {self.place.path} cannot be read: {error}: {shown}",
+            hint=hint,
+        )
         told.__cause__ = error
         self._errant(record, told)
 
