@@ -70,7 +70,9 @@ class SinkCommits:
         self._now_s = clock.monotonic
         self._times = times
         self._timer = CommitTimer(self._now_s(), times.interval_s, times.timeout_s)
-        self._is_asked_for = calls.context.take_commit_request
+        self._again: Mapping[TopicPartition, int] = _NOWHERE
+        """How far the task had come when it named records as it flushed: then it is asked again, not an interval later.
+        """
         self._settle_puts = settle_puts
         self._settle_reports = settle_reports
         self._name = str(control.spec.id)
@@ -92,13 +94,13 @@ class SinkCommits:
         Returns where each partition must be rewound to when the task could not flush; empty otherwise.
         """
         now_s, timer = self._now_s(), self._timer
-        if timer.until_due_s(now_s) > 0 and (timer.is_waiting or not self._is_asked_for()):
+        if timer.until_due_s(now_s) > 0 and (timer.is_waiting or not self._is_wanted()):
             return _NOWHERE
         with log_context(*self._log_place):
             if timer.gives_up(now_s):
                 cause = f"the commit was not answered within {self._times.timeout_s:g} s (offset.flush.timeout.ms)"
                 self._troubles.failed(logging.WARNING, _FAILED, self._name, cause)
-                if not (self._is_asked_for() or timer.is_due(now_s)):
+                if not (self._is_wanted() or timer.is_due(now_s)):
                     return _NOWHERE
             timer.restart(now_s)
             return self._commit(now_s)
@@ -127,6 +129,15 @@ class SinkCommits:
             if wanted:
                 self._commit_and_wait(wanted)
 
+    def _is_wanted(self) -> bool:
+        """Whether a commit is due before its time."""
+        if self._again:
+            taken = self._offsets.taken
+            if all(taken.get(place, offset) >= offset for place, offset in self._again.items()):
+                self._again = _NOWHERE
+                return True
+        return self._calls.context.take_commit_request()
+
     def _commit(self, now_s: float) -> Mapping[TopicPartition, int]:
         self._settle_puts()
         given = dict(self._offsets.taken)
@@ -139,6 +150,7 @@ class SinkCommits:
             return self._offsets.last_committed()
         except ErrantRecordsError as error:
             self._refused.named(error)
+            self._again = given
             return self._offsets.last_committed()
         if self._control.is_cancelled:
             return _NOWHERE

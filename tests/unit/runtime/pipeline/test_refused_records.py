@@ -101,6 +101,14 @@ def test_a_record_that_a_sink_names_is_the_only_one_given_up(at: str, columns: b
     assert run.bench.position(ONE) == 6
 
 
+def test_what_a_flush_left_is_flushed_again_as_soon_as_it_was_put_again() -> None:
+    task = Refusing(*((ONE, offset) for offset in range(5)))
+    run, ended_by = life(task, *[lambda run: None] * 2, later, *[lambda run: None] * 20)
+    assert ended_by is None
+    assert (task.written, run.bench.position(ONE)) == ([(ONE, 5)], 6), "the second commit is not due"
+    assert [offset for offset, _ in letters(run)] == [0, 1, 2, 3, 4]
+
+
 def test_a_put_goes_on_at_once_without_the_records_it_named() -> None:
     task = Refusing((ONE, 1), at="put")
     run, _ = life(task, lambda run: None, lambda run: None)
