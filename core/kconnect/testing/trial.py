@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from kconnect.api import ConnectRecord, SourceConnector, SourceRecord
+from kconnect.api import ConnectRecord, SinkRecord, SourceConnector, SourceRecord
 from kconnect.errors import DataError, RetriableError
 from kconnect.logs.wording import counted
-from kconnect.model import ConnectorOffset
+from kconnect.model import ConnectorOffset, TopicPartition
 from kconnect.runtime.pipeline.inflight import partition_key
 from kconnect.runtime.pipeline.offset_updates import updated_offsets
 from kconnect.runtime.pipeline.retries import FIRST_PUT_PAUSE_S
@@ -186,7 +186,8 @@ def try_sink(
 ) -> Trial:
     """Put records one by one, then flush. Ends and raises as `try_source`.
 
-    A put() that raises RetriableError is called again, with the worker's pauses, for `timeout_s`.
+    A put() that raises RetriableError is called again, with the worker's pauses, for `timeout_s`. A record that the
+    task refuses only as it flushes is shown a second time.
     """
     harness = _TracedSink(config, worker, timeout_s, warn)
     watch = Watchdog(harness.calls, timeout_s)
@@ -200,7 +201,11 @@ def try_sink(
             show(tried)
             if tried.failure is not None and not tried.failure.tolerated:
                 return
+        reported = len(harness.errant)
         harness.commit(is_last=True)
+        for errant in harness.errant[reported:]:
+            if isinstance(errant.record, SinkRecord):
+                show(harness.refused_late(errant.record, errant.error))
 
     watch.run(lambda: _to_the_end(harness, steps), harness.cut_short)
     return Trial(seen[0], harness.retries, harness.last_retriable)
@@ -326,11 +331,20 @@ class _TracedSink(SinkHarness):
         self._run.warn_unknown = warn
         self.calls = self._run.calls
         self.cut_short = self._run.end_waits
+        self.numbers: dict[tuple[TopicPartition, int], int] = {}
+        """Of each record, by where it was read from."""
         self.attempts = 0
         """Of the last put."""
         self.retries = 0
         self.last_retriable: PluginFailure | None = None
         self._timeout_s = timeout_s
+
+    def refused_late(self, record: SinkRecord, error: BaseException) -> TriedRecord:
+        """A record of which the task said only as it flushed that it cannot be written."""
+        at = (TopicPartition(record.original_topic, record.original_kafka_partition), record.original_kafka_offset)
+        task = self._tasks[0].task
+        failure = Failure("flush", _name(task), error, True, PluginCode.of(type(task)).innermost(error))
+        return TriedRecord(self.numbers.get(at, 0), [], "failed", failure)
 
     def put_one(self, task: SinkTaskRun, record: Any) -> None:
         """Put until the task accepts it. Errors: the last RetriableError at the timeout; any other at once."""
@@ -372,6 +386,7 @@ class _TracedPut:
         tried.stages.append(
             StageView("bytes", bytes_view(record.topic, record.partition, record.key, record.value, record.headers))
         )
+        self._harness.numbers[record.place, record.offset] = tried.number
         task = self._harness.task_of(record)
         made = self._convert(task, record)
         if made is not None:

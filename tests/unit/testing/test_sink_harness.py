@@ -23,6 +23,7 @@ from kconnect.builtin.connectors.file_sink import FileStreamSinkConnector
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.runtime.pipeline.stages import StageError
 from kconnect.testing import ManualClock, SinkHarness
+from kconnect.testing.trial import InputRecord, TriedRecord, try_sink
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 TOPIC = {"topics": "t"}
@@ -223,3 +224,15 @@ def test_a_shipped_sink_writes_its_lines(tmp_path: Path) -> None:
         sink.put_bytes(b"one", b"two")
         sink.put("three")
     assert out.read_text() == "one\ntwo\nthree\n"
+
+
+def test_a_trial_shows_again_a_record_that_the_sink_finds_bad_as_it_flushes() -> None:
+    shown: list[TriedRecord] = []
+    config = {**TOPIC, "connector.class": f"{__name__}.KeepConnector", "errors.tolerance": "all"}
+    given = [InputRecord(b'"a"'), InputRecord(b'"late"'), InputRecord(b'"b"')]
+    trial = try_sink(config, {}, given, limit=10, timeout_s=60, show=shown.append)
+    assert [(one.number, one.outcome) for one in shown] == [(1, "put"), (2, "put"), (3, "put"), (2, "failed")]
+    assert trial.count == 3
+    failure = shown[-1].failure
+    assert failure is not None
+    assert (failure.stage, failure.why, failure.tolerated) == ("flush", "DataError: late", True)
