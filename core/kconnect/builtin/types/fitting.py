@@ -142,8 +142,24 @@ def as_mapping(value: Any) -> Any:
 
 def as_text(value: Any) -> str:
     """Numbers as JSON writes them, lists and mappings as JSON, times and bytes as their text."""
-    found = plain(as_mapping(value))
-    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    found = _plain_data(value)
+    return found if isinstance(found, str) else _dumped(found)
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON, a text with quotes. Errors: DataError for one that is nested too deeply."""
+    return _dumped(_plain_data(value))
+
+
+def _plain_data(value: Any) -> Any:
+    try:
+        return plain(as_mapping(value))
+    except RecursionError:
+        raise DataError("A value is nested too deeply to be written as JSON") from None  # a trace of a thousand lines
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 _REFUSALS = (ValueError, TypeError, OverflowError, NotImplementedError)  # ArrowException's classes are among these

@@ -130,8 +130,25 @@ ANY_SCALE: Final = _DIGITS + 1
 _EXACT: Final = 1 << 53
 
 
-def see(values: Iterable[Any]) -> Seen:
+# Arrow, Parquet and those who read them go down by recursion, as the functions here do
+_DEEPEST: Final = 100
+
+
+def require_depth(depth: int) -> None:
+    """Errors: DataError for a value that is nested more deeply than columns can be."""
+    if depth > _DEEPEST:
+        raise DataError(f"A value is nested more than {_DEEPEST} levels deep, and no column is")
+
+
+def require_names(names: Iterable[str]) -> None:
+    """Errors: DataError for a name with a null sign, at which formats and databases cut it, in silence."""
+    if cut := next((name for name in names if "\x00" in name), None):
+        raise DataError(f"A member has the name {cut!r}, and no column can have a null sign in its name")
+
+
+def see(values: Iterable[Any], depth: int = 0) -> Seen:
     """What is seen in values of JSON or Python. Errors: DataError for one of a kind that no column holds."""
+    require_depth(depth)
     groups: dict[Kind, list[Any]] = {}
     for value in values:
         if value is not None:
@@ -142,11 +159,11 @@ def see(values: Iterable[Any]) -> Seen:
     if kind is Kind.NUMBER:
         return Seen(kind, reduce(Numbers.join, map(_numbers_of, present)))
     if kind is Kind.LIST:
-        return Seen(kind, item=see(item for items in present for item in items))
+        return Seen(kind, item=see((item for items in present for item in items), depth + 1))
     if kind is Kind.STRUCT:
         rows = [as_mapping(value) if isinstance(value, Struct) else value for value in present]
         names = member_names(rows)
-        return Seen(kind, members={name: see(row.get(name) for row in rows) for name in names})
+        return Seen(kind, members={name: see((row.get(name) for row in rows), depth + 1) for name in names})
     return Seen(kind)
 
 
@@ -155,6 +172,7 @@ def member_names(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     names = list(dict.fromkeys(name for row in rows for name in row))
     if strange := [name for name in names if not isinstance(name, str)]:
         raise DataError(f"A member has the name {strange[0]!r}, and only texts are names of columns")
+    require_names(names)
     return names
 
 
@@ -196,8 +214,12 @@ def joined_schemas(schemas: Sequence[pa.Schema]) -> pa.Schema:
 
 
 def turns_to_text(old: pa.Schema | pa.StructType, new: pa.Schema | pa.StructType) -> bool:
-    """Whether a field, at any depth, is JSON text in `new`, which was joined with `old`, and something else in that."""
-    return any(_turns_to_text(part.type, new.field(part.name).type) for part in old)
+    """Whether a field, at any depth, is JSON text in `new`, which was joined with `old`, and something else in that.
+
+    Fields of no type may have gone from `new`.
+    """
+    kinds = {part.name: part.type for part in new}
+    return any(_turns_to_text(part.type, kinds[part.name]) for part in old if part.name in kinds)
 
 
 def _turns_to_text(old: pa.DataType, new: pa.DataType) -> bool:

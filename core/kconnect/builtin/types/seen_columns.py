@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kconnect.api import DataError
 from kconnect.builtin.types.fitting import WIDENED, as_mapping, as_text, fit
 from kconnect.builtin.types.leaf_columns import exact_decimal
-from kconnect.builtin.types.seen import Kind, Seen, member_names, see
+from kconnect.builtin.types.seen import Kind, Seen, member_names, require_depth, require_names, see
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,21 +21,22 @@ def seen_type(values: Sequence[Any]) -> pa.DataType:
     return seen_column(values).type
 
 
-def seen_column(values: Sequence[Any]) -> pa.Array:
+def seen_column(values: Sequence[Any], depth: int = 0) -> pa.Array:
     """The values as a column of the type that is seen in them, none of them changed. Errors: DataError.
 
     Measured, rows of four fields: 0.5 us each where Arrow finds the same types, as it nearly always does; else 4 us.
     """
+    require_depth(depth)
     if (column := told_by_arrow(values)) is not None:
         return column
     try:
         kinds = {type(value) for value in values if value is not None}
         if kinds == {dict}:
             names = member_names(value for value in values if value is not None)
-            return _structs(values, {name: seen_column(_member(values, name)) for name in names})
+            return _structs(values, {name: seen_column(_member(values, name), depth + 1) for name in names})
         if kinds == {list}:
-            return _lists(values, seen_column(_items(values)))
-        return column_of_seen(values, see(values))
+            return _lists(values, seen_column(_items(values), depth + 1))
+        return column_of_seen(values, see(values, depth))
     except _REFUSALS as error:
         raise DataError(f"No column can have the values: {error}") from error
 
@@ -142,17 +143,19 @@ def _fitting(value: Any, seen: Seen, kind: pa.DataType) -> Any:
     return value
 
 
-def _is_told_by_arrow(kind: pa.DataType) -> bool:
+def _is_told_by_arrow(kind: pa.DataType, depth: int = 0) -> bool:
     """Whether Arrow's own look at values gave the type that the rules here give.
 
     Of these types alone: it takes texts for bytes, times for dates, and counts the digits of decimals.
     """
     import pyarrow as pa
 
+    require_depth(depth)
     if pa.types.is_struct(kind):
-        return all(_is_told_by_arrow(part.type) for part in kind)
+        require_names(part.name for part in kind)
+        return all(_is_told_by_arrow(part.type, depth + 1) for part in kind)
     if pa.types.is_list(kind):
-        return _is_told_by_arrow(kind.value_type)
+        return _is_told_by_arrow(kind.value_type, depth + 1)
     return bool(
         pa.types.is_int64(kind)
         or pa.types.is_float64(kind)

@@ -34,7 +34,10 @@ class JsonWriter:
 
     def value(self, schema: Schema | None, value: Any) -> str:
         """JSON text of a value. Errors: DataError in Java's words."""
-        return _write_schemaless(value) if schema is None else self.writer(schema)(value)
+        try:
+            return _write_schemaless(value) if schema is None else self.writer(schema)(value)
+        except RecursionError:  # whose trace has a thousand lines
+            raise DataError("A value is nested too deeply to be written as JSON") from None
 
     def schema(self, schema: Schema | None) -> str:
         """JSON text of a schema, as in the envelope."""

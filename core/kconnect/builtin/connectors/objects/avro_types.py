@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Plain = Callable[[Any], Any]
+# Readers in Java refuse a whole file for any other
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def arrow_fields(schema: Any) -> tuple[pa.Schema, Plain]:
@@ -28,7 +31,7 @@ def arrow_fields(schema: Any) -> tuple[pa.Schema, Plain]:
 
 
 def avro_schema(fields: pa.Schema, name: str) -> dict[str, Any]:
-    """The Avro schema of a table's rows. Errors: DataError for a type that Avro has not."""
+    """The Avro schema of a table's rows. Errors: DataError for a type or the name of a field that Avro cannot have."""
     return {"type": "record", "name": name, "fields": [_field(field, f"{name}_") for field in fields]}
 
 
@@ -92,6 +95,11 @@ _LOGICAL: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _field(field: pa.Field, prefix: str) -> dict[str, Any]:
+    if not _NAME.fullmatch(field.name):
+        raise DataError(
+            f"{field.name!r} cannot be a name in Avro, which has letters without accents, _, and digits behind them",
+            hint="ReplaceField renames fields; JSON Lines and Parquet take any name.",
+        )
     kind = _avro(field.type, prefix + field.name)
     return {"name": field.name, "type": ["null", kind], "default": None} if field.nullable else _named(field, kind)
 

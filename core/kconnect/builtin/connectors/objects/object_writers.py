@@ -77,11 +77,10 @@ class Encoder:
         if self._format in TEXT_FORMATS:
             return [self._text(record.topic, record.value_schema, record.value) for record in records]
         rows = _rows_of(records)
-        if rows is None or self._columns is None:
-            return rows
+        if rows is None:
+            return None
         first = records[0]
-        is_seen = first.value_schema is None
-        return self._columns.fitted(first.topic, first.original_kafka_partition, rows, is_seen=is_seen)
+        return self._rows(rows, first.topic, first.original_kafka_partition, is_seen=first.value_schema is None)
 
     def piece_of_batch(self, batch: RecordBatch) -> Any:
         """The same of columns."""
@@ -92,15 +91,20 @@ class Encoder:
             return [] if self._format in TEXT_FORMATS else None
         if self._format not in TEXT_FORMATS:
             rows = _rows_of_column(meant_column(schema, column))
-            if self._columns is None:
-                return rows
-            return self._columns.fitted(batch.topic, batch.original_kafka_partition, rows, is_seen=schema is None)
+            return self._rows(rows, batch.topic, batch.original_kafka_partition, is_seen=schema is None)
         if self._format == "lines":
             return [_line(value) for value in column.to_pylist()]
         texts = self._json.from_connect_batch(batch.topic, schema, column)
         if texts is NotImplemented:
             return self.piece(batch.to_records())  # type: ignore[arg-type]  # a sink's batch gives sink records
         return texts.to_pylist()
+
+    def _rows(self, rows: pa.Table, topic: str, partition: int | None, *, is_seen: bool) -> pa.Table:
+        if self._columns is not None:
+            rows = self._columns.fitted(topic, partition, rows, is_seen=is_seen)
+        if self._format == "avro":
+            avro_schema(rows.schema, "Row")  # what Avro cannot have is an error of these records, not of the object
+        return rows
 
     def _text(self, topic: str, schema: Schema | None, value: Any) -> bytes:
         text = self._json.from_connect_data(topic, schema, value)

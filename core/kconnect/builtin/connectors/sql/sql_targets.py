@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import datetime
 import decimal
-import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -17,10 +16,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kconnect.api import Struct
-from kconnect.api.plain_values import plain
 from kconnect.builtin.types.column_type import ColumnType, schema_of
 from kconnect.builtin.types.exact_numbers import exact_json
-from kconnect.builtin.types.fitting import NotFittingError, as_mapping, as_text
+from kconnect.builtin.types.fitting import NotFittingError, as_text, json_text
 from kconnect.builtin.types.reading import reader_of
 
 Make = Callable[[Any], Any]
@@ -186,7 +184,7 @@ def _json(value: Any) -> str:
         return found
     if isinstance(value, decimal.Decimal) and value.is_finite():
         return f"{value:f}"
-    return json.dumps(plain(as_mapping(value)), ensure_ascii=False, separators=(",", ":"))
+    return json_text(value)
 
 
 def _bytes(value: Any) -> bytes:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConnectError, RetriableError, TopicPartition
-from kconnect.builtin.connectors.tables.table_format import StaleOffsetsError, TableWrite, stale_offsets
+from kconnect.builtin.connectors.tables.table_format import (
+    StaleOffsetsError,
+    TableWrite,
+    depth_of,
+    full_names,
+    stale_offsets,
+)
 from kconnect.builtin.connectors.tables.table_schema import plain_schema
 from kconnect.builtin.connectors.tables.upserts import DELETED, with_deletes
 from kconnect.builtin.stores.store_errors import store_error
@@ -15,6 +21,8 @@ from kconnect.builtin.stores.store_errors import store_error
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# A level takes three of the 128 to which deltalake reads JSON
+_DEEPEST: Final = 40
 # Somebody else's commits in between: deltalake itself goes on after appends, these are for changes of the table
 _TRIES = 10
 # Without them a store that is away is tried for three minutes, and the task hears nothing of a stop meanwhile
@@ -78,6 +86,18 @@ class DeltaLakeTable:
     def can_widen(self, old: pa.DataType, new: pa.DataType) -> bool:
         """Deltalake cannot write tables with widened types."""
         return False
+
+    def refusal(self, schema: pa.Schema) -> str:
+        """Delta Lake does not tell upper and lower case apart, and deltalake cannot read types of many levels again."""
+        if max(map(depth_of, schema.types), default=0) > _DEEPEST:
+            return f"a column is nested more than {_DEEPEST} levels deep, which Delta Lake cannot read again"
+        seen: dict[tuple[str, str], str] = {}
+        for outer, name in full_names(schema):
+            place = f" of {outer}" if outer else ""
+            twin = seen.setdefault((outer.lower(), name.lower()), name)
+            if twin != name:
+                return f"{twin} and {name}{place} differ in case alone, and are one to Delta Lake"
+        return ""
 
     def open(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         return self.offsets(partitions)

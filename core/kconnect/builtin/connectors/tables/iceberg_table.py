@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConnectError, RetriableError, TopicPartition
-from kconnect.builtin.connectors.tables.table_format import TableWrite, stale_offsets
+from kconnect.builtin.connectors.tables.table_format import TableWrite, full_names, stale_offsets
 from kconnect.builtin.connectors.tables.table_schema import plain_schema
 from kconnect.builtin.stores.store_errors import store_error
 
@@ -89,6 +89,18 @@ class IcebergTable:
         if pa.types.is_decimal(old) and pa.types.is_decimal(new):
             return bool(old.scale == new.scale)
         return (old, new) in ((pa.int32(), pa.int64()), (pa.float32(), pa.float64()))
+
+    def refusal(self, schema: pa.Schema) -> str:
+        """Iceberg finds fields by their full names, with points, and its files have none without a name."""
+        seen: set[str] = set()
+        for outer, name in full_names(schema):
+            full = f"{outer}.{name}" if outer else name
+            if not name:
+                return f"a field{f' of {outer}' if outer else ''} has an empty name, which Iceberg cannot have"
+            if full in seen:
+                return f"{full} is the name of a column and of a field in another, and Iceberg cannot tell them apart"
+            seen.add(full)
+        return ""
 
     def open(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         return self.offsets(partitions)

@@ -100,16 +100,23 @@ class OpenTable:
                 discards.some(*one)
         if not len(schema):
             raise DataError("it has no field with a value, so that no table can be made of it")
+        if schema is not self.schema and (refusal := self.format.refusal(schema)):
+            raise DataError(refusal)
         self.schema = schema
         return conformed(rows, schema)
 
     def _with(self, rows: pa.RecordBatch, rules: SchemaRules) -> pa.Schema:
         """The columns with these rows, which those that wait fit as well. Errors: DataError."""
+        import pyarrow as pa
+
         schema = schema_for(self.schema, rows, rules)
         if self.schema is not None and schema is not self.schema:
-            for commit in self.plan.commits(joins_partitions=True):
-                for batch in (batch for one in commit.values() for batch in one.batches):
-                    conformed(batch.select([name for name in batch.schema.names if name in schema.names]), schema)
+            before = {field.name: field.type for field in self.schema}
+            changed = pa.schema([field for field in schema if before.get(field.name, field.type) != field.type])
+            waiting = self.plan.commits(joins_partitions=True) if len(changed) else []
+            for batch in (batch for commit in waiting for one in commit.values() for batch in one.batches):
+                there = set(batch.schema.names)
+                conformed(batch.select([name for name in changed.names if name in there]), changed)
         return schema
 
     def _is_waiting_unfit(self, rows: pa.RecordBatch) -> bool:

@@ -60,6 +60,9 @@ class ParquetTable:
         """Each file has types of its own."""
         return True
 
+    def refusal(self, schema: pa.Schema) -> str:
+        return ""
+
     def open(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         found = {}
         for at in partitions:

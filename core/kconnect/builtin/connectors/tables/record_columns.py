@@ -72,7 +72,10 @@ def rows_of_batch(batch: RecordBatch) -> Rows:
 def batches_of_records(records: Sequence[SinkRecord]) -> Iterable[tuple[RecordBatch | None, list[SinkRecord]]]:
     """Records as batches, each with the records it was made of; None where Arrow finds no type that fits all."""
     for run in _runs(records):
-        yield _batch_of(run), run
+        try:
+            yield batch_of(run), run
+        except DataError:
+            yield None, run
 
 
 def _runs(records: Sequence[SinkRecord]) -> Iterable[list[SinkRecord]]:
@@ -97,7 +100,8 @@ def _is_alike(first: SinkRecord, record: SinkRecord) -> bool:
     )
 
 
-def _batch_of(run: list[SinkRecord]) -> RecordBatch | None:
+def batch_of(run: list[SinkRecord]) -> RecordBatch:
+    """Records of one partition, topic and pair of schemas as a batch. Errors: DataError where no type fits all."""
     import pyarrow as pa
 
     first = run[0]
@@ -117,8 +121,8 @@ def _batch_of(run: list[SinkRecord]) -> RecordBatch | None:
             original_topic=first.original_topic,
             original_kafka_partition=first.original_kafka_partition,
         )
-    except (pa.ArrowException, DataError, OverflowError, TypeError, ValueError):
-        return None
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        raise DataError(f"no column can have its value: {error}") from error
 
 
 def _column(values: Sequence[Any], schema: Any) -> pa.Array | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -62,6 +62,30 @@ def stale_offsets(where: str, write: TableWrite, known: Mapping[TopicPartition, 
     )
 
 
+def full_names(schema: pa.Schema) -> Iterator[tuple[str, str]]:
+    """Each column and field in columns: the full name of what it is in ("" for columns), and its own name."""
+    import pyarrow as pa
+
+    def below(prefix: str, kind: pa.DataType) -> Iterator[tuple[str, str]]:
+        if pa.types.is_struct(kind):
+            for part in kind:
+                yield prefix, part.name
+                yield from below(f"{prefix}.{part.name}" if prefix else part.name, part.type)
+        elif pa.types.is_map(kind):
+            yield from below(f"{prefix}.key", kind.key_type)
+            yield from below(f"{prefix}.value", kind.item_type)
+        elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+            yield from below(f"{prefix}.element", kind.value_type)
+
+    yield from below("", pa.struct(list(schema)))
+
+
+def depth_of(kind: pa.DataType) -> int:
+    """How many levels a type has: 1 for one without types in it."""
+    parts = [kind.field(number).type for number in range(kind.num_fields)]
+    return 1 + max(map(depth_of, parts), default=0)
+
+
 class TableFormat(Protocol):
     """One table, opened by one writer (a connector). Threads: one.
 
@@ -84,6 +108,10 @@ class TableFormat(Protocol):
 
     def can_widen(self, old: pa.DataType, new: pa.DataType) -> bool:
         """Whether an existing column can take the wider type."""
+        ...
+
+    def refusal(self, schema: pa.Schema) -> str:
+        """Why the table cannot have these columns, by their names; empty when it can. Asked before a row is taken."""
         ...
 
     def open(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:

@@ -22,7 +22,7 @@ from kconnect.builtin.connectors.tables.compaction import Compaction
 from kconnect.builtin.connectors.tables.moved_topics import possible_topics
 from kconnect.builtin.connectors.tables.open_table import OpenTable, open_table
 from kconnect.builtin.connectors.tables.partition_columns import with_partition_columns
-from kconnect.builtin.connectors.tables.record_columns import Rows, batches_of_records, rows_of_batch
+from kconnect.builtin.connectors.tables.record_columns import Rows, batch_of, batches_of_records, rows_of_batch
 from kconnect.builtin.connectors.tables.table_config import CONFIG, TableConfig, problems
 from kconnect.builtin.connectors.tables.table_format import OffsetRange, StaleOffsetsError, TableWrite
 from kconnect.builtin.connectors.tables.table_schema import conformed
@@ -180,10 +180,7 @@ class TableSinkTask(SinkTask):
     def _take_one_by_one(self, records: list[SinkRecord]) -> None:
         for record in records:
             try:
-                for batch, _ in batches_of_records([record]):
-                    if batch is None:
-                        raise DataError("no Arrow type holds its value")
-                    self._add_new(batch)
+                self._add_new(batch_of([record]))
             except DiscardedRowError as error:
                 self._discards.row(error, _place(record))
             except DataError as error:
