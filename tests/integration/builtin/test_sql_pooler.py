@@ -12,8 +12,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from kconnect.api import SchemaBuilder, Struct
+from kconnect.api import RetriableError, SchemaBuilder, Struct
 from kconnect.api.logical import Timestamp
+from kconnect.builtin.connectors.sql import sql_session
 from kconnect.testing import ManualClock, SinkHarness, SourceHarness
 from kit.pgbouncer import PgBouncer, pgbouncer
 
@@ -126,3 +127,29 @@ def test_a_source_reads_its_tables_beside_other_sources(pooler: PgBouncer, postg
         assert [(record.value["id"], record.value["src"]) for record in found] == [(i, name) for i in range(1, 81)]
 
     run_all(*(lambda name=name: read(name) for name in NAMES))
+
+
+def test_a_pooler_that_does_not_look_like_one_is_noticed_by_what_it_refuses(
+    pooler: PgBouncer, postgres_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another client has prepared statements of these names: no record's fault, and none is prepared any more."""
+    rows(postgres_uri, "DROP TABLE IF EXISTS unlike")
+    monkeypatch.setattr(sql_session, "_is_own", lambda connection: True)
+    others = [psycopg.connect(pooler.address, prepare_threshold=None) for _ in range(2)]
+    for other in others:  # each holds one of the two sessions
+        for number in range(3):
+            other.execute(f"PREPARE _pg3_{number} AS SELECT 1")
+    for other in others:
+        other.commit()
+    with sink_into(pooler.url, "unlike") as sink:
+        with pytest.raises(RetriableError, match="prepared statement"):
+            sink.put({"id": 1}, {"id": 2})
+        assert sink.deliver() == 2
+        assert not sink.errant
+    for other in others:
+        other.execute("SELECT pg_backend_pid()")
+    for other in others:
+        other.execute("DEALLOCATE ALL")
+        other.commit()
+        other.close()
+    assert rows(postgres_uri, "SELECT id FROM unlike ORDER BY id") == [(1,), (2,)]

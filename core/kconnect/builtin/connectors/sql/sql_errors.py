@@ -108,6 +108,9 @@ SQLITE_MESSAGES: Final[tuple[tuple[str, Cause], ...]] = (
     (r"ON CONFLICT clause does not match|syntax error|unknown database", Cause.REFUSED),
 )
 
+OF_POOLERS: Final = ("26000", "42P05", "08P01")
+"""States of a session that somebody else has prepared statements in."""
+
 # What servers say when they refuse to connect; PostgreSQL's driver gives no SQLSTATE for these
 REFUSALS: Final = re.compile(
     r"password authentication failed|no password supplied|no pg_hba.conf entry|"

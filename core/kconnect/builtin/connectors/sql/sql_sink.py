@@ -21,7 +21,15 @@ from kconnect.api import (
 )
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector, said
 from kconnect.builtin.connectors.sql.sql_config import CONFIG, EXACTLY_ONCE
-from kconnect.builtin.connectors.sql.sql_errors import OF_PYTHON, Cause, blame, hint_of, told_of_row
+from kconnect.builtin.connectors.sql.sql_errors import (
+    OF_POOLERS,
+    OF_PYTHON,
+    Cause,
+    blame,
+    code_of,
+    hint_of,
+    told_of_row,
+)
 from kconnect.builtin.connectors.sql.sql_offsets import (
     MovedOffsetsError,
     OffsetTable,
@@ -366,6 +374,8 @@ class SqlSinkTask(SinkTask):
             found, said = error.found, "A table has changed: it takes no rows of the columns that it had"
         cause = blame(self._dialect.name, found)
         hint = hint or hint_of(self._dialect.name, found)
+        if code_of(self._dialect.name, found) in OF_POOLERS:
+            self._writer.prepares = False  # a pooler that does not look like one
         text = f"{type(found).__name__}: {found}"
         if cause is Cause.REFUSED:
             raise ConnectError(f"The database refuses the connector: {text}", hint=hint) from error

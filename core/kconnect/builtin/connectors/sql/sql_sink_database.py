@@ -34,13 +34,15 @@ class SinkDatabase:
     ignored: Sequence[str]
     """Parameters of the driver without effect."""
 
-    def begin(self, connection: Any) -> str:
+    def begin(self, connection: Any, *, prepares: bool = True) -> str:
         """Make a new connection ready; the statement that begins each of its transactions. Errors: the driver's."""
         if self.dialect.name == "sqlite":
             # Python's sqlite3 does not begin a transaction for SAVEPOINT and CREATE by itself
             connection.isolation_level = None
             return "BEGIN IMMEDIATE"
-        return begin_session(connection, self.session) if self.dialect.name == "postgresql" else ""
+        if self.dialect.name != "postgresql":
+            return ""
+        return begin_session(connection, self.session, prepares=prepares)
 
     def marks(self, count: int) -> list[str]:
         """The driver's marks for values."""

@@ -32,6 +32,8 @@ class TableWriter:
     def __init__(self, database: SinkDatabase, settings: Mapping[str, Any], shapes: TableShapes) -> None:
         self._database, self._settings, self._shapes = database, settings, shapes
         self._driver, self._dialect = database.driver, database.dialect
+        self.prepares = True
+        """Whether new connections may prepare statements, where the session is theirs."""
         self._connection: Any = None  # the driver's
         self._beginning = ""  # the statement that begins each of its transactions
         self._created: set[str] = set()
@@ -47,7 +49,7 @@ class TableWriter:
         self._rows = rows
         if self._connection is None:
             self._connection = self._database.connect()
-            self._beginning = self._database.begin(self._connection)
+            self._beginning = self._database.begin(self._connection, prepares=self.prepares)
         cursor = self._connection.cursor()
         if self._beginning:
             cursor.execute(self._beginning)
