@@ -25,6 +25,7 @@ _STEP: Final = re.compile(r"(transforms|predicates)\.([^.]+)\.")
 _OF_ALL_STEPS: Final = frozenset({"type", "plugin.version", "predicate", "negate"})
 # Settings of topics follow, whatever they are
 _FREE: Final = ("topic.creation.",)
+_OF_MIRRORS: Final = ("admin.", "consumer.", "producer.", "source.", "target.")
 _SEPARATORS: Final = re.compile(r"[._-]")
 # Unit suffixes, which are easily left out
 _UNITS: Final = (".ms", ".bytes", ".seconds")
@@ -62,9 +63,14 @@ def unknown_settings(
             continue
         if key in meant:
             found[key] = misspelt_told(key, meant[key])
-        elif not key.startswith(_FREE) and (text := _unused(key, config, names)) is not None:
+        elif not key.startswith(_free_of(config)) and (text := _unused(key, config, names)) is not None:
             found[key] = text
     return found
+
+
+def _free_of(config: Mapping[str, str | None]) -> tuple[str, ...]:
+    """MirrorMaker's connectors read settings of the clients of both clusters besides their own."""
+    return (*_FREE, *_OF_MIRRORS) if ".mirror." in (config.get("connector.class") or "") else _FREE
 
 
 def is_surely_unknown(key: str) -> bool:
