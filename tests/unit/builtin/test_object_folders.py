@@ -82,6 +82,27 @@ def test_a_file_that_is_written_is_read_as_it_grows_and_no_half_line_of_it(folde
         assert not file.exists()
 
 
+@pytest.mark.parametrize("suffix", ["json", "json.gz"])
+def test_a_json_file_is_a_document_or_lines_as_it_begins(folder: Path, suffix: str) -> None:
+    texts = {
+        "a": '{"n": 1}\n{"n": 2}\n',
+        "b": '\n{"n": 3}\n\n{"n": 4}',
+        "c": '[{"n": 5},\n{"n": 6}]',
+        "d": '{\n  "n": 7\n}\n',
+        "e": '{"n": 8}',
+        "f": '\ufeff{"n": 9}\n{"n": 10}\n',
+        "g": '{"n": 11}\noops\n{"n": 12}\n',
+        "h": "13",
+    }
+    for name, text in texts.items():
+        data = text.encode()
+        (folder / f"{name}.{suffix}").write_bytes(gzip.compress(data) if suffix.endswith("gz") else data)
+    with source_of(folder, errors_tolerance="all") as source:
+        found = [record.value for record in source.poll(13)]
+        assert [value["n"] if isinstance(value, dict) else value for value in found] == list(range(1, 14))
+        assert [str(one.error).split(" of ")[0] for one in source.errant] == ["Line 2"]
+
+
 def test_what_is_cut_off_waits_while_it_is_young_and_fails_the_task_then(folder: Path) -> None:
     out = io.BytesIO()
     pq.write_table(pa.table({"n": [1]}), out)

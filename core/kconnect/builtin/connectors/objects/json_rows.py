@@ -166,6 +166,15 @@ class JsonColumns:
         return JsonBlock(count, rows, [ends[number - first - 1] for number in rows], column=table)
 
 
+def are_lines(head: bytes) -> bool:
+    """Whether a text that begins so is a document a line, as Spark and S3 sinks write to .json, and not one in all."""
+    line, _, _ = head.lstrip().partition(b"\n")
+    try:
+        return line.startswith(b"{") and isinstance(parsed(line), dict)
+    except ValueError:
+        return False
+
+
 def _ended(text: bytes) -> bytes:
     return text if text.endswith(b"\n") else text + b"\n"
 

@@ -91,7 +91,8 @@ SOURCE_CONFIG = (
         AUTO,
         ConfigDef.ValidString.in_(AUTO, *FORMATS),
         _I.HIGH,
-        "What is in them; auto: by the name, lines if that says nothing. json is one document, whose list is its rows.",
+        "What is in them; auto: by the name, lines if that says nothing. json is one document, whose list is its rows; "
+        ".json is that or JSON lines, as its first line tells.",
     )
     .define(
         "object.compression",

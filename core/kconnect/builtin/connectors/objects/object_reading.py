@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConnectError, DataError, RecordBatch, RetriableError, Schema, SchemaBuilder, SourceRecord
 from kconnect.builtin.connectors.objects.csv_rows import CsvForm, CsvLines, csv_form, delimiter_of
-from kconnect.builtin.connectors.objects.object_formats import compression_of, decompressed, format_of
+from kconnect.builtin.connectors.objects.json_rows import are_lines
+from kconnect.builtin.connectors.objects.object_formats import AUTO, compression_of, decompressed, format_of
 from kconnect.builtin.connectors.objects.object_progress import Place, partition_of
 from kconnect.builtin.connectors.objects.object_readers import Reached, Reading, Rows, read_rows
 from kconnect.builtin.connectors.objects.object_text import Utf8Stream
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Errant = Callable[[SourceRecord, BaseException], None]
+# Of what is looked at to tell lines of JSON from a document
+_HEAD = 1 << 20
 # Formats that can be read while they are written
 _GROWING = ("lines", "jsonl", "csv")
 # Of what cannot be read, in a message
@@ -75,14 +78,16 @@ class OpenObject:
         self.is_unreadable = False  # as a whole, or from here on
         self._reached = Reached()
         self._format = format_of(place.path, settings.format)
-        self._is_plain = compression_of(place.path, settings.compression) == "none"
-        self._ends = ends or self._format not in _GROWING or not self._is_plain
+        self._compression = compression_of(place.path, settings.compression)
+        self._ends = ends
         columns = path_columns(place.path[len(store.at("")) :]) if settings.path_columns else {}
         self._path_fields = _PathFields(columns) if columns else None
         self._topic, self._errant = topic, errant
         self._file = store.open(place.path)
-        self._reading = self._reading_of(settings)
-        self._rows: Iterator[Rows] = read_rows(self._reading)
+        self._settings = settings
+        form = settings.csv
+        self._csv = form if form.delimiter else replace(form, delimiter=delimiter_of(place.path))
+        self._rows: Iterator[Rows] = self._read()
         self._store = store
         self._again: io.BufferedIOBase | None = None  # open a second time, for the lines of messages
         self._lines: CsvLines | None = None
@@ -148,8 +153,7 @@ class OpenObject:
     def _line_of(self, row: int) -> int | None:
         if self._lines is None:
             self._again = self._store.open(self.place.path)
-            text = Utf8Stream(decompressed(self._again, self._reading.compression), self._reading.encoding)
-            self._lines = CsvLines(text, self._reading.csv)
+            self._lines = CsvLines(self._text(self._again), self._csv)
         return self._lines.line_of(row)
 
     def _end_of(self, place: Place) -> Place:
@@ -160,7 +164,7 @@ class OpenObject:
         reached = self._reached
         position = reached.position if reached.position >= 0 else place.position
         size = place.size
-        if self._format == "csv" and self._is_plain:
+        if self._format == "csv" and self._compression == "none":
             position = size
         elif not self._ends and position >= 0:
             size = position
@@ -186,17 +190,26 @@ class OpenObject:
             source_offsets=offsets,
         )
 
-    def _reading_of(self, settings: RowSettings) -> Reading:
-        path = self.place.path
+    def _read(self) -> Iterator[Rows]:
+        if self._format == "json" and self._settings.format == AUTO and are_lines(self._text(self._file).read(_HEAD)):
+            self._format = "jsonl"
+        self._ends = self._ends or self._format not in _GROWING or self._compression != "none"
+        yield from read_rows(self._reading())
+
+    def _text(self, file: io.BufferedIOBase) -> Utf8Stream:
+        return Utf8Stream(decompressed(file, self._compression), self._settings.encoding)
+
+    def _reading(self) -> Reading:
+        settings = self._settings
         return Reading(
             file=self._file,
-            format=format_of(path, settings.format),
-            compression=compression_of(path, settings.compression),
+            format=self._format,
+            compression=self._compression,
             broken=lambda *found: self._broken.append(found),
             row=self.place.row,
             position=self.place.position,
             json_schema=settings.json_schema,
-            csv=settings.csv if settings.csv.delimiter else replace(settings.csv, delimiter=delimiter_of(path)),
+            csv=self._csv,
             batch_rows=settings.batch_rows,
             encoding=settings.encoding,
             is_declared=settings.is_declared,
