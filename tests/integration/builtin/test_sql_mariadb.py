@@ -536,3 +536,24 @@ def test_a_state_blames_no_record_and_loses_none(server: MariaDb, schema: str, s
         assert sink.deliver() == 4
         assert not sink.errant
     assert server.run("SELECT id, n FROM t ORDER BY id", schema=schema) == [(i, i) for i in range(1, 6)]
+
+
+@pytest.mark.parametrize(
+    "more", ["useSSL=true&requireSSL=true&verifyServerCertificate=false", "sslMode=REQUIRED", "sslMode=VERIFY_IDENTITY"]
+)
+def test_tls_that_is_demanded_is_tls_or_an_error(server: MariaDb, schema: str, more: str) -> None:
+    """The server has none."""
+    url = server.settings(schema)["connection.url"].replace("jdbc:mariadb", "jdbc:mysql") + f"?{more}"
+    with sink_into(server, schema, "t", connection_url=url, errors_tolerance="all") as sink:
+        with pytest.raises(ConnectError, match="SSL"):
+            sink.put({"id": 1})
+        assert not sink.errant
+
+
+def test_parameters_of_the_url_and_quoted_names(server: MariaDb, schema: str) -> None:
+    url = server.settings(schema)["connection.url"] + "?sessionVariables=sql_mode='ANSI,STRICT_ALL_TABLES'&useSsl=false"
+    more = {"connection_url": url, "table_name_format": "`${topic}`"}
+    with sink_into(server, schema, "z.8", **more, **UPSERT) as sink:
+        sink.put({"id": 1, "n": "a"})
+        sink.put({"id": 1, "n": "b"})
+    assert server.run("SELECT id, n FROM `z.8`", schema=schema) == [(1, "b")]
