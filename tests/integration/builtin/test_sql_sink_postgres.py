@@ -379,3 +379,35 @@ def test_the_column_is_named_whose_value_the_server_refuses(server: str, mode: s
     for text, name in zip(told, bad, strict=True):
         assert re.search(rf"[Cc]olumn {name}\b", text) or (name == "s" and "varying(3)" in text), text
         assert "\n" not in text
+
+
+def test_declared_types_have_columns_of_their_own(server: str) -> None:
+    """Of a session whose zone is not UTC: a time of a clock on the wall is not moved by it."""
+    declared = (
+        "id bigint, price decimal(12,2), at timestamp, wall timestamp_ntz, clock time, u uuid, j json, small smallint, "
+        "l array<string>, f float"
+    )
+    value = {
+        "id": 1, "price": "0.37", "at": "2025-11-27T11:00:00.123456+01:00", "wall": "2025-11-27T10:00:00.123456",
+        "clock": "03:04:05.123456", "u": "6BA7B810-9DAD-11D1-80B4-00C04FD430C8", "j": {"a": [1]}, "small": 7,
+        "l": ["a", None], "f": 5.7,
+    }  # fmt: skip
+    zone = "-c TimeZone=Asia/Tokyo"
+    sink = sink_into(server, "declared_types", value_schema=declared, connection_arg_options=zone).start()
+    sink.put(value, {**value, "id": 2, "price": "1234567890.12"})
+    with pytest.raises(Exception, match=r"price does not fit its column of type decimal\(12,2\): it is 0\.375"):
+        sink.put({"id": 3, "price": 0.375})
+    sink.crash()
+    types = rows(server, "SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute a "
+                         "WHERE a.attrelid = 'declared_types'::regclass AND a.attnum > 0")  # fmt: skip
+    assert dict(types) == {
+        "id": "bigint", "price": "numeric(12,2)", "at": "timestamp with time zone",
+        "wall": "timestamp without time zone", "clock": "time without time zone", "u": "uuid", "j": "jsonb",
+        "small": "smallint", "l": "text", "f": "real",
+    }  # fmt: skip
+    at = datetime.datetime(2025, 11, 27, 10, 0, 0, 123456, datetime.UTC)
+    ((price, found, wall, clock, uuid_, json_),) = rows(
+        server, "SELECT price, at, wall, clock, u::text, j FROM declared_types WHERE id = 1"
+    )
+    assert (price, found, wall) == (decimal.Decimal("0.37"), at, at.replace(tzinfo=None))
+    assert (clock, uuid_, json_) == (datetime.time(3, 4, 5, 123456), value["u"].lower(), {"a": [1]})

@@ -97,6 +97,11 @@ def test_a_database_has_the_declared_types(tmp_path):
     assert put("SqlSink", settings, [*GOOD, *BAD]) == TOLD
     with sqlite3.connect(tmp_path / "x.db") as database:
         rows = database.execute("SELECT id, price, d, u, j, l, s FROM t ORDER BY id").fetchall()
+        times = database.execute("SELECT at, wall FROM t WHERE id < 3 ORDER BY id").fetchall()
+    assert times == [
+        ("2025-11-27 10:00:00.123456+00:00", "2025-11-27 10:00:00.123456"),
+        ("2025-11-27 10:00:00.123+00:00", None),
+    ]
     assert rows == [
         (1, "0.37", "2026-01-02", "6ba7b810-9dad-11d1-80b4-00c04fd430c8", '{"a":[1]}', None, 1),
         (2, "0.37", None, None, None, "[]", None),

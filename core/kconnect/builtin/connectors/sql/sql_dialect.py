@@ -9,15 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kconnect.api import ConfigError, ConnectError, DataError, Schema, Type
+from kconnect.api import ConfigError, ConnectError, DataError, Date, Decimal, Schema, Time, Timestamp, Type
+from kconnect.api.columns import is_fine
+from kconnect.builtin.types.column_type import JSON_NAME, UUID_NAME
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-_DECIMAL = "org.apache.kafka.connect.data.Decimal"
-_DATE = "org.apache.kafka.connect.data.Date"
-_TIME = "org.apache.kafka.connect.data.Time"
-_TIMESTAMP = "org.apache.kafka.connect.data.Timestamp"
 
 _POSTGRES_BYTES = 63
 _DOUBLE, _BACK = (rf"({mark}(?:[^{mark}]|{mark}{mark})*{mark})(\.|$)" for mark in ('"', "`"))
@@ -115,7 +113,7 @@ class Dialect:
     def add_column(self, table: str, name: str, kind: str) -> str:
         """Tasks may do so at once: where the database can, a column that is there already is fine."""
         guard = "IF NOT EXISTS " if self.name == "postgresql" else ""
-        return f"ALTER TABLE {self.name_of(table)} ADD COLUMN {guard}{self.column(name)} {self.types[kind]}"
+        return f"ALTER TABLE {self.name_of(table)} ADD COLUMN {guard}{self.column(name)} {self.type_of(kind)}"
 
     def delete(self, table: str, keys: Sequence[str], marks: Sequence[str]) -> str:
         wanted = " AND ".join(f"{self.column(name)} = {mark}" for name, mark in zip(keys, marks, strict=True))
@@ -125,11 +123,19 @@ class Dialect:
         """CREATE TABLE IF NOT EXISTS; `columns` are names with kinds of `kind_of_schema` or `kind_of_value`."""
         lines = []
         for name, kind in columns.items():
-            type_name = self.keyed_text if kind == "text" and name in keys else self.types[kind]
+            is_text = self.types.get(kind) == self.types["text"]
+            type_name = self.keyed_text if is_text and name in keys else self.type_of(kind)
             lines.append(f"{self.column(name)} {type_name}" + (" NOT NULL" if name in keys else ""))
         if keys:
             lines.append(f"PRIMARY KEY ({', '.join(self.column(name) for name in keys)})")
         return f"CREATE TABLE IF NOT EXISTS {self.name_of(table)} ({', '.join(lines)})"
+
+    def type_of(self, kind: str) -> str:
+        """The type of a column: a kind of `types`, or decimal(12,2), which has the database's word for it."""
+        name, bracket, digits = kind.partition("(")
+        return (
+            f"{self.types[name].partition('(')[0]}({digits}" if bracket and self.name != "sqlite" else self.types[name]
+        )
 
     def adapt(self, value: Any, zone: datetime.tzinfo = datetime.UTC) -> Any:
         """A value as the driver accepts it: sqlite3 supports neither dates nor decimals, MySQL no zones."""
@@ -138,7 +144,7 @@ class Dialect:
         if self.name != "sqlite":
             return value
         if isinstance(value, datetime.datetime):
-            return value.isoformat(" ", "milliseconds")
+            return value.isoformat(" ", "microseconds" if value.microsecond % 1000 else "milliseconds")
         if isinstance(value, datetime.date | datetime.time):
             return value.isoformat()
         return str(value) if isinstance(value, decimal.Decimal) else value
@@ -149,20 +155,28 @@ def _types(text: str) -> dict[str, str]:
     return dict(zip(_KINDS, (name.strip() for name in text.split(";")), strict=True))
 
 
-_KINDS = "int16 int32 int64 float32 float64 bool text bytes decimal date time timestamp".split()  # noqa: SIM905 - a table
+# Those behind timestamp are of schemas that say more than Connect's own types do
+_KINDS = (
+    *("int16", "int32", "int64", "float32", "float64", "bool", "text", "bytes", "decimal", "date", "time", "timestamp"),
+    *("time_us", "timestamp_us", "timestamp_ntz", "uuid", "json"),
+)
 
 DIALECTS: dict[str, Dialect] = {
     "sqlite": Dialect(
         "sqlite",
         '"',
-        _types("INTEGER; INTEGER; INTEGER; REAL; REAL; BOOLEAN; TEXT; BLOB; TEXT; TEXT; TEXT; TEXT"),
+        _types(
+            "INTEGER; INTEGER; INTEGER; REAL; REAL; BOOLEAN; TEXT; BLOB; TEXT; TEXT; TEXT; TEXT; "
+            "TEXT; TEXT; TEXT; TEXT; TEXT"
+        ),
         "TEXT",
     ),
     "postgresql": Dialect(
         "postgresql",
         '"',
         _types(
-            "SMALLINT; INTEGER; BIGINT; REAL; DOUBLE PRECISION; BOOLEAN; TEXT; BYTEA; NUMERIC; DATE; TIME; TIMESTAMPTZ"
+            "SMALLINT; INTEGER; BIGINT; REAL; DOUBLE PRECISION; BOOLEAN; TEXT; BYTEA; NUMERIC; DATE; TIME; "
+            "TIMESTAMPTZ; TIME; TIMESTAMPTZ; TIMESTAMP; UUID; JSONB"
         ),
         "TEXT",
     ),
@@ -171,7 +185,7 @@ DIALECTS: dict[str, Dialect] = {
         "`",
         _types(
             "SMALLINT; INT; BIGINT; FLOAT; DOUBLE; BOOLEAN; LONGTEXT; LONGBLOB; DECIMAL(65,30); DATE; TIME(3); "
-            "DATETIME(3)"
+            "DATETIME(3); TIME(6); DATETIME(6); DATETIME(6); CHAR(36); JSON"
         ),
         "VARCHAR(255)",
         commits_at_ddl=True,
@@ -227,12 +241,35 @@ _PRIMITIVE = {
     Type.STRING: "text",
     Type.BYTES: "bytes",
 }
-_LOGICAL = {_DECIMAL: "decimal", _DATE: "date", _TIME: "time", _TIMESTAMP: "timestamp"}
+_LOGICAL = {
+    Decimal.LOGICAL_NAME: "decimal",
+    Date.LOGICAL_NAME: "date",
+    Time.LOGICAL_NAME: "time",
+    Timestamp.LOGICAL_NAME: "timestamp",
+    UUID_NAME: "uuid",
+    JSON_NAME: "json",
+}
 
 
 def kind_of_schema(schema: Schema) -> str:
     """The kind of column for a schema; nested data is text (JSON)."""
-    return _LOGICAL.get(schema.name or "") or _PRIMITIVE.get(schema.type, "text")
+    kind = _LOGICAL.get(schema.name or "")
+    if kind is None:
+        return _PRIMITIVE.get(schema.type, "text")
+    if kind == "decimal":
+        digits, scale = Decimal.precision(schema), Decimal.scale(schema)
+        return f"decimal({digits},{scale})" if digits is not None and 0 <= scale <= digits <= _MOST_DIGITS else kind
+    if kind == "timestamp" and has_no_zone(schema):
+        return "timestamp_ntz"
+    return f"{kind}_us" if kind in ("time", "timestamp") and is_fine(schema) else kind
+
+
+def has_no_zone(schema: Schema) -> bool:
+    """Whether its times are those of a clock on the wall, told as if they were of UTC."""
+    return schema.parameters is not None and schema.parameters.get(Timestamp.ZONE_FIELD) == Timestamp.NO_ZONE
+
+
+_MOST_DIGITS = 38
 
 
 def kind_of_value(value: Any) -> str | None:

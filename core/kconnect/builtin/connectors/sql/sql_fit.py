@@ -144,11 +144,13 @@ def _double(column: TableColumn, value: Any) -> Any:
 
 
 def _single(column: TableColumn, value: Any) -> Any:
-    """A float of 32 bits reads back as the fewest digits that it needs, which must be all that the value has."""
+    """A value that is one of 32 bits; others read back as their fewest digits, which must be all."""
     made = _double(column, value)
     if made != made or made in (float("inf"), float("-inf")):
         return made
     (single,) = struct.unpack("f", struct.pack("f", made))
+    if single == made:
+        return made  # as a FLOAT32 of a column is: 5.699999809265137 for 5.7
     texts = (f"{single:.{digits}g}" for digits in range(1, 10))
     shortest = next((text for text in texts if struct.pack("f", float(text)) == struct.pack("f", single)), "")
     if not shortest or float(shortest) != made:

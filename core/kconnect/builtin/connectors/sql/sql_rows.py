@@ -68,6 +68,11 @@ def runs_of(rows: Sequence[Row]) -> Iterable[list[Row]]:
         yield run
 
 
+def _cell(value: Any, kind: str) -> tuple[Any, str]:
+    """A value with its kind; a time of a clock on the wall has no zone that a session could change it by."""
+    return (value.replace(tzinfo=None) if value is not None and kind == "timestamp_ntz" else value), kind
+
+
 @dataclass(frozen=True, slots=True)
 class RowMaker:
     """Makes a row of a record: table, columns, key columns. Pure; the fields are the settings that determine it."""
@@ -105,7 +110,7 @@ class RowMaker:
         if isinstance(value, Struct):
             value = meant_value(value.schema, value, holds_wide=True)
             read = value.get if self.fills_defaults else value.get_without_default
-            return {f.name: (read(f.name), kind_of_schema(f.schema)) for f in value.schema.fields}
+            return {f.name: _cell(read(f.name), kind_of_schema(f.schema)) for f in value.schema.fields}
         if isinstance(value, Mapping) and (schema is None or schema.type is Type.MAP):
             return {str(name): (item, kind_of_value(item)) for name, item in value.items()}
         raise DataError(f"The {part} is neither a Struct nor a map, but {type(value).__name__}: it has no columns")
