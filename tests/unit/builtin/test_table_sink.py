@@ -9,6 +9,7 @@ import json
 import threading
 
 import pytest
+from pyiceberg.catalog import load_catalog
 
 from kconnect.api import (
     ConnectError,
@@ -77,6 +78,17 @@ def test_so_many_rows_are_written_at_once_and_the_rest_waits(tmp_path):
     assert [row["id"] for row in rows(settings)] == [1, 2, 3, 4]
     assert sink.commit() == {T0: 4}
     sink.crash()
+
+
+@pytest.mark.parametrize("name", ["default", "lake"])
+def test_an_iceberg_catalog_has_the_name_that_is_set(tmp_path, name):
+    settings = table_settings("iceberg", tmp_path)
+    named = {} if name == "default" else {"table.catalog.name": name}
+    with SinkHarness(TableSinkConnector, {**settings, **NOW, **named}) as sink:
+        sink.put({"id": 1})
+    catalog = load_catalog(name, type="sql", uri=settings["table.catalog.uri"])
+    assert catalog.list_tables("default") == [("default", "t")]
+    catalog.close()
 
 
 def test_records_with_schema_make_columns_of_its_types(tmp_path):

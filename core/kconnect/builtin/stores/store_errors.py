@@ -20,6 +20,9 @@ _PASSES = re.compile(r"Generic \w+ error|timed? ?out|[Cc]onnection|503|SlowDown|
 
 # Lines of SQLAlchemy and of Rust that tell a user nothing
 _NOISE = ("(Background on this error", "[SQL:", "[parameters:", "stack backtrace", "note: ")
+# Frames of native code, `12: __clone3` and `at ./misc/../sysdeps/..:81:0`, and colours for a terminal
+_FRAME = re.compile(r"\d+: +\S+$|at \S+:\d+(:\d+)?$")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def store_error(
@@ -30,7 +33,8 @@ def store_error(
     `lasting`: what else will not pass where this is asked. `hint`: for what will not.
     """
     number = _number_of(error)
-    kind = "" if isinstance(error, OSError) and error.strerror else f"{type(error).__name__}: "
+    has_own_words = type(error) is Exception or (isinstance(error, OSError) and error.strerror)
+    kind = "" if has_own_words else f"{type(error).__name__}: "
     text = f"Cannot {what} {where}: {kind}{_words_of(error)}".removesuffix(": ")
     if number in _FULL or "disk is full" in str(error):
         return RetriableError(f"{text}. Nothing is lost: it is tried again until there is room.")
@@ -53,6 +57,9 @@ def _words_of(error: Exception) -> str:
     """What the error says, on one line: of a long chain, as deltalake draws it, the first and the last link."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    lines = [line.replace("↳", " ").strip() for line in str(error).splitlines()]
-    lines = [line for line in lines if line and not line.startswith(_NOISE)]
+    lines = [
+        line.replace("↳", " ").replace("External error: ", "").strip()
+        for line in _COLOUR.sub("", str(error)).splitlines()
+    ]
+    lines = [line for line in lines if line and not line.startswith(_NOISE) and not _FRAME.match(line)]
     return f"{lines[0]} .. {lines[-1]}" if len(lines) > 1 else "".join(lines)

@@ -17,6 +17,16 @@ def test_what_packages_say_on_many_lines_is_one_sentence() -> None:
     assert str(store_error("read", "table t", sql)) == "Cannot read table t: ValueError: unable to open database file"
 
 
+def test_frames_of_native_code_and_colours_are_left_out() -> None:
+    frames = "\n   0: <unknown>\n  11: cfunction_vectorcall\n             at ./misc/../clone3.S:81:0\n"
+    rust = Exception(f"External error: Schema error: Invalid data type for Delta Lake: Time64(µs){frames}")
+    expected = "Cannot create table t: Schema error: Invalid data type for Delta Lake: Time64(µs)"
+    assert str(store_error("create", "table t", rust)) == expected
+    coloured = OSError("Kernel error -> Generic S3 error\n  \x1b[31m↳\x1b[0m Connection refused (os error 111)\n")
+    told = str(store_error("read", "table t", coloured))
+    assert told == "Cannot read table t: OSError: Kernel error -> Generic S3 error .. Connection refused (os error 111)"
+
+
 def test_a_file_that_is_not_there_is_looked_for_again_unless_told_otherwise() -> None:
     gone = FileNotFoundError(2, "No such file or directory", "x")
     assert isinstance(store_error("read", "table t", gone), RetriableError), "its writer may have exchanged it"

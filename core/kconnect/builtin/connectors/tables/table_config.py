@@ -67,6 +67,15 @@ CONFIG = (
         "table.catalog.type, table.catalog.uri, table.catalog.warehouse and what else PyIceberg knows.",
     )
     .define(
+        "table.catalog.name",
+        _T.STRING,
+        "default",
+        ConfigDef.NonEmptyString(),
+        _I.LOW,
+        "Name of the Iceberg catalog. A catalog of type sql keeps it beside its tables, so whoever reads them names it "
+        "too: load_catalog('default', ..), or spark.sql.catalog.default.",
+    )
+    .define(
         CATALOG_TIMEOUT,
         _T.LONG,
         30_000,
