@@ -37,6 +37,8 @@ def description_of(session: CliSession, name: str, mask: Callable[..., dict[str,
     info = session.on_connector(name, reader.connector)
     status = session.on_connector(name, reader.connector_status)
     moves = _moves(session, status, notes) if session.direct is None else NO_ACTIVITY
+    # Beside the worker's answers: what waits for the brokers in both costs the time once
+    changes = _begun(_changes, session, name)
     offsets, lag = _offsets(session, name, notes)
     document: dict[str, Any] = {
         "name": name,
@@ -52,7 +54,7 @@ def description_of(session: CliSession, name: str, mask: Callable[..., dict[str,
         "config": mask(info.config),
         "topics": _topics(session, name, notes),
         "offsets": offsets,
-        "changes": _changes(session, name, notes),
+        "changes": changes(notes),
     }
     if session.direct is not None:
         notes += notes_on_life(session.direct, look_at_group(session.direct), [name])
@@ -118,6 +120,25 @@ def _offsets(session: CliSession, name: str, notes: list[str]) -> tuple[list[dic
         more = {} if known is None else {"end_offset": known.end_offset, "lag": known.lag}
         rows.append({**each.to_json(), **more})
     return rows, None if lag is None else lag.total
+
+
+def _begun(
+    read: Callable[[CliSession, str, list[str]], T], session: CliSession, name: str
+) -> Callable[[list[str]], T]:
+    """Begin to read on a thread of its own; gives what waits for the end, and adds its notes to those."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    told: list[str] = []
+    pool = ThreadPoolExecutor(1, "describes")
+    future = pool.submit(read, session, name, told)
+    pool.shutdown(wait=False)
+
+    def end(notes: list[str]) -> T:
+        found = future.result()
+        notes += told
+        return found
+
+    return end
 
 
 def _changes(session: CliSession, name: str, notes: list[str]) -> list[dict[str, Any]] | None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from kconnect.errors import ConfigError, UnreachableError
+from kconnect.errors import ConfigError, TimedOutError, UnreachableError
 from kconnect.runtime.config.addresses import parse_servers
-from kconnect.runtime.config.reach import reach_any
+from kconnect.runtime.config.reach import hello_of_broker, reach_any
 
 if TYPE_CHECKING:
     from kconnect.runtime.config.client_config import InternalClients
@@ -30,6 +30,8 @@ class InternalTopic(StrEnum):
 
 # What Java's workers append to their client ids.
 _CLIENT_SUFFIX = {InternalTopic.CONFIG: "configs", InternalTopic.STATUS: "statuses", InternalTopic.OFFSET: "offsets"}
+# Of the time for a request: a broker answers the first one in milliseconds, and a command has five seconds in all
+_FOR_SILENCE = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +84,21 @@ class ClusterAccess:
         return internal_clients(self.worker, client_id=f"{base}{suffix}-direct")
 
     def raise_if_refused(self) -> None:
-        """Fail at once if no broker accepts connections; the clients would only say so at their deadline.
+        """Fail at once if no broker accepts connections, and soon if none answers: the clients would say so much later.
 
-        Errors: UnreachableError; ConfigError without `bootstrap.servers`.
+        Errors: UnreachableError; TimedOutError; ConfigError without `bootstrap.servers`.
         """
-        found = reach_any(parse_servers(self.bootstrap_servers), self.timeout_s)
-        if found.address is None and not found.is_open:
+        within_s = self.timeout_s * _FOR_SILENCE
+        protocol = self.worker.get("security.protocol", "").strip().upper()
+        hello = hello_of_broker(tls=protocol in ("SSL", "SASL_SSL"))
+        found = reach_any(parse_servers(self.bootstrap_servers), within_s, hello)
+        if found.address is None and found.is_open:
+            raise TimedOutError(
+                f"No Kafka broker at {self.bootstrap_servers} answered within {within_s:g} s: {found.sentence()}",
+                hint="A frozen broker takes connections and says nothing. --timeout gives it more time, of which "
+                "40 % are for the first answer.",
+            )
+        if found.address is None:
             raise UnreachableError(
                 f"No Kafka broker answers at {self.bootstrap_servers}: {found.sentence()}",
                 hint="Is Kafka running there? --bootstrap-servers, or bootstrap.servers of the worker's file, sets it.",

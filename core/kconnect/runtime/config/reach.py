@@ -6,11 +6,13 @@ import errno
 import os
 import selectors
 import socket
+import struct
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 
+_API_VERSIONS = 18
 _UNDER_WAY = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY})
 
 
@@ -37,8 +39,12 @@ class Reached:
         return "; ".join(answers)
 
 
-def reach_any(addresses: Iterable[tuple[str, int]], within_s: float) -> Reached:
-    """Try all at once until the first connects. Name lookups block, possibly for longer than `within_s`."""
+def reach_any(addresses: Iterable[tuple[str, int]], within_s: float, hello: bytes = b"") -> Reached:
+    """Try all at once until the first connects. Name lookups block, possibly for longer than `within_s`.
+
+    `hello`: sent to each that connects; only one that says anything to it, or hangs up, counts. A process that is
+    frozen takes connections all the same.
+    """
     deadline = time.monotonic() + within_s
     refused: dict[tuple[str, int], str] = {}
     waiting: dict[tuple[str, int], int] = {}  # addresses, with how many connections to them are under way
@@ -49,9 +55,9 @@ def reach_any(addresses: Iterable[tuple[str, int]], within_s: float) -> Reached:
                 sock = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
                 sock.setblocking(False)
                 code = sock.connect_ex(place)
-                if code == 0:
+                if code == 0 and not hello:
                     return Reached(address)
-                if code in _UNDER_WAY:
+                if code == 0 or code in _UNDER_WAY:
                     selector.register(sock, selectors.EVENT_WRITE, address)
                     waiting[address] = waiting.get(address, 0) + 1
                 else:
@@ -61,6 +67,12 @@ def reach_any(addresses: Iterable[tuple[str, int]], within_s: float) -> Reached:
                 tried, address = key.fileobj, key.data
                 assert isinstance(tried, socket.socket)
                 code = tried.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                if key.events == selectors.EVENT_READ:
+                    return Reached(address)
+                if code == 0 and hello:
+                    tried.send(hello)  # a connection that has just begun has room for so little
+                    selector.modify(tried, selectors.EVENT_READ, address)
+                    continue
                 if code == 0:
                     return Reached(address)
                 selector.unregister(tried)
@@ -71,6 +83,20 @@ def reach_any(addresses: Iterable[tuple[str, int]], within_s: float) -> Reached:
     for address in waiting:
         refused.pop(address, None)
     return Reached(None, refused, is_open=bool(waiting))
+
+
+def hello_of_broker(*, tls: bool) -> bytes:
+    """What any broker answers before it knows who asks: a request for its versions, or the begin of TLS."""
+    if not tls:
+        return struct.pack(">ihhih", 10, _API_VERSIONS, 0, 1, -1)
+    import ssl
+
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # nothing is believed that it says
+    sent = ssl.MemoryBIO()
+    with suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), sent).do_handshake()
+    return sent.read()
 
 
 def _places(address: tuple[str, int], refused: dict[tuple[str, int], str]) -> list[tuple[int, tuple[object, ...]]]:

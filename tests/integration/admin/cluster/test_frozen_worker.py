@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,7 @@ import pytest
 
 from kconnect.client import ConnectClient
 from kit.cli import CliResult, cli_run
-from kit.distributed_worker import worker_settings
+from kit.distributed_worker import cluster_settings, worker_settings
 from kit.pace import now
 from kit.ports import free_port
 from kit.shared_broker import SharedBroker
@@ -134,3 +135,26 @@ def test_the_limit_can_be_set_and_a_refused_connection_is_told_at_once(pair):
     told = pair.timed("--url", pair.frozen.url, "--request-timeout", "500ms", "status", most_s=2.5, expect=6)
     assert "within 0.5 s (--request-timeout)" in told.stderr
     pair.timed("--url", f"http://127.0.0.1:{free_port()}", "status", most_s=BESIDE_S, expect=5)
+
+
+@pytest.mark.parametrize(
+    ("words", "limit"),
+    [
+        ("cluster members", "4 s"),
+        ("cluster show --timeout 1s", "0.4 s"),
+        ("topics config show --timeout 1s", "0.4 s"),
+        ("connectors status --direct --timeout 1s", "0.4 s"),
+        ("records x --timeout 1s", "0.4 s"),
+    ],
+)
+def test_brokers_that_are_frozen_are_told_in_time(pair, words, limit, tmp_path):
+    """A listener whose process never takes the connection looks the same from outside as one that is stopped."""
+    with socket.create_server(("127.0.0.1", 0)) as frozen:
+        worker = tmp_path / "worker.properties"
+        settings = {**cluster_settings("g"), "bootstrap.servers": f"127.0.0.1:{frozen.getsockname()[1]}"}
+        worker.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        told = pair.timed(*words.split(), "--worker", str(worker), most_s=FROZEN_S, expect=6)
+        described = ["--url", pair.alive.url, "describe", "a", "--worker", str(worker)]
+        if limit == "4 s":
+            assert "Its last changes are not known" in pair.timed(*described, most_s=FROZEN_S, expect=0).stderr
+    assert f"answered within {limit}: no answer yet" in told.stderr

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import socket
+import threading
 
-from kconnect.runtime.config.reach import reach_any
+import pytest
+
+from kconnect.runtime.config.reach import hello_of_broker, reach_any
 from kit.pace import now
 from kit.ports import free_port
 
@@ -39,3 +42,28 @@ def test_silence_ends_with_the_time_and_is_no_refusal():
         for sock in waiting:
             sock.close()
     assert (found.address, found.is_open, dict(found.refused)) == (None, True, {})
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_one_that_takes_connections_and_says_nothing_is_told_from_one_that_answers(tls):
+    hello = hello_of_broker(tls=tls)
+    with socket.create_server(("127.0.0.1", 0)) as frozen, socket.create_server(("127.0.0.1", 0)) as answers:
+        places = [frozen.getsockname(), answers.getsockname()]
+        assert reach_any(places[:1], 5).address == places[0]
+        silent = reach_any(places[:1], 0.3, hello)
+        assert (silent.address, silent.is_open) == (None, True)
+
+        def answer() -> None:
+            with answers.accept()[0] as taken:
+                assert taken.recv(5)
+                taken.sendall(b"x")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        assert reach_any(places, 20, hello).address == places[1]
+        thread.join()
+
+
+def test_a_real_broker_answers_the_hello(broker):
+    host, _, port = broker.bootstrap.rpartition(":")
+    assert reach_any([(host, int(port))], 20, hello_of_broker(tls=False)).address is not None
