@@ -31,6 +31,11 @@ class Clock(Protocol):
         ...
 
 
+def now_ms() -> int:
+    """Milliseconds since the epoch, for who only shows how long something has lasted."""
+    return time.time_ns() // 1_000_000
+
+
 class SystemClock:
     """The system clock."""
 
@@ -38,7 +43,7 @@ class SystemClock:
         return time.monotonic()
 
     def time_ms(self) -> int:
-        return time.time_ns() // 1_000_000
+        return now_ms()
 
     def wait(self, event: threading.Event, timeout_s: float) -> bool:
         return event.wait(timeout_s)

@@ -155,17 +155,26 @@ class Restarts:
     most: int
     """errors.restart.max"""
     why: str | None = None
-    """Why a restart does not help."""
+    """Why it is not restarted, or until when the next restart waits."""
+    due_ms: int | None = None
+    """When the next one is due, since the epoch: of what is WAITING or GIVEN_UP, and None where nobody can say."""
 
     def to_json(self) -> dict[str, Any]:
         body: dict[str, Any] = {"state": str(self.mend), "count": self.count, "max": self.most}
-        return body if self.why is None else {**body, "why": self.why}
+        body |= {} if self.why is None else {"why": self.why}
+        return body if self.due_ms is None else {**body, "due_ms": self.due_ms}
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Restarts:
         """Errors: KeyError, TypeError, ValueError for what `to_json` did not write."""
-        why = body.get("why")
-        return cls(Mend(body["state"]), int(body["count"]), int(body["max"]), None if why is None else str(why))
+        why, due_ms = body.get("why"), body.get("due_ms")
+        return cls(
+            Mend(body["state"]),
+            int(body["count"]),
+            int(body["max"]),
+            None if why is None else str(why),
+            None if due_ms is None else int(due_ms),
+        )
 
 
 @dataclass(frozen=True, slots=True)

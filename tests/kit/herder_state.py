@@ -99,6 +99,7 @@ class Member:
         delay_ms: int = 0,
         error: int = 0,
         told: ClusterSnapshot | None = None,
+        javas: tuple[str, ...] | None = (),
     ) -> list[Instruction]:
         """A rebalance ends with this on top of what the member has."""
         self._generation += 1
@@ -111,6 +112,7 @@ class Member:
             revoked or Work(),
             delay_ms,
             error,
+            javas,
         )
         return self.step(Placed(assignment, self._generation, "me", told or self.snapshot))
 
@@ -118,11 +120,13 @@ class Member:
         """It is the leader from the next rebalance on."""
         self._leader = "me"
 
-    def settled(self, connectors: Sequence[str] = (), tasks: Sequence[TaskId] = ()) -> Member:
-        """In the group with this work, ready for what comes."""
+    def settled(
+        self, connectors: Sequence[str] = (), tasks: Sequence[TaskId] = (), javas: tuple[str, ...] | None = ()
+    ) -> Member:
+        """In the group with this work, ready for what comes. `javas`: as its leader says."""
         self.step(Started(self.snapshot))
         self.step(Joining())
-        self.place(connectors, tasks)
+        self.place(connectors, tasks, javas=javas)
         self._changes.clear()
         if self._leader == "me":
             self.step(Claimed())

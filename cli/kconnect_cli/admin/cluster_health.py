@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from kconnect.admin.cluster.activity import Activity, activities, task_figures
+from kconnect.clock import now_ms
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.logs.wording import counted
 from kconnect.model import Condition, RunState, TaskId
@@ -18,7 +19,6 @@ from kconnect.runtime.standing.views import ConnectorView, PartView, Standing, c
 from kconnect_cli.admin.live_workers import look_at_group, notes_on_life
 from kconnect_cli.admin.worker_start import start_of, start_text
 from kconnect_cli.options.cluster import cluster_of
-from kconnect_cli.screen.status_rows import now_ms
 
 if TYPE_CHECKING:
     from kconnect.model import ConnectorStatus

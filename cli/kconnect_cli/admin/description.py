@@ -122,9 +122,7 @@ def _offsets(session: CliSession, name: str, notes: list[str]) -> tuple[list[dic
     return rows, None if lag is None else lag.total
 
 
-def _begun(
-    read: Callable[[CliSession, str, list[str]], T], session: CliSession, name: str
-) -> Callable[[list[str]], T]:
+def _begun(read: Callable[[CliSession, str, list[str]], T], session: CliSession, name: str) -> Callable[[list[str]], T]:
     """Begin to read on a thread of its own; gives what waits for the end, and adds its notes to those."""
     from concurrent.futures import ThreadPoolExecutor
 

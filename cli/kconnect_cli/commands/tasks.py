@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect.client.masks import Masks
+from kconnect.clock import now_ms
 from kconnect.errors import NotFoundError
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.options.selection import LabelOption, Selection, chosen_names, find_names
 from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.output import Column, Format, Row, write_object, write_rows, write_text
-from kconnect_cli.screen.status_rows import condition_name, more_of, now_ms, part_of, why
+from kconnect_cli.screen.status_rows import condition_name, more_of, part_of, why
 from kconnect_cli.session import Name, ShowSecrets, session_of
 
 if TYPE_CHECKING:

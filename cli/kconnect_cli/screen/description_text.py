@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
+from kconnect.clock import now_ms
 from kconnect.model import ConnectorType
-from kconnect.runtime.standing.views import ConnectorView, Standing
+from kconnect.runtime.standing.views import ConnectorView, PartView, Standing
 from kconnect_cli.screen.output import Column, Row, json_cell, painted, table_text
 from kconnect_cli.screen.status_rows import condition_name, part_of, why
 
@@ -38,13 +40,15 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _failures(view: ConnectorView) -> Iterator[str]:
-    """Why what is FAILED is, each reason once."""
-    by_cause: dict[str, list[str]] = {}
+    """Why what is FAILED is, each reason once: with the first restart of several."""
+    by_cause: dict[object, list[PartView]] = {}
     for part in view.parts:
         if part.standing is Standing.FAILED:
-            by_cause.setdefault(part.why(), []).append(part.words)
-    for cause, whats in by_cause.items():
-        yield painted(f"  {', '.join(whats)}: {cause}", "red")
+            again = None if part.restarts is None else replace(part.restarts, due_ms=None)
+            by_cause.setdefault((part.cause, again), []).append(part)
+    for parts in by_cause.values():
+        first = min(parts, key=lambda part: 0 if part.restarts is None else part.restarts.due_ms or 0)
+        yield painted(f"  {', '.join(part.words for part in parts)}: {first.why(now_ms())}", "red")
 
 
 def _section(title: str, text: str) -> Iterator[str]:

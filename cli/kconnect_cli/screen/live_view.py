@@ -20,11 +20,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from kconnect.clock import now_ms
 from kconnect.errors import ConnectError
 from kconnect.logs.wording import counted
 from kconnect.runtime.standing.views import PartView, Standing, connector_view
 from kconnect_cli.screen.output import STATE_STYLES, state_counts
-from kconnect_cli.screen.status_rows import now_ms
 
 if TYPE_CHECKING:
     from kconnect.client.outage import Outage

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from kconnect.clock import now_ms
 from kconnect.runtime.standing.views import PartView, connector_view
 from kconnect_cli.screen.output import Row
 
@@ -57,11 +57,6 @@ def condition_name(row: Row) -> str:
     """The word; empty where it is not known, such as of Java's workers."""
     condition = row.get("condition")
     return "" if condition is None else str(condition["name"])
-
-
-def now_ms() -> int:
-    """The time to which conditions have lasted."""
-    return time.time_ns() // 1_000_000
 
 
 def with_reason(rows: Sequence[Row], worker: str, start: str, outage: Outage | None) -> list[Row]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kconnect.admin.cluster.activity import NO_ACTIVITY
+from kconnect.clock import now_ms
 from kconnect.runtime.standing.figures import NO_FIGURES
 from kconnect.runtime.standing.views import PartView, Standing, connector_view
-from kconnect_cli.screen.status_rows import now_ms
 from kconnect_cli.top.events import Part
 from kconnect_cli.top.lines import Line, line, padded, wrapped
 from kconnect_cli.top.rows import whole

@@ -8,11 +8,11 @@ from enum import StrEnum
 from typing import Any
 
 from kconnect.admin.cluster.activity import NO_ACTIVITY, task_figures
+from kconnect.clock import now_ms
 from kconnect.logs.wording import length_text
 from kconnect.model import TaskId, TaskState
 from kconnect.runtime.standing.figures import NO_FIGURES, Figures, summed
 from kconnect.runtime.standing.views import ConnectorView, PartView, Standing, connector_view
-from kconnect_cli.screen.status_rows import now_ms
 from kconnect_cli.top.facts import ClusterFacts, WorkerFacts
 
 # How bad a row is: the first of them come first

@@ -37,6 +37,8 @@ from kit.top_world import Driven, look, worker
 
 W = "w1:8083"
 SINCE_MS = time.time_ns() // 1_000_000 - 3 * 3_600_000
+# Three minutes and a half from now, so that it is three minutes however long the test runs
+DUE_MS = time.time_ns() // 1_000_000 + 209_000
 # However long after the import the test runs
 LASTED = re.compile(r" for [34] h \d+ min")
 CAUSE = "OSError: disk is full"
@@ -52,14 +54,30 @@ def task(number: int, state: str, restarts: Restarts | None = None, condition: C
     return TaskState(number, RunState(state), W, TRACE if state == "FAILED" else None, None, found, restarts)
 
 
+HELD = Restarts(Mend.WAITING, 1, 5, "once it is resumed")
 # In the order in which each screen has them; the reason is without the time that has passed
 CLUSTER = {
     each.name: (each, state, why)
     for each, state, why in [
         (
-            of("held", "PAUSED", task(0, "PAUSED"), task(1, "FAILED", Restarts(Mend.WAITING, 1, 5))),
+            of(
+                "held",
+                "PAUSED",
+                task(0, "PAUSED"),
+                task(1, "FAILED", HELD),
+            ),
             "FAILED",
-            f"task 1: restart 2 of 5 follows: {CAUSE}",
+            f"task 1: restart 2 of 5 follows once it is resumed: {CAUSE}",
+        ),
+        (
+            of("mended", "RUNNING", task(0, "FAILED", Restarts(Mend.WAITING, 1, 5, None, DUE_MS))),
+            "FAILED",
+            f"task 0: restart 2 of 5 in 3 min: {CAUSE}",
+        ),
+        (
+            of("mixed", "RUNNING", task(0, "FAILED", Restarts(Mend.NOT_RESTARTED, 0, 0, str(NoHelp.JAVA_LEADS)))),
+            "FAILED",
+            f"task 0: {CAUSE} (not restarted because a Java worker leads the group)",
         ),
         (
             of("spent", "RUNNING", task(0, "FAILED", Restarts(Mend.GIVEN_UP, 5, 5))),
@@ -106,7 +124,7 @@ def test_lists_of_connectors_have_the_same_order_states_and_reasons():
         row = html.unescape(render("overview_row.html", {"row": console[name], "key": "k", "out_of_band": False}))
         assert (f">{reason}</small>" in row) == bool(reason)
     assert [console[name].standing for name in CLUSTER] == [
-        *["failed"] * 3, "sick", "waiting", "running", "paused", "stopped"
+        *["failed"] * 5, "sick", "waiting", "running", "paused", "stopped"
     ]  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kconnect.admin.cluster.activity import NO_ACTIVITY, Activity
+from kconnect.clock import now_ms
 from kconnect.model import ConnectorStatus
 from kconnect.runtime.standing.views import ConnectorView, Standing, connector_view, worst_first
 
@@ -62,7 +63,7 @@ def _row(view: ConnectorView, activity: Activity | None) -> ConnectorRow:
         type=str(view.type),
         standing=view.standing,
         tasks=f"{view.running}/{len(view.tasks)}" if view.tasks else "0",
-        why=view.why(),
+        why=view.why(now_ms(), lasted=False),
         per_s="" if figures.rate is None else number_text(figures.rate),
         line="" if activity is None else sparkline(activity.per_s),
         lag=number_text(figures.lag) if figures.lag else "",

@@ -57,7 +57,11 @@ _SCHEMAS: Final[Mapping[str, Schema]] = {
         required=("name", "since_ms", "count"),
     ),
     "Restarts": object_of(
-        {"state": {"enum": [str(mend) for mend in Mend]}, "count": integer, "max": integer, "why": text},
+        {
+            "state": {"enum": [str(mend) for mend in Mend]},
+            **dict.fromkeys(("count", "max", "due_ms"), integer),
+            "why": text,
+        },
         required=("state", "count", "max"),
     ),
     "Task": object_of({"id": _TASK_ID, "config": texts}),

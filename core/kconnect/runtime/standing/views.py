@@ -101,6 +101,11 @@ class PartView:
         return self.seen.restarts
 
     @property
+    def cause(self) -> str:
+        """What a FAILED one failed with, in one line."""
+        return _cause(self.seen.trace) or NO_CAUSE
+
+    @property
     def since_ms(self) -> int | None:
         """Since when it is sick, in ms since 1970."""
         return None if self.sickness is None else self.sickness.since_ms
@@ -112,16 +117,16 @@ class PartView:
         sickness = self.sickness if found is Standing.SICK else None
         return _PLACES[found], 0 if sickness is None else _CONDITIONS[sickness.condition]
 
-    def why(self, now_ms: int | None = None, *, named: bool = True) -> str:
-        """What is wrong, in one line: `restart 2 of 5 follows: OSError: gone`, `stuck for 34 s: put() hangs`.
+    def why(self, now_ms: int, *, named: bool = True, lasted: bool = True) -> str:
+        """What is wrong, in one line: `restart 2 of 5 in 8 s: OSError: gone`, `stuck for 34 s: put() hangs`.
 
-        Shape: empty when nothing is. Without `now_ms` what changes from second to second is left out; without `named`
-        the condition's word, for tables that have it in a column.
+        Shape: empty when nothing is. Without `lasted` for how long it has been so is left out, which changes from
+        second to second; without `named` the condition's word, for tables that have it in a column.
         """
         if self.standing is Standing.FAILED:
-            return _failure(self.seen)
+            return _failure(self.seen, now_ms)
         found = self.sickness if self.standing is Standing.SICK else None
-        return "" if found is None else _sickness(found, now_ms, named)
+        return "" if found is None else _sickness(found, now_ms if lasted else None, named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +174,10 @@ class ConnectorView:
         """As of a part."""
         return self.worst.place
 
-    def why(self, now_ms: int | None = None) -> str:
-        """What is wrong with its worst part, and how many more are like that; `now_ms` as of a part."""
+    def why(self, now_ms: int, *, lasted: bool = True) -> str:
+        """What is wrong with its worst part, and how many more are like that; the rest as of a part."""
         worst = self.worst
-        text = worst.why(now_ms)
+        text = worst.why(now_ms, lasted=lasted)
         if not text:
             return ""
         begin = "" if worst.task is None else f"{worst.words}{' ' if worst.standing is Standing.SICK else ': '}"
@@ -191,19 +196,21 @@ def worst_first(views: Iterable[ConnectorView]) -> list[ConnectorView]:
     return sorted(views, key=lambda view: (view.place, view.name))
 
 
-def restarts_text(restarts: Restarts | None, next_in_ms: int | None = None) -> str:
-    """What automatic restarts have come to: `given up after 5 restarts`, `restart 2 of 5 follows`, `not restarted ..`.
+def restarts_text(restarts: Restarts | None, now_ms: int) -> str:
+    """What automatic restarts have come to: `given up after 5 restarts`, `restart 2 of 5 in 8 s`, `not restarted ..`.
 
-    `next_in_ms`: when the next one is due, where that is known: `restart 2 of 5 in 10 s`.
+    Where nobody can say when the next one is due: `restart 2 of 5 follows`, with what it waits for if that is known.
     """
     if restarts is None:
         return ""
+    left_ms = None if restarts.due_ms is None else restarts.due_ms - now_ms
     match restarts.mend:
         case Mend.GIVEN_UP:
-            again = "" if next_in_ms is None else f" (tried again in {_until(next_in_ms)})"
+            again = "" if left_ms is None else f" (tried again {_until(left_ms)})"
             return f"given up after {_counted(restarts.count)}{again}"
         case Mend.WAITING:
-            when = "follows" if next_in_ms is None else f"in {_until(next_in_ms)}"
+            waits = "follows" if restarts.why is None else f"follows {restarts.why}"
+            when = waits if left_ms is None else "is due" if left_ms <= 0 else _until(left_ms)
             return f"restart {restarts.count + 1} of {restarts.most} {when}"
         case Mend.NOT_RESTARTED:
             return f"not restarted because {restarts.why}" if restarts.why else "not restarted"
@@ -216,8 +223,11 @@ def _counted(restarts: int) -> str:
 
 
 def _until(ms: int) -> str:
-    """To a tenth where a restart is seconds away."""
-    return f"{ms / 1000:.1f} s" if ms < 10_000 else f"{ms / 1000:.0f} s" if ms < 120_000 else f"{ms / 60_000:.0f} min"
+    """To a tenth where it is less than a second."""
+    if ms <= 0:
+        return "now"
+    in_s = f"{ms / 1000:.1f} s" if ms < 1_000 else f"{ms / 1000:.0f} s"
+    return f"in {in_s if ms < 120_000 else f'{ms / 60_000:.0f} min'}"
 
 
 @lru_cache(maxsize=1024)
@@ -226,14 +236,14 @@ def _cause(trace: str | None) -> str:
     return root_cause(trace)
 
 
-def _failure(seen: ConnectorState | TaskState) -> str:
+def _failure(seen: ConnectorState | TaskState, now_ms: int) -> str:
     """What failed, behind what its restarts have come to; why there is none comes last, as a line is short."""
     cause, restarts = _cause(seen.trace) or NO_CAUSE, seen.restarts
     if restarts is None or (restarts.mend is Mend.NOT_RESTARTED and not restarts.why):
         return cause
     if restarts.mend is Mend.NOT_RESTARTED:
-        return f"{cause} ({restarts_text(restarts)})"
-    return f"{restarts_text(restarts)}: {cause}"
+        return f"{cause} ({restarts_text(restarts, now_ms)})"
+    return f"{restarts_text(restarts, now_ms)}: {cause}"
 
 
 def _sickness(found: TaskCondition, now_ms: int | None, named: bool) -> str:

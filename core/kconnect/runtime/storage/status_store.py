@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from kconnect.clock import Backoff, Clock, SystemClock
@@ -259,6 +259,8 @@ class TopicStatusStore:
 
     def _on_record(self, record: LogRecord) -> None:
         event = decode_record(record.key, record.value)
+        if isinstance(event, StatusRead) and event.status is not None:
+            event = StatusRead(event.subject, replace(event.status, at_ms=record.timestamp_ms))
         if isinstance(event, Ignored):
             log.warning(
                 "Record %s-%d@%d (key %.200r) of the status topic is ignored: %s",

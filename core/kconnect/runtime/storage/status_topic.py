@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from kconnect.java.compat.jackson import jackson_text
@@ -33,6 +33,8 @@ class StoredStatus:
     generation: int
     trace: str | None = None
     version: str | None = None
+    at_ms: int | None = field(default=None, compare=False)
+    """When its record was written, of one that was read; None: the log does not say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,10 @@ def java_plays(class_path: str, commands: list[str]) -> Iterator[Outcome]:
 
 
 def comparable(assignment: Assignment) -> Assignment:
-    """The orders that follow from the sizes of Java's hash sets, and mean nothing to a member, are made one."""
+    """The orders that follow from the sizes of Java's hash sets, and mean nothing to a member, are made one.
+
+    What ours says of Java's workers stands behind what Java's read.
+    """
     work, revoked = assignment.work, assignment.revoked
     by_connector: dict[str, list[TaskId]] = {}
     for task in work.tasks:
@@ -100,6 +103,7 @@ def comparable(assignment: Assignment) -> Assignment:
         assignment,
         work=Work(tuple(sorted(work.connectors)), tuple(tasks)),
         revoked=Work(tuple(sorted(revoked.connectors)), tuple(sorted(revoked.tasks))),
+        javas=None,
     )
 
 

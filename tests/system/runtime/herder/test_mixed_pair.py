@@ -39,6 +39,28 @@ def pause_resume_restart(cluster: MixedCluster, name: str, by: Node, other: Node
     cluster.await_settled()
 
 
+def no_restart_is_promised(cluster: MixedCluster, java: Node, ours: Node) -> None:
+    """While Java's worker leads ours says that nothing follows, though restarts are wanted; and why."""
+    config = {
+        "connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector",
+        "topics": next(iter(cluster.sources.values())).topic,
+        "file": "/no/such/folder/out.txt",
+        "tasks.max": "1",
+        "errors.restart.max": "3",
+    }
+    java.order("POST", "/connectors", {"name": "nofile", "config": config}, expect=201)
+
+    def told() -> bool:
+        tasks = ours.get("/connectors/nofile/status?condition=true")["tasks"]
+        assert [(task["state"], task.get("restarts")) for task in tasks] == [
+            ("FAILED", {"state": "not restarted", "count": 0, "max": 0, "why": "a Java worker leads the group"})
+        ]
+        return True
+
+    eventually(told, 60, "it is FAILED, and said to stay so")
+    ours.order("DELETE", "/connectors/nofile", expect=204)
+
+
 def lacks_java_plugins(bare: ThreadWorker) -> None:
     """A worker without the folders of plugin.path fails what needs them, as Java's does, and runs the others."""
 
@@ -83,6 +105,7 @@ def test_either_kind_leads_and_either_takes_the_requests_of_the_other(broker: De
             kind = JAVA_SOURCE if number > 1 else FILE_SOURCE
             cluster.create_source(f"pair{number}", (java, ours)[number % 2], kind)
         owners = cluster.await_spread()
+        no_restart_is_promised(cluster, java, ours)
         cluster.write()
         assert cluster.await_same_statuses().keys() == {*cluster.sources, *followers.names}
         for kind in (java, ours):

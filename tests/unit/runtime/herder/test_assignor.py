@@ -80,7 +80,7 @@ def test_a_leader_that_is_behind_is_told_how_far_to_read_and_can_tell_all_to_rea
     assert behind.offset == 9
     for data in behind.to_bytes().values():
         assert decode_assignment(data) == Assignment(
-            version, "one", "http://one:8083/", 9, Work(), Work(), 0, CONFIG_MISMATCH
+            version, "one", "http://one:8083/", 9, Work(), Work(), 0, CONFIG_MISMATCH, ("one:8083", "two:8083")
         )
     caught_up = assignor.plan(group, replace(SNAPSHOT, offset=11), NOW_MS)
     assert isinstance(caught_up, GroupPlan)

@@ -7,16 +7,30 @@ from dataclasses import replace
 
 import pytest
 
+from kconnect.clock import SystemClock
 from kconnect.errors import ConnectError
-from kconnect.model import LogRecord, Mend, Restarts, RunState, TargetState, TaskId, TaskState
+from kconnect.model import (
+    ConnectorState,
+    ConnectorStatus,
+    ConnectorType,
+    LogRecord,
+    Mend,
+    Restarts,
+    RunState,
+    TargetState,
+    TaskId,
+    TaskState,
+)
 from kconnect.runtime.config.restart_keys import RestartSettings
 from kconnect.runtime.herder.assignment.protocol import MemberState, decode_metadata, encode_metadata
+from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry
 from kconnect.runtime.herder.decisions.events import Claimed, Placed, StatusesRead
 from kconnect.runtime.herder.decisions.failures import Failure, NoHelp
 from kconnect.runtime.herder.decisions.instructions import Announce, Instruction, RestartByPlan, Write
-from kconnect.runtime.herder.decisions.mending import AT_ONCE, Notice, NoticeKind, restarts_of
+from kconnect.runtime.herder.decisions.mending import AT_ONCE, Notice, NoticeKind, budget_of, restarts_of
 from kconnect.runtime.herder.decisions.writes import ForMending, PutRestart
 from kconnect.runtime.herder.membership import Joining
+from kconnect.runtime.herder.queries.restart_views import RestartViews
 from kconnect.runtime.storage.config_topic import (
     AutomaticRestart,
     PartRestarts,
@@ -28,6 +42,8 @@ from kit.herder_state import Member
 from kit.trace_replay import replay
 
 T0 = TaskId("c", 0)
+FAILED_TASK = TaskState(0, RunState.FAILED, "w:1", "the shop has burnt down")
+SETTINGS = RestartSettings(max_restarts=2, backoff_ms=1_000, window_ms=600_000)
 GONE = Failure("w:1", "the shop has burnt down")
 KEYS = {"errors.restart.max": "2", "errors.restart.backoff.ms": "1000", "errors.restart.window.ms": "600000"}
 LONG_MS = 1_300
@@ -329,18 +345,82 @@ def test_the_record_of_an_automatic_restart_is_javas_with_a_field_that_java_does
 
 def test_a_status_from_before_the_last_restart_is_not_taken_for_a_failure_after_it() -> None:
     failed = TaskState(0, RunState.FAILED, "w:1", "Traceback: boom")
-    budget = RestartSettings(max_restarts=2, backoff_ms=1_000, backoff_max_ms=1_000, window_ms=600_000)
+    settings = RestartSettings(max_restarts=2, backoff_ms=1_000, backoff_max_ms=1_000, window_ms=600_000)
+    budget = budget_of(settings)
 
     def seen(count: int, after_ms: int, trace: str = "Traceback: boom") -> Restarts | None:
         known = PartRestarts(0, count, 1_000_000)
-        return restarts_of(T0, replace(failed, trace=trace), known, budget, 2, 1_000_000 + after_ms)
+        return restarts_of(T0, replace(failed, trace=trace), known, budget, 1_000_000 + after_ms)
 
     assert seen(2, 100) == Restarts(Mend.WAITING, 1, 2), "restart 2 of 2 is under way"
-    assert seen(2, 5_000) == Restarts(Mend.GIVEN_UP, 2, 2)
+    assert seen(2, 5_000) == Restarts(Mend.GIVEN_UP, 2, 2, due_ms=1_600_000)
     assert seen(1, 5_000) == Restarts(Mend.WAITING, 1, 2)
-    assert restarts_of(T0, failed, PartRestarts(0, 2, 1_000_000), budget, 0, 1_000_100) == Restarts(
-        Mend.NOT_RESTARTED, 2, 0
-    ), "restarts are switched off"
+    off = budget_of(replace(settings, max_restarts=0))
+    assert restarts_of(T0, failed, PartRestarts(0, 2, 1_000_000), off, 1_000_100) == Restarts(
+        Mend.NOT_RESTARTED, 2, 0, "errors.restart.max is 0"
+    )
+
+
+def test_when_the_next_restart_is_due_is_what_is_done_then() -> None:
+    """By the time of the status, which all workers read: a follower says what its leader will do."""
+    member, follower = leader(), Member(leads=False)
+    written_ms = member.now_ms - 300
+    failure = replace(GONE, at_ms=written_ms)
+    for each in (member, follower):
+        each.step(StatusesRead(((T0, failure),)))
+    assert member.state.failed_ms(T0) == follower.state.failed_ms(T0) == written_ms
+    shown = restarts_of(T0, FAILED_TASK, None, budget_of(SETTINGS), member.now_ms, follower.state.failed_ms(T0))
+    assert shown.mend is Mend.WAITING
+    left_ms = shown.due_ms - member.now_ms
+    assert 500 <= left_ms <= 900
+    assert not restarts(member.wait(left_ms - 1))
+    assert restarts(member.wait(1))
+    stands(member, RunState.RUNNING)
+    assert member.state.failed_ms(T0) is None
+
+
+def test_what_is_paused_waits_until_it_is_resumed() -> None:
+    views = RestartViews(SETTINGS, lambda _name: (), lambda _subject: 1_000_000, lambda: None, SystemClock())
+    status = ConnectorStatus("c", ConnectorState(RunState.PAUSED, "w:1"), (FAILED_TASK,), ConnectorType.SINK)
+    entry = ConnectorEntry("c", {}, target_state=TargetState.PAUSED)
+    (paused,) = views.shown(entry, status).tasks
+    assert paused.restarts == Restarts(Mend.WAITING, 0, 2, "once it is resumed")
+    (runs,) = views.shown(entry.with_target(TargetState.STARTED), status).tasks
+    assert (runs.restarts.why, runs.restarts.due_ms is not None) == (None, True)
+
+
+def test_a_clock_that_is_ahead_puts_nothing_off() -> None:
+    member = leader()
+    member.step(StatusesRead(((T0, replace(GONE, at_ms=member.now_ms + 3_600_000)),)))
+    assert restarts(member.wait(1_200))
+
+
+@pytest.mark.parametrize(
+    ("given", "in_group", "most", "why"),
+    [
+        (None, None, 5, None),
+        (3, None, 3, None),
+        (0, None, 0, NoHelp.OFF),
+        (None, NoHelp.JAVA_MEMBER, 0, NoHelp.JAVA_MEMBER),
+        (3, NoHelp.JAVA_MEMBER, 3, None),
+        (0, NoHelp.JAVA_MEMBER, 0, NoHelp.OFF),
+        (None, NoHelp.JAVA_LEADS, 0, NoHelp.JAVA_LEADS),
+        (3, NoHelp.JAVA_LEADS, 0, NoHelp.JAVA_LEADS),
+    ],
+)
+def test_nothing_is_promised_that_nobody_does(given, in_group, most, why) -> None:
+    found = budget_of(replace(SETTINGS, max_restarts=given), in_group)
+    assert (found.most, found.why_none) == (most, why)
+    shown = restarts_of(T0, FAILED_TASK, None, found, 1_000_000, 1_000_000)
+    assert (shown.mend is Mend.WAITING) == (why is None)
+    assert shown.why == (None if why is None else str(why))
+
+
+def test_a_member_knows_from_its_leader_whether_one_of_javas_is_there() -> None:
+    for javas, place in ((None, NoHelp.JAVA_LEADS), ((), None), (("j:8083",), NoHelp.JAVA_MEMBER)):
+        member = Member(leads=False)
+        member.settled(["c"], [T0], javas=javas)
+        assert member.state.facts.javas_place is place
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])

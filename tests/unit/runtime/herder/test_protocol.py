@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -78,6 +79,18 @@ def test_an_eager_assignment_has_neither_revocation_nor_delay():
     assignment = decode_assignment(data)
     assert assignment.work == Work(("c1", "c2"), (TaskId("c1", 0), TaskId("c1", 1), TaskId("c2", 0)))
     assert encode_assignment(assignment) == data
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+@pytest.mark.parametrize("javas", [(), ("j:8083", "k:8083")])
+def test_a_leader_of_ours_says_behind_what_java_reads_which_workers_are_not(version, javas):
+    javas_own = Assignment(version, "l", "http://l:8083/", 3, Work(("a",), (TaskId("a", 0),)))
+    ours = replace(javas_own, javas=javas)
+    assert encode_assignment(ours).startswith(encode_assignment(javas_own))
+    assert decode_assignment(encode_assignment(ours)) == ours
+    assert decode_assignment(encode_assignment(javas_own)) == javas_own
+    member = MemberState(2, "http://w:8083/", 7, ours)
+    assert encode_metadata(member) == encode_metadata(replace(member, assignment=javas_own)), "it is nobody else's"
 
 
 def test_what_live_workers_wrote_is_read_and_written_the_same():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -95,13 +96,13 @@ CASES = [
 @pytest.mark.parametrize(("own", "tasks", "standing", "state", "why"), CASES)
 def test_what_a_connector_is_on_the_whole_and_why(own, tasks, standing, state, why):
     view = connector_view(connector("x", own, *tasks))
-    assert (view.standing, view.state, view.why()) == (standing, state, why)
+    assert (view.standing, view.state, view.why(NOW_MS, lasted=False)) == (standing, state, why)
 
 
 def test_a_connector_that_failed_itself_says_so_before_its_tasks():
     view = connector_view(connector("x", FAILED, FOLLOWS, trace="Boom"))
-    assert view.why() == "Boom (and 1 more)"
-    assert view.own.why() == "Boom"
+    assert view.why(NOW_MS) == "Boom (and 1 more)"
+    assert view.own.why(NOW_MS) == "Boom"
 
 
 def test_what_is_wrong_comes_first_the_worst_of_it_first_and_then_names():
@@ -157,10 +158,14 @@ def test_since_when_is_known_of_what_is_sick():
     [
         (None, None, ""),
         (Restarts(Mend.WAITING, 1, 5), None, "restart 2 of 5 follows"),
-        (Restarts(Mend.WAITING, 1, 5), 9_500, "restart 2 of 5 in 9.5 s"),
+        (Restarts(Mend.WAITING, 1, 5, "once it is resumed"), None, "restart 2 of 5 follows once it is resumed"),
+        (Restarts(Mend.WAITING, 1, 5), 300, "restart 2 of 5 in 0.3 s"),
+        (Restarts(Mend.WAITING, 1, 5), 9_400, "restart 2 of 5 in 9 s"),
         (Restarts(Mend.WAITING, 1, 5), 20_000, "restart 2 of 5 in 20 s"),
+        (Restarts(Mend.WAITING, 1, 5), -3, "restart 2 of 5 is due"),
         (Restarts(Mend.GIVEN_UP, 1, 1), None, "given up after 1 restart"),
         (Restarts(Mend.GIVEN_UP, 5, 5), 3_420_000, "given up after 5 restarts (tried again in 57 min)"),
+        (Restarts(Mend.GIVEN_UP, 5, 5), 0, "given up after 5 restarts (tried again now)"),
         (Restarts(Mend.NOT_RESTARTED, 0, 5), None, "not restarted"),
         (
             Restarts(Mend.NOT_RESTARTED, 0, 5, "it is not authorized"),
@@ -171,4 +176,8 @@ def test_since_when_is_known_of_what_is_sick():
     ],
 )
 def test_restarts_say_how_many_of_how_many_and_when_the_next_is(restarts, in_ms, text):
-    assert restarts_text(restarts, in_ms) == text
+    due_ms = None if in_ms is None else NOW_MS + in_ms
+    told = None if restarts is None else replace(restarts, due_ms=due_ms)
+    assert restarts_text(told, NOW_MS) == text
+    if told is not None:
+        assert Restarts.from_json(told.to_json()) == told

@@ -21,6 +21,7 @@ from kconnect.runtime.herder.assignment.protocol import (
     Work,
     decode_metadata,
     encode_assignment,
+    worker_id_of,
 )
 from kconnect.runtime.herder.assignment.work_set import WorkSet
 from kconnect.runtime.storage.snapshot import ClusterSnapshot
@@ -97,8 +98,10 @@ class GroupAssignor:
 
         def to_all(work_of: Callable[[str], _Parts], offset: int, error: int = 0) -> dict[str, Assignment]:
             url = members[group.leader].url
+            javas = tuple(sorted(worker_id_of(state.url) for state in members.values() if not state.is_kconnect))
             return {
-                member: Assignment(version, group.leader, url, offset, *work_of(member), error) for member in members
+                member: Assignment(version, group.leader, url, offset, *work_of(member), error, javas)
+                for member in members
             }
 
         if snapshot.offset < offset:

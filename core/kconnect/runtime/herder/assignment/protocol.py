@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from kconnect.errors import DataError
 from kconnect.model import TaskId
@@ -50,6 +51,9 @@ class Assignment:
     delay_ms: int = 0
     """How long the work of lost workers is delayed, in case they return."""
     error: int = NO_ERROR
+    javas: tuple[str, ...] | None = None
+    """Ids of the workers of the group that are not ours, as a leader of ours says behind what Java's workers read; None
+    from Java's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,11 @@ class MemberState:
     assignment: Assignment | None = None
     is_kconnect: bool = False
     """Whether the member is one of ours: said behind what Java's workers read."""
+
+
+def worker_id_of(url: str) -> str:
+    """As statuses name the worker that is reached there."""
+    return urlsplit(url).netloc
 
 
 def owned_work(state: MemberState | None, assignment: Assignment | None) -> Work:
@@ -88,7 +97,7 @@ def encode_metadata(state: MemberState) -> bytes:
         return start + (struct.pack(">i", -1) + end if end else b"")
     if state.assignment is None:
         return start + struct.pack(">i", -1) + end
-    current = encode_assignment(state.assignment)
+    current = encode_assignment(replace(state.assignment, javas=None))
     return start + struct.pack(">i", len(current)) + current + end
 
 
@@ -101,9 +110,12 @@ def encode_assignment(assignment: Assignment) -> bytes:
         + struct.pack(">q", assignment.offset)
         + _work(assignment.work)
     )
-    if assignment.version == 0:
+    end = b""
+    if assignment.javas is not None:
+        end = b"".join((_string(_OURS), struct.pack(">i", len(assignment.javas)), *map(_string, assignment.javas)))
+    if assignment.version == 0 and not end:
         return start
-    return start + _work(assignment.revoked) + struct.pack(">i", assignment.delay_ms)
+    return start + _work(assignment.revoked) + struct.pack(">i", assignment.delay_ms) + end
 
 
 def decode_metadata(data: bytes) -> MemberState:
@@ -143,7 +155,9 @@ class _Reader:
         work = self.work() if self.has_more() else Work()
         revoked = self.work() if self.has_more() else Work()
         delay_ms = self.number(">i") if self.has_more() else 0
-        return Assignment(version, leader, url, offset, work, revoked, delay_ms, error)
+        is_ours = self.has_more() and self.string() == _OURS
+        javas = tuple(self.string() for _ in range(self.number(">i"))) if is_ours else None
+        return Assignment(version, leader, url, offset, work, revoked, delay_ms, error, javas)
 
     def work(self) -> Work:
         connectors: list[str] = []

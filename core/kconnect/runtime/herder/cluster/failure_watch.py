@@ -54,4 +54,4 @@ class FailureWatch:
 
 
 def _failure(status: StoredStatus) -> Failure:
-    return failure_of(status.worker_id, status.trace)
+    return failure_of(status.worker_id, status.trace, status.at_ms)

@@ -57,7 +57,8 @@ class DistributedHerder(HerderQueries):
         self._restarts = RestartViews(
             cluster.restarts,
             lambda name: cluster.configs.snapshot().automatic_restarts.get(name, ()),
-            lambda: bool(made.group.state.facts.javas),
+            made.group.state.failed_ms,
+            lambda: made.group.state.facts.javas_place,
             cluster.clock,
         )
         self._lifecycle = HerderLifecycle(made)

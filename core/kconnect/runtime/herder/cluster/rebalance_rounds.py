@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 from kconnect.clock import Clock
 from kconnect.model import TaskId
 from kconnect.runtime.herder.assignment.eager import GroupAssignor, GroupPlan, JoinedGroup, LeaderBehind
-from kconnect.runtime.herder.assignment.protocol import Assignment, MemberState
+from kconnect.runtime.herder.assignment.protocol import Assignment, MemberState, worker_id_of
 from kconnect.runtime.herder.decisions.rebalances import KEPT, RoundMembers
 from kconnect.runtime.storage.snapshot import ClusterSnapshot
 
@@ -77,8 +76,8 @@ class RebalanceRounds:
         led, states = self._workers
         if led != generation:
             return (), ()
-        every = tuple(sorted(_worker_id(state.url) for state in states))
-        return every, tuple(sorted(_worker_id(state.url) for state in states if not state.is_kconnect))
+        every = tuple(sorted(worker_id_of(state.url) for state in states))
+        return every, tuple(sorted(worker_id_of(state.url) for state in states if not state.is_kconnect))
 
     def _note_members(self, group: JoinedGroup, urls: dict[str, str]) -> None:
         generation, before = self._led
@@ -94,8 +93,3 @@ class RebalanceRounds:
         self._members[group.generation] = RoundMembers(*(tuple(sorted(part)) for part in (urls.values(), joined, left)))
         while len(self._members) > KEPT:
             del self._members[next(iter(self._members))]
-
-
-def _worker_id(url: str) -> str:
-    """As statuses name the worker that is reached there."""
-    return urlsplit(url).netloc

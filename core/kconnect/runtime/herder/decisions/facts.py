@@ -8,6 +8,7 @@ from enum import Enum, auto
 
 from kconnect.model import TaskId
 from kconnect.runtime.herder.assignment.protocol import Assignment, Work
+from kconnect.runtime.herder.decisions.failures import NoHelp
 from kconnect.runtime.herder.decisions.mismatches import ConfigTopicEnds, ConfigTopicUnread
 from kconnect.runtime.storage.snapshot import ClusterSnapshot
 
@@ -85,7 +86,7 @@ class HerderFacts:
     workers: Sequence[str] = ()
     """The ids of all workers of the group as of the last round that this one led; empty if it does not lead."""
     javas: Sequence[str] = ()
-    """Those of them that are not ours."""
+    """The ids of workers of the group that are not ours, as a leader of ours knows them, this one or another."""
     settled_rebalances: int = 0
     """After so many rebalances the work of this worker was started."""
 
@@ -93,6 +94,14 @@ class HerderFacts:
     def is_leader(self) -> bool:
         assignment, member_id = self.assignment, self.member_id  # read once: another thread may take them away
         return assignment is not None and member_id != "" and assignment.leader == member_id
+
+    @property
+    def javas_place(self) -> NoHelp | None:
+        """Whether Java's worker leads the group, or one is in it: then what is FAILED is not restarted as ever."""
+        assignment = self.assignment
+        if assignment is not None and assignment.javas is None and not self.is_leader:
+            return NoHelp.JAVA_LEADS
+        return NoHelp.JAVA_MEMBER if self.javas else None
 
     @property
     def may_write(self) -> bool:

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import re
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
 class NoHelp(StrEnum):
-    """Why a restart does not help: somebody has to change something first."""
+    """Why there is no restart: it would not help until somebody changes something, or nobody makes one."""
 
     CONFIG = "its configuration is wrong"
     CLASS = "a class or module is missing"
     RIGHTS = "it is not authorized"
     RECORD = "it fails on the same record again"
+    OFF = "errors.restart.max is 0"
+    JAVA_MEMBER = "a Java worker is in the group and errors.restart.max is not set"
+    JAVA_LEADS = "a Java worker leads the group"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,8 @@ class Failure:
     """None: a restart may help."""
     record: str = ""
     """A digest of the record and of what was wrong with it; empty if it is not about one record."""
+    at_ms: int | None = field(default=None, compare=False)
+    """When its status was written, since the epoch; None: nobody says."""
 
 
 # A status of Java's may have lines of any length; a line of a log or a message is no place for more
@@ -85,13 +90,13 @@ _NOT_ALLOWED = re.compile(
 _NO_CLASS = re.compile(r"Failed to find any class that implements|No module named")
 
 
-def failure_of(worker_id: str, trace: str | None) -> Failure:
+def failure_of(worker_id: str, trace: str | None, at_ms: int | None = None) -> Failure:
     """What the status of a FAILED connector or task says of its failure."""
     text = (trace or "").strip()
     first = _SINCE.sub("", text.partition("\n")[0].strip())
     said = first if len(first) <= _LONGEST else f"{first[: _LONGEST - 1]}…"
     raised = [(found["type"].rpartition(".")[2], found["said"]) for found in _RAISED.finditer(text)]
-    return Failure(worker_id, said or "no trace", _no_help(raised, first), _record(raised, text))
+    return Failure(worker_id, said or "no trace", _no_help(raised, first), _record(raised, text), at_ms)
 
 
 def _no_help(raised: list[tuple[str, str]], first: str) -> NoHelp | None:

@@ -66,6 +66,7 @@ from kconnect.runtime.herder.decisions.task_config_rules import TaskRules
 from kconnect.runtime.herder.decisions.trace import HerderTrace
 from kconnect.runtime.herder.decisions.writes import ForKey, ForMending, ForRequest, ForTasks, NewSessionKey
 from kconnect.runtime.herder.membership import Joining, Lost
+from kconnect.runtime.storage.status_topic import Subject
 
 log = logging.getLogger(__name__)
 
@@ -138,6 +139,10 @@ class HerderState:
     def automatic_restarts(self) -> int:
         """Connectors and tasks that this member has restarted by itself. Threads: any."""
         return self._mending.restarted
+
+    def failed_ms(self, subject: Subject) -> int | None:
+        """As of `Mending`. Threads: any."""
+        return self._mending.failed_ms(subject)
 
     @property
     def wants_group(self) -> bool:

@@ -91,7 +91,8 @@ class MembershipRules:
         """Take an assignment: stop what is revoked; start the rest once the configs it was made with are read."""
         facts, assignment = self._facts, event.assignment
         facts.assignment, facts.generation, facts.member_id = assignment, event.generation, event.member_id
-        facts.workers, facts.javas = event.workers, event.javas
+        facts.workers = event.workers
+        facts.javas = event.javas if facts.is_leader else assignment.javas or ()
         facts.phase = Phase.SETTLING
         self._was_eager, self._has_settled = assignment.version == 0, False
         self._scheduled_at_ms = facts.now_ms + assignment.delay_ms if assignment.delay_ms > 0 else None

@@ -24,7 +24,7 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from kconnect.model import ConnectorState, Mend, Restarts, RunState, TaskId, TaskState
-from kconnect.runtime.config.restart_keys import RestartSettings
+from kconnect.runtime.config.restart_keys import RESTARTS_BY_DEFAULT, RestartSettings
 from kconnect.runtime.herder.decisions.failures import Failure, NoHelp, failure_of
 from kconnect.runtime.storage.config_topic import CONNECTOR_ITSELF, PartRestarts
 from kconnect.runtime.storage.status_topic import Subject
@@ -84,6 +84,10 @@ class Budgets(Protocol):
         """errors.restart.max, with its default."""
         ...
 
+    def why_none(self, connector: str) -> NoHelp | None:
+        """Why nothing of it is restarted by itself; None where that is done."""
+        ...
+
     def restarts(self, connector: str) -> Sequence[PartRestarts]:
         """What counts against its budget, however old."""
         ...
@@ -130,7 +134,8 @@ class Mending:
         if self._failures.get(subject) == failure and subject not in self._asked_ms:
             return
         self._failures[subject] = failure
-        self._failed_ms[subject] = now_ms
+        # Not when it was read here: all workers, and the next leader, say the same then
+        self._failed_ms[subject] = now_ms if failure.at_ms is None else min(failure.at_ms, now_ms)
         self._runs_since_ms.pop(subject, None)
         self._asked_ms.pop(subject, None)
         self._due_ms.pop(subject, None)
@@ -240,7 +245,12 @@ class Mending:
         known = next((each for each in budgets.restarts(name) if each.part == part_of(subject)), None)
         if known is not None and not self._counts(name, known, now_ms, budgets):
             known = None
-        return verdict_on(subject, failure, known, self._failed_ms[subject], budgets.settings(name), budgets.most(name))
+        budget = Budget(budgets.settings(name), budgets.most(name), budgets.why_none(name))
+        return verdict_on(subject, failure, known, self._failed_ms[subject], budget)
+
+    def failed_ms(self, subject: Subject) -> int | None:
+        """Since when what is FAILED waits for its restart; None for what is not FAILED. Threads: any."""
+        return self._failed_ms.get(subject) if subject in self._failures else None
 
     def failing(self) -> tuple[Subject, ...]:
         """What is FAILED now."""
@@ -310,21 +320,38 @@ class Mending:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a connector's parts may cost in restarts. `why_none`: as of `Budgets`."""
+
+    settings: RestartSettings
+    most: int
+    why_none: NoHelp | None = None
+
+
+def budget_of(settings: RestartSettings, in_group: NoHelp | None = None) -> Budget:
+    """`in_group`: JAVA_MEMBER or JAVA_LEADS, where that is so.
+
+    Java's workers restart all FAILED parts of a connector at once: with one in the group somebody has to want it.
+    """
+    if in_group is NoHelp.JAVA_LEADS:
+        return Budget(settings, 0, in_group)
+    if settings.max_restarts is not None:
+        return Budget(settings, settings.max_restarts, None if settings.max_restarts else NoHelp.OFF)
+    return Budget(settings, RESTARTS_BY_DEFAULT if in_group is None else 0, in_group)
+
+
 def verdict_on(
-    subject: Subject,
-    failure: Failure,
-    known: PartRestarts | None,
-    failed_ms: int,
-    settings: RestartSettings,
-    most: int,
+    subject: Subject, failure: Failure, known: PartRestarts | None, failed_ms: int, budget: Budget
 ) -> Verdict:
     """What becomes of a failure; `known`: what counts against the budget of the part."""
+    settings, most = budget.settings, budget.most
     count = 0 if known is None else known.count
     no_help = failure.no_help
     if no_help is None and known is not None and failure.record and failure.record == known.record:
         no_help = NoHelp.RECORD
     if most <= 0 or no_help is not None:
-        return Verdict(count, None, no_help=no_help)
+        return Verdict(count, None, no_help=no_help or budget.why_none)
     if known is not None and count >= most:
         return Verdict(count, known.last_ms + settings.window_ms, is_given_up=True)
     most_ms = max(settings.backoff_max_ms, settings.backoff_ms)
@@ -336,11 +363,15 @@ def restarts_of(
     subject: Subject,
     status: ConnectorState | TaskState,
     known: PartRestarts | None,
-    settings: RestartSettings,
-    most: int,
+    budget: Budget,
     now_ms: int,
+    failed_ms: int | None = None,
 ) -> Restarts | None:
-    """The automatic restarts of a part as its status shows it; None if there is nothing to say of them."""
+    """The automatic restarts of a part as its status shows it; None if there is nothing to say of them.
+
+    `failed_ms`: since when it is FAILED, as of `Mending.failed_ms`; None: nobody can say when the next one is due.
+    """
+    settings, most = budget.settings, budget.most
     if known is not None and now_ms >= min(known.last_ms, now_ms) + settings.window_ms:
         known = None
     count = 0 if known is None else known.count
@@ -349,12 +380,12 @@ def restarts_of(
     failure = failure_of(status.worker_id, status.trace)
     if known is not None and now_ms < known.last_ms + _UNDER_WAY_MS and failure.no_help is None and most > 0:
         return Restarts(Mend.WAITING, max(0, count - 1), most)
-    found = verdict_on(subject, failure, known, now_ms, settings, most)
+    found = verdict_on(subject, failure, known, now_ms if failed_ms is None else failed_ms, budget)
     if found.is_given_up:
-        return Restarts(Mend.GIVEN_UP, count, most)
+        return Restarts(Mend.GIVEN_UP, count, most, due_ms=found.due_ms)
     if found.due_ms is None:
         return Restarts(Mend.NOT_RESTARTED, count, most, None if found.no_help is None else str(found.no_help))
-    return Restarts(Mend.WAITING, count, most)
+    return Restarts(Mend.WAITING, count, most, due_ms=None if failed_ms is None else found.due_ms)
 
 
 def name_of(subject: Subject) -> str:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kconnect.model import TargetState, TaskId
-from kconnect.runtime.config.restart_keys import RESTARTS_BY_DEFAULT, RestartSettings
+from kconnect.runtime.config.restart_keys import RestartSettings
 from kconnect.runtime.herder.decisions.events import StatusesRead, Written
 from kconnect.runtime.herder.decisions.facts import HerderFacts
+from kconnect.runtime.herder.decisions.failures import NoHelp
 from kconnect.runtime.herder.decisions.instructions import Announce, Instruction, Write
-from kconnect.runtime.herder.decisions.mending import Mending, RestartParts, Verdict, name_of
+from kconnect.runtime.herder.decisions.mending import Mending, RestartParts, Verdict, budget_of, name_of
 from kconnect.runtime.herder.decisions.writes import ForMending, PutRestart
 from kconnect.runtime.storage.config_topic import AutomaticRestart, PartRestarts, RestartRequested
 from kconnect.runtime.storage.status_topic import Subject
@@ -91,10 +92,10 @@ class ClusterBudgets:
         return found
 
     def most(self, connector: str) -> int:
-        given = self.settings(connector).max_restarts
-        if given is not None:
-            return given
-        return 0 if self._facts.javas else RESTARTS_BY_DEFAULT
+        return budget_of(self.settings(connector), self._facts.javas_place).most
+
+    def why_none(self, connector: str) -> NoHelp | None:
+        return budget_of(self.settings(connector), self._facts.javas_place).why_none
 
     def restarts(self, connector: str) -> Sequence[PartRestarts]:
         return self._facts.snapshot.automatic_restarts.get(connector, ())

@@ -26,5 +26,5 @@ def notice_text(notice: Notice) -> str:
     mend = Mend.WAITING if notice.restart_in_ms is not None else Mend.NOT_RESTARTED
     mend = Mend.GIVEN_UP if notice.kind is NoticeKind.GIVEN_UP else mend
     why = None if notice.no_help is None else str(notice.no_help)
-    told = restarts_text(Restarts(mend, notice.restarts, notice.most, why), notice.restart_in_ms)
+    told = restarts_text(Restarts(mend, notice.restarts, notice.most, why, notice.restart_in_ms), 0)
     return f"{what} is FAILED on {notice.worker_id}, {told}: {notice.said}"

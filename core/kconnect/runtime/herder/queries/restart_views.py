@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from kconnect.clock import Clock
-from kconnect.model import ConnectorState, ConnectorStatus, Mend, Restarts, RunState, TaskId, TaskState
-from kconnect.runtime.config.restart_keys import RESTARTS_BY_DEFAULT, RestartSettings
+from kconnect.model import ConnectorState, ConnectorStatus, Mend, Restarts, RunState, TargetState, TaskId, TaskState
+from kconnect.runtime.config.restart_keys import RestartSettings
 from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry
-from kconnect.runtime.herder.decisions.mending import part_of, restarts_of
+from kconnect.runtime.herder.decisions.failures import NoHelp
+from kconnect.runtime.herder.decisions.mending import budget_of, part_of, restarts_of
 from kconnect.runtime.metrics import Reading
 from kconnect.runtime.metrics.readings import RestartsView, restart_readings
 from kconnect.runtime.storage.config_topic import PartRestarts
 from kconnect.runtime.storage.status_topic import Subject
+
+_RESTS: Final = "once it is resumed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +27,10 @@ class RestartViews:
     defaults: RestartSettings
     counted: Callable[[str], Sequence[PartRestarts]]
     """What counts against the budget of a connector, however old."""
-    has_javas: Callable[[], bool]
-    """Whether a worker of Java's is in the group, as far as this one knows."""
+    failed_ms: Callable[[Subject], int | None]
+    """As of `Mending`."""
+    javas_place: Callable[[], NoHelp | None]
+    """As of `budget_of`."""
     clock: Clock
 
     def shown(self, entry: ConnectorEntry, status: ConnectorStatus) -> ConnectorStatus:
@@ -33,12 +39,15 @@ class RestartViews:
         own = status.connector
         if not known and RunState.FAILED not in (own.state, *(task.state for task in status.tasks)):
             return status
-        settings = self.defaults.of_connector(entry.config)
+        budget, now_ms = budget_of(self.defaults.of_connector(entry.config), self.javas_place()), self.clock.time_ms()
+        rests = entry.target_state is not TargetState.STARTED
 
         def of(subject: Subject, state: ConnectorState | TaskState) -> Restarts | None:
-            return restarts_of(
-                subject, state, known.get(part_of(subject)), settings, self._most(settings), self.clock.time_ms()
-            )
+            failed_ms = None if rests else self.failed_ms(subject)
+            found = restarts_of(subject, state, known.get(part_of(subject)), budget, now_ms, failed_ms)
+            if found is not None and rests and found.mend in (Mend.WAITING, Mend.GIVEN_UP):
+                return replace(found, why=_RESTS, due_ms=None)
+            return found
 
         tasks = tuple(replace(task, restarts=of(TaskId(entry.name, task.id), task)) for task in status.tasks)
         return replace(status, connector=replace(own, restarts=of(entry.name, own)), tasks=tasks)
@@ -59,8 +68,3 @@ class RestartViews:
             parts=parts,
         )
         return list(restart_readings(view))
-
-    def _most(self, settings: RestartSettings) -> int:
-        if settings.max_restarts is not None:
-            return settings.max_restarts
-        return 0 if self.has_javas() else RESTARTS_BY_DEFAULT

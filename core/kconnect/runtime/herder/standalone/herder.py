@@ -86,7 +86,9 @@ class StandaloneHerder(HerderQueries):
         self._start = StartState()
         self._mender = Mender(self._config, parts.restarts, self._mend, parts.webhooks.announce, parts.clock)
         self._status.on_change = self._mender.note
-        self._restarts = RestartViews(parts.restarts, self._mender.restarts, lambda: False, parts.clock)
+        self._restarts = RestartViews(
+            parts.restarts, self._mender.restarts, self._mender.failed_ms, lambda: None, parts.clock
+        )
         self.events: LauncherEvents = HerderEvents(
             self._config, self._status, parts.offsets, self._topics, self._connectors.update_tasks_soon
         )

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 
 from kconnect.clock import Clock
 from kconnect.model import RunState, TargetState, TaskId
-from kconnect.runtime.config.restart_keys import RESTARTS_BY_DEFAULT, RestartSettings
-from kconnect.runtime.herder.decisions.failures import failure_of
-from kconnect.runtime.herder.decisions.mending import Mending, Notice, name_of
+from kconnect.runtime.config.restart_keys import RestartSettings
+from kconnect.runtime.herder.decisions.failures import NoHelp, failure_of
+from kconnect.runtime.herder.decisions.mending import Mending, Notice, budget_of, name_of
 from kconnect.runtime.herder.decisions.notice_texts import level_of, notice_text
 from kconnect.runtime.herder.standalone.memory_config import MemoryConfig
 from kconnect.runtime.storage.config_topic import PartRestarts
@@ -58,6 +58,10 @@ class Mender:
     def restarted(self) -> int:
         """Connectors and tasks restarted so far."""
         return self._mending.restarted
+
+    def failed_ms(self, subject: Subject) -> int | None:
+        """As of `Mending`. Threads: any."""
+        return self._mending.failed_ms(subject)
 
     def restarts(self, name: str) -> Sequence[PartRestarts]:
         """What counts against a connector's budget, however old. Threads: any."""
@@ -124,8 +128,10 @@ class _LocalBudgets:
         return self._defaults if entry is None else self._defaults.of_connector(entry.config)
 
     def most(self, connector: str) -> int:
-        given = self.settings(connector).max_restarts
-        return RESTARTS_BY_DEFAULT if given is None else given
+        return budget_of(self.settings(connector)).most
+
+    def why_none(self, connector: str) -> NoHelp | None:
+        return budget_of(self.settings(connector)).why_none
 
     def restarts(self, connector: str) -> Sequence[PartRestarts]:
         return self.counted.get(connector, ())
