@@ -6,8 +6,10 @@ import datetime
 import decimal
 import random
 import re
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -349,6 +351,30 @@ def test_values_are_cast_by_the_type_of_the_column_that_is_there(server: MariaDb
         return None if is_right else f"{errors} {found}, not {wanted}"
 
     hold_alike(((f"{kind} {value!r}", case) for case in INTO_COLUMNS for kind, value, _ in [case]), told)
+
+
+def test_microseconds_go_through_a_topic_into_a_table_that_is_made(
+    server: MariaDb, schema: str, tmp_path: Path
+) -> None:
+    server.run(
+        "SET time_zone = '+00:00'",
+        "CREATE TABLE fine (id int PRIMARY KEY, at datetime(6), stamp timestamp(6) NULL, clock time(6))",
+        "INSERT INTO fine VALUES (1, '2026-01-02 03:04:05.123456', '2026-01-02 03:04:05.000001', '10:11:12.123456')",
+        schema=schema,
+    )
+    with source_of(server, schema, mode="bulk", timestamp_granularity="micros_debezium", **JSON) as source:
+        source.poll(1)
+        log = source.log
+    settings = {"topics": "fine", "auto.create": "true", **JSON}
+    back = {**server.settings(schema), "table.name.format": "back"}
+    for target in (back, {"connection.url": f"jdbc:sqlite:{tmp_path}/back.db", "table.name.format": "back"}):
+        with SinkHarness("SqlSink", {**settings, **target}, log=log) as sink:
+            assert sink.deliver() == 1
+    here = server.run("SELECT CAST(at AS char), CAST(stamp AS char), CAST(clock AS char) FROM back", schema=schema)
+    assert here == [("2026-01-02 03:04:05.123456", "2026-01-02 03:04:05.000001", "10:11:12.123456")]
+    with closing(sqlite3.connect(tmp_path / "back.db")) as connection:
+        (row,) = connection.execute("SELECT at, stamp, clock FROM back").fetchall()
+    assert [text[:26].removesuffix("+00:00") for text in row] == list(here[0])
 
 
 ONCE = {"delivery_guarantee": "exactly_once"}
