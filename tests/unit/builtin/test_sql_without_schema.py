@@ -96,6 +96,19 @@ def test_an_envelope_is_flattened_in_one_line() -> None:
     assert made("SELECT after.* FROM records", DELETED) == (None, {})
 
 
+def test_lists_of_several_kinds_and_numbers_of_any_size_have_types_that_hold_them() -> None:
+    value = {"l": [1, 2.5], "m": [1, "a", {"x": True}], "big": 2**63, "o": {"n": [2**63 + 1, 1]}}
+    assert made("SELECT l, m, big, o.n AS n FROM records", value)[1] == {
+        "l": [1, 2.5],
+        "m": [1, "a", {"x": True}],
+        "big": 2**63,
+        "n": [2**63 + 1, 1],
+    }, "fields that are only named stay as they are"
+    schema, found = made("SELECT get(l, 0) AS l, get(m, 2) AS m, big + 1 AS big FROM records", value)
+    read = found if schema is None else {field.name: found.get(field) for field in schema.fields}
+    assert read == {"l": 1.0, "m": '{"x":true}', "big": 2**63 + 1}
+
+
 def test_every_expression_over_a_field_that_is_not_there_gives_a_value_or_says_why_not() -> None:
     """Over columns with schemas Spark has told what they give; here each field is null of no type."""
     recorded = json.loads((GOLDEN / "sql/spark.json").read_text("utf-8"))["expressions"]

@@ -6,10 +6,11 @@ import decimal
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from kconnect.api import DataError, Decimal, Schema, SchemaAndValue, SchemaBuilder, Struct, Type
+from kconnect.api import DataError, Schema, SchemaAndValue, Struct, Type
 from kconnect.api.columns import arrow_type
 from kconnect.builtin.types.fitting import KEPT, NotFittingError, as_text, fit
 from kconnect.builtin.types.seen import ANY_SCALE, NOTHING, Kind, Seen, see
+from kconnect.builtin.types.seen_schemas import schema_of_seen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,7 +59,7 @@ class InferredSchemas:
             )
         if topic not in self._topics and len(self._topics) >= self._most_topics:
             self._topics.clear()
-        made = self._topics[topic] = (seen, _schema(seen))
+        made = self._topics[topic] = (seen, schema_of_seen(seen, keeps_untyped=False))
         return made
 
 
@@ -86,25 +87,6 @@ def _coarse(seen: Seen) -> Seen:
 def _size(seen: Seen) -> int:
     inner = 0 if seen.item is None else _size(seen.item)
     return 1 + inner + sum(map(_size, seen.members.values()))
-
-
-def _schema(seen: Seen) -> Schema:
-    if seen.kind is Kind.STRUCT:
-        builder = SchemaBuilder.struct()
-        for name, member in seen.members.items():
-            if member.kind is not Kind.NOTHING:
-                builder.field(name, _schema(member))
-        return builder.optional().build()
-    if seen.item is not None:
-        return SchemaBuilder.array(_schema(seen.item)).optional().build()
-    if seen.kind is Kind.BOOL:
-        return Schema.OPTIONAL_BOOLEAN_SCHEMA
-    kind = str(seen.type)
-    if kind.startswith("decimal"):
-        return Decimal.builder(seen.type.scale).optional().build()
-    return {"int64": Schema.OPTIONAL_INT64_SCHEMA, "double": Schema.OPTIONAL_FLOAT64_SCHEMA}.get(
-        kind, Schema.OPTIONAL_STRING_SCHEMA
-    )
 
 
 def _value(seen: Seen, schema: Schema, value: Any) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import decimal
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -11,19 +9,18 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from kconnect.api import (
     ConnectRecord,
     DataError,
-    Date,
-    Decimal,
     Headers,
     RecordBatch,
     Schema,
     SchemaBuilder,
     Struct,
-    Time,
     Timestamp,
     Type,
 )
 from kconnect.api.columns import arrow_type, column_of
 from kconnect.api.values import convert_to_string
+from kconnect.builtin.types.seen import see
+from kconnect.builtin.types.seen_schemas import as_data, schema_of_seen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -200,47 +197,21 @@ def no_field(path: Path, names: Sequence[str]) -> DataError:
 
 
 def schema_of(value: Any) -> Schema:
-    """The schema of a schemaless value: optional all the way down. Errors: DataError for a list of several kinds."""
-    for kind, schema in _PLAIN.items():
-        if type(value) is kind:
-            return schema
-    if isinstance(value, decimal.Decimal):
-        return Decimal.builder(Decimal.scale_of(value)).optional().build()
-    if isinstance(value, Struct):
-        return value.schema
-    if isinstance(value, Mapping):
-        builder = SchemaBuilder.struct().optional()
-        for name, item in value.items():
-            builder.field(str(name), Schema.OPTIONAL_STRING_SCHEMA if item is None else schema_of(item))
-        return builder.build()
-    if isinstance(value, list):
-        kinds = list(dict.fromkeys(schema_of(item) for item in value if item is not None))
-        if len(kinds) > 1:
-            raise DataError("A list with values of several kinds cannot be used in a query")
-        return SchemaBuilder.array(kinds[0] if kinds else Schema.OPTIONAL_STRING_SCHEMA).optional().build()
-    raise DataError(f"A value of type {type(value).__name__} cannot be used in a query")
+    """The schema of a schemaless value, by what is seen in it: optional all the way down. Errors: DataError."""
+    found = _PLAIN.get(type(value))
+    if found is not None and not (type(value) is int and not _LEAST <= value < -_LEAST):
+        return found
+    return value.schema if isinstance(value, Struct) else schema_of_seen(see([value]))
 
 
+_LEAST: Final = -(1 << 63)
+# Those that need no look
 _PLAIN: Final[Mapping[type, Schema]] = {
     bool: Schema.OPTIONAL_BOOLEAN_SCHEMA,
     int: Schema.OPTIONAL_INT64_SCHEMA,
     float: Schema.OPTIONAL_FLOAT64_SCHEMA,
     str: Schema.OPTIONAL_STRING_SCHEMA,
-    bytes: Schema.OPTIONAL_BYTES_SCHEMA,
-    datetime.datetime: TIMESTAMP_SCHEMA,
-    datetime.date: Date.builder().optional().build(),
-    datetime.time: Time.builder().optional().build(),
 }
-
-
-def as_data(schema: Schema, value: Any) -> Any:
-    """A schemaless value as one of its schema: dicts are structs."""
-    if isinstance(value, Mapping) and schema.type is Type.STRUCT:
-        items = (as_data(field.schema, value.get(field.name)) for field in schema.fields)
-        return Struct.from_values(schema, list(items))
-    if isinstance(value, list) and schema.value_schema is not None:
-        return [as_data(schema.value_schema, item) for item in value]
-    return value
 
 
 def _fields(schema: Schema | None) -> Sequence[Any]:  # Field

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kconnect.api import ConfigDef, ConfigError, ConnectRecord, DataError, RecordBatch, Schema, Struct, Transformation
-from kconnect.builtin.sql.rows import BatchRows, RecordRows, Rows, as_data, have_schemas
+from kconnect.builtin.sql.rows import BatchRows, RecordRows, Rows, have_schemas
 from kconnect.builtin.transforms.with_schema import WithSchema
 from kconnect.builtin.types.declarations import declarations, with_value_schema
+from kconnect.builtin.types.seen_schemas import as_data
 from kconnect.builtin.version import KAFKA_VERSION
 
 if TYPE_CHECKING:
