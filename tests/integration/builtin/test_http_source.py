@@ -310,6 +310,35 @@ def test_a_body_is_posted_with_cursor_and_token(server: Server) -> None:
     assert server.requests[0][1] == {}
 
 
+def test_the_end_of_a_round_is_committed_and_a_page_that_has_gone_begins_the_round_again(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    def answer(path: str, query: dict[str, str], headers: Mapping[str, str]) -> tuple[int, dict[str, str], Any]:
+        if query.get("after") not in (None, tokens[-1]):
+            return 400, {}, b"expired"
+        return 200, {}, {"items": [] if "after" in query else [{"id": 1}], "next": None if "after" in query else "one"}
+
+    tokens = ["one"]
+    server.answer = answer
+    paging = {"pagination": "next", "pagination_next_param": "after", "items_pointer": "/items", "cursor_field": "id"}
+    with harness(server, **paging) as source:
+        assert values(source, 1) == [{"id": 1}]
+        source.commit()
+        assert "page" in (source.offset(url=server.url) or {})
+        tokens.append("two")
+        source.crash()
+        source.start()
+        assert source.poll_once() == []
+        assert "400 Bad Request: expired, as a page to go on at" in caplog.text
+        tokens.append("one")
+        assert source.poll_once() == source.poll_once() == [], "the item came, and is known"
+        source.commit()
+        assert cursor_of(source, server) == 1
+        source.crash()
+        source.start()
+        assert source.poll_once() == []
+
+
 def test_a_token_of_oauth2_is_fetched_kept_and_renewed(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     valid = ["one"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -221,6 +221,8 @@ class HttpJsonSourceTask(SourceTask):
         self._wait_s = 0.0
         self._failures = 0
         self._has_told_full = False
+        self._is_ahead = False  # of the last record
+        self._is_resumed = self._place.page is not None
 
     def poll(self) -> list[SourceRecord] | None:
         """The items of the next page; None after an interrupted wait, and for an unchanged page."""
@@ -229,8 +231,17 @@ class HttpJsonSourceTask(SourceTask):
                 return None
             self._wait_s = 0.0
         page = self._place.page or self._paging.first(self._first_url())
-        answer = self._asked(page)
+        try:
+            answer = self._asked(page)
+        except RetriableError:
+            raise
+        except ConnectError as err:
+            if not self._is_resumed or self._place.page is None:
+                raise
+            self._begin_again(err)
+            return None
         self._failures = 0
+        self._is_resumed = False
         if answer.status == 304:
             self._wait_s = self._config["poll.interval.ms"] / 1000
             return None
@@ -250,10 +261,28 @@ class HttpJsonSourceTask(SourceTask):
         records = [self._record(item, offset) for item in fresh]
         if records:
             records[-1].source_offset = self._place.to_offset()
+        self._is_ahead = not records
         return records or None
 
     def stop(self) -> None:
         """Nothing to release between polls."""
+
+    def update_offsets(
+        self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+    ) -> Iterable[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
+        """The position, where it is behind the last record: its page was empty, or the round has ended.
+
+        Each time, though it was said before: it has no effect while records are on their way, and nobody tells of that.
+        """
+        return [(self._partition, self._place.to_offset())] if self._is_ahead and self._place != _Place() else []
+
+    def _begin_again(self, err: ConnectError) -> None:
+        """Ask for the first page of the round: the one that the offset has is refused, as old tokens are."""
+        page = self._place.page
+        assert page is not None
+        log.warning("%s, as a page to go on at. The round begins again, and some items may come twice", err)
+        self._is_resumed = False
+        self._place = replace(self._place, page=None)
 
     # --- the request ---
 
