@@ -385,4 +385,5 @@ class SqlSinkTask(SinkTask):
             times = f"The database failed {self._failures} times in a row (max.retries={most})"
             raise ConnectError(f"{times}: {text}", hint=hint) from error
         self.context.timeout(self._config["retry.backoff.ms"])
-        raise RetriableError(f"{'The database is away or busy' if cause is Cause.AWAY else said}: {text}") from error
+        said = "The database is away or busy" if cause is Cause.AWAY else said
+        raise RetriableError(f"{said}: {text}", hint=hint) from error
