@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from kconnect.admin.cluster.kept_change import KeptChange
 from kconnect.client.offset_history import OffsetEntry, OffsetHistory, moved_offsets
 from kconnect.errors import BadRequestError, ConflictError, NotFoundError
 from kconnect.model import ConnectorOffset, ConnectorType
 from kconnect_cli.admin.connector_admin import connector_admin
-from kconnect_cli.admin.offset_history import KeptChange
 
 if TYPE_CHECKING:
     from kconnect.admin.cluster.port import Changes, PreparedChange

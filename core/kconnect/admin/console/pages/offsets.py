@@ -6,10 +6,11 @@ Those of a stopped connector are changed as they are. One that runs is stopped f
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from typing import Any, Final
 
+from kconnect.admin.cluster.kept_change import KeptChange
+from kconnect.admin.cluster.port import PreparedChange
 from kconnect.admin.console.html import segment
 from kconnect.admin.console.offset_form import row_of, target_of, typed_offsets
 from kconnect.admin.console.pages.connector import header
@@ -166,15 +167,11 @@ class _Change:
         if not moved:
             return f"{self._name}: the offsets were there already."
         if self._action == "reset":
-            done = note_of(changes.reset_offsets(self._name, self.tag))
+            change: PreparedChange = changes.reset_offsets(self._name, self.tag)
         else:
-            done = note_of(changes.alter_offsets(self._name, _changed(moved), self.tag))
-        entry = OffsetEntry(time.time_ns() // 1_000_000, f"console {self._action}", visit.cluster.place, moved)
-        try:
-            _history(visit).add(self._name, entry)
-        except ConnectError as err:  # the offsets are changed: only taking them back is not possible
-            done += f" It cannot be taken back here: {err}."
-        return done
+            change = changes.alter_offsets(self._name, _changed(moved), self.tag)
+        action, place = f"console {self._action}", visit.cluster.place
+        return note_of(KeptChange(change, _history(visit), self._name, action, place, moved))
 
     def records(self, wanted: Sequence[ConnectorOffset]) -> Sequence[str]:
         """What is written on the topics, a line each; none of a worker."""

@@ -1,4 +1,4 @@
-"""A change of offsets that is kept in the history of this machine once it is made."""
+"""A change of offsets that is kept in the history of this machine once it is made, by a command or a page."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ class KeptChange:
             try:
                 self.history.add(self.name, entry)
             except ConnectError as err:  # the offsets are changed: only taking them back by `undo` is not possible
-                lines.append(f"Warning: not kept for `connect offsets undo`: {err}")
+                lines.append(f"Warning: it cannot be taken back by `connect offsets undo`: {err}")
         return lines
