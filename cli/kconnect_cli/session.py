@@ -19,9 +19,9 @@ from kconnect_cli.exits import UsageProblem, explain
 from kconnect_cli.screen.output import Format
 
 if TYPE_CHECKING:
+    from kconnect.admin.cluster.port import Cluster
     from kconnect.admin.direct.client import DirectClient
     from kconnect.client import ClientAccess, ConnectClient
-    from kconnect.client.connector_reader import ConnectorReader
     from kconnect.client.outage import Outage
     from kconnect.client.patience import Patience
 
@@ -163,9 +163,15 @@ class CliSession:
         return f"at {self.url}" if self.direct is None else f"in {self.url}"
 
     @property
-    def reader(self) -> ConnectorReader:
-        """Where connectors are read: from a worker, or from the cluster's topics."""
-        return self.client if self.direct is None else self.direct
+    def reader(self) -> Cluster:
+        """The cluster, as a worker tells it, or its topics."""
+        if self.direct is not None:
+            from kconnect.admin.cluster.topic_cluster import TopicCluster
+
+            return TopicCluster(self.direct)
+        from kconnect.admin.cluster.rest_cluster import RestCluster, WorkerKind
+
+        return RestCluster(self.client, WorkerKind())
 
     @property
     def client(self) -> ConnectClient:

@@ -101,9 +101,11 @@ def _failure(trace: str | None) -> dict[str, str]:
 
 
 def _topics(session: CliSession, name: str, notes: list[str]) -> list[str] | None:
-    if session.direct is not None:
-        return sorted(session.direct.statuses.statuses.topics(name))
-    return _tried(notes, "topics", lambda: sorted(session.client.topics(name)))
+    known = len(notes)
+    found = _tried(notes, "topics", lambda: session.reader.topics(name))
+    if found is None and len(notes) == known:
+        notes.append("Its topics are not known: the worker does not track them (topic.tracking.enable).")
+    return None if found is None else sorted(found)
 
 
 def _offsets(session: CliSession, name: str, notes: list[str]) -> tuple[list[dict[str, Any]] | None, int | None]:

@@ -21,8 +21,7 @@ def offsets_and_lags(
     found: dict[str, list[ConnectorOffset]] = {}
     lags: dict[str, SinkLag] = {}
     for name in names:
-        source = session.client if session.direct is None else session.direct
-        offsets, lag = session.on_connector(name, source.offsets_and_lag)
+        offsets, lag = session.on_connector(name, session.reader.offsets_and_lag)
         if lag is None and session.direct is None and is_of_sink(offsets) and cluster_of(session).is_given:
             lag = _lag_at_brokers(session, name)
         found[name] = offsets

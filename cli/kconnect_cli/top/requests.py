@@ -16,10 +16,9 @@ from kconnect_cli.screen.output import json_cell, plain_table
 from kconnect_cli.top.events import Deed, Event, Fetch, Fetched, Made, Make, Part, Prepare, Prepared, Refused, Verb
 
 if TYPE_CHECKING:
-    from kconnect.admin.cluster.port import Changes, PreparedChange
+    from kconnect.admin.cluster.port import Changes, Cluster, PreparedChange
     from kconnect.admin.direct.client import DirectClient
     from kconnect.client import ClientAccess, ConnectClient
-    from kconnect.client.connector_reader import ConnectorReader
 
 Post = Callable[[Event], None]
 
@@ -102,15 +101,19 @@ class Requests:
         yield from said if lines else [*said, f"No lines about {name} among the last that the workers keep."]
 
     @contextmanager
-    def _reader(self) -> Iterator[ConnectorReader]:
+    def _reader(self) -> Iterator[Cluster]:
         if self._direct is not None:
             with self._lock:
+                from kconnect.admin.cluster.topic_cluster import TopicCluster
+
                 self._direct.forget()
-                yield self._direct
+                yield TopicCluster(self._direct)
             return
         assert self._connect is not None
+        from kconnect.admin.cluster.rest_cluster import RestCluster, WorkerKind
+
         with self._connect() as client:
-            yield client
+            yield RestCluster(client, WorkerKind())
 
     def _change(self, deed: Deed) -> PreparedChange:
         """Errors: ConnectError, also when it may not be made as things are."""
@@ -140,7 +143,7 @@ class Requests:
         return self._connect()
 
 
-def _part(reader: ConnectorReader, name: str, part: Part) -> Iterator[str]:
+def _part(reader: Cluster, name: str, part: Part) -> Iterator[str]:
     """The lines of a part. Errors: ConnectError."""
     match part:
         case Part.CONFIG:

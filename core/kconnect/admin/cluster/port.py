@@ -1,12 +1,29 @@
-"""The port to a cluster: connectors changed, over a worker's REST API or on the cluster's topics."""
+"""The port to a cluster: connectors read and changed, over a worker's REST API or on the cluster's topics."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from kconnect.model import ConnectorOffset, TargetState, TaskId
+    from kconnect.admin.cluster.activity import Activity
+    from kconnect.admin.dead_letters.through import Sink
+    from kconnect.admin.direct.access import ClusterAccess
+    from kconnect.admin.direct.client import DirectClient
+    from kconnect.client import ConnectClient
+    from kconnect.client.outage import Outage
+    from kconnect.model import (
+        ConnectorInfo,
+        ConnectorOffset,
+        ConnectorStatus,
+        SinkLag,
+        TargetState,
+        TaskId,
+    )
 
 
 class PreparedChange(Protocol):
@@ -68,3 +85,116 @@ class Changes(Protocol):
 
     def reset_offsets(self, name: str, tag: str | None = None) -> PreparedChange:
         """Forget all offsets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What this cluster can tell and do. A page leaves out what it cannot, and says why."""
+
+    has_workers: bool = True
+    """False: read from the internal topics, states are the last that workers wrote."""
+    is_ours: bool = True
+    """Slots, history, conditions, logs: a Java worker has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """A replay of dead letters: how many go to which topics, and whether their records are changed on the way."""
+
+    targets: Mapping[str, int]
+    edited: bool = False
+
+
+OpenSink: TypeAlias = "Callable[[Mapping[str, str], Mapping[str, str]], AbstractContextManager[Sink]]"
+"""Of a connector's and a worker's settings, with references resolved."""
+
+
+class Cluster(Protocol):
+    """A cluster as commands and pages read it: `RestCluster`, `TopicCluster`. Threads: one.
+
+    Errors of every method: ConnectError and its kinds; NotFoundError for an unknown connector or plugin.
+    """
+
+    @property
+    def place(self) -> str:
+        """Where it is read: the worker's URL, or the topics."""
+        ...
+
+    @property
+    def rest(self) -> ConnectClient | None:
+        """For pages that only a worker can fill; None without one."""
+        ...
+
+    @property
+    def direct(self) -> DirectClient | None:
+        """For pages that read the topics; None where only a worker is known."""
+        ...
+
+    @property
+    def brokers(self) -> ClusterAccess | None:
+        """The cluster's brokers, for what is read from Kafka itself; None where only a worker's URL is known.
+
+        What is read there is shown only to a caller who may see the connector over REST: ask that first.
+        """
+        ...
+
+    def allow_letters(self, name: str, replay: Announced | None = None) -> None:
+        """Whether this caller may read records of the connector's dead letters, or replay them, with `brokers`' login.
+
+        `replay`: what is about to be sent; the audit log of a worker has it.
+        Errors: ForbiddenError; NotFoundError for an unknown connector; BadRequestError where nobody can tell.
+        """
+        ...
+
+    @property
+    def open_sink(self) -> OpenSink | None:
+        """Runs a sink's own code in this process: the reader's own, and never a worker's, which has None."""
+        ...
+
+    @property
+    def outage(self) -> Outage | None:
+        """Kafka is away, according to the last answer."""
+        ...
+
+    @property
+    def changes(self) -> Changes:
+        """Changes of connectors, as this caller may make them."""
+        ...
+
+    def starting(self) -> str | None:
+        """What the worker waits for while it starts; None once it has started."""
+        ...
+
+    def server_info(self) -> Mapping[str, Any]: ...
+    def capabilities(self) -> Capabilities: ...
+    def connectors(self) -> Sequence[str]: ...
+    def connector_infos(self) -> Mapping[str, ConnectorInfo]: ...
+    def connector_statuses(self) -> Mapping[str, ConnectorStatus]: ...
+    def activities(self) -> Mapping[str, Activity]: ...
+    def connector(self, name: str) -> ConnectorInfo: ...
+    def tagged_connector(self, name: str) -> tuple[ConnectorInfo, str]:
+        """With a tag that is another one once the config is; the worker's ETag, or one of `content_tag`."""
+        ...
+
+    def connector_status(self, name: str) -> ConnectorStatus: ...
+    def connector_offsets(self, name: str) -> Sequence[ConnectorOffset]: ...
+    def offsets_and_lag(self, name: str) -> tuple[list[ConnectorOffset], SinkLag | None]:
+        """With how far a sink is behind: None for a source, and where nobody tells."""
+        ...
+
+    def tagged_offsets(self, name: str) -> tuple[Sequence[ConnectorOffset], str]:
+        """As `tagged_connector`."""
+        ...
+
+    def topics(self, name: str) -> Sequence[str] | None:
+        """Topics a connector was seen to use; None where nobody tracks them."""
+        ...
+
+    def plugins(self) -> Sequence[Mapping[str, Any]]: ...
+    def plugin_config(self, plugin: str) -> Sequence[Mapping[str, Any]]: ...
+    def validate(self, plugin: str, config: Mapping[str, str | None]) -> Mapping[str, Any]: ...
+
+
+def content_tag(content: Any) -> str:  # data of JSON
+    """In place of an ETag; never sent to a worker. It does not give away what is in it."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -26,8 +26,7 @@ from __future__ import annotations
 
 from kconnect.admin.console.cluster import Clusters
 from kconnect.admin.console.console import console, worker_console
-from kconnect.admin.console.rest_cluster import UrlClusters
+from kconnect.admin.console.openers import TopicClusters, UrlClusters
 from kconnect.admin.console.routing import ConsoleRoute
-from kconnect.admin.console.topic_cluster import TopicClusters
 
 __all__ = ["Clusters", "ConsoleRoute", "TopicClusters", "UrlClusters", "console", "worker_console"]

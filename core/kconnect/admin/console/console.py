@@ -8,6 +8,7 @@ from typing import Final
 from starlette.types import ASGIApp
 
 from kconnect.admin.console.cluster import Clusters
+from kconnect.admin.console.openers import WorkerClusters
 from kconnect.admin.console.pages import (
     actions,
     activity,
@@ -24,7 +25,6 @@ from kconnect.admin.console.pages import (
     plugins,
     workers,
 )
-from kconnect.admin.console.rest_cluster import WorkerClusters
 from kconnect.admin.console.routing import ConsoleRoute
 from kconnect.admin.console.visit import Route, Tab
 from kconnect.admin.direct.access import ClusterAccess

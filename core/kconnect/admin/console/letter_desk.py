@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Final, Self
 
-from kconnect.admin.console.cluster import Announced
+from kconnect.admin.cluster.port import Announced
 from kconnect.admin.console.visit import Visit
 from kconnect.admin.dead_letters import (
     DeadLetter,

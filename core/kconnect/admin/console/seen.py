@@ -6,7 +6,6 @@ nobody gives one (Java's workers, the topics). What was shown says what has. Pur
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -107,11 +106,6 @@ def merged(base: SeenConfig, typed: Mapping[str, str], live: Mapping[str, str], 
         if value is not None:
             found[key] = value
     return Merged(unmasked(found, {}, found.get("name", "the connector")), tuple(both))
-
-
-def content_tag(content: Any) -> str:  # data of JSON
-    """In place of an ETag; never sent to a worker. It does not give away what is in it."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 _NOT_OF_A_PAGE = "The form does not say what it was made from: open the page again"

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kconnect.admin.cluster.activity import Activity
-from kconnect.admin.console.cluster import Caller, Capabilities, Cluster, Clusters
+from kconnect.admin.cluster.port import Capabilities, Cluster
+from kconnect.admin.console.cluster import Caller, Clusters
 from kconnect.admin.console.connector_rows import ConnectorRow, connector_rows
 from kconnect.client.outage import Outage
 from kconnect.errors import ConnectError

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from kconnect.admin.cluster.port import PreparedChange
-from kconnect.admin.console.cluster import Caller, Cluster
+from kconnect.admin.cluster.port import Cluster, PreparedChange
+from kconnect.admin.console.cluster import Caller
 from kconnect.admin.console.shared_view import ClusterView, SharedView
 
 

@@ -17,7 +17,6 @@ from kconnect.admin.cluster.topic_changes import TopicChanges
 from kconnect.admin.direct.access import ClusterAccess
 from kconnect.admin.direct.client import DirectClient
 from kconnect.client import ConnectClient
-from kconnect.client.connector_reader import ConnectorReader
 from kconnect.errors import AlreadyExistsError, BadRequestError, ConnectError, NotFoundError
 from kconnect.java.compat.properties import read_properties
 from kconnect.model import ConnectorOffset, ConnectorType, TargetState, TaskId
@@ -35,7 +34,7 @@ class World:
     """A cluster, and who reads and changes its connectors."""
 
     admin: Changes
-    reader: ConnectorReader
+    reader: ConnectClient | DirectClient
     access: ClusterAccess
     create: Callable[[str], None]
     """Makes a running source with one committed offset."""

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 import pytest
 
 from kconnect.admin.cluster.activity import Activity
-from kconnect.admin.console.cluster import Caller, Capabilities
+from kconnect.admin.cluster.port import Capabilities
+from kconnect.admin.console.cluster import Caller
 from kconnect.admin.console.connector_rows import connector_rows, number_text, sparkline
-from kconnect.admin.console.rest_cluster import UrlClusters
+from kconnect.admin.console.openers import UrlClusters
 from kconnect.admin.console.shared_view import ClusterView, SharedView
 from kconnect.client import ConnectClient
 from kconnect.client.http_exchange import Response

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from kconnect.admin.console.cluster import Announced
+from kconnect.admin.cluster.port import Announced
 from kconnect.admin.console.html import segment
 from kconnect.admin.console.letter_desk import MOST_SEEN, LetterDesk, Wanted
 from kconnect.admin.console.letter_replay import (

@@ -1,19 +1,19 @@
-"""TopicCluster: a cluster read from its internal topics, for `connect ui --direct` when no worker is up."""
+"""TopicCluster: a cluster read from its internal topics, when no worker is up (--direct)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from kconnect.admin.cluster.activity import Activity
+from kconnect.admin.cluster.port import Announced, Capabilities, OpenSink, content_tag
 from kconnect.admin.cluster.topic_changes import TopicChanges
-from kconnect.admin.console.cluster import Announced, Caller, Capabilities, Cluster, OpenSink
-from kconnect.admin.console.seen import content_tag
-from kconnect.admin.direct.access import ClusterAccess
-from kconnect.admin.direct.client import DirectClient
 from kconnect.errors import NotFoundError
-from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, offsets_to_json
+from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, SinkLag, offsets_to_json
+
+if TYPE_CHECKING:
+    from kconnect.admin.direct.access import ClusterAccess
+    from kconnect.admin.direct.client import DirectClient
 
 
 class TopicCluster:
@@ -58,6 +58,12 @@ class TopicCluster:
     def capabilities(self) -> Capabilities:
         return Capabilities(has_workers=False, is_ours=False)
 
+    def connectors(self) -> Sequence[str]:
+        return self._client.connectors()
+
+    def connector_infos(self) -> Mapping[str, ConnectorInfo]:
+        return self._client.connector_infos()
+
     def connector_statuses(self) -> Mapping[str, ConnectorStatus]:
         return self._client.connector_statuses()
 
@@ -77,12 +83,15 @@ class TopicCluster:
     def connector_offsets(self, name: str) -> Sequence[ConnectorOffset]:
         return self._client.connector_offsets(name)
 
+    def offsets_and_lag(self, name: str) -> tuple[list[ConnectorOffset], SinkLag | None]:
+        return self._client.offsets_and_lag(name)
+
     def tagged_offsets(self, name: str) -> tuple[Sequence[ConnectorOffset], str]:
         offsets = self._client.connector_offsets(name)
         return offsets, content_tag(offsets_to_json(offsets))
 
     def topics(self, name: str) -> Sequence[str] | None:
-        return None
+        return sorted(self._client.statuses.statuses.topics(name))
 
     def plugins(self) -> Sequence[Mapping[str, Any]]:
         return []
@@ -95,26 +104,3 @@ class TopicCluster:
 
     def validate(self, plugin: str, config: Mapping[str, str | None]) -> Mapping[str, Any]:
         return self._client.validate(plugin, config)
-
-
-class TopicClusters:
-    """Reads the topics again for each page. Implements Clusters. Threads: any."""
-
-    def __init__(self, access: ClusterAccess, open_sink: OpenSink | None = None) -> None:
-        self._access = access
-        self._open_sink = open_sink
-
-    @property
-    def place(self) -> str:
-        return DirectClient(self._access).place
-
-    @contextmanager
-    def open(self, caller: Caller) -> Iterator[Cluster]:
-        client = DirectClient(self._access)
-        try:
-            yield TopicCluster(client, self._open_sink)
-        finally:
-            client.close()
-
-    def close(self) -> None:
-        """Nothing is kept."""
