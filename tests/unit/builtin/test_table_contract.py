@@ -66,6 +66,12 @@ def test_a_column_widens_between_flushes_and_restarts_or_has_a_second_one_beside
     assert rows[4] == {"id": 5, "price__v_text": "free"}
 
 
+def test_a_column_of_files_with_long_numbers_is_not_read_as_doubles(tmp_path):
+    with sink_of("parquet", tmp_path) as sink:
+        rows = written(sink, [{"id": 1, "n": 2**53 + 1, "m": 1}], [{"id": 2, "n": 0.5, "m": 0.5}])
+    assert rows == [{"id": 1, "n": 2**53 + 1, "m": 1.0}, {"id": 2, "n__v_double": 0.5, "m": 0.5}]
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 def test_lists_of_structs_are_null_or_have_what_came(kind, tmp_path):
     values = [
@@ -184,7 +190,7 @@ _VALUES = st.one_of(
 def test_no_value_changes_in_any_table_whatever_batches_it_comes_in(widens, puts):
     config = TableConfig.parse(memory_settings())
     table = OpenTable(config, "t")
-    table.format.can_widen = lambda old, new: widens  # as Parquet's, as Delta's
+    table.format.can_widen = lambda column, old, new: widens  # as Parquet's, as Delta's
     discards, rows = Discards(lambda: pytest.fail("nothing is left out")), []
     for put in puts:
         records = [SinkRecord("t", 0, None, None, None, {"p": value}, 0) for value, _ in put]

@@ -14,7 +14,7 @@ from kconnect.builtin.connectors.tables.table_schema import Evolution, SchemaRul
 
 
 def rules(evolution="widen", *, widens=True):
-    return SchemaRules("tables/t", Evolution(evolution), lambda kind: kind, lambda old, new: widens)
+    return SchemaRules("tables/t", Evolution(evolution), lambda kind: kind, lambda column, old, new: widens)
 
 
 def batch(**columns):

@@ -139,10 +139,10 @@ def _typed(rows: Rows, part: Part, kind: pa.DataType, name: str, *, is_strict: b
         if pa.types.is_string(kind) and _needs_text(part):
             return pa.array(_texts(part, rows.length), kind)
         if not isinstance(part.data, list | tuple):
-            return fit(part.data, kind, FitRules(is_strict=is_strict))
+            return fit(part.data, kind, _rules(is_strict))
         if part.schema is not None:
-            return fit(column_of(part.schema, part.data), kind, FitRules(is_strict=is_strict))
-        return build(part.data, kind)
+            return fit(column_of(part.schema, part.data), kind, _rules(is_strict))
+        return build(part.data, kind, _rules(is_strict))
     except (NotFittingError, DataError) as error:
         topic = rows.topic if isinstance(rows.topic, str) else rows.topic[getattr(error, "row", 0)]
         raise DataError(
@@ -150,6 +150,11 @@ def _typed(rows: Rows, part: Part, kind: pa.DataType, name: str, *, is_strict: b
             hint=f'Give a schema that fits, .schema("{name} STRING, topic STRING") for JSON text, or '
             f'.option("{name}.converter", "JsonConverter") for the bytes as a topic would have them.',
         ) from error
+
+
+def _rules(is_strict: bool) -> FitRules:
+    """Types that were seen in the first records do not say how to read: "01" is not 1 there."""
+    return FitRules(reads=not is_strict, is_strict=is_strict)
 
 
 def _needs_text(part: Part) -> bool:

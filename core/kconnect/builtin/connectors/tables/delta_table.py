@@ -83,7 +83,7 @@ class DeltaLakeTable:
             return pa.float32()
         return kind
 
-    def can_widen(self, old: pa.DataType, new: pa.DataType) -> bool:
+    def can_widen(self, column: str, old: pa.DataType, new: pa.DataType) -> bool:
         """Deltalake cannot write tables with widened types."""
         return False
 

@@ -83,7 +83,7 @@ class IcebergTable:
             return pa.timestamp("us", "UTC" if kind.tz else None)
         return kind
 
-    def can_widen(self, old: pa.DataType, new: pa.DataType) -> bool:
+    def can_widen(self, column: str, old: pa.DataType, new: pa.DataType) -> bool:
         import pyarrow as pa
 
         if pa.types.is_decimal(old) and pa.types.is_decimal(new):

@@ -85,7 +85,7 @@ class OpenTable:
                 raise
             rules = self.rules
             if self._is_waiting_unfit(rows):
-                rules = replace(rules, is_stored=lambda column: True, can_widen=lambda old, new: False)
+                rules = replace(rules, is_stored=lambda column: True, can_widen=lambda column, old, new: False)
             discarded: list[tuple[str, int, DataError]] = []
             how = Settling(
                 rules.contracts,

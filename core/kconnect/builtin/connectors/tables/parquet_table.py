@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from kconnect.api import ConnectError, DataError, RetriableError, TopicPartition
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _TRIES = 10
+# Those of a store take 50 ms each
+_MOST_FOOTERS = 1000
 FOLDER = "_kconnect"
 """Readers of Parquet folders leave names with an underscore out."""
 
@@ -48,6 +50,8 @@ class ParquetTable:
         self._logs: dict[TopicPartition, CommitLog] = {}
         self._schema: pa.Schema | None = None
         self._unfinished: dict[TopicPartition, Commit] = {}
+        self._has_long: dict[str, bool] = {}
+        """Columns that were asked to be doubles, and whether files have whole numbers that are none."""
 
     def schema(self) -> pa.Schema | None:
         """The columns of what this writer has committed in the partitions that it opened."""
@@ -56,9 +60,19 @@ class ParquetTable:
     def stored_type(self, kind: pa.DataType) -> pa.DataType:
         return kind
 
-    def can_widen(self, old: pa.DataType, new: pa.DataType) -> bool:
-        """Each file has types of its own."""
-        return True
+    def can_widen(self, column: str, old: pa.DataType, new: pa.DataType) -> bool:
+        """Each file has types of its own; readers take all of a column for the widest.
+
+        So whole numbers in the files must be doubles for that. Their footers say it, which are read once a column.
+        """
+        import pyarrow as pa
+
+        if not pa.types.is_integer(old) or old.bit_width < 64 or not pa.types.is_floating(new):
+            return True
+        if column not in self._has_long:
+            with self._telling("read footers of"):
+                self._has_long[column] = self._may_have_long(column)
+        return not self._has_long[column]
 
     def refusal(self, schema: pa.Schema) -> str:
         return ""
@@ -121,6 +135,23 @@ class ParquetTable:
             found = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(columns)))
             self._schema = found if self._schema is None else joined_schemas([self._schema, found])
 
+    def _may_have_long(self, column: str) -> bool:
+        """Whether a whole number in a column of the files may have more digits than a double."""
+        import pyarrow.parquet as pq
+
+        root = self._files.at("")
+        paths = [path for path in self._files.below(root) if path.endswith(".parquet") and f"/{FOLDER}/" not in path]
+        if len(paths) > _MOST_FOOTERS:
+            return True
+        for path in paths:
+            with self._files.open(path) as file:
+                footer = pq.ParquetFile(file).metadata
+                for group in (footer.row_group(index) for index in range(footer.num_row_groups)):
+                    chunks = (group.column(index) for index in range(group.num_columns))
+                    if any(_may_be_long(chunk) for chunk in chunks if chunk.path_in_schema.split(".")[0] == column):
+                        return True
+        return False
+
     def _telling(self, what: str) -> AbstractContextManager[None]:
         return self._files.telling(what, f"table {self.where}")
 
@@ -170,6 +201,19 @@ class ParquetTable:
         if commit is not None:
             self._logs[at].finish(commit)
             del self._unfinished[at]
+
+
+def _may_be_long(chunk: Any) -> bool:
+    """Whether a chunk of a column, by its statistics, may have a whole number that is not a double."""
+    if chunk.physical_type != "INT64" or chunk.num_values == 0:
+        return False
+    found = chunk.statistics
+    if found is None or not found.has_min_max:
+        return not (found is not None and found.null_count == chunk.num_values)
+    return not (isinstance(found.min, int) and found.min >= -_EXACT and found.max <= _EXACT)
+
+
+_EXACT = 1 << 53
 
 
 def _as_text(schema: pa.Schema) -> str:

@@ -106,8 +106,8 @@ class TableFormat(Protocol):
         """The type in which a new column of this type is kept."""
         ...
 
-    def can_widen(self, old: pa.DataType, new: pa.DataType) -> bool:
-        """Whether an existing column can take the wider type."""
+    def can_widen(self, column: str, old: pa.DataType, new: pa.DataType) -> bool:
+        """Whether a column, or what is in it, can take the wider type, and no reader sees another number by it."""
         ...
 
     def refusal(self, schema: pa.Schema) -> str:

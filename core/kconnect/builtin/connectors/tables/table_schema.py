@@ -32,7 +32,7 @@ class SchemaRules:
     where: str
     evolution: Evolution
     stored_type: Callable[[pa.DataType], pa.DataType]
-    can_widen: Callable[[pa.DataType, pa.DataType], bool]
+    can_widen: Callable[[str, pa.DataType, pa.DataType], bool]
     contracts: Contracts = EVOLVES
     is_stored: Callable[[str], bool] = lambda column: True
     """Whether rows with this column are in the table by now; until then it can become anything."""
@@ -159,9 +159,10 @@ def merged(old: pa.DataType, column: pa.Array, path: str, rules: SchemaRules) ->
         kept(column, old, path)
     except DataError as refusal:
         wanted = rules.stored_type(joined(old, new))
-        is_possible = not rules.is_stored(path.partition(".")[0].partition("[")[0]) or rules.can_widen(old, wanted)
-        if rules.allows(path, Evolution.WIDEN) and is_possible and _takes(old, wanted, column, path):
-            return wanted
+        if rules.allows(path, Evolution.WIDEN) and _takes(old, wanted, column, path):
+            name = path.partition(".")[0].partition("[")[0]
+            if not rules.is_stored(name) or rules.can_widen(name, old, wanted):
+                return wanted
         raise DataError(f"{refusal}, as it is in table {rules.where}", hint=_why(old, wanted, rules)) from refusal
     return old
 
