@@ -69,7 +69,7 @@ def quoted(name: str) -> str:
 
 
 def schema_of(kind: ColumnType, *, is_required: bool = False, is_fine: bool = False, doc: str | None = None) -> Schema:
-    """Connect's schema. `is_fine`: times keep microseconds, which Connect's own Time and Timestamp lack."""
+    """Connect's schema. `is_fine`: times keep microseconds, and whether they have a zone, which Connect's own lack."""
     builder = _builder(kind, is_fine)
     if doc is not None:
         builder.doc(doc)
@@ -87,7 +87,8 @@ def _builder(kind: ColumnType, is_fine: bool) -> SchemaBuilder:
         case "timestamp":
             return _finer(Timestamp.builder(), kind, is_fine)
         case "timestamp_ntz":
-            return _finer(Timestamp.builder(), kind, is_fine).parameter(Timestamp.ZONE_FIELD, Timestamp.NO_ZONE)
+            local = _finer(Timestamp.builder(), kind, is_fine)
+            return local.parameter(Timestamp.ZONE_FIELD, Timestamp.NO_ZONE) if is_fine else local
         case "uuid":
             return SchemaBuilder.string().name(UUID_NAME).version(1)
         case "json" | "variant":
