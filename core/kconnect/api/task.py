@@ -349,6 +349,13 @@ class SinkTask(Task):
     supports_batches: ClassVar[bool] = False
     """Whether the runtime may call `put_batch`."""
 
+    keeps_offsets: bool = False
+    """Whether the task commits offsets itself, with what it writes, as one that writes each record once.
+
+    Dead letters of records that never reach it (converters, transformations) are then acknowledged before each put: it
+    may go on behind them. Differs: Java has no such thing.
+    """
+
     context: SinkTaskContext
 
     def initialize(self, context: SinkTaskContext) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kconnect.api import ErrantRecordsError
 from kconnect.clock import Clock
-from kconnect.errors import ConnectError, RetriableError
+from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.model import TopicPartition
 from kconnect.runtime.config.topic_pattern import TopicPattern
 from kconnect.runtime.kafka import ConsumedRun
@@ -267,6 +267,7 @@ class SinkLoop:
     def _give(self, batch: PutBatch, *, calls: bool) -> bool:
         """Whether the task took it. Errors: RetriableError, ErrantRecordsError; others say what the task was given."""
         began_s, put = time.monotonic(), batch.payload
+        self._settle_letters()
         try:
             if not put.settle():
                 if not calls:
@@ -289,6 +290,15 @@ class SinkLoop:
             counters.put_ms.note((time.monotonic() - began_s) * 1000 if took_ms is None else took_ms)
             counters.batch_size.note(count)
         return True
+
+    def _settle_letters(self) -> None:
+        """Wait for the dead letters of records before, if the task may commit past them. Errors: RetriableError."""
+        if not self._calls.task.keeps_offsets:
+            return
+        try:
+            self._parts.tolerance.settle(self._parts.commit_times.timeout_s)
+        except TimedOutError as error:
+            raise RetriableError(f"{error}; nothing is put before that") from error
 
     def _leave_out(self, error: ErrantRecordsError, batch: PutBatch) -> bool:
         """Give the task all since the last commit again, without the records that it named."""

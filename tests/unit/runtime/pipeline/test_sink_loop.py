@@ -430,6 +430,29 @@ def test_dead_letters_that_nobody_acknowledges_hold_the_commit_back_and_a_lost_o
     assert bench.kafka.committed == {}
 
 
+def test_a_task_that_commits_offsets_itself_is_given_nothing_before_the_dead_letters_are_written() -> None:
+    class Keeps(Buffered):
+        keeps_offsets = True
+
+    bench, task = SinkBench(), Keeps()
+    bench.write(ONE, 2)
+    run = SinkRun(bench, task, Steps(*[idle] * 10))
+    settle, answers = run.letters.settle, [TimedOutError("not yet")]
+
+    def settle_late(timeout_s: float) -> None:
+        task.calls.append("settle")
+        if answers:
+            raise answers.pop()
+        settle(timeout_s)
+
+    run.letters.settle = settle_late  # type: ignore[method-assign]  # looks at the order
+    assert run() is None
+    before = task.calls[: task.calls.index("put 2")]
+    assert before.count("settle") > 1
+    assert before[-1] == "settle"
+    assert bench.kafka.committed == {ONE: 2}
+
+
 def test_offsets_beyond_what_was_read_and_of_other_partitions_are_ignored(caplog: pytest.LogCaptureFixture) -> None:
     bench, task = SinkBench(), Buffered()
     bench.write(ONE, 2)

@@ -143,6 +143,7 @@ class SqlSinkTask(SinkTask):
         is_replay = props.get("kconnect.replay") == "true"  # as kconnect.testing.SinkChain says
         if config["delivery.guarantee"] == EXACTLY_ONCE and not is_replay:
             self._offsets = OffsetTable(database, config["offsets.table"], writer_of(props))
+            self.keeps_offsets = True
         self._rows = RowMaker(
             config["table.name.format"],
             config["pk.mode"],

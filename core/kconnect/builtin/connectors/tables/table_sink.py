@@ -90,6 +90,7 @@ class TableSinkTask(SinkTask):
     """
 
     supports_batches = True
+    keeps_offsets = True
 
     def __init__(self) -> None:
         self._tables: dict[str, OpenTable] = {}
