@@ -33,7 +33,7 @@ def check(
     connectors: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[CONNECTOR...]", help="Connector files: .properties, .json, .toml.", show_default=False
+            metavar="[CONNECTOR...]", help="Connector files: .properties, .json, .toml, .yaml.", show_default=False
         ),
     ] = None,
     from_environment: FromEnvironmentFlag = False,

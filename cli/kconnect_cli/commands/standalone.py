@@ -42,7 +42,7 @@ def standalone(
         list[Path] | None,
         typer.Argument(
             metavar="[WORKER.properties] [CONNECTOR...]",
-            help="The worker's properties, then connector files: .properties, .json, .toml.",
+            help="The worker's properties, then connector files: .properties, .json, .toml, .yaml.",
             show_default=False,
         ),
     ] = None,

@@ -50,7 +50,9 @@ class InputFormat(StrEnum):
 
 def try_(
     ctx: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="CONNECTOR", help="Its file: .properties, .json, .toml; - is stdin.")],
+    file: Annotated[
+        str, typer.Argument(metavar="CONNECTOR", help="Its file: .properties, .json, .toml, .yaml; - is stdin.")
+    ],
     input_: Annotated[
         str | None, typer.Option("--input", metavar="FILE", help="What a sink reads; - is stdin.", show_default=False)
     ] = None,

@@ -8,7 +8,7 @@ from kconnect.runtime.config.dropins import ConnectorFile, load_connector_file, 
 
 
 def read_connector_file(name: str) -> ConnectorFile:
-    """The connector in a .properties, .json or .toml file; stdin may hold JSON or properties."""
+    """The connector in a .properties, .json, .toml or .yaml file; stdin may hold each of them."""
     return load_connector_file(Path("/dev/stdin" if name == "-" else name))
 
 

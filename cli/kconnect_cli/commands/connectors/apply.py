@@ -25,7 +25,7 @@ from kconnect_cli.settings.spelling import Strict, check_settings
 if TYPE_CHECKING:
     from kconnect.runtime.config.dropins import ConnectorFile
 
-_FILES_HELP = ".properties, .json or .toml, a folder of these, or - for stdin; may be repeated."
+_FILES_HELP = ".properties, .json, .toml or .yaml, a folder of these, or - for stdin; may be repeated."
 
 
 _Paths = Annotated[list[str] | None, typer.Argument(metavar="FILE|DIR", help=_FILES_HELP, show_default=False)]

@@ -123,7 +123,7 @@ def create(
     ctx: typer.Context,
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE", help=".properties, .json or .toml; - reads stdin.", show_default=False),
+        typer.Argument(metavar="FILE", help=".properties, .json, .toml or .yaml; - reads stdin.", show_default=False),
     ] = None,
     more: Annotated[list[str] | None, typer.Option("--file", "-f", metavar="FILE", help="The same as FILE.")] = None,
     offsets: Annotated[

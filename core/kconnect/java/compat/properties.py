@@ -55,6 +55,49 @@ def parse_properties(text: bytes | str, source: str = "properties") -> dict[str,
     return entries
 
 
+def strict_properties(raw: bytes, source: str, *, separated: bool = False) -> dict[str, str]:
+    r"""As `parse_properties`, for a file that is written by hand: what Java would read as something else is refused.
+
+    `separated`: each line needs a `=` or `:`, as text that has no settings in it has none.
+    Errors: ConfigError for a key in two lines, for UTF-8 outside comments, and for a line without separator.
+    """
+    text = raw.removeprefix(_BOM).decode("iso-8859-1")
+    entries: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    for number, line in _logical_lines(text):
+        if _is_utf8(line):
+            raise ConfigError(
+                f"{source}, line {number}: it holds UTF-8, but .properties files are read as ISO-8859-1, as Java does.",
+                hint="write \\uXXXX for the letters that are not ASCII, or use TOML, JSON or YAML",
+            )
+        raw_key, raw_value = _split(line)
+        key = _unescape(raw_key, source, number)
+        if separated and (not raw_key or not re.search(r"[=:]", line[len(raw_key) :])):
+            raise ConfigError(
+                f"{source}, line {number} is not a setting: it has no `=`.",
+                hint="write key=value lines, JSON, TOML or YAML",
+            )
+        if key in lines:
+            raise ConfigError(
+                f"{source}: {key} is in line {lines[key]} and in line {number}.",
+                hint="keep one of them; nothing was changed",
+            )
+        lines[key] = number
+        entries[key] = _unescape(raw_value, source, number)
+    return entries
+
+
+def _is_utf8(line: str) -> bool:
+    raw = line.encode("iso-8859-1")
+    if raw.isascii():
+        return False
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def write_properties(path: str | Path, settings: Mapping[str, str], comment: str | None = None) -> None:
     """Write settings so that Java and `read_properties` read the same back."""
     Path(path).write_bytes(dump_properties(settings, comment).encode("ascii"))

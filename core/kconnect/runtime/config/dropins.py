@@ -1,20 +1,25 @@
-"""Connector files: .properties, .json and .toml, named on the command line or dropped into connectors.d."""
+"""Connector files: .properties, .json, .toml and .yaml, named on the command line or dropped into connectors.d."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from kconnect.errors import ConfigError, NotFoundError
-from kconnect.java.compat.properties import parse_properties, read_text_bytes
+from kconnect.java.compat.properties import read_text_bytes, strict_properties
 from kconnect.model import TargetState
+from kconnect.runtime.config.yaml_trees import twice, yaml_trees
 
-SUFFIXES: Final = (".json", ".properties", ".toml")
+SUFFIXES: Final = (".json", ".properties", ".toml", ".yaml", ".yml")
 """The suffixes of connector files in a folder."""
 
+# As `connectors show -o yaml` has it, alone or in a list: below it the settings, further in
+_YAML_CONFIG: Final = re.compile(rb"^(?:- )?( *)config:[ \t]*\r?\n\1 +\S", re.MULTILINE)
+_YAML_LINE: Final = re.compile(rb"---|[\w.$-]+:(?: .*)?")
 _STATES: Final = {
     "RUNNING": TargetState.STARTED,
     "PAUSED": TargetState.PAUSED,
@@ -62,20 +67,29 @@ def load_connector_file(path: str | Path) -> ConnectorFile:
     """The connector in a file.
 
     JSON is tried first whatever the suffix, as Java does: `{"name", "config"[, "initial_state"]}` or one flat object;
-    then .properties. TOML is ours: the same two forms, nested tables become dotted keys.
+    then .properties. TOML and YAML are ours: the same two forms, nested tables of TOML become dotted keys. What has no
+    suffix, such as stdin, is what its text is; YAML that `connectors show -o yaml` prints is told from properties by
+    its `config`, and by a colon and a blank in each line.
     Errors: NotFoundError if the file does not exist, ConfigError for everything else; both name the file.
-    Differs: malformed JSON in a .json file is reported as such; Java reads it as .properties and misses the name.
+    Differs: malformed JSON in a .json file is reported as such; Java reads it as .properties and misses the name. A key
+    that stands twice is refused, Java takes the last. So is UTF-8 outside the comments of .properties.
     Source: ConnectStandalone.parseConnectorConfigurationFile (Kafka 4.3).
     """
     path = Path(path)
-    return _parsed(path, read_text_bytes(path))
+    raw = read_text_bytes(path)
+    trees = _yaml(path, raw)
+    if trees is not None and len(trees) > 1:
+        raise ConfigError(f"{path} holds {len(trees)} connectors.", hint="name a file with one; apply takes several")
+    return _parsed(path, raw) if trees is None else trees[0]
 
 
 def load_connector_files(path: str | Path) -> list[ConnectorFile]:
-    """The connectors in a file: as `load_connector_file`, or a JSON array of such objects."""
+    """The connectors in a file: as `load_connector_file`, or an array or several documents of such objects."""
     path = Path(path)
     raw = read_text_bytes(path)
-    trees = _array(raw)
+    if (found := _yaml(path, raw)) is not None:
+        return found
+    trees = _array(path, raw)
     if trees is None:
         return [_parsed(path, raw)]
     if not all(isinstance(tree, dict) for tree in trees):
@@ -87,32 +101,80 @@ def _parsed(path: Path, raw: bytes) -> ConnectorFile:
     if not raw.strip():
         raise ConfigError(f"{path} is empty.", hint="write the connector's settings into it, `name` among them")
     suffix = path.suffix.lower()
-    if suffix in (".yaml", ".yml"):
-        raise ConfigError(f"{path} is YAML, which is not read.", hint="use .properties, .json or .toml")
-    if suffix == ".toml":
+    if suffix == ".toml" or (not suffix and _is_toml(raw)):
         return _from_tree(path, _toml(path, raw))
-    tree = _json(path, raw, strict=suffix == ".json")
+    tree = _json(path, raw, strict=suffix == ".json" or (not suffix and raw.lstrip()[:1] in (b"{", b"[")))
     if tree is not None:
         return _from_tree(path, tree)
-    config = parse_properties(raw, str(path))
+    config = strict_properties(raw, str(path), separated=not suffix)
     return _connector(path, config.get("name"), config, None)
 
 
-def _array(raw: bytes) -> list[Any] | None:
+def _yaml(path: Path, raw: bytes) -> list[ConnectorFile] | None:
+    """The connectors in a YAML file; None if it is none."""
+    suffix = path.suffix.lower()
+    is_named = suffix in (".yaml", ".yml")
+    if not is_named and (suffix or not _is_yaml(raw)):
+        return None
+    trees = yaml_trees(path, raw)
+    if not trees:
+        raise ConfigError(f"{path} is empty.", hint="write the connector's settings into it, `name` among them")
+    if not all(isinstance(tree, dict) for tree in trees):
+        raise ConfigError(f"{path} must hold mappings.", hint="write name: .., config: .., or the settings themselves")
+    return [_from_tree(path, tree) for tree in trees]
+
+
+def _is_yaml(raw: bytes) -> bool:
+    """Whether a text without suffix is YAML: what `show -o yaml` prints, or `key: value` in every line."""
+    if raw.lstrip()[:1] in (b"{", b"["):
+        return False
+    lines = [line for line in raw.splitlines() if line.strip() and not line.lstrip().startswith(b"#")]
+    return _YAML_CONFIG.search(raw) is not None or (bool(lines) and all(map(_YAML_LINE.fullmatch, lines)))
+
+
+def _is_toml(raw: bytes) -> bool:
+    """Whether a text without suffix is TOML: properties would keep the quotes of its texts."""
+    if b'"' not in raw and b"'" not in raw:
+        return False
+    import tomli  # imported here: slots import this module but read no files
+
+    try:
+        return bool(tomli.loads(raw.decode("utf-8")))
+    except ValueError:
+        return False
+
+
+def _array(path: Path, raw: bytes) -> list[Any] | None:
     """The elements of a JSON array, or None if it is not one."""
     if not raw.lstrip().startswith(b"["):
         return None
     try:
-        tree = json.loads(raw, parse_int=str, parse_float=str, parse_constant=str)
+        tree = _loaded(path, raw)
     except ValueError:  # reported when it is read as one connector
         return None
     return tree if isinstance(tree, list) else None
 
 
+def _loaded(path: Path, raw: bytes) -> Any:
+    """JSON with numbers as texts. Errors: ValueError; ConfigError for a key that stands twice in an object."""
+
+    def pairs(given: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(given)
+        if len(found) < len(given):
+            names = [key for key, _ in given]
+            key = next(name for name in names if names.count(name) > 1)
+            spelled = json.dumps(key).encode()
+            lines = [number for number, line in enumerate(raw.splitlines(), 1) if spelled in line]
+            raise twice(path, key, lines[0] if lines else 1, lines[-1] if lines else 1)
+        return found
+
+    return json.loads(raw, parse_int=str, parse_float=str, parse_constant=str, object_pairs_hook=pairs)
+
+
 def _json(path: Path, raw: bytes, *, strict: bool) -> dict[str, Any] | None:
     """The object in a file, or None if it is not JSON and need not be."""
     try:
-        tree = json.loads(raw, parse_int=str, parse_float=str, parse_constant=str)
+        tree = _loaded(path, raw)
     except ValueError as err:  # malformed JSON, or bytes that are not UTF-8
         if strict:
             raise ConfigError(f"{path} is not valid JSON: {err}.", hint="correct the place that is named") from err

@@ -6,7 +6,7 @@ import pytest
 
 from kconnect.errors import ConfigError, NotFoundError
 from kconnect.model import TargetState
-from kconnect.runtime.config.dropins import load_connector_file, load_folder
+from kconnect.runtime.config.dropins import load_connector_file, load_connector_files, load_folder
 
 FLAT = '{"name": "a", "connector.class": "X", "tasks.max": 1, "ratio": 1.50, "on": true}'
 NESTED = '{"name": "a", "config": {"connector.class": "X", "tasks.max": 1, "ratio": 1.50, "on": true}, "extra": 1}'
@@ -86,7 +86,21 @@ REFUSED = {
     ("c.properties", "connector.class=X"): "is missing the mandatory 'name' configuration",
     ("c.properties", "name= \n"): "is missing the mandatory 'name' configuration",
     ("c.toml", "name = "): "is not valid TOML",
-    ("c.yaml", "name: a"): "is YAML",
+    ("c.yaml", "name: a"): "has no `config`",
+    ("c.yaml", "name: a\nfile: x\nname: b\n"): "name is in line 1 and in line 3",
+    ("c.yaml", "name: a\nconfig:\n  x: ~\n"): "'x' is null",
+    ("c.yaml", "name: a\nconfig:\n  x: [1, 2]\n"): "'x' is an array",
+    ("c.yaml", "name: [a\n"): "is not valid YAML",
+    ("c.yaml", "- a\n"): "must hold mappings",
+    ("c.yaml", "name: a\nfile: x\n---\nname: b\nfile: y\n"): "holds 2 connectors",
+    ("c.json", '{"name": "a",\n"x": "1",\n"x": "2"}'): "x is in line 2 and in line 3",
+    ("c.properties", "name=a\n# \u00e9\nfile=x\nname=b\n"): "name is in line 1 and in line 4",
+    (
+        "c.properties",
+        "name=a\nfile=caf\u00e9\n",
+    ): "line 2: it holds UTF-8, but .properties files are read",
+    ("stdin", "hello world\nthis is text\n"): "line 1 is not a setting",
+    ("stdin", '{"name": '): "is not valid JSON",
 }
 
 
@@ -100,6 +114,53 @@ def test_a_bad_file_is_named_with_what_to_do(tmp_path: Path, file: tuple[str, st
     assert message in str(refused.value)
     assert str(path) in str(refused.value)
     assert refused.value.hint
+
+
+SHOWN = """\
+name: a
+type: source
+state: RUNNING
+config:
+  name: a
+  connector.class: X
+  tasks.max: '2'
+  ratio: 1.50
+  'on': yes
+tasks:
+- id: 0
+  state: RUNNING
+"""
+
+
+@pytest.mark.parametrize("name", ["c.yaml", "c.yml", "stdin"])
+def test_what_show_prints_as_yaml_is_read_from_a_file_and_from_stdin(tmp_path: Path, name: str) -> None:
+    expected = {"name": "a", "connector.class": "X", "tasks.max": "2", "ratio": "1.50", "on": "yes"}
+    assert load_connector_file(write(tmp_path, name, SHOWN)).config == expected
+    item = f"- {SHOWN}".replace("\n", "\n  ").rstrip(" ")
+    several = item + item.replace("name: a", "name: b")
+    assert [one.name for one in load_connector_files(write(tmp_path, f"2{name}", several))] == ["a", "b"]
+    flat = write(tmp_path, f"3{name}", 'name: a\nconnector.class: X # its class\nratio: 010\nfile: "a: b"\n')
+    assert load_connector_file(flat).config == {"name": "a", "connector.class": "X", "ratio": "010", "file": "a: b"}
+    documents = load_connector_files(write(tmp_path, f"4{name}", "name: a\nfile: x\n---\nname: b\nfile: y\n"))
+    assert [one.config["file"] for one in documents] == ["x", "y"]
+
+
+def test_text_without_suffix_is_what_it_looks_like(tmp_path: Path) -> None:
+    toml = write(tmp_path, "toml", 'name = "a"\nfile = "x # y"\n')
+    assert load_connector_file(toml).config == {"name": "a", "file": "x # y"}
+    properties = write(tmp_path, "properties", 'name=a\nfile = x\ntopic : t\nconnection.url=jdbc:x://h/d?a="b"\n')
+    assert load_connector_file(properties).config == {
+        "name": "a",
+        "file": "x",
+        "topic": "t",
+        "connection.url": 'jdbc:x://h/d?a="b"',
+    }
+
+
+def test_properties_in_latin_1_and_comments_in_any_language_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "c.properties"
+    path.write_bytes("# caf\u00e9 \u2615\nname=a\n".encode() + "file=caf\u00e9\n".encode("iso-8859-1"))
+    assert load_connector_file(path).config == {"name": "a", "file": "caf\u00e9"}
 
 
 def test_a_folder_is_read_in_the_order_of_names(tmp_path: Path) -> None:
