@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kconnect.admin.cluster.kept_change import KeptChange
 from kconnect.client.offset_history import OffsetEntry, OffsetHistory, moved_offsets
-from kconnect.errors import BadRequestError, ConflictError, NotFoundError
+from kconnect.errors import BadRequestError
 from kconnect.model import ConnectorOffset, ConnectorType
 from kconnect_cli.admin.connector_admin import connector_admin
 
@@ -54,22 +54,13 @@ class OffsetChanges:
         """
         entry = self.last(name)
         now = self._session.reader.connector_offsets(name)
-        if not force and (differences := entry.differences(now)):
-            raise ConflictError(
-                f"The offsets of {name} have changed since: {'; '.join(differences)}",
-                hint="Its tasks ran, or somebody else changed them. --force restores the old ones all the same.",
-            )
+        if not force:
+            entry.check(name, now, otherwise="--force restores the old ones all the same.")
         return self._kept(self._admin.alter_offsets(name, entry.undone), name, "undo", now, entry.undone)
 
     def last(self, name: str) -> OffsetEntry:
         """Errors: NotFoundError without a change."""
-        entries = self.history.entries(name)
-        if not entries:
-            raise NotFoundError(
-                f"No change of {name}'s offsets is known on this machine",
-                hint="`connect offsets history NAME` lists what `alter`, `reset`, `move` and `undo` changed from here.",
-            )
-        return entries[-1]
+        return self.history.last(name)
 
     def offsets_at(self, access: ClusterAccess, name: str, target: SinkTarget, chosen: Chosen) -> list[ConnectorOffset]:
         """Where a sink's partitions are at a target, looked up at the brokers; a source's at a time, if it can say it.

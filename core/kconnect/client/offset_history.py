@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kconnect.errors import ConnectError, DataError
+from kconnect.errors import ConflictError, ConnectError, DataError, NotFoundError
 from kconnect.files.folders import state_folder
 from kconnect.files.whole_files import replace_file
 from kconnect.model import ConnectorOffset
@@ -59,6 +59,14 @@ class OffsetEntry:
         """The offsets from before it."""
         return [ConnectorOffset(m.partition, m.old) for m in self.moved]
 
+    def check(self, name: str, now: Sequence[ConnectorOffset], *, otherwise: str) -> None:
+        """Whether the offsets are as this change left them. Errors: ConflictError, with `otherwise` as its advice."""
+        if differences := self.differences(now):
+            raise ConflictError(
+                f"The offsets of {name} have changed since: {'; '.join(differences)}",
+                hint=f"Its tasks ran, or somebody else changed them. {otherwise}",
+            )
+
     def differences(self, now: Sequence[ConnectorOffset]) -> list[str]:
         """What is no longer as this change left it, a sentence for each partition."""
         current = {offset_text(item.partition): item.offset for item in now}
@@ -97,6 +105,16 @@ class OffsetHistory:
             except (ValueError, KeyError, TypeError) as err:
                 raise DataError(f"{path}, line {number}, is not a change of offsets: {err!r}") from err
         return found
+
+    def last(self, name: str) -> OffsetEntry:
+        """Errors: NotFoundError without a change; as `entries`."""
+        found = self.entries(name)
+        if not found:
+            raise NotFoundError(
+                f"No change of {name}'s offsets is known on this machine",
+                hint="`connect offsets history NAME` lists what `alter`, `reset`, `move` and `undo` changed from here.",
+            )
+        return found[-1]
 
     def add(self, name: str, entry: OffsetEntry) -> None:
         """Errors: ConnectError if it cannot be written."""

@@ -21,7 +21,7 @@ from kconnect.admin.direct.offsets.sink_targets import AtTime, Chosen, sink_offs
 from kconnect.admin.direct.offsets.source_targets import source_offsets_at
 from kconnect.client.offset_history import MovedOffset, OffsetEntry, OffsetHistory, moved_offsets, offset_text
 from kconnect.client.offset_move import OffsetMove
-from kconnect.errors import BadRequestError, ConflictError, ConnectError, NotFoundError, PreconditionFailedError
+from kconnect.errors import BadRequestError, ConnectError, PreconditionFailedError
 from kconnect.model import ConnectorOffset, ConnectorType, RunState, offsets_from_json, offsets_to_json
 
 # A page ends within 120 s, and the change itself takes its time too
@@ -155,7 +155,9 @@ class _Change:
             case "reset":
                 return [ConnectorOffset(item.partition, None) for item in self.now]
             case "undo":
-                return _undone(_history(visit).entries(self._name), self.now, self._name)
+                entry = _history(visit).last(self._name)
+                entry.check(self._name, self.now, otherwise="Set the offsets yourself if you want the old ones.")
+                return entry.undone
             case "move":
                 return _moved_to(visit, self._name, self.now)
             case _:
@@ -181,17 +183,6 @@ class _Change:
         if self._action == "reset":
             return shown(changes.reset_offsets(self._name))
         return shown(changes.alter_offsets(self._name, _changed(moved_offsets(self.now, wanted))))
-
-
-def _undone(entries: Sequence[OffsetEntry], now: Sequence[ConnectorOffset], name: str) -> list[ConnectorOffset]:
-    if not entries:
-        raise NotFoundError(f"No change of {name}'s offsets was made from here")
-    if differences := entries[-1].differences(now):
-        raise ConflictError(
-            f"The offsets of {name} have changed since: {'; '.join(differences)}",
-            hint="Its tasks ran, or somebody else changed them. Set the offsets yourself if you want the old ones.",
-        )
-    return entries[-1].undone
 
 
 def _moved_to(visit: Visit, name: str, now: Sequence[ConnectorOffset]) -> list[ConnectorOffset]:
