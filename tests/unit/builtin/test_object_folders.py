@@ -18,7 +18,7 @@ from kconnect.api.columns import column_of
 from kconnect.builtin.connectors.objects.object_names import ObjectNames, batch_field_values, field_values
 from kconnect.builtin.types.fitting import as_mapping
 from kconnect.errors import ConnectError
-from kconnect.testing import SourceHarness
+from kconnect.testing import SinkHarness, SourceHarness
 from kit.objects import sink_into, source_of
 
 
@@ -169,3 +169,14 @@ def test_columns_and_records_go_to_the_same_folders(tmp_path: Path, with_schema:
     folders = [[names.folder("t", 0, None, row) for row in rows] for rows in (by_columns, by_records)]
     assert folders[0] == folders[1]
     assert folders[0][1].startswith("2026/01/02/n=2.5/")
+
+
+def test_a_table_of_parquet_is_read_with_the_columns_that_its_folders_are(tmp_path: Path) -> None:
+    rows = [{"id": 1, "country": "Côte d'Ivoire"}, {"id": 2, "country": "a/b=c"}, {"id": 3, "country": None}]
+    config = {"table.format": "parquet", "table.path": str(tmp_path / "t"), "topics": "t", "partition.by": "country"}
+    with SinkHarness("TableSink", config) as sink:
+        sink.put(*rows)
+        sink.commit(is_end=True)
+    with source_of(tmp_path / "t") as source:
+        found = [as_mapping(record.value) for record in source.poll(3)]
+    assert sorted(found, key=lambda row: row["id"]) == rows
