@@ -276,6 +276,14 @@ class _TracedSource(SourceHarness):
             self.has_failed = tried.failure is not None and not tried.failure.tolerated
             self._show(tried)
 
+    def report_errant(self, record: SourceRecord, error: BaseException) -> None:
+        """Also shown, where the task goes on: what no record came of would not be seen otherwise."""
+        super().report_errant(record, error)
+        if self.count < self._limit:
+            self.count += 1
+            failure = Failure("poll", _name(self.task), error, tolerated=True)
+            self._show(TriedRecord(self.count, [StageView("connector", record_view(record))], failure=failure))
+
     def ask_for_offsets(self) -> None:
         """What the tasks make of the offsets of the shown records. Errors: DataError; what the hook raises."""
         for task in self._tasks:

@@ -13,6 +13,8 @@ from kconnect.builtin.connectors.file_source import FileStreamSourceConnector
 from kconnect.errors import ConfigError, ConnectError, DataError, TimedOutError
 from kconnect.runtime.pipeline.stages import StageError
 from kconnect.testing import ManualClock, SourceHarness
+from kconnect.testing.trial import TriedRecord, try_source
+from kit.pace import ample_s
 
 STRINGS = {"value.converter": "org.apache.kafka.connect.storage.StringConverter"}
 
@@ -263,3 +265,16 @@ def test_a_task_that_moves_on_without_records_is_asked_before_each_commit() -> N
         assert source.tasks[0].asked == []
         source.restart()
         assert source.tasks[0].next == 3
+
+
+def test_a_trial_shows_the_records_that_the_task_itself_gives_up(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"n": 1}\nnothing\n{"n": 3}\n')
+    config = {"name": "x", "connector.class": "ObjectSource", "object.url": str(tmp_path), "topic": "t"}
+    shown: list[TriedRecord] = []
+    trial = try_source({**config, "errors.tolerance": "all"}, {}, limit=3, timeout_s=ample_s(10), show=shown.append)
+    assert trial.count == 3
+    assert [tried.outcome for tried in shown] == ["failed", "written", "written"]
+    failure = shown[0].failure
+    assert failure is not None
+    assert failure.tolerated
+    assert "Line 2 of" in str(failure.error)
