@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kconnect.errors import ConfigError, NotFoundError
 from kconnect.java.compat.properties import read_text_bytes, strict_properties
+from kconnect.logs.wording import counted
 from kconnect.model import TargetState
 from kconnect.runtime.config.yaml_trees import twice, yaml_trees
 
@@ -79,7 +80,8 @@ def load_connector_file(path: str | Path) -> ConnectorFile:
     raw = read_text_bytes(path)
     trees = _yaml(path, raw)
     if trees is not None and len(trees) > 1:
-        raise ConfigError(f"{path} holds {len(trees)} connectors.", hint="name a file with one; apply takes several")
+        found = counted(len(trees), "connector")
+        raise ConfigError(f"{path} holds {found}.", hint="name a file with one; apply takes several")
     return _parsed(path, raw) if trees is None else trees[0]
 
 
