@@ -94,8 +94,14 @@ def failure_of(call: PluginCall, error: BaseException) -> PluginFailure:
     text = str(error)
     raised = f"{type(error).__name__}: {text}" if text else type(error).__name__
     sentence = f"{call.plugin.__name__}.{method}() raised {raised}{_at(place)}"
-    hints = [getattr(error, "hint", None), _HINTS.get(method), "--verbose shows the whole trace."]
+    advice = None if _is_ours(call.plugin) else _HINTS.get(method)
+    hints = [getattr(error, "hint", None), advice, "--verbose shows the whole trace."]
     return PluginFailure(sentence, method, hint=" ".join(hint for hint in hints if hint))
+
+
+def _is_ours(plugin: type) -> bool:
+    """Whether a plugin is a built-in one, whose users need no advice for its author."""
+    return plugin.__module__.partition(".")[0] == "kconnect"
 
 
 def hang_of(call: PluginCall, thread_id: int | None, waited_s: float) -> LateCallError:

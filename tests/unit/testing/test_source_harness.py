@@ -278,3 +278,6 @@ def test_a_trial_shows_the_records_that_the_task_itself_gives_up(tmp_path: Path)
     assert failure is not None
     assert failure.tolerated
     assert "Line 2 of" in str(failure.error)
+    with pytest.raises(ConnectError, match="Line 2 of") as caught:
+        try_source(config, {}, limit=3, timeout_s=ample_s(10), show=shown.append)
+    assert caught.value.hint == "--verbose shows the whole trace.", "no advice for authors of connectors"
