@@ -64,20 +64,23 @@ def problems(settings: Mapping[str, Any], *, is_sink: bool) -> list[tuple[str, s
     for name in whole[1:]:
         if types[name] != types[whole[0]]:
             told = f"{whole[0]} and {name} declare different schemas"
-            what = difference(types[whole[0]], types[name])
+            what = difference(types, whole[0], name)
             found += [(one, f"{told}: {what}. Leave one of them out") for one in (whole[0], name)]
     return found
 
 
-def difference(one: ColumnType, other: ColumnType) -> str:
-    """The first column in which two types differ."""
-    ours = {column.name: str(column.type) for column in one.columns}
-    theirs = {column.name: str(column.type) for column in other.columns}
+def difference(types: Mapping[str, ColumnType], one: str, other: str) -> str:
+    """The first column in which two declarations differ; `types`: by the names of the settings."""
+    ours, theirs = ({column.name: column for column in types[name].columns} for name in (one, other))
     for name in [*ours, *theirs]:
-        if ours.get(name) != theirs.get(name):
-            said = [f"is {kind}" if kind else "is missing" for kind in (ours.get(name), theirs.get(name))]
-            return f"{name} {said[0]} in the first and {said[1]} in the second"
-    return f"{one} and {other}"
+        mine, yours = ours.get(name), theirs.get(name)
+        if mine is None or yours is None:
+            return f"column {name} is in {other if mine is None else one} alone"
+        if mine.type != yours.type:
+            return f"{name} is {mine.type} in {one} and {yours.type} in {other}"
+        if mine.is_required != yours.is_required:
+            return f"{name} is NOT NULL in {one if mine.is_required else other} alone"
+    return f"{types[one]} in {one} and {types[other]} in {other}"
 
 
 class Declared:

@@ -27,6 +27,7 @@ def time_reader(kind: ColumnType, unit: str | None) -> Callable[[Any], Any]:
     unit = unit or ("d" if kind.name == "date" else "ms")
     make = {"date": _date, "time": _clock}.get(kind.name, _instant)
     a_unit, cut = _MICROS[unit], 10 ** (6 - min(6, 6 if kind.digits is None else kind.digits))
+    whole = int(a_unit)  # 0 where a unit is less than a microsecond
 
     def read(value: Any) -> Any:
         if not isinstance(value, int | float | decimal.Decimal) or isinstance(value, bool):
@@ -35,7 +36,10 @@ def time_reader(kind: ColumnType, unit: str | None) -> Callable[[Any], Any]:
             except (ValueError, OverflowError, TypeError) as error:
                 raise misfit(value, kind) from error
         # what is finer than a microsecond is cut off, before 1970 as well
-        micros = int((number_of(value, kind) * a_unit).to_integral_value(decimal.ROUND_FLOOR))
+        if whole and type(value) is int:
+            micros = value * whole
+        else:
+            micros = int((number_of(value, kind) * a_unit).to_integral_value(decimal.ROUND_FLOOR))
         try:
             return make(micros, kind, cut)
         except (ValueError, OverflowError, NotFittingError) as error:
@@ -49,7 +53,7 @@ def _instant(value: Any, kind: ColumnType, cut: int) -> datetime.datetime:
     if isinstance(value, int) and not isinstance(value, bool):
         return _EPOCH + (value - value % cut) * _MICRO
     if isinstance(value, str):
-        value = datetime.datetime.fromisoformat(_plain_iso(value))
+        value = _of_iso(value)
     if isinstance(value, datetime.datetime):
         found = value.replace(tzinfo=datetime.UTC) if value.tzinfo is None else value.astimezone(datetime.UTC)
         return found if cut == 1 else found.replace(microsecond=found.microsecond - found.microsecond % cut)
@@ -63,7 +67,7 @@ def _date(value: Any, kind: ColumnType, cut: int) -> datetime.date:
     if isinstance(value, int) and not isinstance(value, bool):
         return datetime.date.fromordinal(_DAY_ONE + value // _MICROS_A_DAY)
     if isinstance(value, str):
-        value = datetime.datetime.fromisoformat(_plain_iso(value))
+        value = _of_iso(value)
     if isinstance(value, datetime.datetime):
         if value.time() != datetime.time():
             raise misfit(value.isoformat(), kind, "and has a time of day")
@@ -89,6 +93,9 @@ def _clock(value: Any, kind: ColumnType, cut: int) -> datetime.time:
     return datetime.time(value.hour, value.minute, value.second, micros)
 
 
-def _plain_iso(text: str) -> str:
-    """ISO 8601 as Python reads it: without the zone's name that Java adds, and to the microsecond."""
-    return _FRACTION.sub(r"\1", _ZONE_NAME.sub("", text.strip()))
+def _of_iso(text: str) -> datetime.datetime:
+    """The time of ISO 8601; with the zone's name that Java adds, and more digits than microseconds have, too."""
+    try:
+        return datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return datetime.datetime.fromisoformat(_FRACTION.sub(r"\1", _ZONE_NAME.sub("", text.strip())))
