@@ -76,7 +76,9 @@ class SqlTransform(Transformation):
         if self.makes_several:
             several = self.expand(record)
             if len(several) > 1:
-                raise DataError(f"The query makes {len(several)} records of one, and only one can be taken here")
+                raise DataError(
+                    f"The query makes several records of one ({len(several)}), and only one can be taken here"
+                )
             return several[0] if several else None
         record, rows, plan = self._planned(record)
         made = plan.select_one(rows)

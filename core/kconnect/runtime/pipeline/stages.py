@@ -183,7 +183,9 @@ class TransformChain:
             return self._one(record, self._steps)
         made = self._several(record, self._steps)
         if len(made) > 1:
-            raise DataError(f"{_coordinates(record)} becomes {len(made)} records, and only one can be taken here")
+            raise DataError(
+                f"{_coordinates(record)} becomes several records ({len(made)}), and only one can be taken here"
+            )
         return made[0] if made else None
 
     def apply_each(self, record: ConnectRecord) -> Sequence[ConnectRecord]:

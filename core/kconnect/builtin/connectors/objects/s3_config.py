@@ -107,7 +107,7 @@ def _table() -> ConfigDef:
     for name, kind, default in _WITHOUT_EFFECT:
         table.define(name, kind, default, None, _I.LOW, "Without effect here.")
     for name, kind, default in _REFUSED:
-        table.define(name, kind, default, None, _I.LOW, "Refused, as it is not there.")
+        table.define(name, kind, default, None, _I.LOW, "Refused: it does not exist here.")
     return table
 
 
