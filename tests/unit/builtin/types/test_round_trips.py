@@ -26,15 +26,15 @@ from kit.memory_registry import MemoryRegistry
 
 UTC = datetime.UTC
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=UTC)
-# Without NaN and infinities, which JSON has as texts that Java reads as 0.0
+# Without NaN, infinities and -0.0, which Java reads of JSON as 0.0
 LEAVES = {
     "boolean": st.booleans(),
     "tinyint": st.integers(-128, 127),
     "smallint": st.integers(-(2**15), 2**15 - 1),
     "int": st.integers(-(2**31), 2**31 - 1),
     "bigint": st.integers(-(2**63), 2**63 - 1),
-    "float": st.floats(width=32, allow_nan=False, allow_infinity=False),
-    "double": st.floats(allow_nan=False, allow_infinity=False),
+    "float": st.floats(width=32, allow_nan=False, allow_infinity=False).map(lambda x: x + 0.0),
+    "double": st.floats(allow_nan=False, allow_infinity=False).map(lambda x: x + 0.0),
     "decimal(12,2)": st.integers(-(10**12) + 1, 10**12 - 1).map(lambda n: decimal.Decimal(n).scaleb(-2)),
     "decimal(38,10)": st.integers(-(10**37), 10**37).map(
         lambda n: decimal.Decimal(n).scaleb(-10, decimal.Context(prec=60))
