@@ -173,9 +173,11 @@ def test_a_tolerated_failure_is_shown_and_the_rest_goes_on(sink: str, connect: C
 
 
 def test_a_failing_transform_is_named_by_its_alias(source: str, connect: Command) -> None:
-    with Path(source).open("a") as file:
-        file.write("transforms=bad\ntransforms.bad.type=InsertField$Value\n")
-        file.write("transforms.bad.static.field=a\ntransforms.bad.static.value=b\n")
+    path = Path(source)
+    kept = [line for line in path.read_text().splitlines() if not line.startswith("transforms")]
+    bad = ["transforms=bad", "transforms.bad.type=InsertField$Value"]
+    bad += ["transforms.bad.static.field=a", "transforms.bad.static.value=b"]
+    path.write_text("\n".join([*kept, *bad]) + "\n")
     failed = connect("try", source, expect=1)
     assert "Record 1: transform bad failed" in failed.stderr
 

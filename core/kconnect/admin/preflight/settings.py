@@ -19,6 +19,7 @@ from kconnect.runtime.config.worker_config import (
     StandaloneConfig,
     WorkerConfig,
 )
+from kconnect.runtime.herder.validation.client_checks import worker_client_problems
 from kconnect.runtime.herder.validation.override_policies import load_policy
 from kconnect.runtime.plugins import PluginRegistry, worker_variables
 
@@ -57,6 +58,7 @@ class WorkerStart:
         yield from self._parse(self.plugins)
         yield from self._unknown()
         yield from self._same_topics()
+        yield from self._clients()
 
     def _resolve(self) -> Iterator[Result]:
         named = self.properties.get("config.providers", "").strip()
@@ -121,6 +123,13 @@ class WorkerStart:
                 continue
             hint = f"Did you mean {meant[key]}?" if key in meant else f"Remove it from {self.source}."
             yield self._result(Verdict.WARNING, f"Unknown setting: {key}", hint)
+
+    def _clients(self) -> Iterator[Result]:
+        """Those of tasks, built and not connected: librdkafka refuses more than a table can say."""
+        if self.config is None:
+            return
+        for key, message in worker_client_problems(self.config.originals):
+            yield self._result(Verdict.FAILED, f"{key}: {message}", f"Correct it in {self.source}.")
 
     def _same_topics(self) -> Iterator[Result]:
         seen: dict[str, str] = {}

@@ -59,6 +59,29 @@ def test_an_unknown_setting_is_a_warning_and_a_slip_gets_the_name_that_was_meant
     ]
 
 
+def test_a_client_of_tasks_that_cannot_be_built_is_told_with_its_setting() -> None:
+    _, found = read(consumer_group_protocol="consumer", consumer_session_timeout_ms="9000")
+    assert [(one.verdict, one.message) for one in found[1:]] == [
+        (
+            Verdict.FAILED,
+            "consumer.session.timeout.ms: session.timeout.ms cannot be set when group.protocol=CONSUMER",
+        )
+    ]
+    _, found = read(producer_acks="1", producer_enable_idempotence="true", consumer_group_protocol="consumer")
+    assert [(one.verdict, one.message.partition(": ")[0]) for one in found[1:]] == [(Verdict.FAILED, "producer.acks")]
+
+
+def test_a_removed_setting_is_a_warning_with_what_to_write_instead() -> None:
+    _, found = read(rest_port="8084")
+    assert [(one.verdict, one.message, one.hint) for one in found[1:]] == [
+        (
+            Verdict.WARNING,
+            "rest.port has no effect: Kafka has removed it",
+            "Use listeners, such as listeners=http://:PORT.",
+        )
+    ]
+
+
 def test_two_topics_that_are_one_and_a_converter_that_does_not_exist_fail() -> None:
     _, found = read(status_storage_topic="c")
     assert "both config.storage.topic and status.storage.topic" in found[-1].message

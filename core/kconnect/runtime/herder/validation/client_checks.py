@@ -18,7 +18,7 @@ from kconnect.api import (
 )
 from kconnect.api.config_key import ConfigValue
 from kconnect.api.config_parse import parse_type
-from kconnect.errors import ConfigError, ConnectError
+from kconnect.errors import ConfigError, ConfigProblem, ConnectError
 from kconnect.logs.log_context import mask
 from kconnect.runtime.config.addresses import parse_servers
 from kconnect.runtime.config.client_config import ClientSettings, admin_config, consumer_config, producer_config
@@ -105,7 +105,10 @@ class ClientChecks:
         except ConnectError as err:
             problem = err.problems[0] if isinstance(err, ConfigError) and err.problems else None
             message = problem.message if problem is not None else str(err)
-            key = self._named_in(f"{problem.key if problem else ''} {message}", client, props)
+            override = f"{client}.override."
+            places = {override: props, f"{client}.": self.worker}
+            own = next((key for key in props if key.startswith(override)), client)
+            key = _setting_of(problem, message, places) or own
             rows = {info.value.name: info.value for info in infos.configs if info.value is not None}
             rows.setdefault(key, ConfigValue(key)).add_error_message(message)
             return prefixed("", {info.key.name: info.key for info in infos.configs if info.key}, list(rows.values()))
@@ -121,16 +124,6 @@ class ClientChecks:
         if kind is ConnectorType.SOURCE and is_exactly_once(self.worker):
             return exactly_once_producer(self.worker, props, name=name, task=0)
         return producer_config(self.worker, props, client_id="check")
-
-    def _named_in(self, message: str, client: ClientKind, props: Mapping[str, str]) -> str:
-        """The setting that a client's refusal is of: the connector's, if it names one, or else the worker's."""
-        override, of_worker = f"{client}.override.", f"{client}."
-        for prefix, given in ((override, props), (of_worker, self.worker)):
-            own = [key for key in given if key.startswith(prefix)]
-            for key in own:
-                if re.search(rf"(?<![\w.-]){re.escape(key.removeprefix(prefix))}(?![\w-]|\.\w)", message):
-                    return key
-        return next((key for key in props if key.startswith(override)), of_worker.rstrip("."))
 
     def _untranslatable(self, client: ClientKind, name: str, given: Mapping[str, str]) -> str | None:
         """Why a client would refuse the value by itself; None if it would not."""
@@ -162,6 +155,40 @@ class ClientChecks:
             ClientType(client),
         )
         return refused_overrides(self.policy, self.worker, request)
+
+
+def worker_client_problems(worker: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Settings by which a worker's tasks would get no client, whatever the connector: each with why."""
+    found = []
+    kinds: Mapping[ClientKind, Callable[[], ClientSettings]] = {
+        "producer": lambda: producer_config(worker, {}, client_id="check"),
+        "consumer": lambda: consumer_config(worker, {}, client_id="check", group_id="check"),
+        "admin": lambda: admin_config(worker, {}, client_id="check"),
+    }
+    for kind, made in kinds.items():
+        if not any(key.startswith(f"{kind}.") for key in worker):
+            continue  # our own defaults, which fit each other
+        try:
+            settings, _ = made()
+            if settings.get("sasl.mechanism") != GSSAPI:  # building it would log in
+                _build(kind, settings)
+        except ConnectError as err:
+            problem = err.problems[0] if isinstance(err, ConfigError) and err.problems else None
+            message = problem.message if problem is not None else str(err)
+            found.append((_setting_of(problem, message, {f"{kind}.": worker}) or f"{kind}.*", message))
+    return found
+
+
+def _setting_of(problem: ConfigProblem | None, message: str, places: Mapping[str, Mapping[str, str]]) -> str | None:
+    """The setting under one of these prefixes that a client's refusal is of."""
+    if problem is not None and any(problem.key in settings for settings in places.values()):
+        return problem.key
+    for prefix, settings in places.items():
+        for key in settings:
+            name = re.escape(key.removeprefix(prefix))
+            if key.startswith(prefix) and re.search(rf"(?<![\w.-]){name}(?![\w-]|\.\w)", message):
+                return key
+    return None
 
 
 def _build(client: ClientKind, settings: Mapping[str, Any]) -> None:
