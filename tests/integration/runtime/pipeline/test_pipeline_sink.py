@@ -114,25 +114,28 @@ def test_a_paused_task_keeps_its_partitions_and_puts_nothing(
     assert taken == ["a", "b"]
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_group_offsets_are_altered_and_deleted_only_without_members(
-    broker: DevBroker, topic: str, taken: list[Any], request: pytest.FixtureRequest
+    protocol: str, broker: DevBroker, topic: str, taken: list[Any], request: pytest.FixtureRequest
 ) -> None:
     produce_lines(broker.bootstrap, topic, ["a", "b"])
     name = topic_for(request)
     place = TopicPartition(topic, 0)
+    more = {"topics": topic, "consumer_override_group_protocol": protocol}
     with KafkaAdmin({"bootstrap.servers": broker.bootstrap}, "test") as admin, PipelineHost(broker.bootstrap) as host:
-        spec = host.start_sink(name, SINK, topics=topic)
+        spec = host.start_sink(name, SINK, **more)
         host.await_count(spec, "records_put", 2)
         with pytest.raises(ConflictError):
             admin.alter_group_offsets(f"connect-{name}", {place: 1}, 10)
         host.stop(spec)
         admin.alter_group_offsets(f"connect-{name}", {place: 1}, 10)
-        again = host.start_sink(name, SINK, topics=topic)
+        again = host.start_sink(name, SINK, **more)
         host.await_count(again, "records_put", 1)
         host.stop(again)
         settings = {"bootstrap.servers": broker.bootstrap}
         delete_group_offsets(settings, f"connect-{name}", [place], 10, timeout_setting="t")
         assert sink_offsets(broker.bootstrap, name) == {}
+        admin.delete_group(f"connect-{name}", 10)
     assert taken == ["a", "b", "b"]
 
 
