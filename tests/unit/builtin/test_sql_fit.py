@@ -108,6 +108,22 @@ def test_contracts_by_column(file: Path) -> None:
     assert rows(file) == [{"id": 1, "a": 1, "b": 1, "c": 1}, {"id": 2, "c": 2}]
 
 
+@pytest.mark.parametrize("evolves", ["true", "false"])
+def test_new_fields_by_contract(file: Path, evolves: str) -> None:
+    contract = {
+        "schema_contract": "discard-value",
+        "schema_contract_row": "discard_row",
+        "schema_contract_no": "freeze",
+    }
+    with sink_into(file, auto_evolve=evolves, **contract) as sink:
+        sink.put({"id": 1})
+        sink.put({"id": 2, "x": 1, "row": None}, {"id": 3, "row": 1}, {"id": 4, "no": 1}, {"id": 5, "x": None})
+        assert [letter.record.kafka_offset for letter in sink.errant] == [3]
+        assert "has no column no, whose value is 1, and schema.contract is freeze" in str(sink.errant[0].error)
+        assert (sink.task._discards.rows, sink.task._discards.values) == (1, 1)
+    assert rows(file) == [{"id": 1}, {"id": 2}, {"id": 5}]
+
+
 def test_a_number_of_a_schema_that_would_change_is_an_error_too(file: Path) -> None:
     with sqlite3.connect(file) as connection:
         connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, size REAL, flag INTEGER)")

@@ -45,7 +45,7 @@ class TableShapes:
         self._zone = zoneinfo.ZoneInfo(settings["db.timezone"])
         self._adapt = partial(database.dialect.adapt, zone=self._zone)
         self._tables: dict[str, dict[str, TableColumn]] = {}
-        self._nulls: list[tuple[str, MisfitError]] = []  # values that became null in this transaction
+        self._nulls: list[tuple[str, DataError]] = []  # values that became null in this transaction
 
     def committed(self) -> None:
         """Count what the transaction leaves out."""
@@ -71,6 +71,8 @@ class TableShapes:
         Errors: MisfitError for a value that has no place; ask for each row alone. The driver's.
         """
         columns = self._columns(cursor, run[0].table)
+        if columns and not self._contracts.is_open:
+            run = self._without_new(columns, run)
         unsafe = [
             index
             for index, name in enumerate(run[0].columns)
@@ -89,16 +91,37 @@ class TableShapes:
         given = zip(*(row.values for row in rows), strict=True)
         return [target.cells(values) for target, values in zip(targets, given, strict=True)]
 
-    def check_new(self, row: Row, there: Iterable[str]) -> None:
-        """Errors: DataError, DiscardedRowError for a row with a field that its contract does not take."""
-        for name in row.columns:
-            contract = self._contracts.of(name)
-            if name.lower() in there or contract is Contract.EVOLVE:
-                continue
-            told = f"Table {row.table} has no column {name}, and schema.contract is {contract} for it"
-            raise DiscardedRowError(told) if contract is Contract.DISCARD_ROW else DataError(told)
+    def may_add(self, name: str) -> bool:
+        """Whether a field may become a column of a table that is there."""
+        return self._contracts.of(name) is Contract.EVOLVE
 
     # --- one row ---
+
+    def _without_new(self, columns: Mapping[str, TableColumn], run: Sequence[Row]) -> Sequence[Row]:
+        """The rows without fields that are no columns and must not become any.
+
+        Errors: DataError, DiscardedRowError for a row that has a value in one, unless the contract leaves that out.
+        """
+        table, names = run[0].table, run[0].columns
+        new = [i for i, name in enumerate(names) if name.lower() not in columns and not self.may_add(name)]
+        for index in new:
+            contract = self._contracts.of(names[index])
+            for value in (row.values[index] for row in run if row.values[index] is not None):
+                told = (
+                    f"Table {table} has no column {names[index]}, whose value is {value!r:.60}, and schema.contract is "
+                    f"{contract} for it"
+                )
+                if contract is not Contract.DISCARD_VALUE:
+                    raise DiscardedRowError(told) if contract is Contract.DISCARD_ROW else DataError(told)
+                self._nulls.append((names[index], DataError(told)))
+        if not new:
+            return run
+        kept = [i for i in range(len(names)) if i not in new]
+
+        def of(cells: Sequence[Any]) -> tuple[Any, ...]:
+            return tuple(cells[i] for i in kept)
+
+        return [replace(row, columns=of(row.columns), values=of(row.values), kinds=of(row.kinds)) for row in run]
 
     def _row(self, cursor: Any, row: Row, unsafe: Sequence[int], add: Callable[[str, str, str], None]) -> Row:
         values = list(row.values)

@@ -163,9 +163,8 @@ class TableWriter:
             return
         cursor.execute(f"SELECT * FROM {self._dialect.name_of(row.table)} WHERE 1=0")
         there = {column[0].lower() for column in cursor.description}
-        self._shapes.check_new(row, there)
         for name in row.columns:
-            if name.lower() in there:
+            if name.lower() in there or not self._shapes.may_add(name):
                 continue
             field = row.schema.field(name) if row.schema is not None and row.schema.type is Type.STRUCT else None
             if field is not None and not field.schema.is_optional and field.schema.default is None:
