@@ -49,13 +49,15 @@ def write(folder: Path, number: int, kind: str, rows: range) -> None:
 class World:
     """A source, what it gave since the last commit, and what was committed: as with exactly-once."""
 
-    def __init__(self, folder: Path, after: str, tasks: int) -> None:
+    def __init__(self, folder: Path, after: str, tasks: int, settle_ms: int = 0, before: World | None = None) -> None:
+        """`before`: another one, of which offsets and rows that were committed are taken over."""
         self.given: list[int] = []
-        self.kept: list[int] = []
+        self.kept: list[int] = [] if before is None else before.kept
         config = {"object.url": str(folder / "in"), "topic": "t", "poll.interval.ms": "1", "batch.rows": "2"}
-        config |= {"object.settle.ms": "0"}
+        config |= {"object.settle.ms": str(settle_ms)}
+        offsets = [] if before is None else [(one.partition, one.offset) for one in before.source.offsets]
         config |= {"object.after": after, "object.move.url": str(folder / "done"), "tasks.max": str(tasks)}
-        self.source = SourceHarness("ObjectSource", config).start()
+        self.source = SourceHarness("ObjectSource", config, offsets=offsets).start()
 
     def poll(self) -> None:
         for record in self.source.poll_once():
@@ -103,3 +105,59 @@ def test_each_row_counts_once(steps: list[tuple[str, str, int]], after: str, tas
         eventually(is_over, 10, "all is read")
         assert Counter(world.kept) == Counter(range(rows))
         world.source.crash()
+
+
+@settings(max_examples=25)
+@given(
+    kind=st.sampled_from(["txt", "jsonl", "csv"]),
+    steps=st.lists(
+        st.one_of(
+            st.tuples(st.just("write"), st.integers(1, 9)),
+            st.tuples(st.just("poll"), st.integers(1, 3)),
+            st.tuples(st.just("commit"), st.just(0)),
+            st.tuples(st.just("kill"), st.just(0)),
+        ),
+        max_size=20,
+    ),
+    ends=st.booleans(),
+)
+def test_each_line_of_a_growing_file_counts_once_and_none_is_half(
+    kind: str, steps: list[tuple[str, int]], ends: bool
+) -> None:
+    """The file is written byte by byte, in the midst of lines and characters; its last line may have no end."""
+    rows = range(10, 22)
+    lines = {"txt": "{}\n", "jsonl": '{{"n": {}, "s": "ä"}}\n', "csv": "{},ä\n"}[kind]
+    text = ("n,s\n" if kind == "csv" else "") + "".join(lines.format(row) for row in rows)
+    whole = (text if ends else text[:-1]).encode()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "in").mkdir()
+        file, at = folder / "in" / f"a.{kind}", 0
+        world = World(folder, "keep", 1, settle_ms=600_000)
+        for step, number in steps:
+            if step == "write":
+                with file.open("ab") as out:
+                    out.write(whole[at : at + number])
+                at += number
+            elif step == "poll":
+                for _ in range(number):
+                    world.poll()
+            elif step == "commit":
+                world.commit()
+            else:
+                world.kill()
+        with file.open("ab") as out:
+            out.write(whole[at:])
+        world.commit()
+        world.source.crash()
+        last = World(folder, "keep", 1, settle_ms=0, before=world)
+
+        def is_over() -> bool:
+            for _ in range(4):
+                last.poll()
+            last.commit()
+            return len(last.kept) >= len(rows)
+
+        eventually(is_over, 10, "all is read")
+        assert last.kept == list(rows)
+        last.source.crash()

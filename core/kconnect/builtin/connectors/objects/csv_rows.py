@@ -113,7 +113,9 @@ class CsvRows:
         if self._left_out and (ahead is None or self._left_out[-1][0] > ahead.rows[-1]):
             del self._left_out[-1]
             return ahead
-        return None if ahead is None else CsvBlock(ahead.rows[:-1], ahead.table.slice(0, len(ahead.table) - 1))
+        if ahead is None or len(ahead.rows) == 1:
+            return None
+        return CsvBlock(ahead.rows[:-1], ahead.table.slice(0, len(ahead.table) - 1))
 
     # --- what pyarrow reads ---
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Errant = Callable[[SourceRecord, BaseException], None]
+_LEAVE_OUT = "Mend it, or take it out of the folder; object.pattern and object.format say what is read, and how."
 # Of what is looked at to tell lines of JSON from a document
 _HEAD = 1 << 20
 # Formats that can be read while they are written
@@ -182,6 +183,11 @@ class OpenObject:
         }
         if positions is not None:
             offsets["position"] = positions
+        if self.is_over:  # the last row leads behind all that was read, as what was given up
+            offsets["row"] = lambda: _with_last(rows.row_numbers(), place.row)
+            if place.position >= 0:
+                known = positions if positions is not None else pa.repeat(pa.scalar(-1, pa.int64()), count)
+                offsets["position"] = _with_last(known, place.position)
         return RecordBatch(
             topic,
             value=rows.column,
@@ -224,13 +230,13 @@ class OpenObject:
             raise
         except DataError as err:
             self.is_unreadable = True
-            raise DataError(f"{self.place.path} cannot be read: {err}", hint=err.hint) from err
+            raise DataError(f"{self.place.path} cannot be read: {err}", hint=err.hint or _LEAVE_OUT) from err
         except ConnectError:
             raise
         except Exception as err:  # a reader's
             self.is_unreadable = True
             text = f"{self.place.path} cannot be read: {type(err).__name__}: {err}"
-            raise DataError(text) from err
+            raise DataError(text, hint=_LEAVE_OUT) from err
 
     def _give_up(self, row: int, held: Any, error: Exception) -> None:
         """Give up one row; the others of the object are read. Errors: what fails the task, if it is not tolerated."""
@@ -247,6 +253,13 @@ class OpenObject:
         )
         told.__cause__ = error
         self._errant(record, told)
+
+
+def _with_last(numbers: pa.Int64Array, last: int) -> pa.Int64Array:
+    """The numbers, with this one in place of the last."""
+    import pyarrow as pa
+
+    return pa.concat_arrays([numbers[:-1], pa.array([last], pa.int64())])
 
 
 class _PathFields:
