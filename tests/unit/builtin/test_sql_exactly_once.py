@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kconnect.api import ConnectError, RetriableError, SinkRecord, TopicPartition
+from kconnect.builtin.connectors.sql.sql_offsets import ranges_of
 from kconnect.builtin.connectors.sql.sql_sink import SqlSinkConnector
 from kconnect.testing import ManualClock, MemoryLog, SinkHarness
 
@@ -218,3 +219,13 @@ def test_two_connectors_share_the_table_of_offsets(file: Path) -> None:
             sink.put({"id": 0})
     assert ids(file) == [0, 0]
     assert rows(file, "SELECT connector, next_offset FROM kconnect_offsets ORDER BY 1") == [("one", 1), ("two", 1)]
+
+
+def test_the_offsets_of_records_are_found_however_partitions_alternate() -> None:
+    def record(partition: int, offset: int, topic: str = "t") -> SinkRecord:
+        return SinkRecord(topic, partition, None, None, None, {}, offset)
+
+    mixed = [record(0, 5), record(0, 7), record(1, 0), record(0, 8), record(1, 1, "u"), record(1, 3)]
+    wanted = {PLACE: (5, 9), TopicPartition("t", 1): (0, 4), TopicPartition("u", 1): (1, 2)}
+    assert ranges_of(mixed) == wanted
+    assert ranges_of([]) == {}

@@ -190,21 +190,17 @@ class WrittenOffsets:
             self._base.pop(at, None)
             self.sought.discard(at)
 
-    def spans(self, records: Sequence[SinkRecord]) -> tuple[Span, ...]:
-        """What records move. Errors: ConnectError for records that the table has, as a topic was made again."""
-        ends: dict[TopicPartition, tuple[int, int]] = {}
-        for record in records:
-            at = place_of(record)
-            base, offset = self._base[at], record.original_kafka_offset
-            assert offset is not None, "a record of Kafka"
-            if at not in ends and base is not None and offset < base:
+    def spans(self, ranges: Mapping[TopicPartition, tuple[int, int]]) -> tuple[Span, ...]:
+        """What these offsets of records move. Errors: ConnectError where the table has them: a topic was made again."""
+        for at, (start, _) in ranges.items():
+            base = self._base[at]
+            if base is not None and start < base:
                 raise ConnectError(
-                    f"{at} begins again at offset {offset}, and the table of offsets has everything before {base}: "
+                    f"{at} begins again at offset {start}, and the table of offsets has everything before {base}: "
                     "was the topic created again?",
                     hint="`connect offsets reset NAME` makes the table forget its offsets.",
                 )
-            ends[at] = (ends[at][0] if at in ends else offset, offset + 1)
-        return tuple(Span(at, self._base[at], start, stop) for at, (start, stop) in ends.items())
+        return tuple(Span(at, self._base[at], start, stop) for at, (start, stop) in ranges.items())
 
     def written(self, spans: Iterable[Span]) -> None:
         for span in spans:
@@ -227,6 +223,24 @@ class WrittenOffsets:
         places = {**{span.at: span.start for span in spans}, **self.learn(found, [span.at for span in spans])}
         self.sought.update(places)
         return places
+
+
+def ranges_of(records: Iterable[SinkRecord]) -> dict[TopicPartition, tuple[int, int]]:
+    """For each partition the offset of the first record, and that behind the last. Errors: as of `place_of`."""
+    found: dict[TopicPartition, tuple[int, int]] = {}
+    at: TopicPartition | None = None
+    topic, partition, start, last = "", -1, 0, 0
+    for record in records:  # 0.1 us each, as neighbours are of one partition
+        if record.original_kafka_partition != partition or record.original_topic != topic:
+            if at is not None:
+                found[at] = (start, last + 1)
+            at = place_of(record)
+            topic, partition = at.topic, at.partition
+            start = found[at][0] if at in found else record.original_kafka_offset or 0
+        last = record.original_kafka_offset or 0
+    if at is not None:
+        found[at] = (start, last + 1)
+    return found
 
 
 def place_of(record: SinkRecord) -> TopicPartition:

@@ -38,6 +38,7 @@ from kconnect.builtin.connectors.sql.sql_offsets import (
     alter,
     found_offsets,
     place_of,
+    ranges_of,
     writer_of,
 )
 from kconnect.builtin.connectors.sql.sql_rows import Row, RowMaker
@@ -168,8 +169,7 @@ class SqlSinkTask(SinkTask):
         """Write them in one transaction. Errors: RetriableError while max.retries lasts; ConnectError, DataError."""
         spans: tuple[Span, ...] = ()
         if self._offsets is not None:
-            records = self._not_sought(records, self._offsets)
-            spans = self._written.spans(records)
+            records, spans = self._not_sought(records)
         rows = list(self._made(records))
         if not rows and not spans:
             return
@@ -194,12 +194,16 @@ class SqlSinkTask(SinkTask):
 
     # --- offsets, exactly once ---
 
-    def _not_sought(self, records: Sequence[SinkRecord], offsets: OffsetTable) -> list[SinkRecord]:
-        """The records, less those of partitions that are read from elsewhere after this put."""
+    def _not_sought(self, records: list[SinkRecord]) -> tuple[list[SinkRecord], tuple[Span, ...]]:
+        """The records, less those of partitions that are read from elsewhere after this put, and what they move."""
         self._written.sought.clear()  # the runtime went there behind the last put
-        if unknown := self._written.unknown({place_of(record) for record in records}):
-            self._written.sought |= self._look_up(unknown)
-        return [record for record in records if place_of(record) not in self._written.sought]
+        ranges = ranges_of(records)
+        if unknown := self._written.unknown(ranges):
+            sought = self._look_up(unknown)
+            self._written.sought |= sought
+            records = [record for record in records if place_of(record) not in sought]
+            ranges = ranges_of(records)
+        return records, self._written.spans(ranges)
 
     def _look_up(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
         """Have the partitions read from where the table is; those that it has. Errors: RetriableError, ConnectError."""
