@@ -108,9 +108,10 @@ def test_confluents_sink_names_objects_as_java_does_and_goes_on_by_the_groups_of
     assert s3.get(bucket, names[1]) == b'{"n":3}\n{"n":4}\n{"n":5}\n'
     sink.crash()
     with sink:  # what came behind the committed offset comes again, into the objects that it was to be in
-        sink.put_records(rows(range(6, 9)))
+        sink.put_records(rows(range(8, 9)))
         assert sink.commit() == {TopicPartition("t", 0): 9}
         assert s3.keys(bucket) == names
+        assert s3.get(bucket, names[2]) == b'{"n":6}\n{"n":7}\n{"n":8}\n'
 
 
 def test_confluents_sink_rotates_by_the_times_of_records_and_by_the_clock(s3: S3Server) -> None:
