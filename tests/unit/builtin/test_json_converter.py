@@ -307,3 +307,15 @@ def test_a_scale_with_a_space_is_refused_as_by_java() -> None:
     schema = '{"type":"bytes","name":"org.apache.kafka.connect.data.Decimal","parameters":{"scale":"5 "}}'
     with pytest.raises(DataError, match="Invalid bytes for Decimal field"):
         configured().to_connect_data("topic", f'{{"schema":{schema},"payload":"/38="}}'.encode())
+
+
+def test_json_that_is_nested_too_deeply_is_said_so_both_ways() -> None:
+    converter = JsonConverter()
+    converter.configure({"schemas.enable": "false"}, is_key=False)
+    with pytest.raises(DataError, match="nested too deeply"):
+        converter.to_connect_data("t", b'{"a":' * 600 + b"1" + b"}" * 600)
+    deep: object = 1
+    for _ in range(600):
+        deep = {"a": deep}
+    with pytest.raises(DataError, match="nested too deeply"):
+        converter.from_connect_data("t", None, deep)

@@ -155,3 +155,32 @@ def test_the_columns_that_name_a_row_are_fields_of_the_key() -> None:
     assert key_row({"id": 1, "region": "eu", "more": True}, columns) == {"id": 1, "region": "eu"}
     with pytest.raises(DataError, match=r"merge\.keys names 2 columns"):
         key_row(1, columns)
+
+
+@pytest.mark.parametrize(
+    ("member", "words"),
+    [
+        ("_offset", "name of a column about records"),
+        ("a\x00b", "null sign"),
+        ("Name", "differs from name in case alone"),
+    ],
+)
+def test_a_record_with_a_name_that_no_column_can_have_is_an_error_of_its_own(member: str, words: str) -> None:
+    reports = Reports()
+    made = rows_of().of([record({"id": 1}), record({"id": 2, member: 1}, 1), record({"id": 3}, 2)], reports)
+    assert [row["id"] for row in made.to_pylist()] == [1, 3]
+    ((offset, told),) = reports.seen
+    assert (offset, words in told) == (1, True), told
+
+
+def test_the_first_records_tell_the_fields_without_those_that_no_column_can_have() -> None:
+    rows = [{"id": 1}, {"a\x00b": 1}, {"_offset": 1, "x": 1.5}, {"ID": 2, "X": 1}]
+    assert fields_of(rows).names == ["id", "x"]
+
+
+def test_columns_with_the_name_of_a_column_about_records_are_looked_at_one_by_one() -> None:
+    reports = Reports()
+    value = pa.array([{"id": 1, "_offset": 5}, {"id": 2, "_offset": 6}])
+    batch = RecordBatch("t", kafka_partition=3, value=value, kafka_offsets=pa.array([7, 8]), original_topic="t")
+    assert len(rows_of().of(batch, reports)) == 0
+    assert [offset for offset, _ in reports.seen] == [7, 8]

@@ -135,7 +135,10 @@ class JsonConverter(BuiltinConverter):
         except (ValueError, RecursionError) as error:
             raise DataError(SERIALIZATION_FAILED) from error  # the cause says what is wrong with the text
         if not self._has_envelope:
-            return SchemaAndValue(None, self._reader.value(None, node))
+            try:
+                return SchemaAndValue(None, self._reader.value(None, node))
+            except RecursionError:  # whose trace has a thousand lines
+                raise DataError("The JSON is nested too deeply") from None
         if self._fixed_schema is not None:
             return SchemaAndValue(self._fixed_schema, self._reader.value(self._fixed_schema, node))
         if not isinstance(node, dict) or len(node) != 2 or "schema" not in node or "payload" not in node:

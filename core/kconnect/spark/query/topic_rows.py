@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from typing import Any, Final
 
 import pyarrow as pa
@@ -101,7 +101,10 @@ class RowsOfBatch:
             return None
         if value is None or not pa.types.is_struct(value.type) or (self._refuses_plain and batch.value_schema is None):
             return None
-        if not self._contracts.is_open and not {field.name for field in value.type} <= self._names:
+        names = {field.name for field in value.type}
+        if not self._contracts.is_open and not names <= self._names:
+            return None
+        if self._is_inferred and self._refusal(names):
             return None
         self._check_new(value.type, batch.topic)
         if value.null_count:
@@ -139,6 +142,9 @@ class RowsOfBatch:
                 except DataError as error:
                     report(record, error)
                     continue
+            if self._is_inferred and isinstance(row, dict) and (refusal := self._refusal(row.keys())):
+                report(record, DataError(refusal, hint="ReplaceField renames fields."))
+                continue
             kept.append(record)
             rows.append(row if isinstance(row, dict) else {VALUE: row} if row is not None else {})
         if self._is_inferred and self._contracts.is_open:
@@ -154,6 +160,10 @@ class RowsOfBatch:
         columns = [column.field(index) for index in range(len(self._fields))]
         about = [pa.array([_about(name, record) for record in kept], ABOUT[name]) for name in self._about]
         return pa.RecordBatch.from_arrays([*columns, *about], schema=self._schema)
+
+    def _refusal(self, names: Set[str]) -> str:
+        """As `refused_names`, which costs only records with new names."""
+        return "" if names <= self._names else refused_names(names, self._names)
 
     def _column(self, rows: list[dict[str, Any]]) -> pa.Array | None:
         """The rows as one column; None where each must be looked at alone."""
@@ -224,7 +234,9 @@ class RowsOfBatch:
             return
         first = next(record for record, row in zip(records, rows, strict=True) if not new.isdisjoint(row))
         where = f"{first.topic}-{first.kafka_partition}@{first.kafka_offset}"
-        raise SchemaGrownError(fields_of([{name: row[name] for name in new & row.keys()} for row in rows]), where)
+        fields = fields_of([{name: row[name] for name in new & row.keys()} for row in rows])
+        if len(fields):  # else each row with one of them is looked at alone
+            raise SchemaGrownError(fields, where)
 
     def _about_columns(self, batch: RecordBatch) -> list[pa.Array]:
         return [_about_column(name, batch) for name in self._about]
@@ -253,8 +265,46 @@ def key_row(key: Any, columns: Sequence[pa.Field]) -> dict[str, Any]:
 
 
 def fields_of(rows: Sequence[dict[str, Any]]) -> pa.Schema:
-    """The fields of rows, each with a type that all its values fit. Errors: DataError."""
-    return pa.schema([pa.field(field.name, storable(field.type)) for field in seen_table(rows).schema])
+    """The fields of rows, each with a type that all its values fit.
+
+    Without rows that no columns can hold: each is an error of its record, when that is taken.
+    """
+    try:
+        found = seen_table(rows).schema
+    except DataError:
+        found = seen_table([row for row in rows if _has_columns(row)]).schema
+    return possible_fields(pa.field(field.name, storable(field.type)) for field in found)
+
+
+def possible_fields(fields: Iterable[pa.Field]) -> pa.Schema:
+    """The fields that a frame of Spark can have beside each other: of those that it cannot, the first."""
+    kept: dict[str, pa.Field] = {}
+    for field in fields:
+        if field.name not in ABOUT:
+            kept.setdefault(field.name.lower(), field)
+    return pa.schema(list(kept.values()))
+
+
+def refused_names(names: Iterable[str], columns: Collection[str]) -> str:
+    """Why a record with these fields cannot be a row beside these columns; empty if it can.
+
+    Spark does not tell upper and lower case apart.
+    """
+    seen = {column.lower(): column for column in columns}
+    for name in names:
+        if name in ABOUT:
+            return f"It has a field {name}, which is the name of a column about records"
+        if (twin := seen.setdefault(name.lower(), name)) != name:
+            return f"Its field {name} differs from {twin} in case alone, and both are one to Spark"
+    return ""
+
+
+def _has_columns(row: dict[str, Any]) -> bool:
+    try:
+        seen_table([row])
+    except DataError:
+        return False
+    return True
 
 
 def storable(kind: pa.DataType) -> pa.DataType:

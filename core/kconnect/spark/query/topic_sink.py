@@ -46,7 +46,7 @@ from kconnect.spark.query.topic_ends import TopicEnds
 from kconnect.spark.query.topic_jobs import TopicJobs, keeps_state, needs_all, records
 from kconnect.spark.query.topic_order import TopicOrder
 from kconnect.spark.query.topic_reader import TopicPath
-from kconnect.spark.query.topic_rows import ABOUT, VALUE, SchemaGrownError, fields_of
+from kconnect.spark.query.topic_rows import ABOUT, VALUE, SchemaGrownError, fields_of, possible_fields
 from kconnect.spark.query.topic_source import from_json, to_json, topic_source
 
 if TYPE_CHECKING:
@@ -331,7 +331,8 @@ def found_fields(
 ) -> pa.Schema | None:
     """The fields of the first records of each partition; None if there are no records with a value yet.
 
-    Errors: StageError for records that cannot be converted; DataError for values of different types.
+    Without those that a frame of Spark cannot have: a record with one is an error, when it is taken.
+    Errors: StageError for records that cannot be converted.
     """
     rows: list[dict[str, Any]] = []
     schemas: list[pa.Schema] = []
@@ -341,9 +342,8 @@ def found_fields(
             _look(payload, rows, schemas)
     if rows:
         schemas.append(fields_of(rows))
-    if not schemas:
-        return None
-    return joined_schemas(schemas)
+    found = possible_fields(joined_schemas(schemas)) if schemas else ()
+    return found if len(found) else None
 
 
 def declared_fields(text: str) -> pa.Schema:
