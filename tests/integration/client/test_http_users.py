@@ -12,7 +12,7 @@ from kconnect.admin.preflight.outside import registry_probes
 from kconnect.admin.preflight.probe import run
 from kconnect.admin.preflight.results import Verdict
 from kconnect.api import ConfigDef, RetriableError
-from kconnect.builtin.connectors.http_pages import HttpClient
+from kconnect.builtin.connectors.http_requests import HttpClient
 from kconnect.builtin.schema_registry.registry.registry_http import RegistryHttp
 from kconnect.builtin.schema_registry.registry.registry_settings import define_registry, registry_settings
 from kconnect.client import ClientAccess, ConnectClient, Request
@@ -56,7 +56,8 @@ def token(url: str, folder: Path) -> None:
 
 
 def source(url: str, folder: Path) -> None:
-    HttpClient(f"{url}/items", {"X-Key": "s3cret"}, WITHIN_S, 1 << 20, None).get(f"{url}/items?key=s3cret", {})
+    asked = HttpClient(f"{url}/items", {"X-Key": "s3cret"}, None, WITHIN_S, 1 << 20, None)
+    asked.ask("GET", f"{url}/items?key=s3cret", None, {})
 
 
 def peers(url: str, folder: Path) -> None:
