@@ -13,12 +13,14 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
 
 from kconnect.api import ConnectError, RetriableError, SchemaBuilder, Struct
 from kconnect.api.logical import Date, Decimal, Timestamp
+from kconnect.builtin.connectors.sql.sql_sink import SqlSinkConnector
 from kconnect.testing import ManualClock, MemoryLog, SinkHarness
 from kit.differences import hold_alike
 from kit.pace import ended
@@ -350,6 +352,16 @@ def test_a_topic_with_dots_is_a_table_of_that_name_in_quotes_and_else_told(serve
     with sink_into(server, "z.abc.orders") as sink, pytest.raises(ConnectError, match="cross-database") as caught:
         sink.put({"id": 1})
     assert 'quoted, as in table.name.format="${topic}"' in (caught.value.hint or "")
+
+
+def test_a_login_that_the_server_refuses_is_found_when_the_settings_are_validated(server: str) -> None:
+    elsewhere = urlunsplit(urlsplit(server)._replace(path="/no_such_database"))
+    for url, refused in ((server, False), (elsewhere, True), ("postgresql://127.0.0.1:1/x", False)):
+        found = SqlSinkConnector().validate({"topics": "t", "connection.url": url})
+        told = [message for value in found.config_values for message in value.error_messages]
+        assert [message.startswith("The database refuses the connection: ") for message in told] == [True] * refused, (
+            told
+        )
 
 
 def test_topics_that_begin_alike_do_not_get_one_table(server: str) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CONNECT_S: Final = 10
+LOOK_S: Final = 3
+"""For a connection while settings are validated, for which somebody waits."""
 # A server that does not acknowledge for so long is gone: what it was asked ends with an error
 _SILENCE_MS: Final = 30_000
 _CANCEL_S: Final = 2.0
@@ -203,6 +205,26 @@ def may_pass(error: BaseException, kind: str) -> bool:
     if REFUSALS.search(str(error.orig)) or "unable to open database file" in str(error.orig):
         return False
     return error.connection_invalidated or blame(kind, cause_of(error)) is Cause.AWAY
+
+
+def refused_login(config: Mapping[str, Any], connect_s: int) -> str:
+    """What a server says that refuses the connection for good; empty if it takes it, or is away for now.
+
+    A file is looked at by nobody: the first task makes it. Units: seconds for the connection. Errors: ConfigError.
+    """
+    import sqlalchemy as sa
+
+    engine = engine_of(config, connect_s)
+    kind = kind_of(engine.dialect)
+    if kind == "sqlite":
+        return ""
+    try:
+        engine.connect().close()
+    except sa.exc.SQLAlchemyError as error:
+        if not may_pass(error, kind):
+            return f"The database refuses the connection: {told(error)}"
+        log.info("The database does not answer, so the login is not checked: %s", told(error))
+    return ""
 
 
 def told(error: BaseException) -> str:

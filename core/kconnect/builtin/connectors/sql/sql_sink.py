@@ -21,6 +21,7 @@ from kconnect.api import (
 )
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector, said
 from kconnect.builtin.connectors.sql.sql_config import CONFIG, EXACTLY_ONCE
+from kconnect.builtin.connectors.sql.sql_connection import LOOK_S, refused_login
 from kconnect.builtin.connectors.sql.sql_errors import (
     OF_POOLERS,
     OF_PYTHON,
@@ -69,8 +70,12 @@ class SqlSinkConnector(UniformSinkConnector):
         return SqlSinkTask
 
     def problems(self, props: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-        """Combinations of settings, and the driver."""
-        return _problems(settings_of(CONFIG, props), props)
+        """Combinations of settings, the driver and, if the database of a URL answers, the login."""
+        config = settings_of(CONFIG, props)
+        found = list(_problems(config, props))
+        if not found and not config["connection.driver"] and (refusal := refused_login(config, LOOK_S)):
+            found.append(("connection.url", refusal))
+        return found
 
     def alter_offsets(self, config: Mapping[str, str], offsets: dict[TopicPartition, int | None]) -> bool:
         """With exactly_once commit them to the table of offsets as well, in which the tasks look first.

@@ -26,7 +26,7 @@ from kconnect.api import (
 )
 from kconnect.builtin.connectors.checked_settings import said, with_problems
 from kconnect.builtin.connectors.sql.sql_columns import RowShape, TypeSettings
-from kconnect.builtin.connectors.sql.sql_connection import cause_of, engine_of, may_pass, told
+from kconnect.builtin.connectors.sql.sql_connection import LOOK_S, cause_of, engine_of, may_pass, told
 from kconnect.builtin.connectors.sql.sql_cursor import Place, offset_columns
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of
 from kconnect.builtin.connectors.sql.sql_reader import (
@@ -55,8 +55,6 @@ _FIRST_BACKOFF_S: Final = 0.1
 _STOP_S: Final = 5.0
 # A table that cannot be read is tried again after this
 _ASIDE_S: Final = 30.0
-# A request to validate waits no longer for a database that does not answer
-_CONNECT_S: Final = 3
 _LISTS: Final = ("table.whitelist", "table.blacklist")
 
 
@@ -435,7 +433,7 @@ def database_problems(config: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What the database refuses; nothing if it is away, as it may be there when the tasks start."""
     import sqlalchemy as sa
 
-    engine = engine_of(config, _CONNECT_S)
+    engine = engine_of(config, LOOK_S)
     query = query_of(config)
     setting = URL
     try:
