@@ -153,7 +153,7 @@ def _java_classes(world: World) -> set[str]:
 
 def _tidied(world: World, value: Any) -> Any:
     if isinstance(value, list):
-        return [_tidied(world, item) for item in value]
+        return [_tidied(world, item) for item in value if not _is_ours_alone(item)]
     if not isinstance(value, dict):
         return value
     tidy = {key: _tidied(world, item) for key, item in value.items() if key != "documentation"}
@@ -169,6 +169,13 @@ def _tidied(world: World, value: Any) -> Any:
             item for item in tidy["recommended_values"] if item in known or "." not in str(item) or item == "4.3.0"
         ]
     return tidy
+
+
+def _is_ours_alone(item: Any) -> bool:
+    """A setting of a converter that Java's has not: KIP-301 was never finished there."""
+    definition = item.get("definition", item) if isinstance(item, dict) else None
+    name = definition.get("name") if isinstance(definition, dict) else None
+    return isinstance(name, str) and name.endswith("schemas.infer.enable")
 
 
 def _unordered(value: Any) -> Any:

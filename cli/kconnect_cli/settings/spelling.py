@@ -61,7 +61,7 @@ def unknown_settings_of(config: Mapping[str, str], answer: Row, *, strict: bool 
 
     known = known_settings(answer)
     found = unknown_settings(config, known, of_clients=strict)
-    if strict:
+    if strict and "name" in known:  # an answer without it lists no settings of connectors
         return found
     meant = misspelt_settings(config, known)
     return {key: told for key, told in found.items() if key in meant or is_surely_unknown(key)}

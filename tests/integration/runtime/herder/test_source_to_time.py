@@ -86,7 +86,7 @@ def test_a_source_that_runs_is_moved_to_a_time_by_its_worker_and_reads_from_ther
         ):
 
             def at(cursor: str) -> bool:
-                return [found.offset for found in client.connector_offsets("shop")] == [{"cursor": cursor}]
+                return [(found.offset or {}).get("cursor") for found in client.connector_offsets("shop")] == [cursor]
 
             def connect(*args: str) -> str:
                 return cli_run(*args, "--url", worker.rest_url, home=tmp_path, expect=0).stderr

@@ -132,15 +132,17 @@ def test_a_pipeline_into_a_table_outlasts_its_registry_with_each_row_once_and_po
     with psycopg.connect(postgres_uri, autocommit=True) as tables:
         # No key: a record that came twice would be two rows
         columns = "id bigint, placed timestamptz, amount float8, customer_name text, customer_city text, note text"
-        tables.execute(f'CREATE TABLE "{topic}" ({columns})')
+        name = f"orders_{topic[-6:]}"  # of a table: PostgreSQL cuts longer ones
+        tables.execute(f'CREATE TABLE "{name}" ({columns})')
 
         def count() -> int:
-            return int(tables.execute(f'SELECT count(*) FROM "{topic}"').fetchall()[0][0])
+            return int(tables.execute(f'SELECT count(*) FROM "{name}"').fetchall()[0][0])
 
         with Relay(registry.port) as way, PipelineHost(broker.bootstrap) as host:
             url = registry.url.replace(str(registry.port), str(way.port))
             answers = {**avro(url), "value_converter_http_read_timeout_ms": str(round(ample_s(0.4) * 1000))}
             table = {**INTO_A_TABLE, "connection_url": postgres_uri, "errors_deadletterqueue_topic_name": letters}
+            table["table_name_format"] = name
             sink = host.start_sink("orders-table", "SqlSink", topics=topic, **answers, **table)
             source = host.start_source("orders", SOURCE, **answers)
             eventually(lambda: count() > 20, 60, "rows arrive")
@@ -162,7 +164,7 @@ def test_a_pipeline_into_a_table_outlasts_its_registry_with_each_row_once_and_po
             in_topic = end_offset(broker.bootstrap, topic)
             eventually(lambda: count() >= in_topic - 2, 30, "the rest arrives")
             host.stop(sink)
-        found = tables.execute(f'SELECT * FROM "{topic}" ORDER BY id').fetchall()
+        found = tables.execute(f'SELECT * FROM "{name}" ORDER BY id').fetchall()
     assert found == [orders.row(number) for number in (-2, *range(len(found) - 1))]
     assert len(found) == in_topic - 2, "all but the poison"
     causes = [
