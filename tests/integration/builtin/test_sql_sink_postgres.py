@@ -337,10 +337,14 @@ def test_tls_that_is_demanded_is_tls_or_an_error(server: str, where: str, more: 
             settings = {"connection_url": f"host=127.0.0.1 port={door.port} dbname=postgres"}
         if where != "url":
             settings["connection_sslmode"] = "require"
-        with sink_into(server, "demanded", connection_user="postgres", **settings) as sink:
-            with pytest.raises(ConnectError, match="server does not support SSL, but SSL was required") as caught:
-                sink.put({"id": 1})
-            assert not isinstance(caught.value, RetriableError)
+        words = "server does not support SSL, but SSL was required"
+        # Where a URL tells the server, validation finds it
+        with (
+            pytest.raises(ConnectError, match=words) as caught,
+            sink_into(server, "demanded", connection_user="postgres", **settings) as sink,
+        ):
+            sink.put({"id": 1})
+        assert not isinstance(caught.value, RetriableError)
 
 
 def test_a_topic_with_dots_is_a_table_of_that_name_in_quotes_and_else_told(server: str) -> None:
