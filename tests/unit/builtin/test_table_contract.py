@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kconnect.api import ConfigError, DataError, Schema, SchemaBuilder, SinkRecord, Struct, TopicPartition
@@ -179,14 +179,17 @@ _VALUES = st.one_of(
     st.sampled_from([2**53 + 1, 2**63, 2**63 + 1, 10**39]),
     st.floats(allow_nan=False, width=32),
     st.text(max_size=2),
-    st.lists(st.integers(0, 3), max_size=2),
-    st.fixed_dictionaries({}, optional={"x": st.one_of(st.integers(0, 3), st.text(max_size=1), st.floats(0, 1))}),
+    st.lists(st.one_of(st.integers(0, 3), st.sampled_from([2**53 + 1, 0.5])), max_size=2),
+    st.fixed_dictionaries(
+        {}, optional={"x": st.one_of(st.sampled_from([0, 3, 2**53 + 1]), st.text(max_size=1), st.floats(0, 1))}
+    ),
 )
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.lists(st.tuples(_VALUES, st.booleans()), min_size=1, max_size=4), min_size=1, max_size=4))
 @pytest.mark.parametrize("widens", [True, False])
+@example([[(10**39, False)], [(2**53 + 1, False), (0.0, False)]])  # of a column of text, in one of decimals
 def test_no_value_changes_in_any_table_whatever_batches_it_comes_in(widens, puts):
     config = TableConfig.parse(memory_settings())
     table = OpenTable(config, "t")

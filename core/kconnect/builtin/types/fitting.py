@@ -6,6 +6,7 @@ import datetime
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import DataError, Struct
@@ -72,7 +73,7 @@ def fit(column: pa.Array, kind: pa.DataType, rules: FitRules = DECLARED, path: s
         return pa.nulls(len(column), kind)
     if rules.writes and pa.types.is_string(kind) and not is_text(old):
         values = column.to_pylist(maps_as_pydicts="strict") if pa.types.is_nested(old) else column.to_pylist()
-        return pa.array([None if value is None else as_text(value) for value in values], kind)
+        return pa.array([None if value is None else as_text(_as_it_came(value)) for value in values], kind)
     if pa.types.is_struct(kind) and pa.types.is_struct(old):
         return _fit_struct(column, kind, rules, path)
     if pa.types.is_list(kind) and _is_list(old):
@@ -144,6 +145,18 @@ def as_text(value: Any) -> str:
     """Numbers as JSON writes them, lists and mappings as JSON, times and bytes as their text."""
     found = _plain_data(value)
     return found if isinstance(found, str) else _dumped(found)
+
+
+def _as_it_came(value: Any) -> Any:
+    """A value of an inferred column, whose decimals have one scale for all: 3 and 0.5 for 3.0 and 0.5."""
+    if isinstance(value, dict):
+        return {name: _as_it_came(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_as_it_came(item) for item in value]
+    if not isinstance(value, Decimal):
+        return value
+    whole, double = int(value), float(value)
+    return whole if whole == value else double if Decimal(repr(double)) == value else value
 
 
 def json_text(value: Any) -> str:
