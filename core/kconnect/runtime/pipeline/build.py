@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 from kconnect.api import (
     ConsumerInterceptor,
-    ProducerInterceptor,
     SinkTask,
-    SourceRecord,
     SourceTask,
 )
 from kconnect.errors import ConfigError
@@ -25,29 +22,23 @@ from kconnect.runtime.config.client_config import (
     max_poll_records,
     offset_reset,
     producer_config,
-    producer_interceptors,
 )
 from kconnect.runtime.config.connector_config import (
-    ConnectorConfig,
     SinkConnectorConfig,
     SourceConnectorConfig,
 )
 from kconnect.runtime.config.topic_creation import topic_groups
 from kconnect.runtime.config.topic_pattern import TopicPattern
 from kconnect.runtime.kafka import BulkProducer, KafkaAdmin, RecordConsumer, RecordProducer
-from kconnect.runtime.metrics import TaskCounters
 from kconnect.runtime.pipeline.at_least_once import AtLeastOnce
+from kconnect.runtime.pipeline.build_stages import SinkStages, interceptors_of_producer, sink_stages, source_stages
 from kconnect.runtime.pipeline.build_transactions import note_usage, seconds, transactions_of, warn
-from kconnect.runtime.pipeline.conversion import Converters
-from kconnect.runtime.pipeline.dead_letter import DeadLetterQueue
 from kconnect.runtime.pipeline.exactly_once import ExactlyOnce, OtherTopics
 from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee
-from kconnect.runtime.pipeline.health import TaskHealth
 from kconnect.runtime.pipeline.inflight import InFlight
 from kconnect.runtime.pipeline.interceptors import (
     InterceptedConsumer,
     InterceptedProducer,
-    Interceptors,
     make_interceptors,
 )
 from kconnect.runtime.pipeline.java_chain import JavaDecoding, JavaPolls, java_chain, raw_record, reported_record
@@ -56,29 +47,24 @@ from kconnect.runtime.pipeline.plugin_call import Calling, plugin_call
 from kconnect.runtime.pipeline.plugin_parts import (
     Closes,
     closed_if_it_fails,
-    make_converters,
-    make_steps,
     make_task,
     worker_value,
 )
 from kconnect.runtime.pipeline.polled import polled_by
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
-from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.resting_producer import RestingProducer, TopicProducer
 from kconnect.runtime.pipeline.sending import SourceTopics
 from kconnect.runtime.pipeline.sink import SinkLoop, SinkParts
 from kconnect.runtime.pipeline.sink_calls import SinkCalls
 from kconnect.runtime.pipeline.sink_commits import CommitTimes
 from kconnect.runtime.pipeline.sink_consumer import SinkConsumer
-from kconnect.runtime.pipeline.sink_context import ErrantRecords, SinkContext
-from kconnect.runtime.pipeline.sink_conversion import SinkConversion, SinkForms, UsedTopics
+from kconnect.runtime.pipeline.sink_context import SinkContext
+from kconnect.runtime.pipeline.sink_conversion import SinkForms
 from kconnect.runtime.pipeline.source import SourceLoop, SourceParts
 from kconnect.runtime.pipeline.source_context import SourceCalls, SourceContext
-from kconnect.runtime.pipeline.source_dead_letters import SourceDeadLetters, make_letter_converters
 from kconnect.runtime.pipeline.source_offsets import SourceOffsetCommitter
-from kconnect.runtime.pipeline.stages import Stage, StageError, TransformChain
+from kconnect.runtime.pipeline.stages import TransformChain
 from kconnect.runtime.pipeline.task_hooks import TaskHooks, release, wants_each_record
-from kconnect.runtime.pipeline.tolerance import LogReporter, Tolerance, ToleranceSettings
 from kconnect.runtime.pipeline.topics import MissingTopics, TopicCreation
 from kconnect.runtime.storage import CommittedOffsets
 
@@ -117,7 +103,7 @@ def _source_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> Sour
     named = spec.task_config.get("task.class")
     task = make_task(spec.connector_config, ports.plugins, SourceTask, named)  # type: ignore[type-abstract]  # looks for a subclass
     closes.append(partial(release, task))
-    interceptors = _producer_interceptors(control, ports, _producer_id(control))
+    interceptors = interceptors_of_producer(control, ports, _producer_id(control))
     chain = None
     if isinstance(task, JavaSourceTask):
         task.give_runs()
@@ -162,51 +148,6 @@ def _source_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> Sour
     return SourceLoop(control, parts, guarantee)
 
 
-@dataclass(frozen=True, slots=True)
-class SourceStages:
-    """What a source's records go through between task and producer."""
-
-    tolerance: Tolerance
-    transforms: TransformChain
-    converters: Converters
-    dead_letters: SourceDeadLetters | None
-
-    def give_up(self, plugin: type, record: SourceRecord, error: BaseException) -> None:
-        """A record that the task of this class could not read. Errors: StageError unless errors are tolerated."""
-        self.tolerance.give_up(StageError(Stage.TASK_POLL, plugin, record, error))
-
-    def close(self) -> None:
-        self.tolerance.close()
-        self.transforms.close()
-        self.converters.close()
-
-
-def source_stages(control: TaskControl, ports: TaskPorts, *, in_java: bool = False) -> SourceStages:
-    """The stages of a source's config, not started; `in_java`: Java has a chain of them that does their work.
-
-    Errors: ConfigError, NotFoundError for what its configs name.
-    """
-    spec = control.spec
-    config = SourceConnectorConfig.parse(spec.connector_config)
-    tolerance = _tolerance(control, config, ports)
-    dead_letters = _source_dead_letters(control, config, ports)
-    tolerance.report_to([*_log_reporter(control, config, ports), *([dead_letters] if dead_letters else [])])
-    control.count_with(partial(_count_errors, tolerance, control.health, dead_letters))
-    transforms, converters = _steps_and_converters(control, ports, config, tolerance, defers=in_java)
-    return SourceStages(tolerance, transforms, converters, dead_letters)
-
-
-def _steps_and_converters(
-    control: TaskControl, ports: TaskPorts, config: ConnectorConfig, tolerance: Tolerance, *, defers: bool
-) -> tuple[TransformChain, Converters]:
-    plugins, monitor = ports.plugins, control.monitor
-    with closed_if_it_fails() as closes:
-        transforms = TransformChain(make_steps(config, plugins, monitor, defers=defers), tolerance)
-        closes.append(transforms.close)
-        worker = control.spec.worker_config
-        return transforms, make_converters(config, worker, plugins, tolerance, monitor, defers=defers)
-
-
 def source_topics(control: TaskControl, producer: NamesTopics) -> SourceTopics:
     """Creates missing topics if the config says how; else logs them."""
     return _topic_creation(control) or _missing_topics(control, producer)
@@ -246,11 +187,6 @@ def _plain_producer(control: TaskControl, report_each: bool) -> RestingProducer:
 
 def _producer_id(control: TaskControl) -> str:
     return f"connector-producer-{control.spec.id.connector}-{control.spec.id.task}"
-
-
-def _producer_interceptors(control: TaskControl, ports: TaskPorts, client_id: str) -> Interceptors[ProducerInterceptor]:
-    settings = producer_interceptors(control.spec.worker_config, control.spec.connector_config, client_id=client_id)
-    return make_interceptors(ProducerInterceptor, settings, ports.plugins, control.in_stage, control.monitor)  # type: ignore[type-abstract]  # looks for a subclass
 
 
 def _topic_creation(control: TaskControl) -> TopicCreation | None:
@@ -328,53 +264,6 @@ def _sink_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> SinkLo
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SinkStages:
-    """What a sink's records go through between consumer and task."""
-
-    tolerance: Tolerance
-    transforms: TransformChain
-    converters: Converters
-    raw_records: RawRecords
-    errant: ErrantRecords
-    dead_letters: DeadLetterQueue | None
-
-    def conversion(self, used_topics: UsedTopics, *, takes_batches: bool) -> SinkConversion:
-        """Of what is fetched, by these stages."""
-        return SinkConversion(
-            self.converters, self.transforms, self.raw_records, used_topics, takes_batches=takes_batches
-        )
-
-    def reporter(self) -> ErrantRecords | None:
-        """What the task reports to, if anybody listens."""
-        return self.errant.for_task() if self.raw_records.is_wanted else None
-
-    def close(self) -> None:
-        self.tolerance.close()
-        self.transforms.close()
-        self.converters.close()
-
-
-def sink_stages(
-    control: TaskControl, ports: TaskPorts, task_class: type[SinkTask], *, in_java: bool = False
-) -> SinkStages:
-    """The stages of a sink's config, as source_stages. Errors: ConfigError, NotFoundError for what its configs name."""
-    spec = control.spec
-    config = SinkConnectorConfig.parse(spec.connector_config)
-    tolerance = _tolerance(control, config, ports)
-    transforms, converters = _steps_and_converters(control, ports, config, tolerance, defers=in_java)
-    raw_records = RawRecords(is_wanted=config.errors_log_enable or config.dead_letters is not None)
-    with closed_if_it_fails() as closes:
-        closes += [transforms.close, converters.close]
-        dead_letters = _dead_letters(control, config, ports, raw_records)
-    tolerance.report_to(
-        [*_log_reporter(control, config, ports, raw_records), *([dead_letters] if dead_letters else [])]
-    )
-    control.count_with(partial(_count_errors, tolerance, control.health, dead_letters))
-    errant = ErrantRecords(tolerance, task_class, raw_records, converters.unguarded().to_kafka_record)
-    return SinkStages(tolerance, transforms, converters, raw_records, errant, dead_letters)
-
-
 def _sink_forms(
     control: TaskControl, task: SinkTask, chain: JavaChain | None, stages: SinkStages, calling: Calling
 ) -> SinkForms:
@@ -404,103 +293,6 @@ def _consumer(control: TaskControl, ports: TaskPorts) -> SinkConsumer:
     noted = partial(note_usage, control.counters)
     consumer = RecordConsumer(settings, str(spec.id), note_usage=noted, reset=reset)
     return InterceptedConsumer(consumer, interceptors) if interceptors else consumer
-
-
-def _count_errors(
-    tolerance: Tolerance,
-    health: TaskHealth,
-    dead_letters: DeadLetterQueue | SourceDeadLetters | None,
-    counters: TaskCounters,
-) -> None:
-    """Copies what the failure policy, retried calls and the dead letter queue counted."""
-    counts = tolerance.counts
-    counters.failures, counters.errors = counts.failures + health.failed_calls, counts.errors
-    counters.skipped, counters.retries = counts.skipped, counts.retries + health.failed_calls
-    counters.errors_logged = counts.errors if tolerance.settings.log_enable else 0
-    counters.last_error_ms = counts.last_error_ms or 0
-    if dead_letters is not None:
-        counters.dead_letters, counters.dead_letter_failures = dead_letters.requests, dead_letters.failures
-
-
-def _tolerance(control: TaskControl, config: ConnectorConfig, ports: TaskPorts) -> Tolerance:
-    settings = ToleranceSettings(
-        tolerate_all=config.tolerates_errors,
-        retry_timeout_ms=config.errors_retry_timeout_ms,
-        retry_delay_max_ms=config.errors_retry_delay_max_ms,
-        log_enable=config.errors_log_enable,
-        log_include_messages=config.errors_log_include_messages,
-    )
-    timeout_s = seconds(control.spec.worker_config, "offset.flush.timeout.ms")
-    return Tolerance(settings, control.wait, clock=ports.clock, settle_timeout_s=timeout_s, health=control.health)
-
-
-def _log_reporter(
-    control: TaskControl, config: ConnectorConfig, ports: TaskPorts, raw_records: RawRecords | None = None
-) -> list[LogReporter]:
-    if not config.errors_log_enable:
-        return []
-    original = (lambda record: None) if raw_records is None else raw_records.of
-    return [
-        LogReporter(
-            control.spec.id,
-            include_messages=config.errors_log_include_messages,
-            java_name=ports.plugins.java_name,
-            original=original,
-        )
-    ]
-
-
-def _source_dead_letters(
-    control: TaskControl, config: SourceConnectorConfig, ports: TaskPorts
-) -> SourceDeadLetters | None:
-    settings = config.dead_letters
-    if settings is None:
-        return None
-    if not config.tolerates_errors:
-        log.warning(
-            "errors.deadletterqueue.topic.name of %s has no effect because errors.tolerance is not all: a record that "
-            "fails stops the task, which begins there again",
-            control.spec.id.connector,
-        )
-        return None
-    spec = control.spec
-    admin_settings, warnings = admin_config(
-        spec.worker_config, spec.connector_config, client_id=f"connector-dlq-adminclient-{spec.id}"
-    )
-    warn(warnings)
-    return SourceDeadLetters(
-        settings,
-        control,
-        make_letter_converters(ports.plugins),
-        lambda: KafkaAdmin(admin_settings, f"the dead letters of {spec.id}"),
-        ports.plugins.java_name,
-    )
-
-
-def _dead_letters(
-    control: TaskControl, config: SinkConnectorConfig, ports: TaskPorts, raw_records: RawRecords
-) -> DeadLetterQueue | None:
-    """The connector's dead letter queue, with Java's client ids. Source: Worker.sinkTaskReporters (Kafka 4.3)."""
-    settings = config.dead_letters
-    if settings is None:
-        return None
-    spec = control.spec
-    client_id = f"connector-dlq-producer-{spec.id}"
-    producer_settings, warnings = producer_config(spec.worker_config, spec.connector_config, client_id=client_id)
-    admin_settings, more = admin_config(
-        spec.worker_config, spec.connector_config, client_id=f"connector-dlq-adminclient-{spec.id}"
-    )
-    warn([*warnings, *more])
-    interceptors = _producer_interceptors(control, ports, client_id)
-    producer = RecordProducer(producer_settings, f"the dead letters of {spec.id}", report_each=bool(interceptors))
-    return DeadLetterQueue(
-        settings,
-        control,
-        InterceptedProducer(producer, interceptors) if interceptors else producer,
-        lambda: KafkaAdmin(admin_settings, f"the dead letters of {spec.id}"),
-        raw_records,
-        ports.plugins.java_name,
-    )
 
 
 def _stop_budget_s(worker: Mapping[str, str]) -> float:

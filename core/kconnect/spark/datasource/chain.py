@@ -17,7 +17,7 @@ from kconnect.runtime.config.client_config import producer_config
 from kconnect.runtime.config.connector_config import SourceConnectorConfig
 from kconnect.runtime.kafka import DeliveryFailure, KafkaHeaders, KafkaRecord, RecordProducer
 from kconnect.runtime.kafka.byte_column import ByteColumn
-from kconnect.runtime.pipeline.build import source_stages
+from kconnect.runtime.pipeline.build_stages import source_stages
 from kconnect.runtime.pipeline.polled_lists import PolledLists
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.pipeline.source_dead_letters import SourceDeadLetters

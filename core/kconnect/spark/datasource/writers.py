@@ -16,7 +16,7 @@ from kconnect.api import RecordBatch, SinkTask
 from kconnect.errors import ConfigError, ConflictError, ConnectError, RetriableError, TimedOutError
 from kconnect.model import ConnectorType, TopicPartition
 from kconnect.runtime.metrics import PluginMetricsRegistry
-from kconnect.runtime.pipeline.build import sink_stages
+from kconnect.runtime.pipeline.build_stages import sink_stages
 from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch
 from kconnect.runtime.pipeline.plugin_parts import make_task
 from kconnect.runtime.pipeline.ports import TaskControl

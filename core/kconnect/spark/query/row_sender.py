@@ -28,7 +28,8 @@ from kconnect.runtime.kafka import (
     MarkedProducer,
     RecordProducer,
 )
-from kconnect.runtime.pipeline.build import source_stages, source_topics
+from kconnect.runtime.pipeline.build import source_topics
+from kconnect.runtime.pipeline.build_stages import source_stages
 from kconnect.runtime.pipeline.lifecycle import resolved_spec
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.spark.no_host import ports_without_host

@@ -13,7 +13,7 @@ from kconnect.builtin.types.contracts import INFER, Contracts, DiscardedRowError
 from kconnect.model import TaskSpec, TopicPartition
 from kconnect.runtime.config.client_config import consumer_config
 from kconnect.runtime.kafka import RangeConsumer
-from kconnect.runtime.pipeline.build import SinkStages, sink_stages
+from kconnect.runtime.pipeline.build_stages import SinkStages, sink_stages
 from kconnect.runtime.pipeline.lifecycle import resolved_spec
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.plugins import PluginRegistry
