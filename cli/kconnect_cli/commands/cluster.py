@@ -186,7 +186,7 @@ def _fetch_rebalances(session: CliSession, url: str, answers: _Answers) -> None:
         with session.client_of([url]) as client:
             found = client.rebalances()
     except NotFoundError:
-        session.say(f"{url} keeps no list of rebalances: it is no kconnect worker, or an older one.")
+        session.say(f"{url} keeps no list of rebalances: it is not a kconnect worker, or it is an older one.")
     except (UnreachableError, TimedOutError) as err:
         session.say(f"{url}: {err}")
         answers.failure = err

@@ -57,7 +57,7 @@ def _refuse_without_terminal(session: CliSession) -> None:
     if session.output is not Format.TABLE:
         raise UsageProblem(f"connect top draws a screen and has no output {session.output}", hint=hint)
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)) or os.environ.get("TERM") == "dumb":
-        raise UsageProblem("connect top draws a screen, and this is no terminal", hint=hint)
+        raise UsageProblem("connect top draws a screen, and this is not a terminal", hint=hint)
 
 
 def _keeps(patterns: Sequence[str], regexp: bool) -> Keeps:

@@ -68,14 +68,14 @@ def _int_column(values: list[int | None]) -> pa.Array | int | None:
 def _source_parts(records: Sequence[Any]) -> dict[str, Any]:
     partition, offset = records[0].source_partition, records[0].source_offset
     if any(record.source_partition != partition for record in records):
-        raise DataError("Records of different source partitions are no batch")
+        raise DataError("Records of different source partitions cannot be a batch")
     if offset is None:
         if any(record.source_offset is not None for record in records):
-            raise DataError("Records with and without source offset are no batch")
+            raise DataError("Records with and without source offset cannot be a batch")
         return {"source_partition": partition, "source_offsets": None}
     columns: dict[str, pa.Array] = {}
     if any(record.source_offset is None or list(record.source_offset) != list(offset) for record in records):
-        raise DataError("Source offsets of different fields are no batch")
+        raise DataError("Records whose source offsets have different fields cannot be a batch")
     for name in offset:
         values = [record.source_offset[name] for record in records]
         kinds = {type(value) for value in values} - {type(None)}
@@ -90,7 +90,7 @@ def _sink_parts(records: Sequence[Any]) -> dict[str, Any]:
     origin = (first.original_topic, first.original_kafka_partition, first.timestamp_type)
     for record in records:
         if (record.original_topic, record.original_kafka_partition, record.timestamp_type) != origin:
-            raise DataError("Records read from different partitions are no batch")
+            raise DataError("Records read from different partitions cannot be a batch")
         if record.kafka_offset != record.original_kafka_offset:
             raise DataError("A batch has no room for an original offset that differs")
     return {

@@ -58,7 +58,7 @@ def _config(doc: str) -> ConfigDef:
         "record",
         ConfigDef.ValidString.in_("record", _BATCH),
         ConfigDef.Importance.MEDIUM,
-        "What the function is called with: each record, or a RecordBatch of many. Schemaless records are no batch.",
+        "What the function is called with: each record, or a RecordBatch of many, which schemaless records cannot be.",
     )
 
 

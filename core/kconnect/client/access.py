@@ -60,5 +60,5 @@ class ClientAccess:
 def _why(err: OSError) -> str:
     """OpenSSL's reason is for developers; a file that is not there has a plain one."""
     if isinstance(err, FileNotFoundError):
-        return "there is no such file"
+        return "the file does not exist"
     return err.strerror or str(err)

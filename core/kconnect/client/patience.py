@@ -1,7 +1,7 @@
-"""Patience: how long one who asks waits for what is only read, in all and whoever does not answer.
+"""Patience: how long a command that only reads waits, over all its questions together.
 
-A process that is frozen, or a network that swallows what is sent, takes a connection and gives no answer: without a
-limit of its own each question would wait as long as a change may take, a minute and a half.
+A frozen process, or a network that drops packets, accepts a connection and never answers. Without this limit each
+question would wait as long as a change may take: a minute and a half.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Requests to the workers of a cluster: the terms of an exchange with one, and which of several is asked.
 
-One after the other, that of the last answer first. What is only read ends in time, whoever does not answer.
+Workers are asked one after the other, the one that answered last first. Reads end in time even if none answers.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ class ConnectorRun:
     def check(self, kind: type[SourceConnector] | type[SinkConnector]) -> None:
         """Errors: ConfigError, when it is of the other kind or a setting is wrong; all problems in one error."""
         if not issubclass(self.connector_class, kind):
-            raise ConfigError(f"{self.connector_class.__name__} is no {kind.__name__}")
+            raise ConfigError(f"{self.connector_class.__name__} is not a {kind.__name__}")
         _ = self.settings
         declared = problems(self.config, is_sink=kind is SinkConnector)
         connector = self._new()

@@ -407,7 +407,7 @@ def test_a_date_in_retry_after_is_waited_for(server: Server) -> None:
         ({"cursor": True}, "is a text or a number"),
         ({"page": 3}, "The 'page' in an offset of HttpJsonSource is a text"),
         ({"known": "x"}, "came before"),
-        ({"page": "{"}, "It is no page"),
+        ({"page": "{"}, "It is not a page"),
     ],
 )
 def test_offsets_are_checked_before_they_are_kept(server: Server, offset: dict[str, Any], told: str) -> None:

@@ -148,8 +148,8 @@ def test_every_other_type_is_read_alike_from_a_table_and_by_a_query(server: Mari
     ("kind", "value", "told"),
     [
         ("bigint unsigned", "18446744073709551615", r"no int64: 18446744073709551615"),
-        ("time", "'-10:00:00'", r"a value \(timedelta\) that is no time: -1 day, 14:00:00"),
-        ("time", "'100:00:00'", r"a value \(timedelta\) that is no time: 4 days, 4:00:00"),
+        ("time", "'-10:00:00'", r"a value \(timedelta\) that is not of type time: -1 day, 14:00:00"),
+        ("time", "'100:00:00'", r"a value \(timedelta\) that is not of type time: 4 days, 4:00:00"),
     ],
 )
 def test_a_value_that_connect_cannot_hold_fails_the_task_and_says_which(

@@ -317,8 +317,8 @@ def test_random_rows_go_through_a_topic_into_a_table_that_equals_theirs(server: 
         ("timestamp", "'infinity'", "timestamp too large"),
         ("date", "'-infinity'", "date too small"),
         ("time", "'24:00'", "hour must be in 0..23"),
-        ("numeric(9,2)", "'NaN'", r"Column v has a value \(Decimal\) that is no decimal: NaN"),
-        ("int[]", "'{{1}}'", r"Column v\[\] has a value \(list\) that is no int32"),
+        ("numeric(9,2)", "'NaN'", r"Column v has a value \(Decimal\) that is not of type decimal: NaN"),
+        ("int[]", "'{{1}}'", r"Column v\[\] has a value \(list\) that is not of type int32"),
     ],
 )
 def test_a_value_that_connect_cannot_hold_fails_the_task_and_says_which(

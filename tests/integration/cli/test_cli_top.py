@@ -142,7 +142,7 @@ def test_ctrl_c_leaves_with_130(top):
 def test_without_a_terminal_it_is_refused_with_a_hint(home, url):
     result = cli_run("top", "--url", url, home=home)
     assert result.code == 2
-    assert "connect top draws a screen, and this is no terminal" in result.stderr
+    assert "connect top draws a screen, and this is not a terminal" in result.stderr
     assert "connect connectors status -o json" in result.stderr
     assert result.stdout == ""
     assert cli_run("top", "--url", url, "-o", "json", home=home).code == 2

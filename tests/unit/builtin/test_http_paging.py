@@ -53,5 +53,5 @@ def test_a_page_is_kept_as_a_text() -> None:
     for page in (Page("https://a.org/x?p=2"), Page("https://a.org/x", {"page": 3, "count": 40})):
         assert Page.of(page.text()) == page
     for text in ("{", '{"page": 1}'):
-        with pytest.raises(DataError, match="no page"):
+        with pytest.raises(DataError, match="is not a page"):
             Page.of(text)

@@ -261,7 +261,7 @@ def test_settings_that_cannot_work_are_refused_with_what_to_do(folder: Path) -> 
 
 
 def test_a_folder_that_does_not_exist_is_said(tmp_path: Path) -> None:
-    with source_of(tmp_path / "nothing") as source, pytest.raises(ConnectError, match="There is no folder"):
+    with source_of(tmp_path / "nothing") as source, pytest.raises(ConnectError, match="The folder does not exist"):
         source.poll_once()
 
 

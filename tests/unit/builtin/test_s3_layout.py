@@ -160,7 +160,7 @@ def test_schedules_are_counted_from_midnight(now: str, interval_ms: int, wanted:
         (
             {"partitioner.class": f"{PARTITIONER}DailyPartitioner", **TIME, "timezone": "CTE"},
             "timezone",
-            "no time zone",
+            "Unknown time zone: ",
         ),
         ({"rotate.schedule.interval.ms": "1000"}, "timezone", "needs it"),
     ],

@@ -312,7 +312,7 @@ def test_a_column_of_sqlite_that_holds_other_values_than_its_type_is_text_from_t
         [3, "9", decimal.Decimal("2.00"), "AP8="],
         [4, "9", "free", "1"],
     ]
-    assert "Column n has a value (str) that is no int64. The column is read as text" in caplog.text
+    assert "Column n has a value (str) that is not of type int64. The column is read as text" in caplog.text
     assert "secret" not in caplog.text
 
 

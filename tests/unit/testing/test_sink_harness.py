@@ -211,7 +211,7 @@ def test_a_flush_that_may_succeed_later_makes_the_task_read_again() -> None:
 
 
 def test_a_source_is_no_sink_and_topics_are_needed() -> None:
-    with pytest.raises(ConfigError, match="no SinkConnector"):
+    with pytest.raises(ConfigError, match="is not a SinkConnector"):
         SinkHarness("FileStreamSource", {"topic": "t"}).start()
     with pytest.raises(ConfigError, match="topics"):
         SinkHarness(KeepConnector).start()

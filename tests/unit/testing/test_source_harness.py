@@ -216,7 +216,7 @@ def test_several_tasks_are_polled_in_turn_and_reconfigured_when_the_connector_as
 def test_wrong_settings_wrong_kinds_and_wrong_records_are_refused() -> None:
     with pytest.raises(ConfigError, match="step"):
         SourceHarness(CountConnector, {"step": "0"}).start()
-    with pytest.raises(ConfigError, match="no SourceConnector"):
+    with pytest.raises(ConfigError, match="is not a SourceConnector"):
         SourceHarness("FileStreamSink", {"topics": "t"}).start()
     with pytest.raises(ConnectError, match="returned a list with a str"), SourceHarness(WrongConnector) as source:
         source.poll(1)

@@ -141,7 +141,7 @@ class ConsoleRoute(BaseRoute):
             if handler is None:
                 raise BadRequestError(f"This page does not take {method}")
             return handler, values
-        raise NotFoundError("There is no such page")
+        raise NotFoundError("The page does not exist")
 
 
 def _match(pattern: Sequence[str], parts: Sequence[str]) -> dict[str, str] | None:
@@ -163,7 +163,7 @@ def _static(request: Request, parts: Sequence[str]) -> Response:
     """`/ui/static/HASH/NAME`; the hash is for caches, the name is looked up."""
     found = assets().get("/".join(parts[3:]))
     if found is None or request.method not in SAFE_METHODS or parts[2:3] != [found.digest]:
-        return Response("There is no such file.", 404, media_type="text/plain", headers={"cache-control": "no-store"})
+        return Response("The file does not exist.", 404, media_type="text/plain", headers={"cache-control": "no-store"})
     headers = {"cache-control": _YEAR, "vary": "accept-encoding"}
     if "gzip" not in request.headers.get("accept-encoding", ""):
         return Response(found.content, 200, headers, found.media_type)

@@ -94,7 +94,8 @@ CONFIG = (
         "content",
         ConfigDef.ValidString.in_("content", "key"),
         _I.LOW,
-        "What tells items of one cursor apart: all that is in them, or key.field, where others change on their own.",
+        "How items with equal cursors are told apart: by their whole content, or by key.field if other fields may "
+        "change without a new cursor.",
     )
     .define(
         "cursor.param",

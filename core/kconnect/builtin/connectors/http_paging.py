@@ -36,7 +36,7 @@ class Page:
             values = json.loads(text)
             return cls(values.pop("url"), values)
         except (ValueError, KeyError) as err:
-            raise DataError(f"It is no page: {text[:80]!r}") from err
+            raise DataError(f"It is not a page: {text[:80]!r}") from err
 
 
 @dataclass(frozen=True, slots=True)

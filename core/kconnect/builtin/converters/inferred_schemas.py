@@ -55,7 +55,7 @@ class InferredSchemas:
         if _size(seen) > _MOST_FIELDS:
             raise DataError(
                 f"The values of topic {topic} have more than {_MOST_FIELDS} fields together",
-                hint="Names that are data are no fields: leave schemas.infer.enable out, or declare value.schema.",
+                hint="Names that are data cannot be fields: leave schemas.infer.enable out, or declare value.schema.",
             )
         if topic not in self._topics and len(self._topics) >= self._most_topics:
             self._topics.clear()

@@ -355,7 +355,7 @@ def _item(translation: Translation, node: exp.Expression) -> str:
     if index.is_string:
         return f"({outer.sql})[{quoted_text(index.name)}]"
     if not outer.type.endswith("[]"):
-        raise DataError(f"{shown(node)}: {shown(node.this)} is no array")
+        raise DataError(f"{shown(node)}: {shown(node.this)} is not an array")
     return f"spark_item({outer.sql}, {index.name})"
 
 

@@ -184,7 +184,7 @@ class FileStore:
 
     def _all_below(self, folder: str) -> Iterator[Found]:
         if not os.path.isdir(folder):
-            raise FileNotFoundError(errno.ENOENT, "There is no folder", folder)
+            raise FileNotFoundError(errno.ENOENT, "The folder does not exist", folder)
         for at, folders, names in os.walk(folder, onerror=_raise_unless_gone):
             folders.sort()
             if not names and not folders:

@@ -189,7 +189,7 @@ class JavaIndex:
 
     def _is_broken(self, jar: Path, err: Exception) -> None:
         if str(jar) not in self.broken:
-            self.broken[str(jar)] = f"{jar} is no Java archive that can be read: {err}"
+            self.broken[str(jar)] = f"{jar} cannot be read as a Java archive: {err}"
             log.warning("plugin.path: %s; what it holds cannot be used.", self.broken[str(jar)])
 
 

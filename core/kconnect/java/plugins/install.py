@@ -150,7 +150,7 @@ def _unpack(path: Path, target: Path) -> None:
                     raise EnvironmentProblemError(f"{path} has a file that would lie outside of its folder: {name}")
             archive.extractall(target)
     except zipfile.BadZipFile as err:
-        raise BadRequestError(f"{path} is no zip file: {err}") from err
+        raise BadRequestError(f"{path} is not a zip file: {err}") from err
 
 
 def _inner(folder: Path) -> Path:

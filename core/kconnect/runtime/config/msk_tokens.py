@@ -58,7 +58,7 @@ def signed_token(region: str, options: Mapping[str, str]) -> str:
         request = AWSRequest("GET", f"https://kafka.{region}.amazonaws.com/?Action={_SERVICE}%3AConnect")
         SigV4QueryAuth(credentials, _SERVICE, region, expires=_LIFE_S).add_auth(request)
     except (BotoCoreError, ClientError) as err:
-        raise ConnectError(f"No token of Amazon MSK can be signed: {err}") from err
+        raise ConnectError(f"A token for Amazon MSK cannot be signed: {err}") from err
     return base64.urlsafe_b64encode(f"{request.url}&User-Agent=kconnect".encode()).rstrip(b"=").decode()
 
 
@@ -70,7 +70,7 @@ def _credentials(region: str, options: Mapping[str, str]) -> Any:  # botocore ha
     found = session.get_credentials()
     if found is None:
         raise ConnectError(
-            "No token of Amazon MSK can be signed: there are no credentials of AWS.",
+            "A token for Amazon MSK cannot be signed: no AWS credentials were found.",
             hint="Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, give the machine a role, or name awsProfileName.",
         )
     if role := options.get("awsRoleArn"):

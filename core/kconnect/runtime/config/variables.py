@@ -321,7 +321,7 @@ class DirectoryConfigProvider(_PathProvider):
     def get(self, path: str, keys: Collection[str]) -> ConfigData:
         folder = self._path(path)
         if not folder.is_dir():
-            raise ConfigError(f"there is no folder {path}", hint="Make the folder, or correct the path.")
+            raise ConfigError(f"the folder {path} does not exist", hint="Make the folder, or correct the path.")
         found = {}
         for key in keys:
             file = folder / key

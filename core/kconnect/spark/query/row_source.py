@@ -196,7 +196,7 @@ class RowSource:
         for name in (*settings.key_columns, *filter(None, [settings.value_column])):
             if name not in rows.columns:
                 key = "value.column" if name == settings.value_column else "key.columns"
-                raise ConfigError.invalid(key, name, f"There is no such column, but {', '.join(rows.columns)}")
+                raise ConfigError.invalid(key, name, f"The column does not exist; there are {', '.join(rows.columns)}")
         order = SendOrder(
             key=key,
             spec=self._control.spec.to_json(),
@@ -267,7 +267,7 @@ class CursorBatches:
         settings = self._settings
         rows = self._rows()
         if settings.cursor_column not in rows.columns:
-            why = f"There is no such column, but {', '.join(rows.columns)}"
+            why = f"The column does not exist; there are {', '.join(rows.columns)}"
             raise ConfigError.invalid("cursor.column", settings.cursor_column, why)
         column, kind = f.col(settings.cursor_column), rows.schema[settings.cursor_column].dataType
         left = rows.where(column.isNotNull() if self._done is None else column > f.lit(self._done).cast(kind))

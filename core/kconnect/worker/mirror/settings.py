@@ -120,7 +120,7 @@ class MirrorSettings:
         for target in targets:
             if target not in clusters:
                 raise _invalid(
-                    "--clusters", target, f"{target} is no cluster of the file, which has: {_list(clusters)}"
+                    "--clusters", target, f"{target} is not a cluster of the file, which has: {_list(clusters)}"
                 )
         found = [
             Flow(source, target)

@@ -200,7 +200,7 @@ def test_names_are_scrubbed_on_request_and_refused_otherwise() -> None:
     scrubbed = json.loads(text_of(schema, AvroOptions(scrub=True)))
 
     assert (scrubbed["namespace"], scrubbed["name"], scrubbed["fields"][0]["name"]) == ("a_b", "x1c", "x_y")
-    with pytest.raises(DataError, match="no valid Avro name"):
+    with pytest.raises(DataError, match="is not a valid Avro name"):
         AvroCodec(avro_of(schema, PLAIN))
 
 

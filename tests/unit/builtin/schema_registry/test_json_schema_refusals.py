@@ -88,8 +88,8 @@ def test_bytes_that_are_no_such_record_are_a_data_error(registry: MemoryRegistry
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
-        ("{", "This is no JSON Schema"),
-        ("[]", "This is no JSON Schema"),
+        ("{", "This is not a JSON Schema"),
+        ("[]", "This is not a JSON Schema"),
         ({"type": "thing"}, "unknown type 'thing'"),
         ({"type": "array"}, "Array schema did not specify the items type"),
         ({}, "Unsupported schema type empty"),

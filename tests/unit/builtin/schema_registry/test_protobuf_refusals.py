@@ -129,9 +129,9 @@ def test_what_a_schema_has_besides_messages_is_passed_over(registry: MemoryRegis
         (
             SchemaBuilder.struct().name("a-b").field("f", Schema.INT8_SCHEMA).build(),
             None,
-            "'a-b' is no valid Protobuf name",
+            "'a-b' is not a valid Protobuf name",
         ),
-        (SchemaBuilder.struct().field("f-g", Schema.INT8_SCHEMA).build(), None, "'f-g' is no valid Protobuf name"),
+        (SchemaBuilder.struct().field("f-g", Schema.INT8_SCHEMA).build(), None, "'f-g' is not a valid Protobuf name"),
         (
             SchemaBuilder.struct().field("f", SchemaBuilder.array(SchemaBuilder.array(Schema.INT8_SCHEMA))).build(),
             None,

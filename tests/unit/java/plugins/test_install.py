@@ -61,7 +61,7 @@ def test_what_is_no_plugin_is_refused_with_what_would_be_one(tmp_path: Path) -> 
     with pytest.raises(NotFoundError, match=r"none\.zip does not exist"):
         install(str(tmp_path / "none.zip"), tmp_path)
     (tmp_path / "text.zip").write_text("text")
-    with pytest.raises(BadRequestError, match="is no zip file"):
+    with pytest.raises(BadRequestError, match="is not a zip file"):
         install(str(tmp_path / "text.zip"), tmp_path)
 
 

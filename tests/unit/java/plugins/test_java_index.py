@@ -60,7 +60,7 @@ def test_a_jar_that_is_none_is_told_once_and_the_others_count(tmp_path: Path, ca
     assert list(index.named()) == ["com.example.A"]
     assert index.locations("com.example.Z") == []
     assert [record.getMessage() for record in caplog.records] == [
-        f"plugin.path: {tmp_path}/one/broken.jar is no Java archive that can be read: File is not a zip file; "
+        f"plugin.path: {tmp_path}/one/broken.jar cannot be read as a Java archive: File is not a zip file; "
         "what it holds cannot be used."
     ]
 

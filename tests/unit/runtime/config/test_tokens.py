@@ -172,7 +172,7 @@ def test_what_amazon_msk_needs_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pat
     jaas = 'software.amazon.msk.auth.iam.IAMLoginModule required awsProfileName="none";'
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     settings, _ = security_settings({**MSK, "sasl.jaas.config": jaas})
-    with pytest.raises(ConnectError, match=r"No token of Amazon MSK can be signed: .*\(none\)"):
+    with pytest.raises(ConnectError, match=r"A token for Amazon MSK cannot be signed: .*\(none\)"):
         settings["oauth_cb"].get()
     with pytest.raises(ConfigError, match="the option user, which is not supported here"):
         security_settings({**MSK, "sasl.jaas.config": 'x.IAMLoginModule required user="u";'})

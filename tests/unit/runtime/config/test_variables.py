@@ -79,7 +79,7 @@ def test_a_usual_provider_that_the_worker_does_not_name_is_warned_about(caplog: 
         ("${file:password}", "no path is given."),
         ("${dir:%:none}", "there is no 'none' in %."),
         ("${dir:%:../outside.properties}", "there is no '../outside.properties' in %."),
-        ("${dir:%/none:x}", "there is no folder %/none."),
+        ("${dir:%/none:x}", "the folder %/none does not exist."),
         ("${env:KCONNECT_TEST_NONE}", "there is no variable 'KCONNECT_TEST_NONE'."),
         ("${env:/path:HOME}", "an environment variable has no path, but '/path' was given."),
     ],

@@ -25,7 +25,7 @@ def test_a_flow_runs_when_it_is_enabled_or_has_heartbeats() -> None:
 def test_only_flows_to_some_clusters_can_be_chosen() -> None:
     assert flows({"A->B.enabled": "true"}, "B") == ["A->B"]
     assert flows({"A->B.enabled": "true"}, "A") == ["B->A"]
-    with pytest.raises(ConfigError, match="C is no cluster of the file, which has: A, B"):
+    with pytest.raises(ConfigError, match="C is not a cluster of the file, which has: A, B"):
         flows({"A->B.enabled": "true"}, "C")
 
 

@@ -102,14 +102,14 @@ def restart_task(visit: Visit) -> Reply:
     """One task, at once: nothing is lost by it."""
     name, number = visit.path["name"], visit.path["task"]
     if not (number.isascii() and number.isdecimal() and len(number) < 10):
-        raise NotFoundError("There is no such task")
+        raise NotFoundError("The task does not exist")
     done = note_of(visit.cluster.changes.restart_task(TaskId(name, int(number))))
     return Redirect(f"/ui/connectors/{segment(name)}", done)
 
 
 def _action(verb: str) -> Action:
     if verb not in _ACTIONS:
-        raise NotFoundError("There is no such page")
+        raise NotFoundError("The page does not exist")
     return _ACTIONS[verb]
 
 

@@ -74,8 +74,8 @@ SOURCE_CONFIG = (
         False,
         None,
         _I.LOW,
-        "Whether to read files that are no data by their names: these, or folders above, begin with _ or ., such as "
-        "_SUCCESS, or end as unfinished ones do, such as .tmp. A pattern that has such a name reads them, too.",
+        "Whether to read files that are usually not data: their names, or those of folders above, begin with _ or ., "
+        "such as _SUCCESS, or end like unfinished ones, such as .tmp. A pattern with such a name reads them too.",
     )
     .define(
         "object.path.columns",
@@ -92,7 +92,7 @@ SOURCE_CONFIG = (
         ConfigDef.ValidString.in_(AUTO, *FORMATS),
         _I.HIGH,
         "What is in them; auto: by the name, lines if that says nothing. json is one document, whose list is its rows; "
-        ".json is that or JSON lines, as its first line tells.",
+        ".json is such a document or JSON lines, judged by its first line.",
     )
     .define(
         "object.compression",

@@ -161,10 +161,15 @@ def _zoned(text: str) -> tuple[str, tzinfo]:
     form, sign, zone = text.rpartition(":")
     if not sign or "%" in zone or not zone:
         return text, UTC
+    return form, time_zone("object.path", text, zone)
+
+
+def time_zone(setting: str, given: str, name: str) -> ZoneInfo:
+    """The zone of this name, which is in what the setting was given. Errors: ConfigError."""
     try:
-        return form, ZoneInfo(zone)
+        return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as err:
-        raise ConfigError.invalid("object.path", text, f"{zone} is no time zone, such as Europe/Berlin") from err
+        raise ConfigError.invalid(setting, given, f"Unknown time zone: {name}. For example: Europe/Berlin") from err
 
 
 def instant(value: Any, field: str) -> datetime | None:

@@ -21,13 +21,12 @@ MARK = "\U0010fffe"
 
 
 def check_encoding(setting: str, name: str) -> None:
-    """Errors: ConfigError for what is no encoding of text."""
+    """Errors: ConfigError for an unknown encoding."""
     try:
         "".encode(codecs.lookup(name).name)
     except LookupError as err:
-        raise ConfigError.invalid(
-            setting, name, "It is no encoding; there are utf-8, latin1, cp1252, utf-16 .."
-        ) from err
+        told = "Unknown encoding. For example: utf-8, latin1, cp1252, utf-16"
+        raise ConfigError.invalid(setting, name, told) from err
 
 
 def encoding_of(head: bytes, chosen: str) -> tuple[str, int]:

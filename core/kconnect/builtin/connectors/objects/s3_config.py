@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from kconnect.api import ConfigDef, ConfigError
 from kconnect.builtin.connectors.objects.confluent_layout import ConfluentNames, TimeBuckets
 from kconnect.builtin.connectors.objects.joda import joda_format
 from kconnect.builtin.connectors.objects.object_config import OPTIONS_PREFIX
+from kconnect.builtin.connectors.objects.object_names import time_zone
 
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 _S3, _STORAGE = "io.confluent.connect.s3.", "io.confluent.connect.storage."
@@ -174,10 +175,7 @@ def _buckets(kind: str, config: Mapping[str, Any], delim: str) -> TimeBuckets:
 
 def zone_of(config: Mapping[str, Any]) -> ZoneInfo:
     """Errors: ConfigError."""
-    try:
-        return ZoneInfo(config["timezone"] or "UTC")
-    except (ZoneInfoNotFoundError, ValueError, OSError) as err:
-        raise ConfigError.invalid("timezone", config["timezone"], "It is no time zone, such as Europe/Berlin") from err
+    return time_zone("timezone", config["timezone"], config["timezone"] or "UTC")
 
 
 def extractor_of(config: Mapping[str, Any]) -> str:

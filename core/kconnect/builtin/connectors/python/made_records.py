@@ -114,7 +114,7 @@ def table_of_records(values: Sequence[Any]) -> Any:
     try:
         return pa.table({name: pa.array([row.get(name) for row in rows]) for name in names})
     except (pa.ArrowException, TypeError) as err:
-        raise DataError(f"The values are no table: {err}") from err
+        raise DataError(f"The values cannot be a table: {err}") from err
 
 
 def _shown(item: Any) -> str:

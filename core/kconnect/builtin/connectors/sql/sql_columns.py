@@ -106,7 +106,7 @@ class ColumnError(DataError):
         wrong = next((value for value in values if value is not None and not _can(make, value)), None)
         shown = "" if isinstance(wrong, str | bytes | list) else f": {wrong}"  # a text may be a secret
         super().__init__(
-            f"Column {column.name} has a value ({type(wrong).__name__}) that is no {kind}{shown}",
+            f"Column {column.name} has a value ({type(wrong).__name__}) that is not of type {kind}{shown}",
             hint="Convert it in a `query`, or correct the rows.",
         )
         self.column = column

@@ -394,7 +394,9 @@ def _chunk(shape: RowShape, cursor: Cursor | None, rows: Sequence[Sequence[Any]]
         try:
             ids = raw[name].cast(pa.int64())
         except (pa.ArrowException, KeyError) as err:
-            raise DataError(f"Column {name} of {target.name} holds no whole numbers, so it is no id") from err
+            raise DataError(
+                f"Column {name} of {target.name} does not hold whole numbers, so it cannot be an id"
+            ) from err
         if ids.null_count:
             raise DataError(
                 f"Column {name} of {target.name} is null in {ids.null_count} rows, which have no offset then",
@@ -405,5 +407,5 @@ def _chunk(shape: RowShape, cursor: Cursor | None, rows: Sequence[Sequence[Any]]
         try:
             times = pc.coalesce(*(raw[name] for name in names)).cast(pa.timestamp("us", "UTC"))
         except (pa.ArrowException, KeyError) as err:
-            raise DataError(f"{', '.join(cursor.timestamps)} of {target.name} are no timestamps") from err
+            raise DataError(f"{', '.join(cursor.timestamps)} of {target.name} are not timestamps") from err
     return Chunk(shape, raw, ids, times, len(rows))

@@ -43,7 +43,7 @@ def list_of(value: Any) -> list[Any]:
         text = text.partition("=")[2]
     found, end = _list_at(text, 0)
     if end != len(text):
-        raise ValueError(f"{text!r} is no array")
+        raise ValueError(f"{text!r} is not an array")
     return found
 
 
@@ -52,7 +52,7 @@ _ELEMENT = re.compile(r'"((?:[^"\\]|\\.)*)"|([^{},"]+)', re.DOTALL)
 
 def _list_at(text: str, start: int) -> tuple[list[Any], int]:
     if text[start : start + 1] != "{":
-        raise ValueError(f"{text!r} is no array")
+        raise ValueError(f"{text!r} is not an array")
     found: list[Any] = []
     at = start + 1
     while text[at : at + 1] != "}":
@@ -62,7 +62,7 @@ def _list_at(text: str, start: int) -> tuple[list[Any], int]:
         else:
             match = _ELEMENT.match(text, at)
             if match is None:
-                raise ValueError(f"{text!r} is no array")
+                raise ValueError(f"{text!r} is not an array")
             quoted, plain = match.groups()
             is_null = plain is not None and plain.upper() == "NULL"
             found.append(None if is_null else plain if plain is not None else re.sub(r"(?s)\\(.)", r"\1", quoted))
@@ -140,7 +140,7 @@ def _date(value: Any) -> datetime.date:
 def _time(value: Any) -> datetime.time:
     if isinstance(value, datetime.timedelta):
         if not datetime.timedelta() <= value < _DAY:
-            raise ValueError(f"{value} is no time of a day")
+            raise ValueError(f"{value} is not a time of day")
         return (_EPOCH + value).time()
     found = datetime.time.fromisoformat(value) if isinstance(value, str) else value
     clock: datetime.time = found.replace(tzinfo=None)

@@ -328,7 +328,8 @@ class CommitLog:
             return Commit(number, found["offset"], files, found.get("columns"))
         except (ValueError, KeyError, TypeError) as error:
             raise ConnectError(
-                f"{path} is no commit of a table: {error}", hint="Remove it only if you know that it is not the last."
+                f"{path} is not a commit of a table: {error}",
+                hint="Remove it only if you know that it is not the last.",
             ) from error
 
     def _path(self, number: int) -> str:

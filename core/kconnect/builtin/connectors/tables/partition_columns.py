@@ -104,7 +104,7 @@ def _as_times(source: pa.Array, column: PartitionColumn) -> pa.Array:
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return source.cast(pa.timestamp("us"))
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise DataError(f"partition.by: column {column.source} has type {kind}, which is no date")
+        raise DataError(f"partition.by: column {column.source} has type {kind}, which is not a date")
     try:
         return source.cast(pa.timestamp("us"))
     except pa.ArrowInvalid:
@@ -112,4 +112,4 @@ def _as_times(source: pa.Array, column: PartitionColumn) -> pa.Array:
     try:
         return source.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us"))
     except pa.ArrowInvalid as error:
-        raise DataError(f"partition.by: column {column.source} has a text that is no date: {error}") from error
+        raise DataError(f"partition.by: column {column.source} has a text that is not a date: {error}") from error

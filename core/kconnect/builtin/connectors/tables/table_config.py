@@ -72,8 +72,8 @@ CONFIG = (
         "default",
         ConfigDef.NonEmptyString(),
         _I.LOW,
-        "Name of the Iceberg catalog. A catalog of type sql keeps it beside its tables, so whoever reads them names it "
-        "too: load_catalog('default', ..), or spark.sql.catalog.default.",
+        "Name of the Iceberg catalog. A catalog of type sql keeps it beside its tables, so readers name it too: "
+        "load_catalog('default', ..), or spark.sql.catalog.default.",
     )
     .define(
         CATALOG_TIMEOUT,

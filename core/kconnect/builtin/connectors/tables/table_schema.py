@@ -114,7 +114,7 @@ def key_as(column: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
         try:
             return column.cast(kind)
         except pa.ArrowInvalid as error:
-            raise DataError(f"Column {name} of its key is text that is no {kind}: {error}") from error
+            raise DataError(f"Column {name} of its key is text that is not of type {kind}: {error}") from error
     return kept(column, kind, name)
 
 

@@ -32,7 +32,7 @@ class AvroCodec:
         try:
             self._schema = parse_schema(_CodecSchema().of(avro))
         except (SchemaParseException, ValueError, TypeError) as error:
-            raise DataError(f"{avro.name or avro.kind} is no valid Avro schema: {error}") from error
+            raise DataError(f"{avro.name or avro.kind} is not a valid Avro schema: {error}") from error
 
     def encode(self, datum: Any, head: bytes = b"") -> bytes:
         """Errors: what fastavro raises for a datum that does not fit: TypeError, ValueError, OverflowError, .."""
@@ -109,7 +109,7 @@ class _CodecSchema:
 def _check_name(part: str, whole: str) -> None:
     if not _NAME.fullmatch(part):
         raise DataError(
-            f"{part!r} is no valid Avro name (in {whole!r}).",
+            f"{part!r} is not a valid Avro name (in {whole!r}).",
             hint="Names in Avro have letters, digits and _; scrub.invalid.names=true replaces other characters.",
         )
 

@@ -75,7 +75,7 @@ def parse_avro(text: str, references: Iterable[str] = ()) -> AvroType:
             _parse(_json(reference), "", known)
         return _parse(_json(text), "", known)
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        raise DataError(f"This is no Avro schema: {text[:200]} ({error!r})") from error
+        raise DataError(f"This is not an Avro schema: {text[:200]} ({error!r})") from error
 
 
 def _json(text: str) -> Any:

@@ -266,7 +266,7 @@ def default_json(schema: Schema, value: Any, options: AvroOptions) -> Any:
     if kind is not Type.STRUCT:
         return value
     if not isinstance(value, Struct):
-        raise DataError(f"The default of {schema} is no struct.")
+        raise DataError(f"The default of {schema} is not a struct.")
     found = {
         options.scrub_name(field.name): default_json(field.schema, value[field.name], options)
         for field in schema.fields

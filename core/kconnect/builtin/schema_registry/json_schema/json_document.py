@@ -78,7 +78,7 @@ class JsonDocument:
         try:
             kind.check_schema(self._schema)
         except SchemaError as error:
-            raise DataError(f"This is no valid JSON Schema: {error.message}") from error
+            raise DataError(f"This is not a valid JSON Schema: {error.message}") from error
         return kind(self._schema, registry=self._registry)
 
     def _retrieve(self, uri: str) -> Resource[Any]:
@@ -117,7 +117,7 @@ def part_of(node: Any, scope: Any, above: tuple[int, ...] = ()) -> Part:
     if isinstance(node, bool):
         return Part("empty" if node else "not", {}, scope)
     if not isinstance(node, dict):
-        raise DataError(f"This is no JSON Schema: {str(node)[:200]}")
+        raise DataError(f"This is not a JSON Schema: {str(node)[:200]}")
     return _part(node, scope, _below(node, above))
 
 
@@ -171,10 +171,10 @@ def _json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"This is no JSON Schema: {text[:200]} ({error})") from error
+        raise DataError(f"This is not a JSON Schema: {text[:200]} ({error})") from error
 
 
 def _resource(contents: Any) -> Resource[Any]:
     if not isinstance(contents, dict | bool):
-        raise DataError(f"This is no JSON Schema: {str(contents)[:200]}")
+        raise DataError(f"This is not a JSON Schema: {str(contents)[:200]}")
     return Resource.from_contents(contents, default_specification=DRAFT7)

@@ -102,7 +102,7 @@ class ProtoSchema:
             self._pool.Add(file)
         except (TypeError, ValueError) as error:
             said = str(error).removeprefix("Couldn't build proto file into descriptor pool: ")
-            raise DataError(f"This is no valid Protobuf schema: {said}") from error
+            raise DataError(f"This is not a valid Protobuf schema: {said}") from error
 
     def _import(self, file: FileDescriptorProto) -> None:
         """Add what a file imports to the pool; what nobody has is left out, and matters only if it is used."""

@@ -112,7 +112,7 @@ class ProtoTokens:
     def refuse(self, why: str) -> NoReturn:
         """Errors: always."""
         line = self._source.count("\n", 0, self._start) + 1
-        raise DataError(f"This is no valid .proto text: line {line}: {why}")
+        raise DataError(f"This is not valid .proto text: line {line}: {why}")
 
     def _skip_one(self) -> None:
         if self._kind == "symbol" and self.token in "[(":

@@ -220,7 +220,7 @@ def _whole(text: str, parameter: str) -> int:
 def _checked(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise DataError(
-            f"{name!r} is no valid Protobuf name.",
+            f"{name!r} is not a valid Protobuf name.",
             hint="Names in Protobuf have letters, digits and _; scrub.invalid.names=true replaces other characters.",
         )
     return name

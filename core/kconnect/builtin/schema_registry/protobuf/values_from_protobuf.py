@@ -170,7 +170,7 @@ def _date(schema: Schema, found: Any) -> datetime.date:
     try:
         return datetime.date(found.year, found.month, found.day)
     except ValueError as error:
-        raise DataError(f"{found.year}-{found.month}-{found.day} is no date: {error}") from error
+        raise DataError(f"{found.year}-{found.month}-{found.day} is not a date: {error}") from error
 
 
 def _time(schema: Schema, found: Any) -> datetime.time:
@@ -178,7 +178,7 @@ def _time(schema: Schema, found: Any) -> datetime.time:
         return datetime.time(found.hours, found.minutes, found.seconds, found.nanos // 1_000_000 * 1000)
     except ValueError as error:
         shown = f"{found.hours}:{found.minutes}:{found.seconds}"
-        raise DataError(f"{shown} and {found.nanos} ns is no time of day: {error}") from error
+        raise DataError(f"{shown} and {found.nanos} ns is not a time of day: {error}") from error
 
 
 def _timestamp(schema: Schema, found: Any) -> datetime.datetime:

@@ -236,7 +236,7 @@ def _enum(schema: Schema, field: FieldDescriptor) -> _Convert:
     def convert(value: Any) -> int:
         number = numbers.get(value) if isinstance(value, str) else None
         if number is None:
-            raise DataError(f"{value!r} is no symbol of the enum {name}")
+            raise DataError(f"{value!r} is not a symbol of the enum {name}")
         return number
 
     return convert

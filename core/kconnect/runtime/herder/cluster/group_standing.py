@@ -68,8 +68,8 @@ class GroupStanding:
             if key is not None and self._refused_with != key:
                 self._refused_with = key
                 log.warning(
-                    "A request was refused: it is not signed with the session key made at %s; here it is %s. Who "
-                    "signed it has not read the newest key of config.storage.topic=%s, or is no worker of group.id=%s",
+                    "A request was refused: it is not signed with the session key made at %s; here it is %s. The "
+                    "sender has not read the newest key of config.storage.topic=%s, or is not a worker of group.id=%s",
                     utc_time(key.created_ms),
                     utc_time(self._cluster.clock.time_ms()),
                     self._cluster.config_topic,
