@@ -293,8 +293,18 @@ class CliSession:
             return None
         return str(typer.prompt(question, hide_input=True, err=True))
 
-    def each(self, names: Sequence[str], action: Callable[[str], None], *, connectors: bool = True) -> None:
-        """Do it for every connector (or other name), though some fail; the exit code is that of the first failure."""
+    def each(
+        self,
+        names: Sequence[str],
+        action: Callable[[str], None],
+        *,
+        connectors: bool = True,
+        which: Callable[[str], str] | None = None,
+    ) -> None:
+        """Do it for every connector (or other name), though some fail; the exit code is that of the first failure.
+
+        `which` gives a line that says which one failed, where the error itself does not name it.
+        """
         failures: list[int] = []
         for name in dict.fromkeys(names):
             try:
@@ -307,6 +317,8 @@ class CliSession:
             except ConnectError as err:
                 if len(names) == 1:
                     raise
+                if which is not None:
+                    self.say(which(name))
                 failures.append(self.complain(err))
         if failures:
             raise typer.Exit(failures[0])

@@ -45,10 +45,12 @@ def make_changes(
     prepare: Callable[[str], PreparedChange],
     *,
     exist: bool = True,
+    which: Callable[[str], str] | None = None,
 ) -> None:
     """Prepare all changes, show them, ask, and make them; one connector after the other. `exist` is False for new ones.
 
-    Nothing is written if one of them may not be changed; a dry run shows the plans anyway, and says so.
+    Nothing is written if one of them may not be changed; a dry run shows the plans anyway, and says so. `which`: as of
+    `session.each`.
     """
     if not names:
         return
@@ -60,7 +62,7 @@ def make_changes(
         if not options.dry_run:
             warnings.extend(changes[name].check())
 
-    each_or_nothing(session, names, look, connectors=exist)
+    each_or_nothing(session, names, look, connectors=exist, which=which)
     for change in changes.values():
         for line in change.description():
             session.say(line)
@@ -79,4 +81,4 @@ def make_changes(
         for line in changes[name].make():
             session.say(line)
 
-    session.each(pending, make, connectors=exist)
+    session.each(pending, make, connectors=exist, which=which)

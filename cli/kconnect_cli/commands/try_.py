@@ -14,6 +14,7 @@ import typer
 
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.logs.wording import counted
+from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.files.connector_files import read_connector_file
 from kconnect_cli.processes.signals import signals_raise
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _SKIP_HINT = "With errors.tolerance=all in the connector's file such records are skipped."
-_RETRY_HINT = "A worker keeps calling put until it succeeds; --timeout SECONDS tries longer here."
+_RETRY_HINT = "A worker keeps calling put until it succeeds; --timeout TIME tries longer here."
 _HINTS = {
     "put": (
         "Raise RetriableError to have put called again with the same records; "
@@ -61,10 +62,9 @@ def try_(
         typer.Option("--format", help="lines: each line is a value. records: JSON with topic, key, value, headers."),
     ] = InputFormat.LINES,
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many records at most.")] = 10,
-    timeout_s: Annotated[
-        float,
-        typer.Option("--timeout", min=0.0, help="How long records, a call and retries may take, in seconds."),
-    ] = 5.0,
+    timeout: Annotated[
+        str, typer.Option("--timeout", metavar="TIME", help="How long records, a call and retries may take.")
+    ] = "5s",
     worker: Annotated[
         Path | None,
         typer.Option("--worker", metavar="FILE", help="A worker's file, for its converters.", show_default=False),
@@ -89,6 +89,7 @@ def try_(
 
     session = session_of(ctx)
     session.choose(None, output, verbose)
+    timeout_s = seconds_of(timeout, "--timeout")
     properties = dict(read_properties(worker)) if worker else default_standalone_properties()
     if plugin_path:
         properties["plugin.path"] = plugin_path

@@ -1,4 +1,4 @@
-"""Where a sink is moved to, as options: --to-time, --to-earliest, --to-latest, --shift-by; --topic and --partition."""
+"""Where a sink is moved to, as options: --to-time, --to-earliest, --to-offset ..; --topic and --partition choose."""
 
 from __future__ import annotations
 
@@ -19,10 +19,15 @@ _TIME_HELP = "To the first records at or after a time: how long ago (2h), or ISO
 ToTime = Annotated[str | None, typer.Option("--to-time", metavar="TIME", help=_TIME_HELP, show_default=False)]
 ToEarliest = Annotated[bool, typer.Option("--to-earliest", help="To the first records.")]
 ToLatest = Annotated[bool, typer.Option("--to-latest", help="Past the last records.")]
+_OFFSET_HELP = "To this offset in each partition; --topic and --partition choose them."
+ToOffset = Annotated[
+    int | None, typer.Option("--to-offset", metavar="OFFSET", min=0, help=_OFFSET_HELP, show_default=False)
+]
 _SHIFT_HELP = "By so many records, back if negative; at most to an end of the partition."
 ShiftBy = Annotated[int | None, typer.Option("--shift-by", metavar="N", help=_SHIFT_HELP, show_default=False)]
 _TOPIC_HELP = "Only partitions of this topic; may be repeated."
 Topics = Annotated[list[str] | None, typer.Option("--topic", metavar="TOPIC", help=_TOPIC_HELP, show_default=False)]
+TARGETS = "--to-time, --to-earliest, --to-latest, --to-offset or --shift-by"
 _PARTITION_HELP = "Only partitions with this number; may be repeated."
 Partitions = Annotated[
     list[int] | None, typer.Option("--partition", metavar="N", min=0, help=_PARTITION_HELP, show_default=False)
@@ -36,6 +41,7 @@ class TargetOptions:
     to_time: ToTime = None
     to_earliest: ToEarliest = False
     to_latest: ToLatest = False
+    to_offset: ToOffset = None
     shift_by: ShiftBy = None
     topic: Topics = None
     partition: Partitions = None
@@ -53,6 +59,7 @@ def target_of(session: CliSession) -> tuple[SinkTarget, Chosen] | None:
             ("--to-time", options.to_time is not None),
             ("--to-earliest", options.to_earliest),
             ("--to-latest", options.to_latest),
+            ("--to-offset", options.to_offset is not None),
             ("--shift-by", options.shift_by is not None),
         )
         if value
@@ -61,9 +68,7 @@ def target_of(session: CliSession) -> tuple[SinkTarget, Chosen] | None:
         raise UsageProblem(f"{given[0]} cannot be combined with {given[1]}", hint="Give one of them.")
     if not given:
         if options.topic or options.partition:
-            raise UsageProblem(
-                "--topic and --partition need a target", hint="Add --to-time, --to-earliest, --to-latest or --shift-by."
-            )
+            raise UsageProblem("--topic and --partition need a target", hint=f"Add {TARGETS}.")
         return None
     from kconnect.admin.direct.offsets.sink_targets import AtTime, Chosen
 
@@ -74,12 +79,14 @@ def target_of(session: CliSession) -> tuple[SinkTarget, Chosen] | None:
 
 
 def _target(options: TargetOptions) -> SinkTarget:
-    from kconnect.admin.direct.offsets.sink_targets import AtTime, Edge, ShiftBy
+    from kconnect.admin.direct.offsets.sink_targets import AtTime, Edge, ShiftBy, ToOffset
 
     if options.to_time is not None:
         text = options.to_time.strip()
         ago = text[:1].isdigit() and text[-1:] in "smhd"
         return AtTime(milliseconds_of(f"-{text}" if ago else text, "--to-time", time.time()))
+    if options.to_offset is not None:
+        return ToOffset(options.to_offset)
     if options.shift_by is not None:
         return ShiftBy(options.shift_by)
     return Edge.EARLIEST if options.to_earliest else Edge.LATEST

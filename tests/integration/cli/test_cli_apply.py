@@ -115,7 +115,17 @@ def test_several_files_and_a_refused_one_does_not_keep_the_others(connect, herde
     good = write(tmp_path / "f", "good", file_source())
     code, _, err = connect("connectors", "apply", "-f", bad, "-f", good)
     assert code == 1
-    assert "bad could not be created:\n" in err
+    assert f"bad of {bad} could not be created:\n" in err
+    assert "topic: is required" in err
+    assert "good" in herder.known
+
+
+def test_create_of_several_files_names_the_one_that_is_refused(connect, herder, tmp_path):
+    bad = write(tmp_path / "f", "bad", {"connector.class": "FileStreamSource"})
+    good = write(tmp_path / "f", "good", file_source())
+    code, _, err = connect("connectors", "create", bad, good)
+    assert code == 1
+    assert f"bad of {bad} could not be created:\n" in err
     assert "topic: is required" in err
     assert "good" in herder.known
 
@@ -144,6 +154,30 @@ def test_apply_takes_what_show_prints(connect, herder, names):
     shown = shown.replace('"t"', '"other"')
     assert connect_stdin(connect, shown, "connectors", "apply", "-f", "-")[0] == 0
     assert (herder.known["orders"].config["topic"], herder.known["orders"].config["pin"]) == ("other", "1234")
+
+
+@pytest.mark.parametrize("names", [["orders"], ["orders", "lines"]])
+def test_apply_takes_what_show_prints_as_yaml(connect, herder, names):
+    herder.known["orders"].config |= {"pin": "1234", "ratio": "010", "flag": "yes", "text": "é: ☕"}
+    shown = connect("connectors", "show", *names, "-o", "yaml")[1]
+    herder.calls.clear()
+    code, _, err = connect_stdin(connect, shown, "connectors", "apply", "-f", "-")
+    assert (code, {line.split()[0] for line in err.splitlines()}, changed(herder)) == (0, {"unchanged"}, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name=a\nname=b\n", "stdin: name is in line 1 and in line 2."),
+        ("name=café\n", "stdin, line 1: it holds UTF-8"),
+        ("hello world\n", "stdin, line 1 is not a setting"),
+    ],
+)
+def test_what_is_wrong_on_stdin_is_told_by_that_name_and_line(connect, herder, text, said):
+    herder.calls.clear()
+    code, _, err = connect_stdin(connect, text, "connectors", "apply", "-f", "-")
+    assert (code, changed(herder)) == (1, [])
+    assert said in err
 
 
 def connect_stdin(connect, text, *args):
@@ -245,10 +279,19 @@ def editor(tmp_path, monkeypatch):
 def test_config_edit_sends_what_the_editor_left_and_keeps_secrets(connect, herder, editor, tmp_path):
     herder.known["orders"].config["pin"] = "1234"
     editor('sed -i s/topic=t/topic=edited/ "$2"')
-    assert connect("config", "edit", "orders")[::2] == (0, "updated orders: topic\n")
+    assert connect("config", "edit", "orders", "--yes")[::2] == (0, "updated orders: topic\n")
     assert herder.known["orders"].config == file_source(name="orders", topic="edited", pin="1234")
     assert "1234" not in (tmp_path / "seen").read_text()
     assert list(tmp_path.glob("kconnect-orders-*")) == []
+
+
+def test_config_edit_refuses_a_setting_that_stands_twice(connect, herder, editor):
+    editor('echo topic=second >> "$2"')
+    herder.calls.clear()
+    code, _, err = connect("config", "edit", "orders")
+    assert (code, changed(herder)) == (1, [])
+    assert "topic is in line" in err
+    assert "Your text is kept in" in err
 
 
 def test_config_edit_without_a_change_sends_nothing(connect, herder, editor):

@@ -70,11 +70,26 @@ def test_a_selection_that_makes_no_sense_changes_nothing(connect, herder, args, 
 def test_restart_failed_all_restarts_only_what_failed(connect, herder):
     herder.traces["orders"] = TRACE
     herder.calls.clear()
-    assert connect("connectors", "restart", "--failed", "--all")[::2] == (0, "restarted orders\n")
+    assert connect("connectors", "restart", "--failed", "--all")[::2] == (0, "restarted orders: task 0\n")
     assert [call for call in herder.calls if call[0] == "restart_by_plan"] == [
         ("restart_by_plan", "orders", True, True)
     ]
     assert connect("connectors", "restart", "--failed", "--all")[::2] == (0, "No connector is FAILED.\n")
+
+
+def test_a_restart_says_what_it_left_and_how_that_is_restarted(connect, herder):
+    more = "and no task: task 0 is still FAILED; connect connectors restart orders --include-tasks --only-failed\n"
+    herder.traces["orders"] = TRACE
+    assert connect("connectors", "restart", "orders", "--only-failed")[2] == (
+        f"restarted nothing of orders: the connector itself has not FAILED, {more}"
+    )
+    herder.traces["orders"] = TRACE
+    assert connect("connectors", "restart", "orders")[2] == f"restarted orders, {more}"
+    herder.traces.clear()
+    assert connect("connectors", "restart", "orders", "--tasks")[2] == "restarted orders: the connector and task 0\n"
+    assert connect("connectors", "restart", "orders", "--tasks", "--only-failed")[2] == (
+        "restarted nothing of orders: nothing of it has FAILED\n"
+    )
 
 
 def test_lists_are_filtered(connect, herder):

@@ -55,7 +55,7 @@ def test_a_failed_task_is_seen_opened_restarted_and_the_terminal_given_back(top,
     screen.press("f")
     screen.until("y: yes")
     screen.press("y")
-    screen.until("restarted what had FAILED of orders")
+    screen.until("restarted orders: task 0")
     assert ("restart_by_plan", "orders", True, True) in herder.calls
     screen.until(lambda text: "FAILED 1" not in text and "2 RUNNING" in text)
     screen.press("q")

@@ -155,7 +155,9 @@ def test_only_what_failed_is_restarted_and_watch_tells_it(
         first = watching.stdout.readline() + watching.stdout.readline()
         assert f"{name} task 0 FAILED: FileNotFoundError" in first
         folder.mkdir()
-        assert operator.run("connectors", "restart", "--failed", "--all", expect=0).stderr == f"restarted {name}\n"
+        assert (
+            operator.run("connectors", "restart", "--failed", "--all", expect=0).stderr == f"restarted {name}: task 0\n"
+        )
         operator.connect("connectors", "wait", name, "--timeout", "30s")
         while f"{name} task 0 RUNNING" not in (line := watching.stdout.readline()):
             assert line, "the watch ended without telling that the task runs"

@@ -130,7 +130,7 @@ def test_retries_after_which_it_went_on_are_told(trial: Command) -> None:
 
 
 def test_a_put_that_is_only_retried_fails_after_the_time(trial: Command) -> None:
-    done = trial("MistakenSink", "retriable put", "--timeout", "3", expect=1)
+    done = trial("MistakenSink", "retriable put", "--timeout", "3s", expect=1)
     assert re.search(
         r"put failed [2-4] times \(mistaken\.MistakenSinkTask\): RetriableError: the database is aw", done.stderr
     )

@@ -36,6 +36,7 @@ app = command_group("Get, set, unset, edit settings of connectors.")
 _Keys = Annotated[list[str], typer.Argument(metavar="KEY", help="Settings.", show_default=False)]
 _Pairs = Annotated[list[str], typer.Argument(metavar="KEY=VALUE", help="Settings and values.", show_default=False)]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; exit code 1 if anything would.")]
+_Yes = Annotated[bool, typer.Option("--yes", "-y", help="Taken as elsewhere; nothing is asked, as you have saved.")]
 _EDITORS = ("VISUAL", "EDITOR")
 
 
@@ -83,13 +84,13 @@ def unset(ctx: typer.Context, name: Name, keys: _Keys, dry_run: _DryRun = False)
 
 
 @app.command(cls=takes())
-def edit(ctx: typer.Context, name: Name, strict: Strict = False) -> None:
+def edit(ctx: typer.Context, name: Name, strict: Strict = False, yes: _Yes = False) -> None:
     """Edit the settings of a connector in $VISUAL or $EDITOR, as a properties file.
 
     Secrets show as [hidden] and keep their values. If the worker refuses the new settings, your text is kept.
     """
     session = session_of(ctx)
-    from kconnect.java.compat.properties import dump_properties, parse_properties
+    from kconnect.java.compat.properties import dump_properties, strict_properties
 
     editor = _editor()
     config, etag = session.on_connector(name, session.client.tagged_config)
@@ -102,7 +103,7 @@ def edit(ctx: typer.Context, name: Name, strict: Strict = False) -> None:
         session.say("Nothing was changed.")
         return
     try:
-        wished = unmasked(parse_properties(text, str(path)), config, name, str(path))
+        wished = unmasked(strict_properties(text, str(path)), config, name, str(path))
         change = Change(name, config, wished)
         check_settings(session, {name: wished}, strict=strict, only=change.keys)
         replace_config(session, change, etag)

@@ -11,6 +11,7 @@ from kconnect.admin.cluster.rest_changes import RestChanges, cause_of_failed_sta
 from kconnect.client.masks import Masks
 from kconnect.errors import ConnectError, TimedOutError, UnreachableError
 from kconnect.runtime.config.labels import LABELS, LabelSelector
+from kconnect_cli.admin.reports import not_done
 from kconnect_cli.admin.rollout import await_applied
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import FAILED, UsageProblem
@@ -176,7 +177,7 @@ def _carry_out(session: CliSession, changes: Sequence[Change]) -> tuple[list[Cha
         except (UnreachableError, TimedOutError):
             raise
         except ConnectError as err:
-            session.say(f"{change.name} could not be {_DONE[change.action]}:")
+            session.say(not_done(change.name, change.file, _DONE[change.action]))
             failures.append(session.complain(err))
     return done, failures
 

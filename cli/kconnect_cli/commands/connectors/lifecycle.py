@@ -18,6 +18,7 @@ from kconnect_cli.admin.connector_admin import (
 )
 from kconnect_cli.admin.connector_move import DeletionWithOffsets
 from kconnect_cli.admin.live_workers import say_who_lives
+from kconnect_cli.admin.reports import not_done
 from kconnect_cli.admin.worker_start import report_unassigned, reporting_start
 from kconnect_cli.commands.connectors.apply import apply
 from kconnect_cli.commands.connectors.copies import copy, rename
@@ -170,7 +171,17 @@ def create(
     def creation(name: str) -> PreparedChange:
         return admin.create(name, settings[name], states[name], first.get(name))
 
-    make_changes(session, "Create", names, WriteOptions(dry_run, yes, force), creation, exist=False)
+    of = {file.name: file for file in connectors}
+    options = WriteOptions(dry_run, yes, force)
+    make_changes(
+        session,
+        "Create",
+        names,
+        options,
+        creation,
+        exist=False,
+        which=lambda name: not_done(name, of[name], "created"),
+    )
 
 
 @app.command(cls=takes(SelectionOptions, *DIRECT))
@@ -201,10 +212,10 @@ def stop(ctx: typer.Context, dry_run: DryRun = False, yes: _YesDirect = False, f
 def restart(
     ctx: typer.Context,
     task: Annotated[int | None, typer.Option("--task", metavar="TASK", help="Restart this task only.")] = None,
-    tasks: Annotated[bool, typer.Option("--tasks", help="Restart the tasks too.")] = False,
+    tasks: Annotated[bool, typer.Option("--tasks", "--include-tasks", help="Restart the tasks too.")] = False,
     only_failed: Annotated[bool, typer.Option("--only-failed", help="Restart only what has FAILED.")] = False,
 ) -> None:
-    """Restart connectors, alone or with their tasks, or one task.
+    """Restart connectors, alone or with their tasks, or one task. Says what was restarted, and what was not.
 
     `restart --failed --all` restarts only the FAILED connectors and tasks of all connectors.
     """
@@ -217,12 +228,15 @@ def restart(
     failed = "FAILED" in selection.states and task is None and not tasks
     tasks, only_failed = tasks or failed, only_failed or failed
 
+    admin = connector_admin(session)
+
     def one(name: str) -> None:
         if task is not None:
-            session.client.restart_task(TaskId(name, task))
+            change = admin.restart_task(TaskId(name, task))
         else:
-            session.client.restart_connector(name, include_tasks=tasks, only_failed=only_failed)
-        session.say(f"restarted {name}" if task is None else f"restarted {name} task {task}")
+            change = admin.restart(name, include_tasks=tasks, only_failed=only_failed)
+        for line in change.make():
+            session.say(line)
 
     session.each(names, one)
 

@@ -24,7 +24,7 @@ from kconnect_cli.options.direct import (
 )
 from kconnect_cli.options.selection import SelectionOptions, selected
 from kconnect_cli.options.shared import takes
-from kconnect_cli.options.sink_targets import TargetOptions, target_of
+from kconnect_cli.options.sink_targets import TARGETS, TargetOptions, target_of
 from kconnect_cli.screen.output import Column, Format, Row, json_cell, write_object, write_rows
 from kconnect_cli.session import Name, Yes, session_of
 
@@ -174,7 +174,7 @@ def move(
     if (target is None) == (file is None):
         raise UsageProblem(
             "Missing the new offsets" if file is None else "--file cannot be combined with a target",
-            hint="Give --file FILE, or one of --to-time, --to-earliest, --to-latest, --shift-by.",
+            hint=f"Give --file FILE, or one of {TARGETS}.",
         )
     changes = offset_changes(session)
     if file is not None:

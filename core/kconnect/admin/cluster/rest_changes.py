@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kconnect.client.offset_history import offset_text
-from kconnect.errors import BadRequestError, ConnectError
+from kconnect.errors import BadRequestError, ConnectError, NotFoundError
 from kconnect.logs.java_messages import is_failed_start
-from kconnect.model import ConnectorOffset, ConnectorType, TargetState, TaskId
+from kconnect.model import ConnectorOffset, ConnectorStatus, ConnectorType, RunState, TargetState, TaskId
 
 if TYPE_CHECKING:
     from kconnect.admin.direct.access import ClusterAccess
@@ -92,10 +92,28 @@ class RestChanges:
         return self._request(done, lambda client: client.delete_connector(name, if_match=expected), needs_consent=True)
 
     def restart(self, name: str, *, include_tasks: bool = False, only_failed: bool = False) -> RestChange:
-        def act(client: ConnectClient) -> None:
-            client.restart_connector(name, include_tasks=include_tasks, only_failed=only_failed)
+        """What it says is what the worker did: the parts that it restarted, and those that FAILED and were left."""
 
-        return self._request(f"restarted {'what had FAILED of ' if only_failed else ''}{name}", act, needs_consent=True)
+        def request() -> str:
+            client = self._connect()
+            if not (include_tasks or only_failed):
+                left: Sequence[int] = ()
+                with suppress(NotFoundError):  # it has no status yet, or does not exist, which the restart tells
+                    left = _failed_tasks(client.connector_status(name))
+                client.restart_connector(name)
+                return f"restarted {name}{_left(name, left)}"
+            status = client.restart_connector(name, include_tasks=include_tasks, only_failed=only_failed)
+            assert status is not None, "a restart by a plan answers with its status"
+            tasks = [task.id for task in status.tasks if task.state is RunState.RESTARTING]
+            parts = ["the connector"] if status.connector.state is RunState.RESTARTING else []
+            parts += [f"{'task' if len(tasks) == 1 else 'tasks'} {', '.join(map(str, tasks))}"] if tasks else []
+            left = () if include_tasks else _failed_tasks(status)
+            if not parts:
+                why = "nothing of it has FAILED" if include_tasks else "the connector itself has not FAILED"
+                return f"restarted nothing of {name}: {why}{_left(name, left)}"
+            return f"restarted {name}: {' and '.join(parts)}{_left(name, left)}"
+
+        return RestChange(request, needs_consent=True)
 
     def restart_task(self, task: TaskId) -> RestChange:
         done = f"restarted {task.connector} task {task.task}"
@@ -150,6 +168,18 @@ class RestChanges:
             return done
 
         return RestChange(request, needs_consent=needs_consent)
+
+
+def _failed_tasks(status: ConnectorStatus) -> Sequence[int]:
+    return [task.id for task in status.tasks if task.state is RunState.FAILED]
+
+
+def _left(name: str, tasks: Sequence[int]) -> str:
+    """What a restart left as it was, and the command that restarts that, too; empty for nothing."""
+    if not tasks:
+        return ""
+    which = f"task {tasks[0]} is" if len(tasks) == 1 else f"tasks {', '.join(map(str, tasks))} are"
+    return f", and no task: {which} still FAILED; connect connectors restart {name} --include-tasks --only-failed"
 
 
 def if_match(tag: str | None) -> str | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kconnect.client.masks import masked_value
-from kconnect.java.compat.properties import parse_properties
+from kconnect.java.compat.properties import strict_properties
 from kconnect.logs.log_context import is_secret
 from kconnect.logs.redaction import HIDDEN
 
@@ -110,10 +110,10 @@ def shape_of(rows: Iterable[Mapping[str, Any]]) -> str:
 def config_of(form: Sequence[tuple[str, str]], live: Mapping[str, str]) -> dict[str, str]:
     """The settings in a form that was sent; empty ones are not set, unless they are empty now.
 
-    Errors: ConfigError for bad properties.
+    Errors: ConfigError for bad properties, and a key that stands twice.
     """
     others = next((value for key, value in form if key == OTHERS), "")
-    found = parse_properties(others, "Other settings")
+    found = strict_properties(others, "Other settings")
     sent = {key[len(PREFIX) :]: value for key, value in form if key.startswith(PREFIX)}
     found |= {key: _typed(value, live.get(key, "")) for key, value in sent.items() if value or live.get(key) == ""}
     return found

@@ -25,7 +25,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 def read_properties(path: str | Path) -> dict[str, str]:
-    """The settings of a .properties file; the last value of a repeated key wins.
+    """The settings of a .properties file; the last value of a repeated key wins, which is told.
 
     Errors: NotFoundError if the file does not exist; ConfigError if it cannot be read, is not text, has no settings or
     has a malformed escape. Each names the file and what to do.
@@ -34,6 +34,7 @@ def read_properties(path: str | Path) -> dict[str, str]:
     path = Path(path)
     raw = read_text_bytes(path)
     entries = parse_properties(raw, str(path))
+    _warn_of_repeated(raw, str(path))
     if not entries:
         raise ConfigError(f"{path} has no settings in it.", hint="write lines like `key=value` into it")
     return entries
@@ -55,17 +56,19 @@ def parse_properties(text: bytes | str, source: str = "properties") -> dict[str,
     return entries
 
 
-def strict_properties(raw: bytes, source: str, *, separated: bool = False) -> dict[str, str]:
-    r"""As `parse_properties`, for a file that is written by hand: what Java would read as something else is refused.
+def strict_properties(text: bytes | str, source: str, *, separated: bool = False) -> dict[str, str]:
+    r"""As `parse_properties`, for what is written by hand: what Java would read as something else is refused.
 
     `separated`: each line needs a `=` or `:`, as text that has no settings in it has none.
-    Errors: ConfigError for a key in two lines, for UTF-8 outside comments, and for a line without separator.
+    Errors: ConfigError for a key in two lines, for UTF-8 outside comments of bytes, and for a line without separator.
     """
-    text = raw.removeprefix(_BOM).decode("iso-8859-1")
+    is_raw = isinstance(text, bytes)
+    if isinstance(text, bytes):
+        text = text.removeprefix(_BOM).decode("iso-8859-1")
     entries: dict[str, str] = {}
     lines: dict[str, int] = {}
     for number, line in _logical_lines(text):
-        if _is_utf8(line):
+        if is_raw and _is_utf8(line):
             raise ConfigError(
                 f"{source}, line {number}: it holds UTF-8, but .properties files are read as ISO-8859-1, as Java does.",
                 hint="write \\uXXXX for the letters that are not ASCII, or use TOML, JSON or YAML",
@@ -196,10 +199,27 @@ def _unescape(field: str, source: str, number: int) -> str:
 def _warn_of_utf8(raw: bytes, source: str) -> None:
     if raw.isascii():
         return
-    try:
-        raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return
-    log.warning(
-        "%s holds UTF-8 text, but .properties files are read as ISO-8859-1, as Java does: write \\uXXXX instead", source
-    )
+    for number, line in enumerate(raw.removeprefix(_BOM).splitlines(), 1):
+        if _is_utf8(line.decode("iso-8859-1")):
+            log.warning(
+                "%s, line %d: it holds UTF-8, but .properties files are read as ISO-8859-1, as Java does: write "
+                "\\uXXXX instead",
+                source,
+                number,
+            )
+            return
+
+
+def _warn_of_repeated(raw: bytes, source: str) -> None:
+    lines: dict[str, int] = {}
+    for number, line in _logical_lines(raw.removeprefix(_BOM).decode("iso-8859-1")):
+        key = _unescape(_split(line)[0], source, number)
+        if key in lines:
+            log.warning(
+                "%s: %s is in line %d and in line %d; the last one counts, as in Java",
+                source,
+                key,
+                lines[key],
+                number,
+            )
+        lines[key] = number

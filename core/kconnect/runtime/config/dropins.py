@@ -20,7 +20,7 @@ SUFFIXES: Final = (".json", ".properties", ".toml", ".yaml", ".yml")
 
 # As `connectors show -o yaml` has it, alone or in a list: below it the settings, further in
 _YAML_CONFIG: Final = re.compile(rb"^(?:- )?( *)config:[ \t]*\r?\n\1 +\S", re.MULTILINE)
-_YAML_LINE: Final = re.compile(rb"---|[\w.$-]+:(?: .*)?")
+_YAML_LINE: Final = re.compile(rb"---|- .*|[\w.$-]+:(?: .*)?")
 _STATES: Final = {
     "RUNNING": TargetState.STARTED,
     "PAUSED": TargetState.PAUSED,
@@ -64,8 +64,8 @@ def load_folder(folder: str | Path) -> list[ConnectorFile]:
     return list(found.values())
 
 
-def load_connector_file(path: str | Path) -> ConnectorFile:
-    """The connector in a file.
+def load_connector_file(path: str | Path, called: str | None = None) -> ConnectorFile:
+    """The connector in a file; `called` is how errors name it, if not by its path.
 
     JSON is tried first whatever the suffix, as Java does: `{"name", "config"[, "initial_state"]}` or one flat object;
     then .properties. TOML and YAML are ours: the same two forms, nested tables of TOML become dotted keys. What has no
@@ -76,8 +76,8 @@ def load_connector_file(path: str | Path) -> ConnectorFile:
     that stands twice is refused, Java takes the last. So is UTF-8 outside the comments of .properties.
     Source: ConnectStandalone.parseConnectorConfigurationFile (Kafka 4.3).
     """
-    path = Path(path)
-    raw = read_text_bytes(path)
+    raw = read_text_bytes(Path(path))
+    path = Path(called or path)
     trees = _yaml(path, raw)
     if trees is not None and len(trees) > 1:
         found = counted(len(trees), "connector")
@@ -85,10 +85,10 @@ def load_connector_file(path: str | Path) -> ConnectorFile:
     return _parsed(path, raw) if trees is None else trees[0]
 
 
-def load_connector_files(path: str | Path) -> list[ConnectorFile]:
+def load_connector_files(path: str | Path, called: str | None = None) -> list[ConnectorFile]:
     """The connectors in a file: as `load_connector_file`, or an array or several documents of such objects."""
-    path = Path(path)
-    raw = read_text_bytes(path)
+    raw = read_text_bytes(Path(path))
+    path = Path(called or path)
     if (found := _yaml(path, raw)) is not None:
         return found
     trees = _array(path, raw)
@@ -127,11 +127,17 @@ def _yaml(path: Path, raw: bytes) -> list[ConnectorFile] | None:
 
 
 def _is_yaml(raw: bytes) -> bool:
-    """Whether a text without suffix is YAML: what `show -o yaml` prints, or `key: value` in every line."""
+    """Whether a text without suffix is YAML: what `show -o yaml` prints, or `key: value` or `- ` where a line begins.
+
+    Lines further in belong to those above, unless a backslash says that it is properties.
+    """
     if raw.lstrip()[:1] in (b"{", b"["):
         return False
     lines = [line for line in raw.splitlines() if line.strip() and not line.lstrip().startswith(b"#")]
-    return _YAML_CONFIG.search(raw) is not None or (bool(lines) and all(map(_YAML_LINE.fullmatch, lines)))
+    if any(line.endswith(b"\\") for line in lines):
+        return False
+    first = [line for line in lines if line[:1] != b" "]
+    return _YAML_CONFIG.search(raw) is not None or (bool(first) and all(map(_YAML_LINE.fullmatch, first)))
 
 
 def _is_toml(raw: bytes) -> bool:

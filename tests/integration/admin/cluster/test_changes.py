@@ -175,8 +175,11 @@ def test_what_only_a_worker_can_do_is_done_by_it_or_refused_before_anything_is_a
     config = {**world.reader.connector(name).config, "topic": "another"}
     deeds = [
         (lambda: world.admin.put_config(name, config), f"updated {name}"),
-        (lambda: world.admin.restart(name, include_tasks=True), f"restarted {name}"),
-        (lambda: world.admin.restart(name, only_failed=True), f"restarted what had FAILED of {name}"),
+        (lambda: world.admin.restart(name, include_tasks=True), f"restarted {name}: the connector and task 0"),
+        (
+            lambda: world.admin.restart(name, only_failed=True),
+            f"restarted nothing of {name}: the connector itself has not FAILED",
+        ),
         (lambda: world.admin.restart_task(TaskId(name, 0)), f"restarted {name} task 0"),
     ]
     for prepare, done in deeds:

@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.admin.direct.access import ClusterAccess
-from kconnect.admin.direct.offsets.sink_targets import AtTime, Chosen, Edge, ShiftBy, offsets_at, sink_offsets_at
+from kconnect.admin.direct.offsets.sink_targets import (
+    AtTime,
+    Chosen,
+    Edge,
+    ShiftBy,
+    ToOffset,
+    offsets_at,
+    sink_offsets_at,
+)
 from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.model import ConnectorInfo, ConnectorType, TopicPartition
 
@@ -52,6 +60,14 @@ def test_what_the_sink_does_not_read_is_not_found(chosen, config, message):
 def test_a_pattern_that_java_would_refuse_is_refused():
     with pytest.raises(BadRequestError, match=r"topics\.regex \["):
         Chosen().of("c", THERE, {"topics": "", "topics.regex": "["}, {})
+
+
+def test_an_offset_is_taken_where_each_partition_has_it_and_refused_elsewhere():
+    known = {at("orders", 0): (5, 9), at("orders", 1): (0, 7)}
+    for offset in (5, 7):
+        assert offsets_at(ToOffset(offset), known, {}, {}) == dict.fromkeys(known, offset)
+    with pytest.raises(BadRequestError, match="orders-1 has no offset 8: its records are from 0 to 6, the next is 7"):
+        offsets_at(ToOffset(8), known, {}, {})
 
 
 ranges = st.dictionaries(

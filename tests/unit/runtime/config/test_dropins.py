@@ -101,6 +101,7 @@ REFUSED = {
     ): "line 2: it holds UTF-8, but .properties files are read",
     ("stdin", "hello world\nthis is text\n"): "line 1 is not a setting",
     ("stdin", '{"name": '): "is not valid JSON",
+    ("stdin", "name: a\nstate: RUNNING\ntasks:\n  - id: 0\n    state: RUNNING\n"): "'tasks' is an array",
 }
 
 
@@ -148,6 +149,10 @@ def test_what_show_prints_as_yaml_is_read_from_a_file_and_from_stdin(tmp_path: P
 def test_text_without_suffix_is_what_it_looks_like(tmp_path: Path) -> None:
     toml = write(tmp_path, "toml", 'name = "a"\nfile = "x # y"\n')
     assert load_connector_file(toml).config == {"name": "a", "file": "x # y"}
+    listed = write(tmp_path, "yaml", "- name: a\n  file: x\n- name: b\n  config:\n    file: y\n")
+    assert [one.config["file"] for one in load_connector_files(listed)] == ["x", "y"]
+    continued = write(tmp_path, "continued", "name: a\ntopics: b,\\\n  c\n")
+    assert load_connector_file(continued).config == {"name": "a", "topics": "b,c"}
     properties = write(tmp_path, "properties", 'name=a\nfile = x\ntopic : t\nconnection.url=jdbc:x://h/d?a="b"\n')
     assert load_connector_file(properties).config == {
         "name": "a",

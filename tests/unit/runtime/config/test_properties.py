@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.errors import ConfigError, NotFoundError
-from kconnect.java.compat.properties import dump_properties, parse_properties, read_properties, write_properties
+from kconnect.java.compat.properties import (
+    dump_properties,
+    parse_properties,
+    read_properties,
+    strict_properties,
+    write_properties,
+)
 
 # Each was read by java.util.Properties (JDK 17) too; tests/integration/runtime/config compares many more.
 READ_BY_JAVA = {
@@ -42,9 +48,24 @@ def test_bytes_are_latin_1() -> None:
 
 def test_utf8_is_read_as_java_does_and_warned_about(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        assert parse_properties("a=é".encode(), "w.properties") == {"a": "Ã©"}
+        assert parse_properties("# é\na=é".encode(), "w.properties") == {"a": "Ã©"}
 
-    assert "w.properties holds UTF-8 text" in caplog.text
+    assert "w.properties, line 1: it holds UTF-8" in caplog.text
+
+
+def test_a_key_that_stands_twice_in_a_workers_file_is_told_with_both_lines(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "w.properties"
+    path.write_text("a=1\nb=2\na=3\n")
+    assert read_properties(path) == {"a": "3", "b": "2"}
+    assert f"{path}: a is in line 1 and in line 3; the last one counts" in caplog.text
+
+
+def test_settings_typed_as_text_may_not_stand_twice_and_are_unicode() -> None:
+    assert strict_properties("a=é ☕\n", "form") == {"a": "é ☕"}
+    with pytest.raises(ConfigError, match="form: a is in line 1 and in line 2"):
+        strict_properties("a=1\na=2\n", "form")
 
 
 @pytest.mark.parametrize("text", ["ok=1\n\nbad=\\u12", "ok=1\n# c\nbad\\uXYZW=1"])

@@ -40,7 +40,14 @@ class ShiftBy:
     records: int
 
 
-SinkTarget = Edge | AtTime | ShiftBy
+@dataclass(frozen=True, slots=True)
+class ToOffset:
+    """The same offset in each partition, which must have it."""
+
+    offset: int
+
+
+SinkTarget = Edge | AtTime | ShiftBy | ToOffset
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +93,7 @@ def offsets_at(
     """The offset of each partition in `ranges` (its first offset, and that of the next record).
 
     `first_at_time`: the first record at or after the time, -1 where there is none.
-    Errors: BadRequestError for a shift from no offset.
+    Errors: BadRequestError for a shift from no offset, and for an offset that a partition does not have.
     """
     match target:
         case Edge.EARLIEST:
@@ -102,6 +109,14 @@ def offsets_at(
                     hint="Choose others with --topic and --partition, or use --to-time, --to-earliest, --to-latest.",
                 )
             return {at: min(max(committed[at] + records, begin), end) for at, (begin, end) in ranges.items()}
+        case ToOffset(offset):
+            for at, (begin, end) in sorted(ranges.items()):
+                if not begin <= offset <= end:
+                    raise BadRequestError(
+                        f"{at} has no offset {offset}: its records are from {begin} to {end - 1}, the next is {end}",
+                        hint="Choose partitions with --topic and --partition, or use --to-earliest or --to-latest.",
+                    )
+            return dict.fromkeys(ranges, offset)
 
 
 def sink_offsets_at(
