@@ -15,8 +15,9 @@ from kconnect.java.plugins import PolledRuns
 from kconnect.model import ConnectorType, TaskId, TaskSpec
 from kconnect.runtime.pipeline.at_least_once import AtLeastOnce
 from kconnect.runtime.pipeline.boundaries import Boundary
+from kconnect.runtime.pipeline.build import OWN_OFFSETS
 from kconnect.runtime.pipeline.conversion import Converters
-from kconnect.runtime.pipeline.exactly_once import ExactlyOnce, ExactlyOnceParts, OtherTopics
+from kconnect.runtime.pipeline.exactly_once import ExactlyOnce, ExactlyOnceParts
 from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee
 from kconnect.runtime.pipeline.inflight import InFlight
 from kconnect.runtime.pipeline.java_chain import JavaPolls
@@ -29,6 +30,7 @@ from kconnect.runtime.pipeline.source_context import SourceCalls, SourceContext
 from kconnect.runtime.pipeline.source_offsets import SourceOffsetCommitter
 from kconnect.runtime.pipeline.stages import RaiseAlways, TransformChain, TransformStep
 from kconnect.runtime.pipeline.task_hooks import TaskHooks
+from kconnect.runtime.pipeline.topics import OtherTopics
 from kconnect.runtime.pipeline.unit_producer import UnitProducer
 from kconnect.runtime.storage import CommittedOffsets
 from kconnect.runtime.storage.offset_topic import decode_value
@@ -240,7 +242,7 @@ class Run:
             transforms=TransformChain(steps),
             converters=Converters(converter, converter, SimpleHeaderConverter()),
             producer=producer,
-            topics=OtherTopics(self.topics, OFFSETS_TOPIC),
+            topics=OtherTopics(self.topics, {OFFSETS_TOPIC: OWN_OFFSETS}),
             retry_delay_most_s=0.0,
             stop_budget_s=self._stop_budget_s,
             form_of=JavaPolls(RaiseAlways()),

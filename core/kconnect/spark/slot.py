@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kconnect.errors import ConnectError, LinkError, LinkRefusedError, TimedOutError
+from kconnect.files.guarded import forbid_guarded
 from kconnect.logs.log_context import LogLevels
 from kconnect.model import ConnectorOffset, RunState, TaskCondition, TaskId
 from kconnect.runtime.metrics import TaskCounters
@@ -71,6 +72,7 @@ def slot_main(spec: SlotSpec) -> None:
     stdout = StdoutForwarder(link)
     stdout.start()
     borrow_stdin(spec.worker_host, spec.worker_pid)
+    forbid_guarded()
     slot = _Slot(spec, link, stdout)
     exit_code = EXIT_WORKER_LOST
     try:

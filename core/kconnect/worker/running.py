@@ -25,6 +25,7 @@ from kconnect.errors import (
     EnvironmentProblemError,
     NotFoundError,
 )
+from kconnect.files.guarded import guard
 from kconnect.java.plugins import JavaSettings, Preparation
 from kconnect.logs import redaction
 from kconnect.logs.log_tail import LogTail
@@ -247,6 +248,7 @@ class RunningWorker(ABC, Generic[H, C]):
         with exit_code(EXIT_WORKER, self._lead(), self._file):
             variables = self._resolve_properties(plugins)
             config = parse(self._props, lambda name: _worker_plugin(plugins, name))
+            self._guard_files(config)
             self.override_policy = load_policy(plugins, config.originals)
             self._prepare(plugins)
             discovery = plugins.check_discovery()
@@ -260,6 +262,15 @@ class RunningWorker(ABC, Generic[H, C]):
         self._availability = KafkaAvailability(self._props, config, self._file, self.health)
         self._stack.callback(self._availability.stop)
         return config, plugins, variables
+
+    def _guard_files(self, config: C) -> None:
+        """Keep connectors from the files of logins, roles and the audit log: before tasks' processes are started."""
+        own = config.kconnect
+        if not (own.rest_roles_file or own.audit_log_file or own.jaas_file or config.values["rest.extension.classes"]):
+            return
+        from kconnect.runtime.rest.options import guarded_files  # imports the web server: 0.2 s that others need later
+
+        self._stack.callback(guard(guarded_files(config, os.environ)))
 
     def _prepare(self, plugins: PluginRegistry) -> None:
         """Have what Java's plugins need fetched while Spark starts: 25 s for the first of a machine, nothing later."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from kconnect.client import ClientAccess, ConnectClient
@@ -62,6 +64,72 @@ def test_https_users_admin_listeners_and_the_advertised_address_of_the_workers_s
         ):
             stranger.connectors()
     assert "refuses a caller without a user" in str(caught.value)
+
+
+ROLES = """
+[[grant]]
+role = "admin"
+users = ["ann"]
+
+[[grant]]
+role = "editor"
+users = ["eve"]
+connectors = ["eve-*"]
+files = ["{folder}/eves"]
+"""
+
+
+def refused(client: ConnectClient, config: dict[str, str], why: str) -> None:
+    with pytest.raises(ConnectError, match=why):
+        client.create_connector("eve-x", config)
+    assert client.connectors() == []
+
+
+@pytest.mark.broker
+def test_an_editor_becomes_no_administrator_and_nobody_touches_the_files_of_the_guard(tmp_path, broker):
+    users, jaas, roles = tmp_path / "users.properties", tmp_path / "jaas.conf", tmp_path / "roles.toml"
+    users.write_text("ann=s3cret\neve=s3cret\n")
+    jaas.write_text(f'KafkaConnect {{ {MODULE} required file="{users}"; }};')
+    roles.write_text(ROLES.format(folder=tmp_path))
+    (tmp_path / "eves").mkdir()
+    (tmp_path / "eves" / "link").symlink_to(roles)
+    settings = {
+        "rest.extension.classes": EXTENSION,
+        "kconnect.jaas.file": str(jaas),
+        "kconnect.rest.roles.file": str(roles),
+        "kconnect.audit.log.file": str(tmp_path / "audit.log"),
+        "config.providers": "file",
+        "config.providers.file.class": "FileConfigProvider",
+    }
+    with worker_of(tmp_path, broker.bootstrap, settings) as worker:
+        of = {
+            name: ConnectClient(worker.rest_url, access=ClientAccess(user=name, password="s3cret"))
+            for name in ("ann", "eve")
+        }
+        with of["ann"] as ann, of["eve"] as eve:
+            # lines of a file that become a grant, then a sink over the roles: the way that was found
+            source = {"connector.class": "FileStreamSource", "file": "o.txt", "topic": "eve-roles"}
+            refused(eve, source, "User eve may not give connector eve-x this config: file=o.txt is a path of this mach")
+            sink = {"connector.class": "FileStreamSink", "topics": "eve-roles"}
+            refused(eve, {**sink, "file": str(roles)}, "files of the grant does not hold it")
+            refused(eve, {"connector.class": "PythonSource", "function": "os:getcwd", "topic": "t"}, "runs code")
+            # the files of the guard: not even by an administrator, by whatever name
+            for file in (roles, users, jaas, tmp_path / "audit.log", tmp_path / "eves" / "link", f"file:{roles}"):
+                refused(ann, {**sink, "file": str(file)}, "is a file of the worker's security, which no")
+            refused(eve, {**sink, "file": str(tmp_path / "eves" / "link")}, "does not hold it")
+            throughput = {"connector.class": "VerifiableSource", "throughput": "1"}
+            secret = f"${{file:{users}:ann}}"
+            refused(ann, {**throughput, "topic": "t", "label": secret}, "no config refers to")
+            (tmp_path / "eves" / "db.properties").write_text("password=s3cr3t")
+            named = {**throughput, "topic": f"${{file:{tmp_path}/eves/db.properties:password}}"}
+            for client in (ann, eve):
+                refused(client, named, "is a secret, and topic is a name that everybody sees")
+            with pytest.raises(ConnectError, match="runs code"):  # which would import the module
+                eve.validate("PythonSource", {"connector.class": "PythonSource", "name": "eve-x", "topic": "t"})
+            eve.create_connector("eve-x", {**source, "file": str(tmp_path / "eves" / "in.txt")})
+    assert roles.read_text() == ROLES.format(folder=tmp_path)
+    entries = [json.loads(line) for line in (tmp_path / "audit.log").read_text().splitlines()]
+    assert [entry["status"] for entry in entries if entry["user"] == "eve"][:3] == [403] * 3
 
 
 @pytest.mark.parametrize(

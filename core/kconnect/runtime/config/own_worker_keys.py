@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from kconnect.api.config_key import Importance
@@ -372,3 +373,20 @@ KCONNECT: Final[Rows] = (
         "How long a page of the web console waits for what it only reads; a page then shows what it has, and what not.",
     ),
 )
+
+
+def own_topics(worker: Mapping[str, str]) -> dict[str, str]:
+    """The topics that are the cluster itself, and why no source writes to them where there are roles.
+
+    Whoever writes configs there is an administrator; so a router must not lead there what an editor's source reads.
+    Differs: Java has no roles, and lets any source write there.
+    """
+    if not worker.get("kconnect.rest.roles.file"):
+        return {}
+    keys = ("config.storage.topic", "offset.storage.topic", "status.storage.topic", "kconnect.audit.log.topic")
+    return {
+        worker[key]: f"No source of this worker writes to {worker[key]}, the topic of {key}. "
+        "Correct the connector's topic, or the transformation that names it."
+        for key in keys
+        if worker.get(key)
+    }

@@ -24,6 +24,7 @@ from kconnect.api.config_parse import parse_type
 from kconnect.api.config_provider import ConfigData, ConfigProvider
 from kconnect.api.configdef import ConfigDef
 from kconnect.errors import ConfigError
+from kconnect.files.guarded import is_guarded
 from kconnect.java.compat.properties import parse_properties
 from kconnect.java.compat.regex import compile_java
 from kconnect.logs.log_context import is_secret
@@ -34,6 +35,10 @@ log = logging.getLogger(__name__)
 _REFERENCE: Final = re.compile(r"\$\{([^}:]*):([^}]*)\}")
 # Shorter values occur in text by chance.
 _MIN_REPLACED: Final = 6
+_NAME_KEY: Final = re.compile(
+    r"^name$|(?:^|\.)(?:topics?|topics\.regex|topic\.(?:name|prefix|format)|group\.id|client\.id|table\.name(?:\.format)?|"
+    r"replacement|transactional\.id(?:\.prefix)?|slot\.name|publication\.name|tables?)$"
+)
 _USUAL_NAMES: Final = frozenset({"file", "env", "dir", "directory"})
 
 
@@ -115,6 +120,21 @@ class Variables:
             values[key] = _REFERENCE.sub(lambda match: found.get(match[0], match[0]), text)
         references = {value: reference for reference, value in found.items()}
         return Resolved(values, references, min(ttls, default=None))
+
+    def secrets_in_names(self, config: Mapping[str, str | None]) -> list[tuple[str, str]]:
+        """Settings that become names which everybody sees, and refer to a secret: key and message.
+
+        What has a path, a file or a vault, keeps secrets; a variable of the environment is one if its name says so.
+        Differs: Java creates a topic that is called like the password.
+        """
+        found = []
+        for key, text in config.items():
+            for match in _REFERENCE.finditer(text or "") if _NAME_KEY.search(key) else ():
+                path, variable = _path_and_variable(match)
+                if match[1] in self._providers and (path or is_secret(variable)):
+                    message = f"{match[0]} is a secret, and {key} is a name that everybody sees. Write the name itself"
+                    found.append((key, message))
+        return found
 
     def watch(self, config: Mapping[str, str], of: str, changed: Callable[[], None]) -> Callable[[], None]:
         """Have providers that can tell it call `changed` when a value that the config refers to is another.
@@ -287,6 +307,11 @@ class _PathProvider(ConfigProvider):
         """
         if not path:
             raise ConfigError("no path is given", hint="Write it as ${provider:/path:key}.")
+        if is_guarded(path):
+            raise ConfigError(
+                f"{path} is a file of the worker's security, which no config refers to",
+                hint="Keep secrets of connectors in a file of their own.",
+            )
         wanted = Path(os.path.normpath(path)) if self._allowed is not None else Path(path)
         if self._allowed is not None:
             real = Path(os.path.realpath(wanted))

@@ -27,13 +27,14 @@ from kconnect.runtime.config.connector_config import (
     SinkConnectorConfig,
     SourceConnectorConfig,
 )
+from kconnect.runtime.config.own_worker_keys import own_topics
 from kconnect.runtime.config.topic_creation import topic_groups
 from kconnect.runtime.config.topic_pattern import TopicPattern
 from kconnect.runtime.kafka import BulkProducer, KafkaAdmin, RecordConsumer, RecordProducer
 from kconnect.runtime.pipeline.at_least_once import AtLeastOnce
 from kconnect.runtime.pipeline.build_stages import SinkStages, interceptors_of_producer, sink_stages, source_stages
 from kconnect.runtime.pipeline.build_transactions import note_usage, seconds, transactions_of, warn
-from kconnect.runtime.pipeline.exactly_once import ExactlyOnce, OtherTopics
+from kconnect.runtime.pipeline.exactly_once import ExactlyOnce
 from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee
 from kconnect.runtime.pipeline.inflight import InFlight
 from kconnect.runtime.pipeline.interceptors import (
@@ -53,7 +54,6 @@ from kconnect.runtime.pipeline.plugin_parts import (
 from kconnect.runtime.pipeline.polled import polled_by
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
 from kconnect.runtime.pipeline.resting_producer import RestingProducer, TopicProducer
-from kconnect.runtime.pipeline.sending import SourceTopics
 from kconnect.runtime.pipeline.sink import SinkLoop, SinkParts
 from kconnect.runtime.pipeline.sink_calls import SinkCalls
 from kconnect.runtime.pipeline.sink_commits import CommitTimes
@@ -65,7 +65,7 @@ from kconnect.runtime.pipeline.source_context import SourceCalls, SourceContext
 from kconnect.runtime.pipeline.source_offsets import SourceOffsetCommitter
 from kconnect.runtime.pipeline.stages import TransformChain
 from kconnect.runtime.pipeline.task_hooks import TaskHooks, release, wants_each_record
-from kconnect.runtime.pipeline.topics import MissingTopics, TopicCreation
+from kconnect.runtime.pipeline.topics import MissingTopics, OtherTopics, SourceTopics, TopicCreation
 from kconnect.runtime.storage import CommittedOffsets
 
 log = logging.getLogger(__name__)
@@ -76,6 +76,7 @@ _COLUMNAR_FETCH = 5_000
 # The same of a Java sink: the objects of 2000 outlive no collection of a small heap. Collections took 0.03 us a record,
 # with 5000 and a young generation of 5 MB 0.25 us.
 _JAVA_FETCH = 2_000
+OWN_OFFSETS = "Source tasks may not produce to their own offsets topics when exactly-once support is enabled"
 
 
 def build_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop | SinkLoop:
@@ -125,7 +126,8 @@ def _source_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> Sour
         updates = OffsetUpdates.of_task(control, task)
         exactly_once = transactions.parts(ports, _stop_budget_s(spec.worker_config), updates)
         guarantee = ExactlyOnce(control, exactly_once, TaskHooks(control, task))
-        topics = OtherTopics(topics, exactly_once.offsets_topic)
+        # A task that reads its offsets would wait for its own transaction (ExactlyOnceWorkerSourceTask, Kafka 4.3)
+        topics = OtherTopics(topics, {exactly_once.offsets_topic: OWN_OFFSETS})
     context = SourceContext(
         control,
         CommittedOffsets(partial(ports.offsets.read, spec.id.connector)),
@@ -150,7 +152,9 @@ def _source_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> Sour
 
 def source_topics(control: TaskControl, producer: NamesTopics) -> SourceTopics:
     """Creates missing topics if the config says how; else logs them."""
-    return _topic_creation(control) or _missing_topics(control, producer)
+    topics = _topic_creation(control) or _missing_topics(control, producer)
+    refused = own_topics(control.spec.worker_config)
+    return OtherTopics(topics, refused) if refused else topics
 
 
 class NamesTopics(Protocol):

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -22,7 +22,6 @@ from kconnect.runtime.pipeline.offset_copies import OffsetCopies
 from kconnect.runtime.pipeline.offset_updates import OffsetUpdates
 from kconnect.runtime.pipeline.polled import Polled, PolledPart
 from kconnect.runtime.pipeline.ports import Housekeeping, TaskControl
-from kconnect.runtime.pipeline.sending import SourceTopics
 from kconnect.runtime.pipeline.task_hooks import TaskHooks, WrittenRecords
 from kconnect.runtime.pipeline.unit_producer import UnitProducer
 from kconnect.runtime.storage.offset_topic import encode_key, encode_value
@@ -363,24 +362,3 @@ class _Unit:
 
     def filtered(self, record: SourceRecord) -> None:
         self._guarantee._note_written(record, None)
-
-
-class OtherTopics:
-    """Topics of a source, but for the one with its offsets: a task that reads them would wait for its own transaction.
-
-    Implements SourceTopics. Source: ExactlyOnceWorkerSourceTask.producerRecordSent (Kafka 4.3).
-    """
-
-    def __init__(self, topics: SourceTopics, offsets_topic: str) -> None:
-        self._topics = topics
-        self._offsets_topic = offsets_topic
-
-    def ensure(self, topics: Collection[str]) -> bool:
-        if self._offsets_topic in topics:
-            raise ConnectError(
-                "Source tasks may not produce to their own offsets topics when exactly-once support is enabled"
-            )
-        return self._topics.ensure(topics)
-
-    def close(self) -> None:
-        self._topics.close()

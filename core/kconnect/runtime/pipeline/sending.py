@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from kconnect.runtime.kafka import Delivery, DeliveryFailure, KafkaRecord, RecordDelivery
 from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee, SourceUnit
 from kconnect.runtime.pipeline.polled import ReadyUnit
 from kconnect.runtime.pipeline.ports import TaskControl
+from kconnect.runtime.pipeline.topics import SourceTopics
 from kconnect.runtime.pipeline.unit_producer import UnitProducer
 
 if TYPE_CHECKING:
     from kconnect.runtime.pipeline.source_dead_letters import SourceDeadLetters
-
-
-class SourceTopics(Protocol):
-    """Creates missing topics, rejects some, or logs those that are left to the broker."""
-
-    def ensure(self, topics: Collection[str]) -> bool:
-        """Whether records may be sent there; False when the task is stopped first. Errors: ConnectError."""
-        ...
-
-    def close(self) -> None: ...
 
 
 class UnitSender:

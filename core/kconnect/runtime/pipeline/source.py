@@ -15,12 +15,13 @@ from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee
 from kconnect.runtime.pipeline.polled import EmptyPolls, Polled, SourceConversion, polled_by
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.pipeline.retries import FIRST_POLL_PAUSE_S, Retries
-from kconnect.runtime.pipeline.sending import SourceTopics, UnitSender
+from kconnect.runtime.pipeline.sending import UnitSender
 from kconnect.runtime.pipeline.source_context import SourceCalls
 from kconnect.runtime.pipeline.source_dead_letters import SourceDeadLetters
 from kconnect.runtime.pipeline.stages import TransformChain
 from kconnect.runtime.pipeline.task_hooks import release
 from kconnect.runtime.pipeline.tolerance import StoppedInRetryError
+from kconnect.runtime.pipeline.topics import SourceTopics
 from kconnect.runtime.pipeline.unit_producer import UnitProducer
 
 log = logging.getLogger(__name__)

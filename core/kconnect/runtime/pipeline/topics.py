@@ -9,7 +9,7 @@ Differs: a creation that times out is retried, as the check for the topic is; in
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from kconnect.errors import AlreadyExistsError, ConnectError, RetriableError, TimedOutError, UnreachableError
@@ -36,6 +36,16 @@ class TopicAdmin(Protocol):
 
     def create_topic(self, topic: TopicInfo, timeout_s: float) -> None:
         """Create a topic. Errors: AlreadyExistsError."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class SourceTopics(Protocol):
+    """Creates missing topics, rejects some, or logs those that are left to the broker."""
+
+    def ensure(self, topics: Collection[str]) -> bool:
+        """Whether records may be sent there; False when the task is stopped first. Errors: ConnectError."""
         ...
 
     def close(self) -> None: ...
@@ -114,6 +124,24 @@ class TopicCreation:
         if self._admin is None:
             self._admin = self._open_admin()
         return self._admin
+
+
+class OtherTopics:
+    """Topics of a source, but for some that no source of this worker may write to, and why. Implements SourceTopics."""
+
+    def __init__(self, topics: SourceTopics, refused: Mapping[str, str]) -> None:
+        self._topics = topics
+        self._refused = refused
+
+    def ensure(self, topics: Collection[str]) -> bool:
+        """As of the other topics. Errors: ConnectError for a refused one, with the reason."""
+        for topic in topics:
+            if topic in self._refused:
+                raise ConnectError(self._refused[topic])
+        return self._topics.ensure(topics)
+
+    def close(self) -> None:
+        self._topics.close()
 
 
 _ADVICE = (

@@ -255,6 +255,19 @@ class PluginRegistry:
         """Short names of the plugins of these kinds (PluginType) that `name` may have meant; empty if none is close."""
         return nearest(name, [info for info in self._all if info.type in kinds])
 
+    def known_as(self, name: str) -> str | None:
+        """The full name of the listed plugin, of any kind, that a setting means; None if no listed one is called so.
+
+        Imports no module for its name, as a setting's value may be anything that Python can import.
+        """
+        name = name.strip().removeprefix("java:").replace(":", ".")
+        if name in _JAVA_NAMES:
+            return _JAVA_NAMES[name]
+        for info in self._in_order:
+            if name == info.class_name or name in short_names(info.class_name, PluginType(info.type)):
+                return info.class_name
+        return None
+
     def require_version(self, plugin: Any, wanted: str | None) -> None:  # a plugin of any type
         """Refuse a plugin whose version does not match a setting such as `key.converter.plugin.version`.
 

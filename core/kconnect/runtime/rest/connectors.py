@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.model import ConnectorInfo, ConnectorOffset, TargetState, TaskId, offsets_from_json, offsets_to_json
@@ -48,6 +48,10 @@ _CREATE = 'a JSON object {"name": "..", "config": {"key": "value", ..}}'
 _OFFSETS = 'a JSON object {"offsets": [{"partition": {..}, "offset": {..}}, ..]}'
 
 
+class _Changed(Connectors, ConnectorChanges, Protocol):
+    """What a change of a config that is there needs."""
+
+
 def list_connectors(call: Call[Watched]) -> Answer:
     expansions = call.query_values("expand")
     if not expansions:
@@ -86,6 +90,7 @@ def create_connector(call: Call[ConnectorChanges]) -> Answer:
     name = (name or "").strip()
     config = _named(without_nulls(as_texts(body["config"])), name)
     call.require(CREATES, config["name"])
+    call.require_config(config, config["name"])
     state, offsets = _initial_state(body.get("initial_state")), _first_offsets(call, body)
     if offsets is None:
         _, info = call.herder.put_connector(name, config, initial_state=state, replace=False)
@@ -97,16 +102,23 @@ def create_connector(call: Call[ConnectorChanges]) -> Answer:
 def put_config(call: Call[ConnectorChanges]) -> Answer:
     name = call.path["name"]
     config = _named(without_nulls(as_texts(call.json_object(CONFIG, texts=True))), name)
+    call.require_config(config, name)
     created, info = call.herder.put_connector(name, config, replace=True, expected=call.expected())
     if created:
         return Answer(info.to_json(), 201, {"location": call.location(info.name), **_tag(info)})
     return Answer(info.to_json(), headers=_tag(info))
 
 
-def patch_config(call: Call[ConnectorChanges]) -> Answer:
+def patch_config(call: Call[_Changed]) -> Answer:
     """Merge the body into the config; null removes a setting (KIP-477)."""
-    changes = as_texts(call.json_object(CHANGES, texts=True))
-    info = call.herder.patch_connector(call.path["name"], changes, expected=call.expected())
+    name, changes = call.path["name"], as_texts(call.json_object(CHANGES, texts=True))
+    expected = call.expected()
+    if call.access.is_guarded:  # the whole config must be within the limits, and be the one that is changed
+        config = call.herder.connector_config(name)
+        merged = {key: value for key, value in {**config, **changes}.items() if value is not None}
+        call.require_config(merged, name)
+        expected = (config_etag(config),) if expected is None else expected
+    info = call.herder.patch_connector(name, changes, expected=expected)
     return Answer(info.to_json(), headers=_tag(info))
 
 

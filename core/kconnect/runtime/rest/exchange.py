@@ -89,6 +89,10 @@ class Call(Generic[H]):
         """For handlers whose connector is in the body; None: any. Errors: DeniedError."""
         self.access.require(needs, connector, f"{self.method} {self.raw_path}")
 
+    def require_config(self, config: Mapping[str, str], connector: str | None) -> None:
+        """For handlers that were sent a config: what the caller may name in it. Errors: DeniedError."""
+        self.access.require_config(config, connector)
+
     def query_values(self, key: str) -> list[str]:
         return [value for name, value in self.query if name == key]
 

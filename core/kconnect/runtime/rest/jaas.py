@@ -70,18 +70,28 @@ class Login:
 
 def load_login(file: str, setting: str) -> Login:
     """The users of a JAAS file. Errors: ConfigError that names the file, and no user or password of it."""
-    try:
-        entries = parse_jaas_file(Path(file).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as err:
-        raise ConfigError(f"{setting}={file} cannot be read: {err}.") from err
-    except ValueError as err:
-        raise ConfigError(f"{setting}={file} is not a JAAS file: {err}.", hint=_EXAMPLE) from None
+    entries = _entries(file, setting)
     modules = entries.get(ENTRY) or entries.get(_FALLBACK)
     if not modules:
         raise ConfigError(f"{setting}={file} has no entry {ENTRY}, which REST needs.", hint=_EXAMPLE)
     if any("password" in option.lower() for found in entries.values() for module in found for option in module.options):
         _warn_if_open(Path(file))  # logins of Kafka's clients, in other entries
     return Login([(module.flag, _users(module, file)) for module in modules])
+
+
+def users_files(file: str, setting: str) -> list[str]:
+    """The files of users and passwords that a JAAS file names. Errors: as load_login, for the JAAS file."""
+    modules = [module for found in _entries(file, setting).values() for module in found]
+    return [module.options["file"] for module in modules if module.options.get("file")]
+
+
+def _entries(file: str, setting: str) -> dict[str, list[LoginModule]]:
+    try:
+        return parse_jaas_file(Path(file).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as err:
+        raise ConfigError(f"{setting}={file} cannot be read: {err}.") from err
+    except ValueError as err:
+        raise ConfigError(f"{setting}={file} is not a JAAS file: {err}.", hint=_EXAMPLE) from None
 
 
 _EXAMPLE: Final = (

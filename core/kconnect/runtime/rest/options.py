@@ -8,7 +8,7 @@ import re
 import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from functools import partial
 from pathlib import Path
@@ -20,8 +20,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kconnect.errors import ConfigError
+from kconnect.runtime.config.own_worker_keys import own_topics
 from kconnect.runtime.config.worker_config import WorkerConfig
 from kconnect.runtime.rest.access.access import Gatekeeper
+from kconnect.runtime.rest.access.limits import Host
 from kconnect.runtime.rest.access.principals import SETTING as PRINCIPALS
 from kconnect.runtime.rest.access.principals import PrincipalRules
 from kconnect.runtime.rest.access.roles_file import SETTING as ROLES
@@ -31,8 +33,8 @@ from kconnect.runtime.rest.audit.trail import AuditTrail
 from kconnect.runtime.rest.connection import ConnectionLimits
 from kconnect.runtime.rest.cors import CrossOrigin, origin_check
 from kconnect.runtime.rest.extensions import load_extensions
-from kconnect.runtime.rest.jaas import Login
-from kconnect.runtime.rest.security import EXTENSION, BasicAuth, find_login, is_basic_auth
+from kconnect.runtime.rest.jaas import Login, users_files
+from kconnect.runtime.rest.security import EXTENSION, BasicAuth, find_login, is_basic_auth, jaas_file
 from kconnect.runtime.rest.tls import peer_context, server_context, tls_settings
 
 if TYPE_CHECKING:
@@ -87,7 +89,7 @@ class RestOptions:
             allowed_methods=config.access_control_allow_methods,
             header_rules=parse_rules(config.response_http_headers_config),
             login=login,
-            gatekeeper=_gatekeeper(config, login is not None or bool(others), is_auditing=trail is not None),
+            gatekeeper=_gatekeeper(config, login is not None or bool(others), plugins, is_auditing=trail is not None),
             trail=trail,
             rate=(own.rest_requests_per_second, own.rest_requests_burst) if own.rest_requests_per_second else None,
             namespace=own.rest_namespace,
@@ -116,7 +118,26 @@ class RestOptions:
         return BasicAuth(app, self.login, refused) if self.login is not None else app
 
 
-def _gatekeeper(config: WorkerConfig, knows_callers: bool, *, is_auditing: bool) -> Gatekeeper:
+def _host(config: WorkerConfig, plugins: PluginRegistry | None) -> Host:
+    providers = frozenset(config.values["config.providers"] or ())
+    host = Host(own_topics=frozenset(own_topics(config.originals)), providers=providers)
+    return host if plugins is None else replace(host, full_name=plugins.known_as)
+
+
+def guarded_files(config: WorkerConfig, env: Mapping[str, str]) -> list[str]:
+    """The files of who may log in, who may do what, and what was done: for no connector to read or write.
+
+    Errors: ConfigError for a JAAS file that cannot be read.
+    """
+    own = config.kconnect
+    jaas, setting = jaas_file(own.jaas_file, env)
+    users = [] if jaas is None else users_files(jaas, setting)
+    return [file for file in (own.rest_roles_file, own.audit_log_file, jaas, *users) if file]
+
+
+def _gatekeeper(
+    config: WorkerConfig, knows_callers: bool, plugins: PluginRegistry | None, *, is_auditing: bool
+) -> Gatekeeper:
     """Errors: ConfigError for roles that can never be anybody's, or that a cluster's own requests would go around."""
     settings, found = tls_settings(config.originals, MAIN_TLS)
     rules = PrincipalRules.parse(settings.get(PRINCIPALS), f"{found}{PRINCIPALS}")
@@ -137,7 +158,7 @@ def _gatekeeper(config: WorkerConfig, knows_callers: bool, *, is_auditing: bool)
             f"with {ROLES} it must be {_SIGNED}: else workers do not sign their requests to each other, and anybody "
             "could send these without a role",
         )
-    return Gatekeeper(roles, rules, is_auditing=is_auditing)
+    return Gatekeeper(roles, rules, is_auditing=is_auditing, host=_host(config, plugins))
 
 
 def _has_https(listeners: Sequence[str] | None) -> bool:

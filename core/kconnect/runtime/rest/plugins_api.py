@@ -70,6 +70,8 @@ def validate(call: Call[Plugins]) -> Answer:
     """
     config = as_texts(call.json_object(CONFIG, texts=True))
     call.require(CREATES, config.get("name") or None)
+    given_texts = {key: value for key, value in config.items() if value is not None}
+    call.require_config(given_texts, config.get("name") or None)
     plugin, given = call.path["plugin"], config.get("connector.class")
     if given is not None and not _stem(given).endswith(_stem(plugin)):
         raise BadRequestError(f"Included connector type {given} does not match request type {plugin}")

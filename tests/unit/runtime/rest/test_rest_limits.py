@@ -1,69 +1,285 @@
-"""Limits of requests, and what one worker tells another of a caller."""
+"""What an editor's config may name: each way by which it became code, files or rights that nobody granted."""
 
 from __future__ import annotations
 
 import pytest
 
-from kconnect.errors import ForbiddenError
-from kconnect.runtime.rest.access.access import (
-    CALLER_HEADER,
-    SEAL_HEADER,
-    Vouched,
-    body_digest,
-    vouched,
-    vouching_headers,
-)
+from kconnect.errors import ConfigError
+from kconnect.runtime.plugins import PluginRegistry
+from kconnect.runtime.plugins.aliases import BUILTINS
+from kconnect.runtime.rest.access.access import Access, DeniedError
 from kconnect.runtime.rest.access.callers import Caller
-from kconnect.runtime.rest.guards import TokenBuckets
+from kconnect.runtime.rest.access.limits import _CODE, Host, Limits, local_paths
+from kconnect.runtime.rest.access.roles import parse_roles
+
+TOPICS = frozenset({"connect-configs", "connect-offsets", "connect-status"})
+PROVIDERS = frozenset({"file", "env"})
 
 
-def seal(message: bytes) -> bytes:
-    return body_digest(b"key" + message).encode()
+@pytest.fixture(scope="module")
+def host() -> Host:
+    return Host(PluginRegistry.load(None).known_as, TOPICS, PROVIDERS)
 
 
-WHO = Vouched(Caller("ann", "10.0.0.7"), "1234", True, body_digest(b"{}"))
+def source(**more: str) -> dict[str, str]:
+    return {"name": "eve-1", "connector.class": "VerifiableSource", "topic": "eve-1", "throughput": "1", **more}
 
 
-def test_a_caller_has_a_burst_and_then_a_rate_of_its_own():
-    now = [0.0]
-    buckets = TokenBuckets(2.0, 3, lambda: now[0])
-    assert [buckets.wait_s("ann") for _ in range(4)] == [0, 0, 0, 0.5]
-    assert buckets.wait_s("bob") == 0
-    now[0] = 0.5
-    assert buckets.wait_s("ann") == 0
-    assert buckets.wait_s("ann") == 0.5
-    now[0] = 100.0
-    assert [buckets.wait_s("ann") for _ in range(4)] == [0, 0, 0, 0.5]
+def sink(**more: str) -> dict[str, str]:
+    return {"name": "eve-2", "connector.class": "VerifiableSink", "topics": "eve-1", **more}
 
 
-def test_what_a_worker_says_of_a_caller_is_believed_by_who_has_the_key():
-    headers = vouching_headers(seal, WHO, "PUT", "/connectors/a/config?forward=true", 1000)
-    assert vouched(seal, headers, "PUT", "/connectors/a/config?forward=true", 2000) == WHO
-    assert vouched(seal, {}, "PUT", "/", 0) is None
-    assert vouching_headers(lambda _: None, WHO, "PUT", "/", 0) == {}
-    WHO.check_body(b"{}")
-    with pytest.raises(ForbiddenError, match="not the one that was sealed"):
-        WHO.check_body(b"{ }")
+def one(cls: str, **more: str) -> dict[str, str]:
+    return {"name": "eve-3", "connector.class": cls, **more}
+
+
+ESCAPES = {
+    # Files
+    "file source": one("FileStreamSource", file="o.txt", topic="eve-1"),
+    "file source, Java's name": one("org.apache.kafka.connect.file.FileStreamSourceConnector", file="/etc/passwd"),
+    "file source of Java": one("java:org.apache.kafka.connect.file.FileStreamSourceConnector", file="/etc/passwd"),
+    "file sink": one("FileStreamSinkConnector", file="../roles.toml", topics="eve-1"),
+    "object source": one("ObjectSource", topic="t", **{"object.url": "/etc/connect"}),
+    "object source, URL": one("ObjectSource", topic="t", **{"object.url": "file:///etc/connect"}),
+    "object source, scheme": one("ObjectSource", topic="t", **{"object.url": "local://etc/connect"}),
+    "object source, chained": one("ObjectSource", topic="t", **{"object.url": "simplecache::file:///etc"}),
+    "object source, chained at a store": one("ObjectSource", **{"object.url": "s3://b::file:///etc"}),
+    "object sink": one("ObjectSink", topics="t", **{"object.url": "out"}),
+    "object sink, up": one("ObjectSink", topics="t", **{"object.url": "s3://b/x", "object.path": "../../y"}),
+    "object moved": one("ObjectSource", **{"object.url": "s3://b/x", "object.move.url": "/var/www"}),
+    "table sink": one("TableSink", topics="t", **{"table.path": "/etc/cron.d", "table.format": "parquet"}),
+    "iceberg catalog": one("TableSink", topics="t", **{"table.catalog.uri": "sqlite:////tmp/c.db"}),
+    "iceberg warehouse": one("TableSink", topics="t", **{"table.catalog.warehouse": "file:/tmp/w"}),
+    "sqlite": one("SqlSource", **{"connection.url": "jdbc:sqlite:/var/lib/app.db"}),
+    "sqlite of SQLAlchemy": one("SqlSink", topics="t", **{"connection.url": "sqlite:////var/lib/app.db"}),
+    "sqlite by driver": one("SqlSink", **{"connection.driver": "sqlite3", "connection.database": "app.db"}),
+    "confluent's jdbc": one("io.confluent.connect.jdbc.JdbcSourceConnector", **{"connection.url": "jdbc:sqlite:a.db"}),
+    "schema of a file": sink(**{"value.schema": "/etc/secret.avsc"}),
+    "schema of a table": sink(**{"value.schema": "like:/data/table"}),
+    "authority of TLS": source(**{"producer.override.ssl.truststore.location": "/etc/passwd"}),
+    "certificate of a client": one("HttpJsonSource", url="https://x", **{"tls.ca.file": "/etc/shadow"}),
+    "token from a file": source(**{"producer.override.sasl.oauthbearer.token.endpoint.url": "file:///etc/passwd"}),
+    "another's setting": source(**{"transforms.x.input": "/etc/passwd"}),
+    "home": source(**{"transforms.x.input": "~/.ssh/id_rsa"}),
+    "verifiable file": source(file="/var/www/x"),
+    # Code
+    "python source": one("PythonSource", function="os:getcwd", topic="t"),
+    "python sink": one("PythonSinkConnector", function="os:system", topics="t"),
+    "python transformation": source(transforms="x", **{"transforms.x.type": "PythonTransform"}),
+    "python transformation, Python's name": source(
+        transforms="x", **{"transforms.x.type": "kconnect.builtin.python_function:PythonTransform"}
+    ),
+    "python predicate": source(predicates="p", **{"predicates.p.type": "PythonPredicate"}),
+    "singer": one("SingerSource", **{"singer.command": "sh -c id"}),
+    "spark sink": one("SparkSink", topics="t", **{"spark.query": "SELECT java_method('java.lang.System', 'exit', 1)"}),
+    "spark source": one("SparkSource", topic="t", **{"spark.query": "SELECT * FROM text.`/etc/passwd`"}),
+    "any module": one("antigravity.Fly", topic="t"),
+    "any converter": source(**{"value.converter": "subprocess:Popen"}),
+    "any converter of a client": source(**{"producer.override.interceptor.classes": "os:system"}),
+    "any driver": one("SqlSink", topics="t", **{"connection.driver": "os"}),
+    "script of Debezium": source(transforms="f", **{"transforms.f.type": "io.debezium.transforms.Filter"}),
+    "login module": source(
+        **{"database.sasl.jaas.config": "com.sun.security.auth.module.JndiLoginModule required x=y;"}
+    ),
+    "driver of MySQL": one("SqlSource", **{"connection.url": "jdbc:mysql://h/d?allowLoadLocalInfile=true"}),
+    "driver of PostgreSQL": one("SqlSource", **{"connection.url": "jdbc:postgresql://h/d?socketFactory=x.Y"}),
+    # The cluster itself
+    "config topic": source(topic="connect-configs"),
+    "config topic by a router": source(
+        transforms="r",
+        **{
+            "transforms.r.type": "RegexRouter",
+            "transforms.r.regex": ".*",
+            "transforms.r.replacement": "connect-configs",
+        },
+    ),
+    "config topic read": sink(topics="eve-1,connect-configs"),
+    "config topic by pattern": one("VerifiableSink", **{"topics.regex": "connect-.*"}),
+    "dead letters to it": sink(**{"errors.deadletterqueue.topic.name": "connect-status"}),
+}
+
+
+@pytest.mark.parametrize("config", ESCAPES.values(), ids=ESCAPES)
+def test_a_grant_without_a_word_allows_no_code_no_files_and_no_topic_of_the_cluster(host, config):
+    assert Limits().beyond(config, host) != []
+
+
+HARMLESS = {
+    "connector of lines": source(),
+    "routes": source(transforms="r", **{"transforms.r.type": "RegexRouter", "transforms.r.replacement": "x-$1"}),
+    "object store": one("ObjectSink", topics="t", **{"object.url": "s3://bucket/folder", "object.format": "parquet"}),
+    "database": one("SqlSink", topics="t", **{"connection.url": "jdbc:postgresql://db/shop", "connection.user": "me"}),
+    "database by driver": one("SqlSink", **{"connection.driver": "psycopg", "connection.database": "shop"}),
+    "REST": one("HttpJsonSource", topic="t", url="https://x/etc", **{"items.pointer": "/etc/items"}),
+    "registry": source(**{"value.converter": "AvroConverter", "value.converter.schema.registry.url": "http://r:8081"}),
+    "DDL": sink(**{"value.schema": "id bigint, at timestamp"}),
+    "SQL": source(transforms="q", **{"transforms.q.type": "SqlTransform", "transforms.q.query": "SELECT a / b FROM r"}),
+    "client": source(
+        **{"producer.override.sasl.jaas.config": "org.x.PlainLoginModule required username=a password=b;"}
+    ),
+    "reference": source(**{"producer.override.sasl.password": "${file:/run/secrets/db:password}"}),
+    "region": one("TableSink", topics="t", **{"table.path": "s3://b/t", "table.catalog.location": "eu-west-1"}),
+}
+
+
+@pytest.mark.parametrize("config", HARMLESS.values(), ids=HARMLESS)
+def test_a_grant_without_a_word_allows_what_harms_nobody(host, config):
+    assert Limits().beyond(config, host) == []
+
+
+def test_classes_are_the_only_connectors_and_allow_steps_that_run_code(host):
+    limits = Limits(classes=("Verifiable*", "PythonTransform"))
+    assert limits.beyond(source(transforms="x", **{"transforms.x.type": "PythonTransform"}), host) == []
+    assert limits.beyond(source(transforms="x", **{"transforms.x.type": "HoistField$Value"}), host) == []
+    for config in (one("SqlSink", topics="t"), source(predicates="p", **{"predicates.p.type": "PythonPredicate"})):
+        assert len(limits.beyond(config, host)) == 1
+    assert Limits(classes=("kconnect.spark.*",)).beyond(one("SparkSink", **{"spark.format": "noop"}), host) == []
+    # what it reads is asked of its folders all the same
+    spark = one("SparkSource", topic="t", **{"spark.query": "SELECT * FROM text.`/etc/passwd`"})
+    assert Limits(classes=("SparkSource",)).beyond(spark, host) == [
+        f"spark.query={spark['spark.query']} is a path of this machine, and files of the grant does not hold it"
+    ]
+
+
+def test_files_hold_what_is_below_them_and_not_where_links_lead(host, tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "link").symlink_to("/etc")
+    limits = Limits(files=(str(tmp_path / "in"), str(tmp_path / "out-*.csv")))
+
+    def is_held(file: str) -> bool:
+        return limits.beyond(one("FileStreamSource", file=str(tmp_path / file), topic="t"), host) == []
+
+    assert is_held("in/a.txt")
+    assert is_held("in/deep/a.txt")
+    assert is_held("out-1.csv")
+    assert is_held("in/${topic}/x")
+    refused = ("in2/a.txt", "in/../a.txt", "in/link/passwd", "out-1.txt", "in/${topic}/../../x", "in-${topic}")
+    assert [name for name in refused if is_held(name)] == []
+    assert Limits(files=(".",)).beyond(one("FileStreamSource", file="${env:EVIL}", topic="t"), host) != []
+
+
+def test_topics_hold_what_a_config_reads_and_writes_and_where_it_routes(host):
+    limits = Limits(topics=("eve-*", "shared"))
+    router = {"transforms": "r", "transforms.r.type": "RegexRouter", "transforms.r.regex": "(.*)"}
+    allowed = (
+        source(),
+        sink(topics="eve-1, shared"),
+        one("VerifiableSink", **{"topics.regex": r"eve-[a-z]+"}),
+        one("VerifiableSink", **{"topics.regex": r"eve-a\.b"}),
+        one("SqlSource", **{"topic.prefix": "eve-db-"}),
+        source(**router, **{"transforms.r.replacement": "eve-$1"}),
+        source(
+            **{"transforms": "t", "transforms.t.type": "TimestampRouter", "transforms.t.topic.format": "${topic}-x"}
+        ),
+    )
+    refused = (
+        source(topic="orders"),
+        sink(topics="eve-1,orders"),
+        one("VerifiableSink", **{"topics.regex": r"eve-.*|orders"}),
+        one("VerifiableSink", **{"topics.regex": r".*"}),
+        one("SqlSource", **{"topic.prefix": "ev"}),
+        one("SqlSource", **{"topic.prefix": "shared"}),
+        source(**router, **{"transforms.r.replacement": "$1"}),
+        source(**router, **{"transforms.r.replacement": "orders"}),
+        sink(**{"errors.deadletterqueue.topic.name": "letters"}),
+        source(
+            topic="shared",
+            **{"transforms": "t", "transforms.t.type": "TimestampRouter", "transforms.t.topic.format": "${topic}-x"},
+        ),
+        source(transforms="o", **{"transforms.o.type": "com.other.Router"}),
+    )
+    assert [config for config in allowed if limits.beyond(config, host)] == []
+    assert [config for config in refused if not limits.beyond(config, host)] == []
+
+
+def test_providers_and_secrets_hold_the_references(host):
+    config = source(**{"producer.override.sasl.password": "${file:/run/eve.properties:password}", "x": "${topic}"})
+    for limits, is_allowed in (
+        (Limits(), True),
+        (Limits(providers=("file",)), True),
+        (Limits(providers=("env",)), False),
+        (Limits(secrets=("file:/run/eve.properties:*",)), True),
+        (Limits(secrets=("file:/run/bob.properties:*", "env:*")), False),
+    ):
+        assert (limits.beyond(config, host) == []) is is_allowed
+
+
+ROLES = """
+[[grant]]
+role = "editor"
+users = ["eve"]
+connectors = ["eve-*"]
+
+[[grant]]
+role = "editor"
+users = ["eve"]
+connectors = ["eve-files-*"]
+files = ["/data"]
+
+[[grant]]
+role = "editor"
+users = ["*"]
+connectors = ["any"]
+classes = ["PythonSource"]
+
+[[grant]]
+role = "admin"
+users = ["ann"]
+"""
+
+
+def test_one_grant_of_several_must_allow_the_whole_config(host):
+    roles = parse_roles(ROLES, "roles.toml")
+    file, code = one("FileStreamSource", file="/data/x", topic="t"), one("PythonSource", function="a:b", topic="t")
+
+    def may(user: str, config: dict[str, str], connector: str | None) -> bool:
+        try:
+            Access(Caller(user), roles, host=host).require_config(config, connector)
+        except DeniedError:
+            return False
+        return True
+
+    assert may("ann", code, "eve-1")
+    assert may("eve", file, "eve-files-1")
+    assert not may("eve", file, "eve-1")
+    assert not may("eve", code, "eve-files-1")
+    assert may("bob", code, "any")
+    assert may("eve", code, "any")
+    assert may("eve", file, None)  # a config that is only validated: some grant allows it
+    assert not may("bob", file, None)
+
+
+def test_the_refusal_says_who_what_and_where_it_is_granted(host):
+    access = Access(Caller("eve"), parse_roles(ROLES, "roles.toml"), host=host)
+    with pytest.raises(DeniedError) as raised:
+        access.require_config(one("PythonSource", function="os:getcwd", topic="connect-configs"), "eve-1")
+    assert str(raised.value) == (
+        "User eve may not give connector eve-1 this config: connector.class=PythonSource runs code or reads local "
+        "folders, and classes of the grant does not name it; and 1 more: topic names connect-configs, a topic of the "
+        "worker's own (setting kconnect.rest.roles.file of the worker)"
+    )
+    assert raised.value.status == 403
 
 
 @pytest.mark.parametrize(
-    ("change", "method", "target", "now_ms", "message"),
+    ("lines", "problem"),
     [
-        ({SEAL_HEADER: "00"}, "PUT", "/a", 0, "not sealed with this group's session key"),
-        ({SEAL_HEADER: "\xe9"}, "PUT", "/a", 0, "not sealed"),
-        ({CALLER_HEADER: "e30="}, "PUT", "/a", 0, "not sealed"),
-        ({CALLER_HEADER: "\u00ff"}, "PUT", "/a", 0, "not sealed"),
-        ({}, "DELETE", "/a", 0, "made for another request"),
-        ({}, "PUT", "/b", 0, "made for another request"),
-        ({}, "PUT", "/a", 301_000, "set the clocks of the workers right"),
+        ('role = "operator"\nusers = ["a"]\nfiles = ["/x"]', "line 4: files limits the configs of an editor"),
+        ('role = "editor"\nusers = ["a"]\ntopics = "x"', "line 4: topics must be a list of names"),
+        ('role = "editor"\nusers = ["a"]\nfolders = ["x"]', "line 4: Unknown setting: folders"),
     ],
 )
-def test_nobody_else_is_believed(change, method, target, now_ms, message):
-    headers = {**vouching_headers(seal, WHO, "PUT", "/a", 0), **change}
-    with pytest.raises(ForbiddenError, match=message):
-        vouched(seal, headers, method, target, now_ms)
-    without = {CALLER_HEADER: headers[CALLER_HEADER]}
-    with pytest.raises(ForbiddenError, match="not sealed"):
-        vouched(seal, without, "PUT", "/a", 0)
-    with pytest.raises(ForbiddenError, match="not sealed"):
-        vouched(lambda _: None, headers, "PUT", "/a", 0)
+def test_a_limit_that_cannot_hold_is_reported_with_its_line(lines, problem):
+    with pytest.raises(ConfigError, match=problem):
+        parse_roles(f"[[grant]]\n{lines}\n", "roles.toml")
+
+
+def test_every_built_in_that_names_a_function_a_command_or_spark_counts_as_code():
+    """A plugin that comes with kconnect and takes a `function`, a command or Spark's SQL is one that runs code."""
+    telling = ("python_", "singer", "kconnect.spark")
+    named = {plugin.java_name for plugin in BUILTINS if any(word in plugin.target for word in telling)}
+    assert named <= {*_CODE, "kconnect.builtin.python_function"}
+
+
+def test_a_path_in_a_list_counts_as_one_alone_does():
+    assert list(local_paths({"inputs": "a,/etc/passwd"})) == [("inputs", "/etc/passwd")]

@@ -16,9 +16,10 @@ from kconnect.runtime.rest.exchange import Answer, Endpoint
 from kit.asgi import RestCaller
 from kit.memory_herder import MemoryHerder, file_source
 
-ROLES = "".join(f'[[grant]]\nrole = "{role}"\nusers = ["{role}"]\n' for role in Role) + (
-    '[[grant]]\nrole = "editor"\nusers = ["eve"]\nconnectors = ["eves-*"]\n'
-)
+ANY_FILE = 'files = ["/"]\n'
+ROLES = "".join(
+    f'[[grant]]\nrole = "{role}"\nusers = ["{role}"]\n{ANY_FILE if role is Role.EDITOR else ""}' for role in Role
+) + ('[[grant]]\nrole = "editor"\nusers = ["eve"]\nconnectors = ["eves-*"]\n' + ANY_FILE)
 OPERATIONS = [(method, endpoint.path) for endpoint in ENDPOINTS for method in endpoint.handlers]
 PEERS = [("POST", "/connectors/{name}/tasks"), ("PUT", "/connectors/{name}/fence")]
 # What the routes are for, said once more and by other means than where they are declared
@@ -176,3 +177,20 @@ def test_every_route_says_in_the_document_what_it_needs(caller):
     assert all(text.startswith("Needs ") for text in told)
     assert "operator of the connector in the path" in paths["/connectors/{name}/stop"]["put"]["description"]
     assert {handler.needs.of for endpoint in ENDPOINTS for handler in endpoint.handlers.values()} == set(Of)
+
+
+def test_a_change_is_refused_by_the_whole_config_that_it_makes(herder, tmp_path):
+    (tmp_path / "roles").write_text('[[grant]]\nrole = "editor"\nusers = ["eve"]\nfiles = ["/in.txt"]\n')
+    caller = RestCaller(herder, gatekeeper=Gatekeeper(RolesFile(tmp_path / "roles")))
+    eve = {USER: "eve"}
+    config = "/connectors/orders/config"
+    for method, body in (("PATCH", {"file": "/etc/passwd"}), ("PUT", file_source(file="/etc/passwd"))):
+        answer = caller.ask(method, config, body, scope=eve)
+        assert answer.status == 403
+        assert "file=/etc/passwd is a path of this machine, and files of the grant does not hold it" in answer.message
+    assert herder.connector_config("orders")["file"] == "/in.txt"
+    assert caller.ask("PATCH", config, {"tasks.max": "2", "batch.size": None}, scope=eve).status == 200
+    # what is there already counts too: else a connector of somebody else's would be led elsewhere
+    herder.put_connector("orders", file_source(file="/other"), replace=True)
+    assert caller.ask("PATCH", config, {"topic": "mine"}, scope=eve).status == 403
+    caller.close()

@@ -6,7 +6,7 @@ No thread, no socket: a plugin registry and settings in, a report out. The conne
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from kconnect.api.config_key import Config, ConfigKey, ConfigValue
 from kconnect.api.configdef import ConfigDef
 from kconnect.builtin.types.declarations import declarations
 from kconnect.errors import BadRequestError, ConfigError, ConfigProblem, ConnectError, NotFoundError
+from kconnect.files.guarded import guarded_in
 from kconnect.java.compat.maven_version_range import VersionRange
 from kconnect.java.plugins import Hosted
 from kconnect.logs import redaction
@@ -128,7 +129,8 @@ class ConnectorValidator:
         passwords = self.plugins.password_keys(resolved.values)
         redaction.remember(owner, {*secret_values(resolved.values, passwords), *resolved.references})
         try:
-            infos = self._validate(resolved.values if resolved.references else props)
+            named = self.variables.secrets_in_names(props)
+            infos = self._validate(resolved.values if resolved.references else props, named)
         except ConnectError as err:
             shown = resolved.shown(str(err))
             raise (BadRequestError(shown, hint=err.hint) if shown != str(err) else err) from err
@@ -136,8 +138,8 @@ class ConnectorValidator:
             redaction.forget(owner)
         return with_references(infos, props, resolved.shown) if resolved.references else infos
 
-    def _validate(self, props: Mapping[str, str | None]) -> ConfigInfos:
-        """Every setting with its value, errors and recommended values.
+    def _validate(self, props: Mapping[str, str | None], named: Sequence[tuple[str, str]]) -> ConfigInfos:
+        """Every setting with its value, errors and recommended values; `named` are errors that are known already.
 
         Errors: BadRequestError when there is no `connector.class`, or it does not exist; what the connector's own
         `validate` raises goes through.
@@ -157,7 +159,8 @@ class ConnectorValidator:
         suggest_nearest(values.values(), props, self.plugins)
         for key, message in source_dead_letter_problems(props) if is_source else sink_problems(props):
             values.setdefault(key, ConfigValue(key, props.get(key))).add_error_message(message)
-        for key, message in (*restart_problems(props), *label_problems(props), *removed_problems(props)):
+        own_problems = (*restart_problems(props), *label_problems(props), *removed_problems(props))
+        for key, message in own_problems:
             values.setdefault(key, ConfigValue(key, props.get(key))).add_error_message(message)
         if is_distributed(self.worker):
             if is_source:
@@ -176,7 +179,8 @@ class ConnectorValidator:
                 ("value.converter", "value converter"),
             )
         ]
-        parts = [self._own(name, connector, props, table, list(values.values()))]
+        named = (*named, *_guarded_problems(given))
+        parts = [self._own(name, connector, props, table, list(values.values()), named)]
         parts += ClientChecks(self.plugins, self.worker, self.policy, self.has_kerberos).infos(given, is_source)
         parts += converters
         return merged(name, parts)
@@ -269,15 +273,17 @@ class ConnectorValidator:
         props: Mapping[str, str | None],
         table: ConfigDef,
         values: list[ConfigValue],
+        named: Sequence[tuple[str, str]],
     ) -> ConfigInfos:
-        """Connect's own settings and those of the connector, as its `validate` sees them."""
+        """Connect's own settings and those of the connector, as its `validate` sees them, with the errors `named`."""
         definition = connector.config()
         if definition is None:
             raise BadRequestError(f"{type(connector).__qualname__}.config() must return a ConfigDef that is not null.")
         config = connector.validate(props)
         if config is None:
             raise BadRequestError(f"{type(connector).__qualname__}.validate() must return a Config that is not null.")
-        _add_declared(config, {key: value for key, value in props.items() if value is not None}, connector)
+        given = {key: value for key, value in props.items() if value is not None}
+        _add_errors((*_of_declared(given, connector), *named), given, values, config)
         keys: dict[str, ConfigKey] = {**table.config_keys, **definition.config_keys}
         groups = list(dict.fromkeys([*table.groups, *definition.groups]))
         listed = {value.name for value in (*values, *config.config_values)}
@@ -330,18 +336,25 @@ class ConnectorValidator:
         return True
 
 
-def _add_declared(config: Config, props: Mapping[str, str], connector: Any) -> None:
-    """Adds what is wrong with declared schemas, which any connector may have."""
+def _of_declared(props: Mapping[str, str], connector: Any) -> Sequence[tuple[str, str]]:
+    """What is wrong with declared schemas, which any connector may have."""
     is_sink = not isinstance(connector, SourceConnector)
     if not declarations(props, is_sink=is_sink):
-        return
+        return ()
     from kconnect.builtin.types.declared import problems  # here: it reads Arrow's types, and few connectors declare any
 
-    values = {value.name: value for value in config.config_values}
-    for key, message in problems(props, is_sink=is_sink):
-        if key not in values:
-            config.config_values.append(values.setdefault(key, ConfigValue(key, props[key])))
-        values[key].add_error_message(message)
+    return tuple(problems(props, is_sink=is_sink))
+
+
+def _add_errors(
+    errors: Sequence[tuple[str, str]], props: Mapping[str, str], values: Sequence[ConfigValue], config: Config
+) -> None:
+    """Adds messages to the rows of their settings, of which the connector's count where Connect has one too."""
+    rows = {value.name: value for value in (*values, *config.config_values)}
+    for key, message in errors:
+        if key not in rows:
+            config.config_values.append(rows.setdefault(key, ConfigValue(key, props.get(key))))
+        rows[key].add_error_message(message)
 
 
 def _check_worker_group(props: Mapping[str, str], values: dict[str, ConfigValue], worker_group: str) -> None:
@@ -428,3 +441,10 @@ def _boundary_problem(connector: SourceConnector, props: Mapping[str, str]) -> s
             "Please reconfigure it to use a different transaction boundary definition."
         )
     return None
+
+
+def _guarded_problems(props: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Settings that name a file of the worker's security, whatever the connector does with files."""
+    for key, value in props.items():
+        if (file := guarded_in(value)) is not None:
+            yield key, f"{file} is a file of the worker's security, which no connector reads or writes"

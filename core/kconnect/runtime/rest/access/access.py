@@ -25,6 +25,7 @@ from starlette.types import Scope
 
 from kconnect.errors import ForbiddenError
 from kconnect.runtime.rest.access.callers import Caller, caller_of
+from kconnect.runtime.rest.access.limits import Host
 from kconnect.runtime.rest.access.needs import Needs, Of, Role
 from kconnect.runtime.rest.access.principals import PrincipalRules
 from kconnect.runtime.rest.access.roles import Roles
@@ -54,6 +55,7 @@ class Access:
     """Whether another worker, which forwarded it, writes the audit log's line."""
     vouched: Vouched | None = None
     """What that worker says of it."""
+    host: Host = field(default_factory=Host)
 
     @property
     def is_guarded(self) -> bool:
@@ -98,6 +100,20 @@ class Access:
             is_unknown=False,
         )
 
+    def require_config(self, config: Mapping[str, str], connector: str | None) -> None:
+        """Refuse a config that names what no grant of an editor of the connector allows. Errors: DeniedError."""
+        limits = [] if self.roles is None else self.roles.limits(self.caller, connector)
+        beyond = [one.beyond(config, self.host) for one in limits]
+        if not beyond or not all(beyond):
+            return
+        first, *more = min(beyond, key=len)
+        raise DeniedError(
+            f"User {self.caller} may not give connector {connector or 'of any name'} this config: {first}"
+            + (f"; and {len(more)} more: {'; '.join(more)}" if more else "")
+            + f" (setting {SETTING} of the worker)",
+            is_unknown=False,
+        )
+
 
 OPEN: Final = Access()
 """Of a server without roles."""
@@ -112,10 +128,12 @@ class Gatekeeper:
         principals: PrincipalRules | None = None,
         *,
         is_auditing: bool = False,
+        host: Host | None = None,
         time_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
-        """`is_auditing`: this worker writes an audit log."""
+        """`is_auditing`: this worker writes an audit log. `host`: what names in configs mean on it."""
         self.roles = roles
+        self._host = host or Host()
         self._principals = principals or PrincipalRules()
         self._is_auditing = is_auditing
         self._time_ms = time_ms
@@ -129,8 +147,8 @@ class Gatekeeper:
         if seal is not None and (roles is not None or self._is_auditing):
             told = self.vouched(scope, seal)
         if told is not None:
-            return Access(told.caller, roles, told.request_id, told.is_audited, told)
-        return Access(caller_of(scope, self._principals), roles, secrets.token_hex(8))
+            return Access(told.caller, roles, told.request_id, told.is_audited, told, self._host)
+        return Access(caller_of(scope, self._principals), roles, secrets.token_hex(8), host=self._host)
 
     def caller(self, scope: Scope) -> Caller:
         """Who sent the request with this scope, without what another worker may say of it."""

@@ -1,9 +1,10 @@
 """Roles of users for connectors, and the file they are in: text to decisions, without I/O.
 
     [[grant]]
-    role = "operator"
+    role = "editor"
     users = ["bob", "carol"]
     connectors = ["orders-*"]
+    files = ["/data/orders"]
 
 Users are names of basic auth, of certificates (after ssl.principal.mapping.rules) and of extensions; "*" is everybody
 who has a name, "ANONYMOUS" who has none. In the names of connectors `*` is any text and `?` one character.
@@ -15,16 +16,18 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kconnect.errors import ConfigError
 from kconnect.runtime.rest.access.callers import ANONYMOUS, Caller
+from kconnect.runtime.rest.access.limits import Limits
 from kconnect.runtime.rest.access.needs import Role
 
 _EVERYBODY: Final = "*"
 _EVERY_CONNECTOR: Final = "*"
-_KNOWN: Final = ("role", "users", "connectors")
+_LIMITS: Final = ("classes", "files", "topics", "providers", "secrets")
+_KNOWN: Final = ("role", "users", "connectors", *_LIMITS)
 _TABLE = re.compile(r"^\s*\[\[\s*grant\s*]]", re.MULTILINE)
 EXAMPLE: Final = 'It looks like: [[grant]] / role = "operator" / users = ["bob"] / connectors = ["orders-*"]'
 
@@ -36,6 +39,8 @@ class Grant:
     role: Role
     users: Sequence[str]
     connectors: Sequence[str] = (_EVERY_CONNECTOR,)
+    limits: Limits = field(default_factory=Limits)
+    """Of the configs of an editor."""
 
 
 class Roles:
@@ -58,6 +63,20 @@ class Roles:
     def highest(self, caller: Caller, connector: str | None = None) -> Role | None:
         """The caller's highest role for a connector, or for any."""
         return next((role for role in sorted(Role, reverse=True) if self.allows(caller, role, connector)), None)
+
+    def limits(self, caller: Caller, connector: str | None) -> list[Limits]:
+        """Those of the grants by which the caller may edit a connector, or any; of an admin there are none."""
+        if self.allows(caller, Role.ADMIN, None):
+            return []
+        user = ANONYMOUS if caller.name is None else caller.name
+        is_known = caller.name is None or (user in self._of and user not in (ANONYMOUS, _EVERYBODY))
+        return [
+            grant.limits
+            for grant in self.grants
+            if grant.role is Role.EDITOR
+            and _is_for(grant, user if is_known else _EVERYBODY)
+            and (connector is None or _pattern(grant.connectors).fullmatch(connector))
+        ]
 
     def knows_anonymous(self) -> bool:
         return ANONYMOUS in self._of
@@ -140,7 +159,10 @@ def _grant(table: Mapping[str, Any], place: _Place) -> Grant:
     connectors = _texts(table, "connectors", place) if "connectors" in table else (_EVERY_CONNECTOR,)
     if role is Role.ADMIN and connectors != (_EVERY_CONNECTOR,):
         raise place.wrong("connectors", "admin is a role for the whole worker; for some connectors there is editor")
-    return Grant(role, users, connectors)
+    given = [key for key in _LIMITS if key in table]
+    if given and role is not Role.EDITOR:
+        raise place.wrong(given[0], f"{given[0]} limits the configs of an editor; {role} has no such limit")
+    return Grant(role, users, connectors, Limits(**{key: _texts(table, key, place) for key in given}))
 
 
 def _texts(table: Mapping[str, Any], key: str, place: _Place) -> tuple[str, ...]:

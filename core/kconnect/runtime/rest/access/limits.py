@@ -1,0 +1,293 @@
+"""What the config of an editor's connector may name: classes, local files, topics, config providers and secrets.
+
+A grant's limits, what the worker has, and a config in; what goes beyond the limits out. No I/O but a look at names of
+files. Without a word in the grant a config may not name what runs code that the editor writes, nor local files.
+Differs: in Java whoever may create a connector may read and write what the worker can.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Final
+
+from kconnect.java.compat.regex import compile_java
+
+_CODE: Final = (
+    *(
+        f"kconnect.builtin.connectors.python.python_{end}Connector"
+        for end in ("source.PythonSource", "sink.PythonSink")
+    ),
+    "kconnect.builtin.connectors.singer.singer_source.SingerSourceConnector",
+    "kconnect.builtin.python_function.PythonPredicate",
+    "kconnect.builtin.python_function.PythonTransform",
+    "kconnect.spark.query.spark_sink.SparkSinkConnector",  # SQL of Spark calls any method of Java, and reads any file
+    "kconnect.spark.query.spark_source.SparkSourceConnector",
+    # Of others: scripts, commands, and folders that no setting's name gives away
+    *("io.debezium.transforms.Filter", "io.debezium.transforms.ContentBasedRouter"),
+    *("org.apache.camel.kafkaconnector.*", "com.github.jcustenborder.kafka.connect.spooldir.*"),
+    *("io.streamthoughts.kafka.connect.filepulse.*", "com.github.mmolimar.kafka.connect.fs.*"),
+)
+"""Classes that run what an editor writes, or read folders: denied unless a grant names them."""
+_OWN: Final = (
+    *("kconnect.builtin.*", "kconnect.spark.*", "org.apache.kafka.connect.*"),
+    *(f"io.confluent.connect.{name}.*" for name in ("avro", "json", "protobuf")),
+)
+_RENAMES: Final = (("RegexRouter", "replacement"), ("TimestampRouter", "topic.format"))
+# Settings whose value is a path of this machine wherever it is not a URL of a store
+_PATH_KEY: Final = re.compile(
+    r"(?:^|[._])(?:file|files|filename|dir|directory|folder|keytab|checkpoint)$|"
+    r"^(?:object\.(?:move\.)?url|table\.path|spark\.options\.path|table\.catalog\.(?:uri|warehouse))$",
+    re.IGNORECASE,
+)
+# Stores of keys, but also regions of a cloud: a path if it looks like one
+_PLACE_KEY: Final = re.compile(r"(?:^|[._])location$", re.IGNORECASE)
+# JSON pointers, fields and SQL begin as they like
+_NO_PATH_KEY: Final = re.compile(r"(?:pointer|field|fields|query|param)$|^object\.(?:path|pattern)$")
+_IN_QUERY: Final = re.compile(r"`([^`]*/[^`]*)`")
+_SCHEMA_KEY: Final = re.compile(r"(?:^|\.)(?:value|table|spark)\.schema$")
+_REMOTE: Final = re.compile(
+    r"^(?:s3[an]?|gcs?|gs|abfss?|adl|az|wasbs?|hdfs|https?|s?ftp|oss|postgresql\S*|mysql\S*):", re.I
+)
+_DATABASE_FILE: Final = re.compile(
+    r"^(?:jdbc:(?:sqlite|duckdb|h2|hsqldb|derby):|(?:sqlite|duckdb)[^:/]*:///)(?:file:)?(.*)$", re.IGNORECASE
+)
+# Parameters of database URLs by which a driver runs code or sends files of this machine
+_DRIVER_CODE: Final = re.compile(
+    r"allowLoadLocalInfile|allowUrlInLocalInfile|local_infile|autoDeserialize|socketFactory|sslfactory|loggerFile|"
+    r"queryInterceptors|INIT=",
+    re.IGNORECASE,
+)
+_DRIVERS: Final = ("sqlite3", "psycopg", "pymysql")
+_LOGIN_MODULE: Final = re.compile(r"(?:Plain|Scram|OAuthBearer|Krb5)LoginModule")
+_TOPIC_KEY: Final = re.compile(r"(?:^|\.)topics?(?:\.name)?$")
+_STEP: Final = re.compile(r"^(transforms|predicates)\.[^.]+\.type$")
+_CONVERTER: Final = re.compile(r"(?:^|\.)(?:key|value|header)\.converter$")
+_INTERCEPTORS: Final = re.compile(r"\.interceptor\.classes$")
+_REFERENCE: Final = re.compile(r"\$\{([^}:]*):([^}]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What the worker knows of the names in a config."""
+
+    full_name: Callable[[str], str | None] = lambda name: name
+    """The class that a setting names, with its package; None for one that is not among the worker's plugins."""
+    own_topics: frozenset[str] = field(default=frozenset())
+    """The topics of configs, offsets and statuses, which are the cluster itself."""
+    providers: frozenset[str] = field(default=frozenset())
+    """The worker's config providers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of one grant. None: any; patterns have `*` and `?`."""
+
+    classes: Sequence[str] | None = None
+    """The connectors that may be named, and steps that are not the worker's own; None: all but what runs code."""
+    files: Sequence[str] = ()
+    """Folders, and patterns of files, of the worker's machine."""
+    topics: Sequence[str] | None = None
+    providers: Sequence[str] | None = None
+    secrets: Sequence[str] | None = None
+    """References to config providers, as they are written inside of `${..}`."""
+
+    def beyond(self, config: Mapping[str, str], host: Host) -> list[str]:
+        """Each thing that the config names and the grant does not: a sentence that names the setting."""
+        return [
+            *self._classes_beyond(config, host),
+            *self._code_beyond(config),
+            *self._files_beyond(config),
+            *self._topics_beyond(config, host),
+            *self._references_beyond(config, host),
+        ]
+
+    def _classes_beyond(self, config: Mapping[str, str], host: Host) -> Iterator[str]:
+        for key, name in _classes(config):
+            full = host.full_name(name.removeprefix("java:"))
+            called = full or name
+            if _names_class(self.classes or (), called, name):
+                continue
+            if full is None:
+                yield f"{key}={name} is not among this worker's plugins, and classes of the grant does not name it"
+            elif any(fnmatchcase(called, pattern) for pattern in _CODE):
+                yield f"{key}={name} runs code or reads local folders, and classes of the grant does not name it"
+            elif self.classes is not None and not (key != "connector.class" and _is_own(called)):
+                yield f"{key}={name} is not among classes of the grant"
+
+    def _code_beyond(self, config: Mapping[str, str]) -> Iterator[str]:
+        """Settings by which a connector runs code that it would not run; for a grant that does not name its class."""
+        if _names_class(self.classes or (), config.get("connector.class", ""), config.get("connector.class", "")):
+            return
+        for key, value in config.items():
+            if key.endswith("sasl.jaas.config") and not _LOGIN_MODULE.search(value):
+                yield f"{key} names a login module that is not Kafka's"
+            elif key == "connection.driver" and value.strip() not in ("", *_DRIVERS):
+                yield f"{key}={value} is none of {', '.join(_DRIVERS)}"
+            elif key.endswith(("url", "query", "suffix")) and (found := _DRIVER_CODE.search(value)):
+                yield f"{key} has {found[0]}, by which a driver runs code or sends files of this machine"
+
+    def _files_beyond(self, config: Mapping[str, str]) -> Iterator[str]:
+        for key, path in local_paths(config):
+            if not any(_holds(pattern, path) for pattern in self.files):
+                yield f"{key}={config[key]} is a path of this machine, and files of the grant does not hold it"
+
+    def _topics_beyond(self, config: Mapping[str, str], host: Host) -> Iterator[str]:
+        for key, name, is_start in _topics(config):
+            if name in host.own_topics:
+                yield f"{key} names {name}, a topic of the worker's own"
+            elif key == "topics.regex" and (own := _matched(name, host.own_topics)):
+                yield f"{key}={name} matches {own}, a topic of the worker's own"
+            elif self.topics is not None and not any(_covers(one, name, key, is_start) for one in self.topics):
+                yield f"{key}={config[key]} is not among topics of the grant"
+        if self.topics is None:
+            return
+        for key, name in _classes(config):
+            full = host.full_name(name.removeprefix("java:")) or name
+            if key.startswith("transforms.") and not _is_own(full) and not _names_class(self.classes or (), full, name):
+                yield f"{key}={name} may rename topics, of which the grant allows some: classes does not name it"
+
+    def _references_beyond(self, config: Mapping[str, str], host: Host) -> Iterator[str]:
+        for key, value in config.items():
+            for provider, rest in _REFERENCE.findall(value):
+                if provider not in host.providers:
+                    continue
+                if self.providers is not None and provider not in self.providers:
+                    yield f"{key} asks the config provider {provider}, which is not among providers of the grant"
+                elif self.secrets is not None and not _any_of(self.secrets, f"{provider}:{rest}"):
+                    yield f"{key} asks for ${{{provider}:{rest}}}, which is not among secrets of the grant"
+
+
+def local_paths(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Settings that name files or folders of this machine, with the path as it stands there.
+
+    A setting with the name of one does, unless its value is a URL of a store; any other does where its value is a
+    path that begins with a folder of this machine.
+    """
+    for key, value in config.items():
+        if key == "name" or _STEP.match(key) or key.endswith((".class", ".classes")):
+            continue
+        for text in dict.fromkeys((value.strip(), *(part.strip() for part in value.split(",")))):
+            path = _local_path(key, text)
+            if path is not None:
+                yield key, path
+                break
+    if "sqlite3" in config.get("connection.driver", "") and (file := config.get("connection.database")):
+        yield "connection.database", file
+    for path in _IN_QUERY.findall(config.get("spark.query", "")):
+        if not _REMOTE.match(path):
+            yield "spark.query", path
+    if ".." in config.get("object.path", "").split("/"):
+        yield "object.path", config["object.path"]
+
+
+def _local_path(key: str, text: str) -> str | None:
+    if not text or (_REMOTE.match(text) and "::" not in text):
+        return None
+    if found := _DATABASE_FILE.match(text):
+        return found[1].partition("?")[0] or None
+    if "::" in text and "://" in text:
+        return text
+    if text.lower().startswith(("file:", "local:")):
+        return "/" + text.partition(":")[2].lstrip("/")
+    if _SCHEMA_KEY.search(key):
+        path = text.removeprefix("like:")
+        is_file = text.startswith("like:") or text.endswith((".avsc", ".json"))
+        return path if is_file and not _REMOTE.match(path) else None
+    if _PATH_KEY.search(key) or (_PLACE_KEY.search(key) and ("/" in text or "." in text)):
+        return text
+    if _NO_PATH_KEY.search(key):
+        return None
+    if text.startswith(("~", "./", "../")):
+        return text
+    first = text[1:].partition("/")[0]
+    return text if text.startswith("/") and first and os.path.isdir(f"/{first}") else None
+
+
+def _holds(pattern: str, path: str) -> bool:
+    """Whether a folder or pattern of a grant holds a path, also where links lead.
+
+    Of a path with `${..}`, which becomes something else for each record, its fixed folder counts.
+    """
+    fixed, reference, rest = path.partition("${")
+    if reference:
+        if not fixed or ".." in rest:
+            return False
+        path = fixed if fixed.endswith("/") else os.path.dirname(fixed)
+    if "::" in path:
+        return False
+    spelled, wanted = (os.path.abspath(os.path.expanduser(one)) for one in (path, pattern))
+    folder, sign, wild = re.match(r"([^*?]*)([*?]?)(.*)", wanted, re.DOTALL).groups()  # type: ignore[union-attr]  # any text matches
+    if not sign:
+        pairs = ((spelled, wanted), (os.path.realpath(spelled), os.path.realpath(wanted)))
+        return all(os.path.commonpath([one, holder]) == holder for one, holder in pairs)
+    real = os.path.join(os.path.realpath(os.path.dirname(folder)), os.path.basename(folder)) + sign + wild
+    return fnmatchcase(spelled, wanted) and fnmatchcase(os.path.realpath(spelled), real)
+
+
+def _classes(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for key, value in config.items():
+        if key == "connector.class" or _STEP.match(key) or _CONVERTER.search(key):
+            yield key, value.strip()
+        elif _INTERCEPTORS.search(key):
+            yield from ((key, name.strip()) for name in value.split(",") if name.strip())
+
+
+def _is_own(full: str) -> bool:
+    return _any_of(_OWN, full) and not _any_of(_CODE, full)
+
+
+def _names_class(patterns: Sequence[str], full: str, given: str) -> bool:
+    simple = full.rsplit(".", 1)[-1].rsplit(":", 1)[-1]
+    names = {full, given, simple, simple.removesuffix("Connector")}
+    return any(fnmatchcase(name, pattern) for pattern in patterns for name in names)
+
+
+def _any_of(patterns: Sequence[str], text: str) -> bool:
+    return any(fnmatchcase(text, pattern) for pattern in patterns)
+
+
+def _topics(config: Mapping[str, str]) -> Iterator[tuple[str, str, bool]]:
+    """Settings that name topics: each name, and whether it is only how names begin."""
+    for key, value in config.items():
+        if key == "topics.regex":
+            yield key, value, False
+        elif key.endswith("topic.prefix"):
+            yield key, value, True
+        elif _TOPIC_KEY.search(key):
+            yield from ((key, name.strip(), False) for name in value.split(",") if name.strip())
+    for key, value in config.items():
+        setting = next((own for router, own in _RENAMES if _STEP.match(key) and router in value), None)
+        key = f"{key.removesuffix('type')}{setting}"
+        if setting is None or not (renamed := config.get(key)):
+            continue
+        if renamed.startswith("${topic}"):
+            named = [name for other in ("topic", "topics") for name in config.get(other, "").split(",")]
+            yield from ((key, name.strip(), renamed != "${topic}") for name in named if name.strip())
+        else:
+            yield key, renamed.partition("$")[0], "$" in renamed
+
+
+def _covers(pattern: str, name: str, key: str, is_start: bool) -> bool:
+    """Whether a pattern of a grant holds a topic, all topics that begin so, or all that an expression matches."""
+    if pattern == "*":
+        return True
+    if key == "topics.regex":
+        if "|" in name:
+            return False
+        name, is_start = re.split(r"[\[(.*+?{^$]", name.replace(r"\.", "\0"), maxsplit=1)[0].replace("\0", "."), True
+    if not is_start:
+        return fnmatchcase(name, pattern)
+    begin = pattern.removesuffix("*")
+    return pattern.endswith("*") and not any(sign in begin for sign in "*?[") and name.startswith(begin)
+
+
+def _matched(pattern: str, topics: frozenset[str]) -> str | None:
+    try:
+        found = compile_java(pattern)
+    except re.error:
+        return None  # the config's own validation says so
+    return next((topic for topic in sorted(topics) if found.fullmatch(topic)), None)
