@@ -19,7 +19,7 @@ from kconnect.client import ClientAccess, ConnectClient, Request
 from kconnect.client.json_post import JsonPost
 from kconnect.client.peers import Peers
 from kconnect.errors import ConnectError, TimedOutError, UnreachableError
-from kconnect.java import maven
+from kconnect.java import repositories
 from kconnect.java.maven import ArtifactSet, Jar
 from kconnect.runtime.herder.group.errors import Unanswered
 from kconnect.runtime.herder.group.security import access
@@ -91,8 +91,8 @@ USERS: dict[str, tuple[Callable[[str, Path], None], type[Exception] | tuple[type
 @pytest.fixture(autouse=True)
 def settings_of_downloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Maven's deadlines are no settings: half a minute would be waited for, three times."""
-    monkeypatch.setattr(maven, "_IDLE_S", WITHIN_S / 3)
-    monkeypatch.setattr(maven, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(repositories, "_IDLE_S", WITHIN_S / 3)
+    monkeypatch.setattr(repositories, "_PAUSE_S", 0.0)
     monkeypatch.setenv("JGO_CONFIG_FILE", str(tmp_path / "jgo.conf"))
 
 

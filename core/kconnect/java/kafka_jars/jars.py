@@ -1,22 +1,20 @@
 """Kafka's own jars from its Maven artifacts, locked: `maven.py` fetches and checks them.
 
-jgo resolves the artifacts when the lock is made: `python -m kconnect.java.kafka_jars.jars`.
+resolution.py resolves the artifacts when the lock is made: `python -m kconnect.java.kafka_jars.jars`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from kconnect.errors import ConnectError
 from kconnect.files.folders import cache_folder
-from kconnect.java.maven import ArtifactSet, Jar, maven_context, read_lock
+from kconnect.java.maven import ArtifactSet, Jar, read_lock
 
 KAFKA_VERSION = "4.3.0"
 BROKER = "broker"
@@ -62,27 +60,27 @@ class JarSet(ArtifactSet):
 
 def _make_lock(target: Path) -> None:
     """Resolve the roots again and write the lock; for maintainers, after a change of the Kafka version."""
-    with tempfile.TemporaryDirectory() as folder:
-        context = maven_context(Path(folder))
+    from kconnect.java.resolution import Coordinate, Found, Resolver  # jgo takes 0.2 s, and only this needs it
+
+    with tempfile.TemporaryDirectory() as folder, Resolver("Kafka's jars") as resolver:
         sets: dict[str, set[str]] = {}
-        artifacts: dict[str, Any] = {}
+        artifacts: dict[str, Found] = {}
         for name, roots in _ROOTS.items():
-            for group in (roots, (_LOG_BINDING,)):
-                inputs, transitive = context.resolver.resolve([context.create_dependency(root) for root in group])
-                for dependency in [*inputs, *transitive]:
-                    if dependency.type != "jar" or dependency.classifier:
-                        raise ConnectError(f"{dependency} is not a plain jar: the lock has no form for it")
-                    key = f"{dependency.groupId}:{dependency.artifactId}:{dependency.version}"
-                    if key not in artifacts and dependency.artifactId in {known.split(":")[1] for known in artifacts}:
+            for root in (*roots, _LOG_BINDING):
+                for found in resolver.resolve(Coordinate(*root.split(":"))).found:
+                    it = found.coordinate
+                    if it.packaging != "jar" or it.classifier:
+                        raise ConnectError(f"{it} is not a plain jar: the lock has no form for it")
+                    if str(it) not in artifacts and it.artifact in {known.split(":")[1] for known in artifacts}:
                         continue  # the log binding depends on another version: Kafka's own choice is kept
-                    sets.setdefault(key, set()).add(name)
-                    artifacts[key] = dependency.artifact
+                    sets.setdefault(str(it), set()).add(name)
+                    artifacts[str(it)] = found
         lines = [
             "# Kafka's jars: sets, SHA-256, bytes, Maven coordinate. Made by: python -m kconnect.java.kafka_jars.jars"
         ]
         for key in sorted(artifacts):
-            data = Path(artifacts[key].resolve()).read_bytes()
-            lines.append(f"{','.join(sorted(sets[key]))} {hashlib.sha256(data).hexdigest()} {len(data)} {key}")
+            jar = resolver.fetch(artifacts[key], Path(folder)).result()
+            lines.append(f"{','.join(sorted(sets[key]))} {jar.sha256} {jar.size_bytes} {key}")
         staged = target.with_suffix(".new")
         staged.write_text("\n".join(lines) + "\n", "utf-8")
         shutil.move(staged, target)

@@ -5,7 +5,11 @@ Source: Java Virtual Machine Specification 4.1 and 4.4.
 
 from __future__ import annotations
 
+import zipfile
+import zlib
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 from typing import Final
 
 _MAGIC: Final = b"\xca\xfe\xba\xbe"
@@ -15,6 +19,9 @@ _SIZES: Final = (
     dict.fromkeys((3, 4, 9, 10, 11, 12, 17, 18), 5) | dict.fromkeys((7, 8, 16, 19, 20), 3) | {5: 9, 6: 9, 15: 4}
 )
 _TWO_PLACES: Final = (5, 6)
+# Version 61 of class files is Java 17
+_BEFORE_JAVA_1: Final = 44
+_FEW_CLASSES: Final = 20
 _PUBLIC, _INTERFACE, _ABSTRACT, _ANNOTATION = 0x0001, 0x0200, 0x0400, 0x2000
 
 
@@ -74,3 +81,26 @@ def _class_name(data: bytes, starts: list[int], index: int) -> str | None:
     start = starts[_number(data, starts[index] + 1)]
     length = _number(data, start + 1)
     return data[start + 3 : start + 3 + length].decode("utf-8").replace("/", ".")
+
+
+def java_needed(jar: Path) -> int | None:
+    """The Java for which the classes of a jar were compiled; None for a jar without, or that cannot be read.
+
+    A few classes tell it: they are compiled together. Those for newer versions (META-INF/versions) do not count.
+    """
+    found = 0
+    try:
+        with zipfile.ZipFile(jar) as archive:
+            names = (name for name in archive.namelist() if name.endswith(".class") and not _is_extra(name))
+            for name in islice(names, _FEW_CLASSES):
+                with archive.open(name) as file:
+                    head = file.read(8)
+                if head[:4] == _MAGIC and len(head) == 8:
+                    found = max(found, _number(head, 6) - _BEFORE_JAVA_1)
+    except (OSError, zipfile.BadZipFile, zlib.error):
+        return None
+    return found or None
+
+
+def _is_extra(name: str) -> bool:
+    return name.startswith("META-INF/") or name.endswith("module-info.class")

@@ -2,7 +2,8 @@
 
 Each sub-folder of a `plugin.path` element is one plugin. Its folder is appended to `sys.path` (never prepended), so
 packages installed alongside kconnect always win; a sub-folder that is itself a package (it has `__init__.py`) and
-single `.py` files are imported from the element's folder. Python has no class loaders: two plugins cannot bring two
+single `.py` files are imported from the element's folder. As with Java's jars, the modules may lie deeper: where a
+sub-folder has none itself, the folders in it are looked at. Python has no class loaders: two plugins cannot bring two
 versions of one library. A module name that is already taken is reported (`PluginFolders.conflicts`), never resolved
 by chance. Modules are read, not imported, until one of their classes is named: a folder may hold scripts too.
 Jars are Java's plugins, which kconnect.java.plugins finds.
@@ -15,10 +16,12 @@ import importlib.util
 import logging
 import pkgutil
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import Distribution, EntryPoint, distributions
 from pathlib import Path
+from typing import Final
 
 from kconnect.runtime.plugins.code_location import import_problem
 from kconnect.runtime.plugins.source_reading import ClassFacts, SourceReader
@@ -30,6 +33,11 @@ PLUGIN_GROUP = "kconnect.plugins"
 
 # Modules that are never plugins and have side effects on import.
 _NOT_PLUGINS = frozenset({"setup", "conftest", "__main__", "tests", "test"})
+# Folders in a plugin's folder, such as src/main/python
+_DEEPEST: Final = 3
+# Times of files go in steps: of 4 ms on ext4, of up to 2 s elsewhere
+_CLOCK_STEP_NS: Final = 2_000_000_000
+_UNKNOWN_NS: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +65,18 @@ class PluginFolders:
     """Modules that raise on import, by name, with a sentence."""
 
     plugin_path: str | None = None
+    seen: dict[Path, int] = field(default_factory=dict)
+    """When each folder that was looked at was changed last, ns; a folder that comes or goes changes the one above."""
 
     @classmethod
     def read(cls, plugin_path: str | None, *, tells_skipped: bool = True) -> PluginFolders:
         """Scan the comma-separated elements of a `plugin.path`; log what is skipped if `tells_skipped`."""
+        look = _Look(logging.WARNING if tells_skipped else logging.DEBUG)
         roots: list[PluginRoot] = []
         for element in (part.strip() for part in (plugin_path or "").split(",")):
             if element:
-                roots.extend(_roots_in(Path(element).expanduser().absolute(), tells_skipped))
-        return cls(tuple(roots), plugin_path=plugin_path)
+                roots.extend(look.roots_in(Path(element).expanduser().absolute()))
+        return cls(tuple(roots), plugin_path=plugin_path, seen=look.seen)
 
     def open(self) -> None:
         """Append the import roots to sys.path and find conflicting module names."""
@@ -82,8 +93,11 @@ class PluginFolders:
 
     def refreshed(self) -> PluginFolders | None:
         """Gives the folders as they are now, opened, if modules have come or gone since these were read."""
+        if all(_changed_ns(folder) == changed_ns for folder, changed_ns in self.seen.items()):
+            return None
         now = PluginFolders.read(self.plugin_path, tells_skipped=False)
         if [root.modules for root in now.roots] == [root.modules for root in self.roots]:
+            self.seen = now.seen
             return None
         now.open()
         return now
@@ -128,35 +142,77 @@ class PluginFolders:
         log.warning("plugin.path: %s; rename one of them, or install the plugin with pip.", sentence)
 
 
-def _roots_in(element: Path, tells_skipped: bool) -> list[PluginRoot]:
-    warning = logging.WARNING if tells_skipped else logging.DEBUG
-    if not element.is_dir():
-        if element.suffix not in (".jar", ".zip"):  # Java's are found by kconnect.java.plugins
-            log.log(warning, "plugin.path: %s is not a folder; skipped.", element)
-        return []
+class _Look:
+    """One scan of a plugin.path; `level` is that of lines about what is skipped."""
+
+    def __init__(self, level: int) -> None:
+        self._level = level
+        self.seen: dict[Path, int] = {}
+
+    def roots_in(self, element: Path) -> list[PluginRoot]:
+        """The plugins of an element of plugin.path: its sub-folders, and what lies in it itself."""
+        if not element.is_dir():
+            self.seen[element] = _changed_ns(element)
+            if element.suffix not in (".jar", ".zip"):  # Java's are found by kconnect.java.plugins
+                log.log(self._level, "plugin.path: %s is not a folder; skipped.", element)
+            return []
+        children = self._children(element)
+        roots = [
+            root for child in children if child.is_dir() and not _is_apart(child) for root in self._of(child, child)
+        ]
+        loose = tuple(child.stem for child in children if child.is_file() and _is_module(child))
+        if loose:
+            roots.append(PluginRoot(element, element, loose))
+        return roots
+
+    def _of(self, folder: Path, location: Path, depth: int = 0) -> Iterator[PluginRoot]:
+        """The plugin in a sub-folder, `location`, as far as it lies in `folder`; none if there is no Python."""
+        if (folder / "__init__.py").is_file():
+            yield PluginRoot(folder.parent, location, (folder.name,))
+            return
+        children = self._children(folder)
+        installed = list(distributions(path=[str(folder)]))
+        claimed = {name for distribution in installed for name in _top_level(distribution)}
+        points = tuple(
+            point for distribution in installed for point in distribution.entry_points if point.group == PLUGIN_GROUP
+        )
+        own = [child for child in children if child.name not in claimed]
+        modules = tuple(child.stem for child in own if _is_module(child))
+        if modules or points:
+            yield PluginRoot(folder, location, modules, points)
+        elif depth < _DEEPEST:
+            for child in own:
+                if (
+                    child.is_dir()
+                    and not child.is_symlink()
+                    and not _is_apart(child)
+                    and child.name not in _NOT_PLUGINS
+                ):
+                    yield from self._of(child, location, depth + 1)
+
+    def _children(self, folder: Path) -> list[Path]:
+        """What lies in a folder; nothing, and a line in the log, for one that cannot be read."""
+        self.seen[folder] = _changed_ns(folder)
+        if time.time_ns() - self.seen[folder] < _CLOCK_STEP_NS:  # what comes within the same step would not show
+            self.seen[folder] = _UNKNOWN_NS
+        try:
+            return sorted(folder.iterdir())
+        except OSError as err:
+            log.log(self._level, "plugin.path: %s cannot be read, skipped: %s", folder, err)
+            return []
+
+
+def _changed_ns(folder: Path) -> int:
+    """When an entry of it came or went last; 0 for a folder that is not there."""
     try:
-        children = sorted(child for child in element.iterdir() if not child.name.startswith((".", "__pycache__")))
-        roots = [root for child in children if child.is_dir() and (root := _root_of(child)) is not None]
-    except OSError as err:
-        log.log(warning, "plugin.path: %s cannot be read, skipped: %s", element, err)
-        return []
-    loose = tuple(child.stem for child in children if child.is_file() and _is_module(child))
-    if loose:
-        roots.append(PluginRoot(element, element, loose))
-    return roots
+        return folder.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
-def _root_of(folder: Path) -> PluginRoot | None:
-    """The plugin in a sub-folder, or None if it contains no Python."""
-    if (folder / "__init__.py").is_file():
-        return PluginRoot(folder.parent, folder, (folder.name,))
-    installed = list(distributions(path=[str(folder)]))
-    claimed = {name for distribution in installed for name in _top_level(distribution)}
-    points = tuple(
-        point for distribution in installed for point in distribution.entry_points if point.group == PLUGIN_GROUP
-    )
-    modules = sorted(child.stem for child in folder.iterdir() if _is_module(child) and child.name not in claimed)
-    return PluginRoot(folder, folder, tuple(modules), points) if modules or points else None
+def _is_apart(folder: Path) -> bool:
+    """Whether a folder is none of plugins: hidden, or an environment of Python's."""
+    return folder.name.startswith((".", "__pycache__")) or (folder / "pyvenv.cfg").is_file()
 
 
 def _top_level(distribution: Distribution) -> Iterator[str]:

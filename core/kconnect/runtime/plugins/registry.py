@@ -246,9 +246,11 @@ class PluginRegistry:
         """All plugins: sinks, sources, transformations, predicates, converters, header converters, each by name.
 
         Shape: a class of two kinds is listed twice. Reads plugins in plugin.path without importing them, unless a
-        version is computed; imports those of entry points, of which one that fails is logged and left out.
+        version is computed; imports those of entry points, of which one that fails is logged and left out. Modules that
+        have come to plugin.path since it was read are among them.
         Source: ConnectorPluginsResource.
         """
+        self._look_again()
         return list(self._in_order)
 
     def nearest(self, name: str, *kinds: str) -> list[str]:

@@ -2,98 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import multiprocessing
-import threading
 from collections.abc import Iterator
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from kconnect.errors import EnvironmentProblemError, UnreachableError
+from kconnect.errors import EnvironmentProblemError, NotFoundError, UnreachableError
 from kconnect.java.kafka_jars.jars import JarSet
 from kconnect.java.maven import Jar
+from kit.maven_repository import Repository, jar_path, use_repositories
 from kit.pace import ample_s
 from kit.ports import free_port
-
-
-class Repository:
-    """A Maven repository on 127.0.0.1 that counts what is asked for."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
-        self.asked: list[str] = []
-        self.connections: set[object] = set()
-        self.cut_short: set[str] = set()
-        self.asked_too_much: set[str] = set()
-        self.refusal = 404
-        repository = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                repository.asked.append(self.path)
-                repository.connections.add(self.client_address)
-                if self.path in repository.asked_too_much:
-                    repository.asked_too_much.remove(self.path)
-                    self.send_response(429)
-                    self.send_header("Retry-After", "1")
-                    self.send_header("Content-Length", "0")
-                    self.end_headers()
-                    return
-                data = repository.files.get(self.path)
-                if data is None:
-                    self.send_error(repository.refusal)
-                    return
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                if self.path in repository.cut_short:
-                    repository.cut_short.remove(self.path)
-                    self.wfile.write(data[: len(data) // 2])
-                    self.close_connection = True
-                else:
-                    self.wfile.write(data)
-
-            def log_message(self, format: str, *args: object) -> None:
-                """Quiet: pytest shows what matters."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="repository")
-        self._thread.start()
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def add(self, name: str, data: bytes) -> Jar:
-        self.files[_path(name)] = data
-        return Jar(f"org.example:{name}:1.0", hashlib.sha256(data).hexdigest(), len(data), frozenset({"broker"}))
-
-    def count(self, name: str) -> int:
-        return self.asked.count(_path(name))
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(5)
-
-
-def _path(name: str) -> str:
-    return f"/org/example/{name}/1.0/{name}-1.0.jar"
-
-
-def _use(urls: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = tmp_path / "jgo.conf"
-    lines = "".join(f"local{number} = {url}\n" for number, url in enumerate(urls))
-    settings.write_text(f"[repositories]\n{lines}")
-    monkeypatch.setenv("JGO_CONFIG_FILE", str(settings))
 
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repository]:
     found = Repository()
-    _use([found.url], tmp_path, monkeypatch)
+    use_repositories([found.url], tmp_path, monkeypatch)
     yield found
     found.close()
 
@@ -126,7 +53,7 @@ def test_only_the_damaged_jar_is_fetched_again(repository: Repository, tmp_path:
 
 def test_a_download_that_breaks_off_is_tried_again(repository: Repository, tmp_path: Path) -> None:
     jar = repository.add("a", b"a" * 50_000)
-    repository.cut_short.add(_path("a"))
+    repository.cut_short.add(jar_path("a"))
 
     (path,) = JarSet(folder=tmp_path / "jars", jars=[jar]).fetch()
 
@@ -148,7 +75,7 @@ def test_what_a_repository_lacks_comes_from_the_next(
 ) -> None:
     with closing(Repository()) as other:
         other.refusal = refusal
-        _use([other.url, f"{repository.url}/"], tmp_path, monkeypatch)
+        use_repositories([other.url, f"{repository.url}/"], tmp_path, monkeypatch)
         jars = [repository.add("a", b"ay"), other.add("b", b"bee")]
 
         assert [path.read_bytes() for path in JarSet(folder=tmp_path / "jars", jars=jars).fetch()] == [b"ay", b"bee"]
@@ -160,7 +87,7 @@ def test_a_repository_that_was_asked_too_much_is_asked_again_when_it_says(
     repository: Repository, tmp_path: Path
 ) -> None:
     jar = repository.add("a", b"ay")
-    repository.asked_too_much.add(_path("a"))
+    repository.asked_too_much.add(jar_path("a"))
 
     (path,) = JarSet(folder=tmp_path / "jars", jars=[jar]).fetch()
 
@@ -170,7 +97,7 @@ def test_a_repository_that_was_asked_too_much_is_asked_again_when_it_says(
 
 def test_a_jar_with_another_checksum_is_refused_and_not_kept(repository: Repository, tmp_path: Path) -> None:
     jar = repository.add("a", b"good")
-    repository.files[_path("a")] = b"evil"
+    repository.files[jar_path("a")] = b"evil"
 
     with pytest.raises(EnvironmentProblemError, match=r"a-1\.0\.jar came with another checksum than expected"):
         JarSet(folder=tmp_path / "jars", jars=[jar]).fetch()
@@ -181,12 +108,12 @@ def test_a_jar_with_another_checksum_is_refused_and_not_kept(repository: Reposit
 def test_a_jar_that_is_not_in_the_repository_is_one_sentence(repository: Repository, tmp_path: Path) -> None:
     jar = Jar("org.example:gone:1.0", "0" * 64, 4, frozenset({"broker"}))
 
-    with pytest.raises(UnreachableError, match=r"gone-1\.0\.jar cannot be fetched .*: it does not exist"):
+    with pytest.raises(NotFoundError, match=r"gone-1\.0\.jar does not exist in the Maven repository http://127"):
         JarSet(folder=tmp_path / "jars", jars=[jar]).fetch()
 
 
 def test_a_repository_that_does_not_answer_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _use([f"http://127.0.0.1:{free_port()}"], tmp_path, monkeypatch)
+    use_repositories([f"http://127.0.0.1:{free_port()}"], tmp_path, monkeypatch)
     jar = Jar("org.example:a:1.0", "0" * 64, 4, frozenset({"broker"}))
 
     with pytest.raises(

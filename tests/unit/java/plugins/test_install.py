@@ -1,15 +1,17 @@
-"""Java plugins from zips and folders; those of Maven are installed by docs/java-plugins.md, which is run."""
+"""Java plugins from archives, jars and folders."""
 
 from __future__ import annotations
 
+import tarfile
 import zipfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from kconnect.errors import AlreadyExistsError, BadRequestError, ConnectError, EnvironmentProblemError, NotFoundError
-from kconnect.java.plugins.install import _shipped, install
+from kconnect.java.plugins.install import install, is_shipped
+from kconnect.java.resolution import Coordinate, Found
+from kit.maven_repository import tarred
 
 
 def archive(path: Path, *names: str) -> Path:
@@ -54,30 +56,103 @@ def test_a_zip_that_is_no_plugin_leaves_nothing(
 
 def test_what_is_no_plugin_is_refused_with_what_would_be_one(tmp_path: Path) -> None:
     with pytest.raises(
-        BadRequestError, match=r"debezium is neither group:artifact:version nor a zip or a folder\."
+        BadRequestError, match=r"debezium is neither group:artifact:version nor an archive .*, a jar or a folder\."
     ) as told:
         install("debezium", tmp_path)
     assert told.value.hint == "Such as io.debezium:debezium-connector-postgres:3.6.1.Final."
     with pytest.raises(NotFoundError, match=r"none\.zip does not exist"):
         install(str(tmp_path / "none.zip"), tmp_path)
     (tmp_path / "text.zip").write_text("text")
-    with pytest.raises(BadRequestError, match="is not a zip file"):
+    with pytest.raises(BadRequestError, match=r"text\.zip cannot be read as a zip file"):
         install(str(tmp_path / "text.zip"), tmp_path)
 
 
 def test_what_connect_has_itself_is_left_out_but_for_a_newer_jackson() -> None:
-    def dependency(coordinate: str, scope: str = "compile") -> SimpleNamespace:
-        group, artifact, version = coordinate.split(":")
-        return SimpleNamespace(groupId=group, artifactId=artifact, version=version, type="jar", scope=scope)
-
-    more = {
+    own = {"connect-api": "4.3.0", "jackson-databind": "2.19.4"}
+    cases = {
         "org.apache.kafka:connect-api:4.3.0": False,
         "com.fasterxml.jackson.core:jackson-databind:2.16.2": False,
         "com.fasterxml.jackson.core:jackson-databind:2.99.0": True,
         "com.fasterxml.jackson.datatype:jackson-datatype-jsr310:2.16.2": True,
         "org.postgresql:postgresql:42.7.7": True,
+        "org.example:rules:1.0::pom": False,
     }
-    plugin = dependency("org.example:plugin:1.0")
-    kept = list(_shipped([plugin], [*map(dependency, more), dependency("org.junit:junit:5.0.0", "test")]))
-    assert kept[0] is plugin
-    assert [f"{one.groupId}:{one.artifactId}:{one.version}" for one in kept[1:]] == [one for one in more if more[one]]
+    kept = {text: is_shipped(Found(Coordinate(*text.split(":")), "compile", (text,)), own) for text in cases}
+    assert kept == cases
+
+
+def link(name: str, kind: bytes = tarfile.SYMTYPE, target: str = "/etc/passwd") -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname = kind, target
+    return made
+
+
+@pytest.mark.parametrize("ending", [".tar.gz", ".tgz"])
+def test_the_folder_in_a_tarball_becomes_the_plugin_under_the_name_that_was_chosen(tmp_path: Path, ending: str) -> None:
+    made = tarred(tmp_path / f"thing-1.0{ending}", "thing-1.0/a.jar", "thing-1.0/README")
+    assert install(str(made), tmp_path / "p").folder == tmp_path / "p" / "thing-1.0"
+    found = install(str(made), tmp_path / "p", name="other")
+    assert (found.folder, found.jars) == (tmp_path / "p" / "other", ("a.jar",))
+    assert sorted(path.name for path in (tmp_path / "p").iterdir()) == ["other", "thing-1.0"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("/etc/a.jar", "has a file that would lie outside of its folder: /etc/a.jar"),
+        ("x/../../a.jar", "has a file that would lie outside of its folder: x/../../a.jar"),
+        (link("a.jar"), "has a link or a device, which no plugin needs: a.jar"),
+        (link("b.jar", tarfile.LNKTYPE, "../b.jar"), "has a link or a device, which no plugin needs: b.jar"),
+        (link("c.jar", tarfile.FIFOTYPE), "has a link or a device, which no plugin needs: c.jar"),
+    ],
+    ids=["absolute", "above", "symbolic link", "hard link", "pipe"],
+)
+def test_a_tarball_that_reaches_out_of_its_folder_leaves_nothing(
+    tmp_path: Path, entry: str | tarfile.TarInfo, said: str
+) -> None:
+    with pytest.raises(EnvironmentProblemError) as told:
+        install(str(tarred(tmp_path / "x.tar.gz", "good.jar", entry)), tmp_path / "p")
+    assert str(told.value) == f"{tmp_path / 'x.tar.gz'} {said}"
+    assert list((tmp_path / "p").iterdir()) == []
+
+
+@pytest.mark.parametrize("cut", [0, 5, 60])
+def test_a_tarball_that_is_none_or_cut_off_is_one_sentence(tmp_path: Path, cut: int) -> None:
+    made = tarred(tmp_path / "x.tar.gz", "good.jar")
+    made.write_bytes(made.read_bytes()[:cut] if cut else b"text")
+    with pytest.raises(BadRequestError, match=r"x\.tar\.gz cannot be read as a tar\.gz file: "):
+        install(str(made), tmp_path / "p")
+    assert list((tmp_path / "p").iterdir()) == []
+
+
+def test_a_jar_is_added_to_an_installed_plugin(tmp_path: Path) -> None:
+    install(str(archive(tmp_path / "thing.zip", "a.jar")), tmp_path / "p")
+    driver = archive(tmp_path / "driver.jar", "x.txt")
+    added = install(str(driver), tmp_path / "p", into="thing")
+    assert (added.jars, added.notes) == (
+        ("driver.jar",),
+        ("plugin.lock does not have driver.jar, as it is from a file",),
+    )
+    assert (tmp_path / "p" / "thing" / "driver.jar").is_file()
+    with pytest.raises(AlreadyExistsError, match=r"driver\.jar exists"):
+        install(str(driver), tmp_path / "p", into="thing")
+    with pytest.raises(NotFoundError, match="There is no plugin thin in") as told:
+        install(str(driver), tmp_path / "p", into="thin")
+    assert told.value.hint == "Did you mean thing?"
+    with pytest.raises(BadRequestError, match=r"thing\.zip cannot be added to a plugin"):
+        install(str(tmp_path / "thing.zip"), tmp_path / "p", into="thing")
+
+
+@pytest.mark.parametrize("name", ["../up", "a/b", "..", ""])
+def test_a_name_that_is_a_path_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(BadRequestError, match="cannot be the name of a plugin's folder"):
+        install(str(archive(tmp_path / "a.jar", "x")), tmp_path / "p", name=name)
+
+
+def test_a_jar_for_a_newer_java_is_told(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "new.jar", "w") as made:
+        made.writestr("META-INF/versions/200/A.class", b"\xca\xfe\xba\xbe\x00\x00\x00\xf4")
+        made.writestr("A.class", b"\xca\xfe\xba\xbe\x00\x00\x00\x8c")
+    (note,) = install(str(tmp_path / "new.jar"), tmp_path / "p").notes
+    assert note.startswith("new.jar needs Java 96, and ")
+    assert note.endswith(": set kconnect.java.home")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -338,15 +339,38 @@ def test_only_the_module_that_is_named_is_imported(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("clean_imports")
-@pytest.mark.parametrize("place", [".", "sub"])
-def test_a_module_that_comes_later_is_found(tmp_path: Path, place: str) -> None:
-    registry = PluginRegistry.load(str(tmp_path))
+@pytest.mark.parametrize("is_listed_first", [True, False])
+@pytest.mark.parametrize("place", [".", "sub", "sub/lib/python"])
+def test_a_module_that_comes_later_is_found(tmp_path: Path, place: str, is_listed_first: bool) -> None:
+    """In a folder that is not there yet, and in sub-folders as deep as Java's jars."""
+    registry = PluginRegistry.load(str(tmp_path / "plugins"))
     with pytest.raises(ConfigError):
         registry.connector_class("Later")
-    (tmp_path / place).mkdir(exist_ok=True)
-    (tmp_path / place / "kc_later.py").write_text(CONNECTOR.format(name="Later"))
+    before = {info.class_name for info in registry.describe()}
+    (tmp_path / "plugins" / place).mkdir(exist_ok=True, parents=True)
+    (tmp_path / "plugins" / place / "kc_later.py").write_text(CONNECTOR.format(name="Later"))
+    if is_listed_first:
+        assert {info.class_name for info in registry.describe()} - before == {"kc_later.Later"}
     assert registry.connector_class("Later").__name__ == "Later"
-    assert "kc_later.Later" in {info.class_name for info in registry.describe()}
+    found = {info.class_name: info.location for info in registry.describe()}
+    assert found["kc_later.Later"] == str(tmp_path / "plugins" / place.partition("/")[0])
+
+
+@pytest.mark.usefixtures("clean_imports")
+def test_folders_that_have_not_changed_are_not_read_again(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "kc_old.py").write_text(CONNECTOR.format(name="Old"))
+    for folder in (tmp_path, tmp_path / "sub"):
+        os.utime(folder, (1, 1))
+    folders = PluginFolders.read(str(tmp_path))
+    folders.open()
+    assert folders.seen == {tmp_path: 10**9, tmp_path / "sub": 10**9}
+    (tmp_path / "sub" / "kc_new.py").write_text(CONNECTOR.format(name="New"))
+    now = folders.refreshed()
+    assert now is not None
+    assert [root.modules for root in now.roots] == [("kc_new", "kc_old")]
+    os.utime(tmp_path / "sub", (1, 1))
+    assert folders.refreshed() is None
 
 
 @pytest.mark.usefixtures("clean_imports")
