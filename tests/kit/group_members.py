@@ -33,7 +33,7 @@ from kconnect.runtime.kafka.groups import describe_group
 from kit.pace import ample_s
 from kit.waiting import eventually
 
-__all__ = ["SESSION_MS", "Member", "is_settled", "member_ids", "remove"]
+__all__ = ["SESSION_MS", "Member", "group_state", "is_settled", "member_ids", "remove"]
 
 # The least that brokers take by default (group.min.session.timeout.ms).
 SESSION_MS = 6_000
@@ -207,6 +207,10 @@ def is_settled(bootstrap: str, group: str, members: int) -> bool:
     """Whether the group has that many members, and all of them their assignments."""
     shown = describe_group({"bootstrap.servers": bootstrap}, group, ample_s(10.0))
     return shown.state == "Stable" and len(shown.members) == members
+
+
+def group_state(bootstrap: str, group: str) -> str:
+    return describe_group({"bootstrap.servers": bootstrap}, group, ample_s(10.0)).state
 
 
 def member_ids(bootstrap: str, group: str) -> set[str]:

@@ -9,12 +9,13 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from kconnect.admin.direct.access import InternalTopic
-from kconnect.admin.direct.group.live_group import live_group
+from kconnect.admin.direct.group.live_group import live_group, other_groups
+from kconnect.admin.direct.read import reader
 from kconnect.admin.direct.read.reader import ClusterReader
 from kconnect.model import TargetState
 from kit.cli import cli_env, connect_command
 from kit.direct_commands import SOURCE, DirectCommands, committed, end_of_configs, records_of, snapshot
-from kit.group_members import Member, is_settled
+from kit.group_members import Member, group_state, is_settled, member_ids
 from kit.picture import Picture
 from kit.screen import Terminal
 from kit.topics import create_topic
@@ -231,7 +232,8 @@ def test_workers_under_another_group_id_are_noticed(cluster, connect, name, brok
     """A wrong --group-id would find nobody, and write beside workers that live."""
     cluster.add_connector(name, SOURCE, [{"file": "/in"}], worker_id="w9")
     wrong = ("pause", name, "--direct", "--yes", "--group-id", f"not-{name}")
-    with Member(broker.bootstrap, f"real-{name}", "w9", shared=(name,)) as member:
+    # A long session: no moment in which this process stands still takes the member out of its group
+    with Member(broker.bootstrap, f"real-{name}", "w9", shared=(name,), session_ms=60_000) as member:
         member.await_assigned()
         eventually(lambda: is_settled(broker.bootstrap, f"real-{name}", 1), 10, "the group is settled")
         end = end_of_configs(cluster)
@@ -243,7 +245,29 @@ def test_workers_under_another_group_id_are_noticed(cluster, connect, name, brok
         err = connect("connectors", *wrong)[1]
         assert f"Warning: Group not-{name} has no workers" in err
         assert f"real-{name}" in err
-    assert "Warning" not in connect("connectors", "resume", *wrong[1:])[1]
+    eventually(lambda: not member_ids(broker.bootstrap, f"real-{name}"), 20, "the group is empty")
+    assert f"real-{name}" not in connect("connectors", "resume", *wrong[1:])[1]
+
+
+def test_workers_under_another_group_id_are_noticed_while_they_rebalance(cluster, connect, name, broker, monkeypatch):
+    """The broker tells who they are only once it is over."""
+    group, looks = f"real-{name}", []
+    cluster.add_connector(name, SOURCE, [{"file": "/in"}], worker_id="w9")
+
+    def look(access):
+        looks.append(other_groups(access))
+        member.busy.clear()
+        return looks[-1]
+
+    monkeypatch.setattr(reader, "other_groups", look)
+    with Member(broker.bootstrap, group, "w9", shared=(name,), session_ms=60_000) as member:
+        member.await_assigned()
+        member.busy.set()
+        with Member(broker.bootstrap, group, "w10", session_ms=60_000):
+            eventually(lambda: group_state(broker.bootstrap, group) == "PreparingRebalance", 20, "it rebalances")
+        err = connect("connectors", "pause", name, "--direct", "--yes", "--group-id", f"not-{name}", expect=4)[1]
+    assert f"group {group} runs connectors of these topics: http://w9/ runs connector {name}" in err
+    assert not next(seen for seen in looks[0] if seen.name == group).is_told
 
 
 def test_top_reads_the_topics_shows_the_record_before_it_pauses_and_has_no_restart(cluster, connect, name, home):

@@ -60,6 +60,11 @@ class LiveGroup:
         """Whether no rebalance runs, so that what each worker runs is known."""
         return self.state not in _UNSETTLED
 
+    @property
+    def is_told(self) -> bool:
+        """Whether the broker tells where the workers are, which it may not while a rebalance runs."""
+        return self.is_settled or all(worker.url for worker in self.workers)
+
     def owners(self, connector: str) -> list[LiveWorker]:
         """Workers that run the connector or a task of it; all of them while a rebalance runs."""
         if not self.is_settled:

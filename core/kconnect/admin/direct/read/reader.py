@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -14,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from kconnect.admin.direct.access import ClusterAccess, InternalTopic
-from kconnect.admin.direct.group.live_group import other_groups
+from kconnect.admin.direct.group.live_group import LiveGroup, other_groups
 from kconnect.admin.direct.group.other_groups import OtherGroups, sort_other_groups
 from kconnect.admin.direct.read.record_json import kind_of
 from kconnect.errors import ConnectError, DataError, NotFoundError, TimedOutError, UnreachableError
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _TIMEOUT_SETTING = "--timeout"
+# A rebalance of live workers takes some hundred milliseconds to some seconds; a look takes a few milliseconds
+_REBALANCE_S = 5.0
+_LOOK_EVERY_S = 0.1
 _OTHER_PROTOCOL = (
     "The broker hangs up: it may want TLS or a login. Give security.protocol (SSL, SASL_PLAINTEXT, SASL_SSL), and with "
     "SASL sasl.mechanism and sasl.jaas.config, in the worker's file or in --command-config."
@@ -235,9 +239,20 @@ class ClusterReader:
     def other_groups(self) -> OtherGroups:
         """Live workers of other groups on the same brokers, and whether they use these topics; read once."""
         if self._other_groups is None:
-            groups = [group for group in other_groups(self._access) if group.is_live]
+            groups = self._told_groups()
             self._other_groups = sort_other_groups(groups, self._known_statuses() if groups else None)
         return self._other_groups
+
+    def _told_groups(self) -> list[LiveGroup]:
+        """The other groups with workers. While one rebalances, the broker does not tell who these are: it is asked
+        again, for a rebalance of some seconds.
+        """
+        deadline = time.monotonic() + min(self._access.timeout_s, _REBALANCE_S)
+        while True:
+            groups = [group for group in other_groups(self._access) if group.is_live]
+            if all(group.is_told for group in groups) or time.monotonic() > deadline:
+                return groups
+            time.sleep(_LOOK_EVERY_S)
 
     def _known_statuses(self) -> StatusCache | None:
         """None when the topic is not named, does not exist, or may not be read."""
