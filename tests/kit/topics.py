@@ -149,9 +149,13 @@ def consume_values(bootstrap: str, topic: str, count: int, within_s: float = 30.
     return [message.value() for message in consume(bootstrap, topic, count, within_s)]
 
 
-def end_offset(bootstrap: str, topic: str, partition: int = 0) -> int:
-    """The offset after the last record of a partition; 0 when the topic is not there."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "kit-offsets", **_QUIET})
+def end_offset(bootstrap: str, topic: str, partition: int = 0, *, isolation: str = "read_committed") -> int:
+    """The offset after the last record of a partition; 0 when the topic is not there.
+
+    `isolation`: records of an open transaction are behind the end, unless it is read_uncommitted.
+    """
+    settings = {"bootstrap.servers": bootstrap, "group.id": "kit-offsets", "isolation.level": isolation}
+    consumer = Consumer({**settings, **_QUIET})
     deadline = now() + 10
     try:
         while True:

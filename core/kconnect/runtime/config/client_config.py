@@ -110,6 +110,7 @@ def consumer_config(
     settings, warnings = _translate(defaults, given, CONSUMER, ignored=_FIXED)
     warnings += unused + _fitting_session(settings)
     settings["enable.auto.commit"] = "false"
+    settings.setdefault("isolation.level", "read_uncommitted")  # Java's default; librdkafka's is read_committed
     settings["auto.offset.reset"] = parse_offset_reset(str(settings["auto.offset.reset"])).of_client
     if "group.protocol" in settings:
         settings["group.protocol"] = settings["group.protocol"].lower()

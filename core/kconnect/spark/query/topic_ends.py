@@ -32,8 +32,7 @@ class TopicEnds:
         )
         ids = {"client_id": f"connector-consumer-{spec.id}", "group_id": f"connect-{name}"}
         consumer, _ = consumer_config(spec.worker_config, spec.connector_config, **ids)
-        # What librdkafka does where nothing is set
-        self._is_stable = str(consumer.get("isolation.level", "read_committed")) == "read_committed"
+        self._is_stable = consumer["isolation.level"] == "read_committed"
         self._reset = offset_reset(spec.worker_config, spec.connector_config)
         self._admin = KafkaAdmin(settings, f"the topics of {spec.id}")
         self._partitions: list[TopicPartition] = []

@@ -58,6 +58,36 @@ def test_every_record_of_a_topic_is_a_line_of_the_file(
     assert sink_offsets(broker.bootstrap, name) == {TopicPartition(topic, 0): len(lines) + 1}
 
 
+@pytest.mark.parametrize(
+    ("own", "read"),
+    [({}, ["a", "aborted", "b"]), ({"consumer_override_isolation_level": "read_committed"}, ["a", "b"])],
+    ids=["by default", "read_committed"],
+)
+def test_records_of_aborted_transactions_are_read_unless_the_consumer_reads_committed_ones(
+    broker: DevBroker,
+    topic: str,
+    request: pytest.FixtureRequest,
+    taken: list[Any],
+    own: dict[str, str],
+    read: list[str],
+) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": f"of-{topic}"})
+    producer.init_transactions(30)
+    for value, end in (
+        ("a", producer.commit_transaction),
+        ("aborted", producer.abort_transaction),
+        ("b", producer.commit_transaction),
+    ):
+        producer.begin_transaction()
+        producer.produce(topic, value)
+        assert producer.flush(30) == 0
+        end(30)
+    with PipelineHost(broker.bootstrap) as host:
+        host.start_sink(topic_for(request), SINK, topics=topic, **own)
+        eventually(lambda: taken[-1:] == ["b"], 20, "the last record is put")
+    assert taken == read
+
+
 def test_offsets_that_pre_commit_gives_are_committed_and_no_others_and_a_restart_reads_from_there(
     broker: DevBroker, request: pytest.FixtureRequest
 ) -> None:

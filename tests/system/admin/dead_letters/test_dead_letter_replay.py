@@ -106,7 +106,12 @@ class Desk:
         return ["dlq", verb, self.name, "--direct", "--worker", str(self.cluster.worker_file), *args]
 
     def await_lines(self, count: int) -> list[str]:
-        eventually(lambda: len(self.lines()) >= count, 20, f"{count} lines in the sink's file")
+        try:
+            eventually(lambda: len(self.lines()) >= count, 20, f"{count} lines in the sink's file")
+        except AssertionError as late:
+            ends = {name: end_offset(self.bootstrap, name) for name in (self.topic, self.dlq)}
+            told = f"{len(self.lines())} lines, topics end at {ends}, {self.host.host.conditions()}"
+            raise AssertionError(f"{late}; {told}, {self.host.host.counters()}") from late
         return self.lines()
 
     def await_letters(self, count: int) -> None:
@@ -186,8 +191,13 @@ def test_a_replay_that_is_killed_in_the_middle_neither_loses_nor_doubles(desk: D
     # All are counted before one is sent; the last one then waits to be killed, so that the kill is never too late
     env = cli_env(desk.folder, {"KIT_HOLDS": "yes"})
     killed = subprocess.Popen(command, env=env, cwd=desk.folder, stderr=subprocess.PIPE)
+
+    def is_sending() -> bool:
+        """Its first transaction is open and has records, which the sink reads and nobody commits."""
+        return end_offset(desk.bootstrap, desk.topic, isolation="read_uncommitted") > begun
+
     try:
-        eventually(lambda: end_offset(desk.bootstrap, desk.topic) > begun, 40, "records are sent", pause_s=0.001)
+        eventually(is_sending, 40, "records are sent", pause_s=0.001)
     finally:
         killed.kill()
         _, told = killed.communicate(timeout=ample_s(10))

@@ -53,6 +53,7 @@ def test_a_consumer_has_connects_own_defaults() -> None:
         "client.id": "connector-consumer-a-0",
         "group.id": "connect-a",
         "auto.offset.reset": "earliest",
+        "isolation.level": "read_uncommitted",
         "enable.auto.commit": "false",
     }
     assert warnings == []
