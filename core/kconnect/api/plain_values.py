@@ -11,28 +11,34 @@ from typing import Any
 from kconnect.api import Struct
 
 
-def plain(value: Any) -> Any:
-    """Data of JSON: bytes as {"base64": ..}, times as ISO 8601 in UTC, decimals and numbers that JSON lacks as text."""
+def plain(value: Any, *, is_data: bool = False) -> Any:
+    """Data of JSON: bytes as {"base64": ..}, times as ISO 8601 in UTC, decimals and numbers that JSON lacks as text.
+
+    `is_data`: bytes are their base64 alone, as Connect's JSON has them, for who reads a column and not for people.
+    """
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, bytes | bytearray | memoryview):
-        return {"base64": base64.b64encode(bytes(value)).decode()}
+        text = base64.b64encode(bytes(value)).decode()
+        return text if is_data else {"base64": text}
     if isinstance(value, Struct):
-        return {field.name: plain(value.get(field)) for field in value.schema.fields}
+        return {field.name: plain(value.get(field), is_data=is_data) for field in value.schema.fields}
     if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else _text(plain(key)): plain(item) for key, item in value.items()}
+        return {_key(key, is_data): plain(item, is_data=is_data) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [plain(item, is_data=is_data) for item in value]
     if isinstance(value, datetime.datetime):
-        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        unit = "microseconds" if value.microsecond % 1000 else "milliseconds"
+        return value.isoformat(timespec=unit).replace("+00:00", "Z")
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     return str(value)
 
 
-def _text(key: Any) -> str:
+def _key(key: Any, is_data: bool) -> str:
     import json
 
-    return key if isinstance(key, str) else json.dumps(key)
+    found = plain(key, is_data=is_data)
+    return found if isinstance(found, str) else json.dumps(found)

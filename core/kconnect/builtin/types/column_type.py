@@ -59,6 +59,8 @@ class ColumnType:
                 return f"map<{self.key},{self.item}>"
             case "struct":
                 return f"struct<{', '.join(f'{quoted(column.name)}:{column.type}' for column in self.columns)}>"
+            case "time" | "timestamp" | "timestamp_ntz" if self.unit is None and self.digits is not None:
+                return f"{self.name}({self.digits})"
             case _:
                 return f"{self.name}({self.unit})" if self.unit else self.name
 

@@ -166,7 +166,7 @@ def json_text(value: Any) -> str:
 
 def _plain_data(value: Any) -> Any:
     try:
-        return plain(as_mapping(value))
+        return plain(as_mapping(value), is_data=True)
     except RecursionError:
         raise DataError("A value is nested too deeply to be written as JSON") from None  # a trace of a thousand lines
 

@@ -176,7 +176,7 @@ def _texts(part: Part, length: int) -> list[str | None]:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(plain(value, is_data=True), ensure_ascii=False, separators=(",", ":"))
 
 
 def _topics(rows: Rows, kind: pa.DataType, is_strict: bool) -> pa.Array:

@@ -164,7 +164,11 @@ class _RowsAsBytes(FetchedBatch):
 def _json_bytes(value: Any) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value
-    text = value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"))
+    text = (
+        value
+        if isinstance(value, str)
+        else json.dumps(plain(value, is_data=True), ensure_ascii=False, separators=(",", ":"))
+    )
     return text.encode("utf-8", "replace")
 
 

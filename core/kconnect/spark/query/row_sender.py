@@ -13,8 +13,10 @@ from typing import Any, ClassVar, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kconnect.api import DataError, Date, Decimal, RecordBatch, Schema, SchemaBuilder, Timestamp
+from kconnect.api import ConfigError, DataError, RecordBatch, Schema
 from kconnect.api.columns import arrow_type
+from kconnect.builtin.types.column_type import schema_of as connect_schema
+from kconnect.builtin.types.foreign_schemas import of_arrow
 from kconnect.errors import ConnectError, FencedError, TimedOutError
 from kconnect.model import TaskSpec, TopicPartition
 from kconnect.runtime.config.client_config import consumer_config, producer_config
@@ -40,18 +42,6 @@ from kconnect.spark.slot_spec import TallyAddress
 log = logging.getLogger(__name__)
 
 _TIMEOUT_S: Final = 60.0
-_PRIMITIVES: Mapping[pa.DataType, Schema] = {
-    pa.int8(): Schema.OPTIONAL_INT8_SCHEMA,
-    pa.int16(): Schema.OPTIONAL_INT16_SCHEMA,
-    pa.int32(): Schema.OPTIONAL_INT32_SCHEMA,
-    pa.int64(): Schema.OPTIONAL_INT64_SCHEMA,
-    pa.float32(): Schema.OPTIONAL_FLOAT32_SCHEMA,
-    pa.float64(): Schema.OPTIONAL_FLOAT64_SCHEMA,
-    pa.bool_(): Schema.OPTIONAL_BOOLEAN_SCHEMA,
-    pa.string(): Schema.OPTIONAL_STRING_SCHEMA,
-    pa.binary(): Schema.OPTIONAL_BYTES_SCHEMA,
-    pa.date32(): Date.builder().optional().build(),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,24 +317,10 @@ def _struct(rows: pa.RecordBatch, names: Iterable[str]) -> pa.Array:
 
 def schema_of(kind: pa.DataType, name: str) -> Schema:
     """The schema, optional all the way down. Errors: DataError that names the column."""
-    found = _PRIMITIVES.get(kind)
-    if found is not None:
-        return found
-    if pa.types.is_timestamp(kind):
-        return Timestamp.builder().optional().build()
-    if pa.types.is_decimal(kind):
-        return Decimal.builder(kind.scale).optional().build()
-    if pa.types.is_list(kind):
-        return SchemaBuilder.array(schema_of(kind.value_type, name)).optional().build()
-    if pa.types.is_map(kind):
-        key, item = (schema_of(part, name) for part in (kind.key_type, kind.item_type))
-        return SchemaBuilder.map(key, item).optional().build()
-    if pa.types.is_struct(kind):
-        builder = SchemaBuilder.struct().optional()
-        for part in kind:
-            builder.field(part.name, schema_of(part.type, f"{name}.{part.name}"))
-        return builder.build()
-    raise DataError(f"Column {name} of type {kind} cannot be in a record: cast it in spark.query")
+    try:
+        return connect_schema(of_arrow(kind, name))
+    except ConfigError as error:
+        raise DataError(f"{error}: cast it in spark.query") from error
 
 
 def fitted(column: pa.Array, schema: Schema) -> pa.Array:

@@ -27,6 +27,7 @@ _DEEPEST: Final = 40
 _TRIES = 10
 # Without them a store that is away is tried for three minutes, and the task hears nothing of a stop meanwhile
 _DEADLINES = {"timeout": "20s", "connect_timeout": "5s", "retry_timeout": "20s"}
+_LOCAL: Final = "timestampNtz"
 _FORGOTTEN = -1
 """The version of a transaction whose offset was reset: Delta cannot remove one."""
 
@@ -91,6 +92,8 @@ class DeltaLakeTable:
         """Delta Lake does not tell upper and lower case apart, and deltalake cannot read types of many levels again."""
         if max(map(depth_of, schema.types), default=0) > _DEEPEST:
             return f"a column is nested more than {_DEEPEST} levels deep, which Delta Lake cannot read again"
+        if all(map(_hides_local_times, schema.types)):
+            return "it has maps with times without a zone and no other column, of which deltalake can make no table"
         seen: dict[tuple[str, str], str] = {}
         for outer, name in full_names(schema):
             place = f" of {outer}" if outer else ""
@@ -184,12 +187,13 @@ class DeltaLakeTable:
             raise store_error("read", f"table {self.where}", error) from error
 
     def _create(self, schema: pa.Schema) -> None:
+        import pyarrow as pa
         from deltalake import DeltaTable
 
         try:
             self._table = DeltaTable.create(
                 self.where,
-                schema,
+                pa.schema([field for field in schema if not _hides_local_times(field.type)]),
                 partition_by=self._partition_by,
                 storage_options=self._options,
                 configuration=self._properties or None,
@@ -205,6 +209,7 @@ class DeltaLakeTable:
         transactions = self._properties_of({span.at: span.stop for span in write.ranges})
         codec: Any = "UNCOMPRESSED" if self._compression == "none" else self._compression.upper()
         writer = WriterProperties(compression=codec)
+        self._allow_local_times(write.rows.schema)
         if write.keys:
             self._merge(write, transactions, writer)
             return
@@ -216,6 +221,18 @@ class DeltaLakeTable:
             writer_properties=writer,
             commit_properties=transactions,
         )
+
+    def _allow_local_times(self, schema: pa.Schema) -> None:
+        """Say that the table has times without a zone where deltalake would not: it could not read it again.
+
+        Errors: those of deltalake.
+        """
+        from deltalake import TableFeatures
+
+        if any(map(_hides_local_times, schema.types)) and _LOCAL not in (self._table.protocol().writer_features or ()):
+            feature = TableFeatures.TimestampWithoutTimezone
+            self._table.alter.add_feature(feature, allow_protocol_versions_increase=True)
+            self._load()
 
     def _merge(self, write: TableWrite, transactions: Any, writer: Any) -> None:
         """Replace and remove rows by their keys. Delta does not commit what changes nothing: then offsets alone.
@@ -276,6 +293,16 @@ class DeltaLakeTable:
 
     def _transaction(self, at: TopicPartition) -> str:
         return f"kconnect:{self._writer}:{at.topic}-{at.partition}"
+
+
+def _hides_local_times(kind: pa.DataType, *, is_in_map: bool = False) -> bool:
+    """Whether a map in it has times without a zone, which deltalake does not see there."""
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(kind):
+        return is_in_map and kind.tz is None
+    is_in_map = is_in_map or bool(pa.types.is_map(kind))
+    return any(_hides_local_times(kind.field(index).type, is_in_map=is_in_map) for index in range(kind.num_fields))
 
 
 def _is_conflict(error: Exception) -> bool:

@@ -96,6 +96,7 @@ class _Mapping:
         self._structs: dict[str, AvroType] = {}
         self._seen: set[str] = set()
         self._unnamed = 0
+        self._entries: dict[tuple[Schema, Schema], int] = {}
 
     def of(self, schema: Schema, *, ignore_optional: bool = False) -> AvroType:
         if not is_union(schema) and not schema.is_optional and schema in self._known:
@@ -164,12 +165,18 @@ class _Mapping:
     def _map(self, schema: Schema) -> AvroType:
         if self._options.has_text_keys(schema):
             return AvroType("map", item=self._inside(schema.value_schema))
+        assert schema.key_schema is not None
+        assert schema.value_schema is not None
         entry = AvroType("record", f"{NAMESPACE}.{MAP_ENTRY}")
         if schema.name is not None:
             entry.name = self._name(schema.name)
             entry.props["connect.internal.type"] = MAP_ENTRY
-        assert schema.key_schema is not None
-        assert schema.value_schema is not None
+        else:
+            # Java gives all of them one name, and cannot write a schema that has two
+            number = self._entries.setdefault((schema.key_schema, schema.value_schema), len(self._entries) + 1)
+            if number > 1:
+                entry.name = f"{entry.name}{number}"
+                entry.props["connect.internal.type"] = MAP_ENTRY
         entry.fields = [self._field("key", schema.key_schema, None), self._field("value", schema.value_schema, None)]
         return AvroType("array", item=entry)
 
