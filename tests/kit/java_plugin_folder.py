@@ -26,6 +26,7 @@ _SERVICES = {
         "kit.RecordedSource",
         "kit.JavaLines",
         "kit.Faulty$Source",
+        "kit.Monitored",
     ),
     "org.apache.kafka.connect.sink.SinkConnector": (
         "kit.TestPlugins$Obeying",

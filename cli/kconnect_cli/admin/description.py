@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kconnect.admin.cluster.activity import NO_ACTIVITY, Activity, activities
-from kconnect.errors import ConnectError
+from kconnect.errors import ConnectError, NotFoundError
 from kconnect.logs.traces import root_cause
 from kconnect.runtime.standing.figures import NO_FIGURES
 from kconnect_cli.admin.live_workers import look_at_group, notes_on_life
@@ -27,9 +27,9 @@ def description_of(session: CliSession, name: str, mask: Callable[..., dict[str,
     """Null is what is not known.
 
     Shape: name, type, state, worker_id; trace, cause and restarts if it failed; records_per_s, lag, errors; tasks:
-    [{id, state, worker_id, condition, restarts, trace, cause, records_per_s, records, errors}]; config; topics;
-    offsets: [{partition, offset, end_offset, lag}]; changes: [{timestamp, kind, sentence, settings, ..}]; notes: what
-    is not known, and why.
+    [{id, state, worker_id, condition, restarts, trace, cause, records_per_s, records, errors}]; mbeans: [{task, name,
+    labels, value}]; config; topics; offsets: [{partition, offset, end_offset, lag}]; changes: [{timestamp, kind,
+    sentence, settings, ..}]; notes: what is not known, and why.
 
     Errors: NotFoundError; ConnectError when neither state nor config can be read.
     """
@@ -39,6 +39,7 @@ def description_of(session: CliSession, name: str, mask: Callable[..., dict[str,
     moves = _moves(session, status, notes) if session.direct is None else NO_ACTIVITY
     # Beside the worker's answers: what waits for the brokers in both costs the time once
     changes = _begun(_changes, session, name)
+    mbeans = _begun(_mbeans, session, name)
     offsets, lag = _offsets(session, name, notes)
     document: dict[str, Any] = {
         "name": name,
@@ -51,6 +52,7 @@ def description_of(session: CliSession, name: str, mask: Callable[..., dict[str,
         "lag": moves.figures.lag if lag is None else lag,
         "errors": moves.figures.errors,
         "tasks": _tasks(status, moves),
+        "mbeans": mbeans(notes),
         "config": mask(info.config),
         "topics": _topics(session, name, notes),
         "offsets": offsets,
@@ -75,6 +77,25 @@ def _moves(session: CliSession, status: ConnectorStatus, notes: list[str]) -> Ac
                          and task.id not in moves.tasks}):  # fmt: skip
         notes.append(f"Some rates are not known: {session.url} gets no answer from {', '.join(silent)}.")
     return moves
+
+
+def _mbeans(session: CliSession, name: str, notes: list[str]) -> list[dict[str, Any]] | None:
+    """The numbers that MBeans of its tasks show now; null from the topics, and of Java's workers."""
+    if session.direct is not None:
+        return None
+    try:
+        tasks = session.client.history(name, cluster=True)["tasks"]
+    except NotFoundError:
+        return None
+    except ConnectError as err:
+        notes.append(f"Its MBeans are not known: {err}")
+        return None
+    return [
+        {"task": task["task"], **{key: each[key] for key in ("name", "labels", "value")}}
+        for task in tasks
+        for each in task.get("mbeans", ())
+        if each["value"] is not None
+    ]
 
 
 def _tasks(status: ConnectorStatus, moves: Activity) -> list[dict[str, Any]]:

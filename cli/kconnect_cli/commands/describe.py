@@ -16,13 +16,13 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 @app.command(cls=takes(DirectOrChecked, ClusterArguments))
 def describe(ctx: typer.Context, name: Name, show_secrets: ShowSecrets = False) -> None:
-    """Describe one connector: state, root causes, tasks, rates, config, topics, offsets, and last changes.
+    """Describe one connector: state, root causes, tasks, rates, MBeans, config, topics, offsets, and last changes.
 
     The last changes are read from the config topic, so they need --worker or --bootstrap-servers, also without
     --direct. What cannot be read is named on stderr and is null in JSON; with Java's workers that is rates and errors.
 
-    JSON: an object with name, type, state, worker_id, records_per_s, lag, errors, tasks, config, topics, offsets,
-    changes, notes; trace and cause where something failed.
+    JSON: an object with name, type, state, worker_id, records_per_s, lag, errors, tasks, mbeans, config, topics,
+    offsets, changes, notes; trace and cause where something failed.
     """
     session = session_of(ctx)
     from kconnect_cli.admin.description import description_of

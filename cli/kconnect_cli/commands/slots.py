@@ -16,14 +16,17 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 @app.command(cls=takes())
 def slots(ctx: typer.Context) -> None:
-    """Show each slot of a worker: Spark job, executor, host, process, tasks, CPU, memory; queries run in the driver."""
+    """Show each slot of a worker: Spark job, executor, host, process, tasks, CPU, memory; queries run in the driver.
+
+    Where kconnect.java.opts name a port, the JVMs of each slot, and of the worker (driver), have their own.
+    """
     session = session_of(ctx)
     found = session.client.slots()
     if session.output in (Format.JSON, Format.YAML):
         write_object(found, session.output)
         return
     rows: list[Row] = [{**slot, "name": _name(slot)} for slot in found]
-    write_rows(rows, _COLUMNS, session.output)
+    write_rows(rows, _COLUMNS + ([_PORTS] if any(slot.get("java_ports") for slot in found) else []), session.output)
     if not rows:
         session.say("The worker has no slots yet: Spark is starting.")
 
@@ -56,6 +59,7 @@ def _number(key: str, form: str) -> Column:
     )
 
 
+_PORTS = Column("JAVA PORTS", lambda slot: ", ".join(map(str, slot.get("java_ports") or ())) or "-")
 _COLUMNS = [
     Column("SLOT", _name),
     Column("STATE", lambda slot: "up" if slot["attached"] else "starting"),

@@ -30,6 +30,8 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {', '.join(known)}"
     yield from _failures(view)
     yield from _section("TASKS", table_text(_TASKS, found["tasks"]) if found["tasks"] else "none")
+    if found.get("mbeans"):
+        yield from _section("MBEANS", table_text(_MBEANS, found["mbeans"]))
     yield from _section("CONFIG", "\n".join(f"{key} = {value}" for key, value in sorted(found["config"].items())))
     if found["topics"] is not None:
         yield from _section("TOPICS", "\n".join(found["topics"]) or "none seen yet")
@@ -80,6 +82,12 @@ _TASKS = (
     Column("ERRORS", lambda row: _number(row["errors"])),
     Column("WORKER", lambda row: row["worker_id"]),
     Column("WHY", why),
+)
+_MBEANS = (
+    Column("TASK", lambda row: str(row["task"])),
+    Column("NAME", lambda row: row["name"]),
+    Column("LABELS", lambda row: ", ".join(f"{key}={text}" for key, text in row["labels"].items())),
+    Column("VALUE", lambda row: f"{row['value']:,}"),
 )
 _OFFSETS = (
     Column("PARTITION", lambda row: json_cell(row["partition"])),

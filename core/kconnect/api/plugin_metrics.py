@@ -24,6 +24,8 @@ class MetricName:
     name: str
     description: str
     tags: tuple[tuple[str, str], ...]
+    group: str = "plugins"
+    """As in Java, where all metrics that plugins add have this one."""
 
 
 class Stat(StrEnum):

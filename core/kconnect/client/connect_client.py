@@ -313,8 +313,8 @@ class ConnectClient:
 
         `cluster`: of all workers that answer it, added up. `slots`: of these only.
 
-        Shape: of one connector every_ms, times, tasks: [{connector, task, series}], slots: [{slot, series}]; without
-        one every_ms, times, connectors: {name: {records_per_s, now_per_s, lag, errors, restarts}}.
+        Shape: of one connector every_ms, times, tasks: [{connector, task, series, mbeans}], slots: [{slot, series}];
+        without one every_ms, times, connectors: {name: {records_per_s, now_per_s, lag, errors, restarts}}.
         """
         what = f"connector={quote(connector, safe='')}" if connector is not None else f"slots={str(slots).lower()}"
         return self._exchange.read("GET", f"/admin/history?{what}&cluster={str(cluster).lower()}", as_object)

@@ -195,6 +195,7 @@ class SparkLauncher:
             cpu_seconds=round(beat.cpu_s, 2) if beat is not None else None,
             cpu_percent=beat.cpu_percent if beat is not None else None,
             memory_bytes=beat.memory_bytes if beat is not None else None,
+            java_ports=beat.java_ports if beat is not None else (),
         )
 
     def runtime(self) -> RuntimeInfo | None:

@@ -225,6 +225,8 @@ class Heartbeat:
     cpu_s: float = 0.0
     cpu_percent: float = 0.0
     memory_bytes: int = 0
+    java_ports: tuple[int, ...] = ()
+    """On which its JVMs of Java's plugins listen."""
 
 
 Message = (
@@ -415,7 +417,13 @@ _BY_NAME: Final[dict[str, tuple[Any, dict[str, _Codec]]]] = {
     "refused": (Refused, {"reason": _TEXT}),
     "heartbeat": (
         Heartbeat,
-        {"leftovers": _INT, "cpu_s": _FLOAT, "cpu_percent": _FLOAT, "memory_bytes": _INT},
+        {
+            "leftovers": _INT,
+            "cpu_s": _FLOAT,
+            "cpu_percent": _FLOAT,
+            "memory_bytes": _INT,
+            "java_ports": _many(_INT),
+        },
     ),
 }
 _BY_CLASS: Final = {cls: (name, fields) for name, (cls, fields) in _BY_NAME.items()}

@@ -194,7 +194,7 @@ class _Slot:
 
     def _beat(self) -> None:
         while not self._ending.wait(self._spec.heartbeat_interval_s):
-            self._send(self._usage.heartbeat(self._host.leftovers()))
+            self._send(self._usage.heartbeat(self._host.leftovers(), self._plugins.java_ports()))
             self._send_counters()
             self._send_conditions()
 
@@ -242,10 +242,10 @@ class _Usage:
         self._process = psutil.Process()
         self._process.cpu_percent()  # the first call only starts the interval
 
-    def heartbeat(self, leftovers: int) -> Heartbeat:
+    def heartbeat(self, leftovers: int, java_ports: tuple[int, ...]) -> Heartbeat:
         times = self._process.cpu_times()
         percent, memory = self._process.cpu_percent(), self._process.memory_info().rss
-        return Heartbeat(leftovers, times.user + times.system, percent, memory)
+        return Heartbeat(leftovers, times.user + times.system, percent, memory, java_ports)
 
 
 class _LinkOffsets:

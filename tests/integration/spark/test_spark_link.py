@@ -369,9 +369,9 @@ def test_a_handshake_with_the_right_token_works_in_both_roles(pair):
     thread.start()
     greet_slot(ours, TOKEN)
     thread.join(ample_s(5))
-    theirs.send(Heartbeat(3))
+    theirs.send(Heartbeat(3, java_ports=(9991,)))
 
-    assert ours.receive(ample_s(3)) == Heartbeat(3)
+    assert ours.receive(ample_s(3)) == Heartbeat(3, java_ports=(9991,))
 
 
 def _in_thread(call: Callable[[], object]) -> queue.Queue[str]:

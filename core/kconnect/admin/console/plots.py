@@ -47,6 +47,10 @@ _PLOTS: Final[tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...]] = (
 )
 
 
+_MOST_LINES: Final = 6
+_MOST_MBEANS: Final = 40
+
+
 def plots_of(history: Mapping[str, Any]) -> list[Plot]:
     """`history` of one connector. The records always, the others where there was anything."""
     found = []
@@ -54,7 +58,18 @@ def plots_of(history: Mapping[str, Any]) -> list[Plot]:
         lines = tuple(_line(label, sum_of_tasks(history["tasks"], name, how)) for label, name, how in wanted)
         if title == "Records" or any(any(line.values) for line in lines):
             found.append(Plot(title, unit, lines))
-    return found
+    return found + _of_mbeans(history["tasks"])
+
+
+def _of_mbeans(tasks: Sequence[Mapping[str, Any]]) -> list[Plot]:
+    """The numbers of MBeans that moved within the hour, a line for each task and set of labels."""
+    lines: dict[str, list[Line]] = {}
+    for task in tasks:
+        for each in task.get("mbeans", ()):
+            if len({value for value in each["series"] if value is not None}) > 1:
+                label = ", ".join([str(task["task"]), *each["labels"].values()])
+                lines.setdefault(each["name"], []).append(_line(label, each["series"]))
+    return [Plot(name, "", tuple(lines[name][:_MOST_LINES])) for name in sorted(lines)][:_MOST_MBEANS]
 
 
 def _line(label: str, values: Sequence[float | None]) -> Line:

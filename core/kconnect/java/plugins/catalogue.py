@@ -219,6 +219,11 @@ class JavaPlugins:
         """Process id of the JVM; None while there is none."""
         return self._host.pid
 
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """On which the JVMs of this process listen, by kconnect.java.opts."""
+        return self._host.ports
+
     def find(
         self, name: str, base: type, wanted: VersionRange | None = None, beside: str | None = None
     ) -> list[type[Any]]:

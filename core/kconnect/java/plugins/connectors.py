@@ -16,7 +16,7 @@ from kconnect.java.plugins.descriptions import settings_of, version_of
 from kconnect.java.plugins.hosting import Hosted, java_class
 from kconnect.java.plugins.java_error import JavaHostDiedError, java_error
 from kconnect.java.plugins.jvm import DIED
-from kconnect.java.plugins.plugin_metrics import JavaMetrics
+from kconnect.java.plugins.plugin_metrics import MBEANS, METRICS, JavaMetrics
 from kconnect.java.plugins.sink_task import JavaSinkTask
 from kconnect.java.plugins.source_task import JavaSourceTask
 from kconnect.model import TopicPartition
@@ -94,8 +94,9 @@ class JavaConnector(Hosted):
         raise ConnectError(f"A connector does not answer {what}")
 
     def _event(self, what: str, arguments: Any) -> None:
-        if what == "metrics" and self._metrics is not None:
-            self._metrics.told(arguments)
+        if what in (METRICS, MBEANS):
+            if self._metrics is not None:
+                self._metrics.told(what, arguments)
         elif what == "reconfigure":
             self.context.request_task_reconfiguration()
         elif what == "raise":

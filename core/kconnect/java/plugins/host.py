@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from kconnect.errors import ConnectError
+from kconnect.java.compat.mbean_names import DEFAULT_MBEANS, object_name_patterns
 from kconnect.java.installed import find_java
 from kconnect.java.plugins.connection import Answer, JavaConnection
 from kconnect.java.plugins.index import JavaIndex
 from kconnect.java.plugins.jvm import END_TIMEOUT_S, Event, HostJvm
-from kconnect.java.plugins.program import HostProgram
+from kconnect.java.plugins.program import HostProgram, TakenOptions, take_ports
 from kconnect.logs.log_context import current_place, follow_levels, log_context, set_levels
 
 log = logging.getLogger(__name__)
@@ -38,18 +39,21 @@ class JavaSettings:
     """`plugin.discovery` of the worker."""
     one_for_each: bool = False
     """A JVM for each connector, instead of one for all."""
+    mbeans: tuple[str, ...] = ()
+    """Patterns of the MBeans that are shown, as Java has them."""
     silent_after_s: float = 30.0
     """A JVM that has not answered for so long is killed; one that starts has twice as long."""
 
     @classmethod
     def of(cls, config: Mapping[str, str]) -> JavaSettings:
-        """Of a worker's config."""
+        """Of a worker's config. Errors: ConfigError for patterns of MBeans that Java would refuse."""
         return cls(
             config.get("kconnect.java.home") or None,
             tuple(shlex.split(config.get("kconnect.java.opts") or "")),
             config.get("kconnect.java.heap") or "512m",
             config.get("plugin.discovery") or None,
             config.get("kconnect.java.host") == "connector",
+            tuple(object_name_patterns(config.get("kconnect.java.mbeans", DEFAULT_MBEANS))),
             int(config.get("kconnect.java.timeout.ms") or 30_000) / 1000,
         )
 
@@ -94,6 +98,11 @@ class HostProcess:
     def pid(self) -> int | None:
         """Process id of a JVM; None while there is none."""
         return next((jvm.pid for jvm in self._running()), None)
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """On which the JVMs listen, by kconnect.java.opts."""
+        return tuple(sorted(port for jvm in self._running() for port in jvm.ports))
 
     def connect(
         self,
@@ -210,16 +219,33 @@ class HostProcess:
     def _start(self, connector: str | None) -> HostJvm:
         began_s = time.monotonic()
         program = HostProgram.find(find_java("Java's plugins", home=self._settings.home))
-        options = list(self._settings.options)
+        taken = take_ports(self._settings.options)
+        try:
+            jvm = self._started(program, taken)
+        except BaseException:
+            taken.release()
+            raise
+        with log_context(connector):
+            took_s = time.monotonic() - began_s
+            ports = f", listens on {', '.join(map(str, taken.ports))}" if taken.ports else ""
+            log.info("Java %s runs plugins (pid %d, up in %.1f s%s)", program.java.version, jvm.pid, took_s, ports)
+        return jvm
+
+    def _started(self, program: HostProgram, taken: TakenOptions) -> HostJvm:
+        options = list(taken.options)
         if self._recorded is None:
             program.have_archive_made()
         else:
             options.append(f"-XX:ArchiveClassesAtExit={self._recorded}")
-        jvm = HostJvm(program.command(options, self._settings.heap), silent_after_s=self._settings.silent_after_s)
-        jvm.start({"index": self._folders_by_class(), "records": self._recorded is not None})
-        with log_context(connector):
-            took_s = time.monotonic() - began_s
-            log.info("Java %s runs plugins (pid %d, up in %.1f s)", program.java.version, jvm.pid, took_s)
+        command = program.command(options, self._settings.heap)
+        jvm = HostJvm(command, silent_after_s=self._settings.silent_after_s, taken=taken)
+        jvm.start(
+            {
+                "index": self._folders_by_class(),
+                "records": self._recorded is not None,
+                "mbeans": self._settings.mbeans,
+            }
+        )
         return jvm
 
     def _folders_by_class(self) -> dict[str, list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, TypeVar
 
+from kconnect.errors import EnvironmentProblemError
 from kconnect.java.plugins.connection import Answer, JavaConnection
 from kconnect.java.plugins.host import HostProcess
 from kconnect.java.plugins.jvm import Event
@@ -30,7 +31,11 @@ class Hosted:
         if event is not None:
             more["event"] = event
         name = thread or f"{role}-{cls.java_class.rpartition('.')[2]}"
-        made = cls.host.connect(thread=name, location=cls.folder, **more)
+        try:
+            made = cls.host.connect(thread=name, location=cls.folder, **more)
+        except EnvironmentProblemError as err:
+            where = "" if cls.folder is None else f" in {cls.folder}"
+            raise EnvironmentProblemError(f"{cls.java_class}{where} cannot run: {err}", hint=err.hint) from err
         try:
             made.call(role, **{"class": cls.java_class, "folder": cls.folder})
         except BaseException:

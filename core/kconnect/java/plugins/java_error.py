@@ -48,6 +48,8 @@ _CLASSES: Mapping[str, type[Any]] = {
 }
 # Class files of Java 17 have version 61, and so on
 _FIRST_CLASS_FILE = 44
+_NEWER = "UnsupportedClassVersionError"
+_VERSIONS = re.compile(rf"{_NEWER}: ([\w/$.]+) .*class file version (\d+).* up to (\d+)", re.DOTALL)
 _LINKAGE = "NoClassDefFoundError", "ClassNotFoundException"
 _NOT_INITIALIZED = "Could not initialize class "
 
@@ -59,7 +61,11 @@ def java_error(told: Mapping[str, Any], location: str | None = None) -> ConnectE
     root = str(told.get("root") or "")
     hint = None
     kind = told.get("kind")
-    if kind in ("linkage", "missing"):
+    newer = _newer_java(f"{java_class}: {message}\n{root}", location)
+    if newer is not None:
+        lead = "" if message is None or java_class.endswith(_NEWER) else f"{text}: "
+        text, hint = f"{lead}{newer}", "Install that Java and name it in kconnect.java.home, or take an older jar."
+    elif kind in ("linkage", "missing"):
         text, hint = _missing(java_class, text, root, location, str(told.get("trace") or ""))
     elif kind == "fatal":
         simple = java_class.rpartition(".")[2]
@@ -77,13 +83,23 @@ def java_error(told: Mapping[str, Any], location: str | None = None) -> ConnectE
     return error  # type: ignore[no-any-return]
 
 
+def _newer_java(told: str, location: str | None) -> str | None:
+    """Which class of which jar is compiled for a newer Java; None if that is not what was thrown."""
+    found = _VERSIONS.search(told)
+    if found is None:
+        return None
+    folder = None if location is None else folder_at(Path(location))
+    entry = f"{found[1].replace('.', '/')}.class"
+    jar = next((jar.name for jar in (folder.jars if folder else ()) if entry in _entries(jar)), None)
+    wants, has = (int(version) - _FIRST_CLASS_FILE for version in found.groups()[1:])
+    where = f"{f' of {jar}' if jar else ''} in {location or 'the plugin folder'}"
+    name = found[1].replace("/", ".")
+    return f"{_NEWER}: the class {name}{where} needs Java {wants}, and plugins run in Java {has} (kconnect.java.home)"
+
+
 def _missing(java_class: str, text: str, root: str, location: str | None, trace: str) -> tuple[str, str | None]:
     simple = java_class.rpartition(".")[2]
     where = location or "the plugin's folder"
-    if simple == "UnsupportedClassVersionError":
-        wanted = re.search(r"class file version (\d+)", text)
-        java = "a newer Java" if wanted is None else f"Java {int(wanted[1]) - _FIRST_CLASS_FILE} or newer"
-        return f"{simple}: {text}", f"The plugin in {where} needs {java}: set kconnect.java.home to one."
     if text.startswith(_NOT_INITIALIZED):  # Java's NoClassDefFoundError of a class that is there
         return f"{simple}: {text}{f': {root}' if root else ''}", f"What {where} needs may be missing, or broken."
     if any(name in f"{java_class} {root}" for name in _LINKAGE):

@@ -25,6 +25,7 @@ from typing import IO, Any, Final, TypeAlias
 from kconnect.errors import ConnectError, EnvironmentProblemError, TimedOutError
 from kconnect.java.plugins.connection import EVENT, RESULT, Answer, JavaConnection, answered
 from kconnect.java.plugins.java_error import JavaHostDiedError
+from kconnect.java.plugins.program import TakenOptions
 from kconnect.logs.log_context import log_context, set_levels
 from kconnect.logs.wording import counted
 
@@ -79,9 +80,13 @@ class HostJvm:
     Threads: any; one of its own listens, one looks every few seconds whether it answers.
     """
 
-    def __init__(self, command: Sequence[str], *, silent_after_s: float) -> None:
-        """`silent_after_s`: a JVM that has not answered for so long is killed; one that starts has twice as long."""
+    def __init__(self, command: Sequence[str], *, silent_after_s: float, taken: TakenOptions) -> None:
+        """`silent_after_s`: a JVM that has not answered for so long is killed; one that starts has twice as long.
+
+        `taken`: its ports, which are released at its end.
+        """
         self._command = [*command]
+        self._taken = taken
         self._silent_after_s = silent_after_s
         # Mode 0700: nobody else reaches the socket
         self._folder = Path(tempfile.mkdtemp(prefix="kconnect-java-", dir=_folder_for_a_socket(tempfile.gettempdir())))
@@ -135,7 +140,13 @@ class HostJvm:
             process.stdin.flush()
         except BrokenPipeError:
             pass  # it ended at once: its output says why
-        _await_ready(process, process.stdout, self._folder, self._silent_after_s * _START_TIMES)
+        try:
+            _await_ready(process, process.stdout, self._folder, self._silent_after_s * _START_TIMES, self._command)
+        except BaseException:
+            with contextlib.suppress(BrokenPipeError):  # what it did not read
+                process.stdin.close()
+            process.stdout.close()
+            raise
         return process
 
     # --- state ---
@@ -143,6 +154,11 @@ class HostJvm:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """On which it listens, by its options."""
+        return self._taken.ports
 
     @property
     def is_alive(self) -> bool:
@@ -363,6 +379,7 @@ class HostJvm:
             with self._reading:
                 process.stdout.close()
         shutil.rmtree(self._folder, ignore_errors=True)
+        self._taken.release()
 
 
 def _folder_for_a_socket(temporary: str) -> str:
@@ -388,7 +405,9 @@ def _log_line(session: _Session | None, told: Mapping[str, Any]) -> None:
         logging.getLogger(str(told["logger"])).log(int(told["level"]), "%s", text)
 
 
-def _await_ready(process: subprocess.Popen[bytes], output: IO[bytes], folder: Path, within_s: float) -> None:
+def _await_ready(
+    process: subprocess.Popen[bytes], output: IO[bytes], folder: Path, within_s: float, command: Sequence[str]
+) -> None:
     late = threading.Timer(within_s, process.kill)
     late.start()
     try:
@@ -409,9 +428,18 @@ def _await_ready(process: subprocess.Popen[bytes], output: IO[bytes], folder: Pa
         )
     said = _last_words(folder) or line.decode("utf-8", "replace").strip()
     raise EnvironmentProblemError(
-        f"The JVM for Java's plugins did not start ({_how(code)})" + (f": {said}" if said else ""),
-        hint="See kconnect.java.home and kconnect.java.opts.",
+        f"The JVM for Java's plugins did not start ({_how(code)}{_blamed(said, command)})"
+        + (f": {said}" if said else ""),
+        hint="Correct kconnect.java.opts, kconnect.java.heap or kconnect.java.home.",
     )
+
+
+def _blamed(said: str, command: Sequence[str]) -> str:
+    """The option that the JVM names, if it is one of those that a worker's settings give."""
+    for option in command:
+        if option.startswith("-") and option.removeprefix("-XX:").lstrip("+-") in said:
+            return f", option {option} of {'kconnect.java.heap' if option.startswith('-Xmx') else 'kconnect.java.opts'}"
+    return ""
 
 
 def _how(code: int) -> str:

@@ -5,9 +5,12 @@ A wheel brings the program compiled; in a checkout it is compiled at first need.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
+import re
+import socket
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from kconnect.errors import EnvironmentProblemError
+from kconnect.files.file_turn import turn
 from kconnect.files.folders import cache_folder
 from kconnect.java.archives import ClassArchive, make_in_background
 from kconnect.java.compiler import compile_once
@@ -36,6 +40,84 @@ _QUIET: Final = ("-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr")
 # nothing. 20 idle sources: PSS 54 MB, not 75; a source of 1.5 million lines takes as much CPU as with 384 MB. What
 # one batch of a sink makes must fit into the young part, or collections take a fifth of its CPU.
 _FLAGS: Final = ("-XX:+UseSerialGC", "-Xms24m", "-Xmn16m", "-XX:+ExitOnOutOfMemoryError", "-XX:-UsePerfData")
+
+
+# What listens on a port that options of a JVM name: JMX, agents such as the JMX exporter (host:port:file) and Jolokia
+# (port=..), and debuggers
+_PORTS: Final = tuple(
+    map(
+        re.compile,
+        (
+            r"(-Dcom\.sun\.management\.jmxremote(?:\.rmi)?\.port=)(\d+)()",
+            r"(-javaagent:[^=]+=(?:[^=,]*:)?)(\d+)(:.*|)",
+            r"(-javaagent:[^=]+=(?:.*,)?port=)(\d+)(,.*|)",
+            r"(-(?:agentlib:jdwp=|Xrunjdwp:)(?:.*,)?address=(?:[^,]*:)?)(\d+)(,.*|)",
+        ),
+    )
+)
+_MOST_JVMS: Final = 200
+
+
+@dataclass(slots=True)
+class TakenOptions:
+    """Options of a JVM whose ports are its own until they are released."""
+
+    options: tuple[str, ...]
+    ports: tuple[int, ...]
+    _locks: contextlib.ExitStack
+
+    def release(self) -> None:
+        """Idempotent."""
+        self._locks.close()
+
+
+def take_ports(options: Sequence[str]) -> TakenOptions:
+    """The options with ports that no other JVM of ours has, and nobody listens on: those that are given, or all of them
+    so many higher. Errors: EnvironmentProblemError when there are none.
+    """
+    given = sorted({int(found[2]) for option in options if (found := _port_in(option))})
+    for step in range(_MOST_JVMS if given else 1):
+        ports = tuple(port + step for port in given)
+        locks = _locked(ports)
+        if locks is not None:
+            return TakenOptions(tuple(_moved(option, step) for option in options), ports, locks)
+    raise EnvironmentProblemError(
+        f"No port is free for a JVM of Java's plugins between {given[0]} and {given[0] + _MOST_JVMS - 1}",
+        hint="Choose another one in kconnect.java.opts: each JVM takes one, from that number on.",
+    )
+
+
+def _port_in(option: str) -> re.Match[str] | None:
+    """None for port 0 as well, which the system chooses."""
+    found = next((match for pattern in _PORTS if (match := pattern.fullmatch(option))), None)
+    return None if found is None or found[2].strip("0") == "" else found
+
+
+def _moved(option: str, step: int) -> str:
+    found = _port_in(option)
+    return option if found is None else f"{found[1]}{int(found[2]) + step}{found[3]}"
+
+
+def _locked(ports: Sequence[int]) -> contextlib.ExitStack | None:
+    """Locks that hold the ports against other processes; None if one is taken."""
+    locks = contextlib.ExitStack()
+    folder = cache_folder() / "java"
+    folder.mkdir(parents=True, exist_ok=True)
+    for port in ports:
+        if not locks.enter_context(turn(folder / f"port-{port}.lock", 0.0)) or not _is_free(port):
+            locks.close()
+            return None
+    return locks
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except (OSError, OverflowError):
+            return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

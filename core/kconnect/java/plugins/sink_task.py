@@ -305,8 +305,8 @@ class JavaSinkTask(Hosted, SinkTask):
         )
 
     def _event(self, what: str, arguments: Any) -> None:
-        if what == "metrics" and self._metrics is not None:
-            self._metrics.told(arguments)
+        if self._metrics is not None:
+            self._metrics.told(what, arguments)
 
     def _answer(self, what: str, arguments: Any) -> Any:
         if what == "configs":

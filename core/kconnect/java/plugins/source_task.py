@@ -206,8 +206,8 @@ class JavaSourceTask(Hosted, SourceTask):
             self._connection.call("commit_records", records=done)
 
     def _event(self, what: str, arguments: Any) -> None:
-        if what == "metrics" and self._metrics is not None:
-            self._metrics.told(arguments)
+        if self._metrics is not None:
+            self._metrics.told(what, arguments)
 
     def _answer(self, what: str, arguments: Any) -> Any:
         if what == "offsets":

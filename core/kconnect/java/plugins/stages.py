@@ -84,8 +84,8 @@ class _JavaStage(Hosted, Deferrable, Monitorable):
         return made
 
     def _event(self, what: str, arguments: Any) -> None:
-        if what == "metrics" and self._metrics is not None:
-            self._metrics.told(arguments)
+        if self._metrics is not None:
+            self._metrics.told(what, arguments)
 
     def _exchange(self, head: Mapping[str, Any], write: Any) -> Any:
         block = BlockWriter(head)

@@ -8,6 +8,8 @@ from typing import Final
 from kconnect.api.config_key import Importance
 from kconnect.api.configdef import ConfigDef
 from kconnect.builtin.types.declarations import VALUE_SCHEMA
+from kconnect.errors import ConfigError
+from kconnect.java.compat.mbean_names import DEFAULT_MBEANS, object_name_patterns
 from kconnect.runtime.config.key_table import Rows
 from kconnect.runtime.config.labels import LABELS
 from kconnect.runtime.config.restart_keys import OF_WORKER, RESTART_KEYS
@@ -27,6 +29,14 @@ from kconnect.runtime.config.worker_keys import (
 )
 
 _T, _LOW = ConfigDef.Type, Importance.LOW
+
+
+def _check_mbeans(name: str, value: object) -> None:
+    try:
+        object_name_patterns(str(value or ""))
+    except ConfigError as err:
+        raise ConfigError.invalid(name, value, f"{err}. {err.hint}") from err
+
 
 _JAVA: Final[Rows] = (
     (
@@ -54,6 +64,15 @@ _JAVA: Final[Rows] = (
         "How many of these JVMs there are: slot, one beside the worker and beside each slot as soon as it has a Java "
         "plugin; or connector, there one for each connector, so that one which runs out of memory, or ends its JVM, "
         "takes no other along. A JVM takes 45 MB and more.",
+    ),
+    (
+        "kconnect.java.mbeans",
+        _T.STRING,
+        DEFAULT_MBEANS,
+        ConfigDef.LambdaValidator(_check_mbeans, "patterns of MBeans with commas between them"),
+        _LOW,
+        "MBeans of Java's plugins whose numbers are in /metrics: domains such as debezium.*, or patterns such as "
+        "kafka.producer:type=producer-metrics,*. Empty: none.",
     ),
     (
         "kconnect.java.timeout.ms",

@@ -123,6 +123,7 @@ class KConnectSettings:
     java_opts: str | None
     java_heap: str
     java_host: str
+    java_mbeans: str
     java_timeout_ms: int
 
     @classmethod

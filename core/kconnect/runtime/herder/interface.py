@@ -53,6 +53,8 @@ class SlotInfo:
     """Of one core, over the last seconds."""
     memory_bytes: int | None = None
     """Resident memory."""
+    java_ports: tuple[int, ...] = ()
+    """On which JVMs of Java's plugins listen that its process has started, by kconnect.java.opts."""
 
     def to_json(self) -> dict[str, Any]:
         body = asdict(self)

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+MBEANS: Final = "mbeans"
+"""The group of what MBeans of Java's plugins show, which come with the names that Prometheus gets."""
+
 
 class Kind(StrEnum):
     """How to read a value."""
@@ -37,7 +40,12 @@ class Metric:
 
 
 def prometheus_name(group: str, name: str) -> str:
-    """`kafka_connect_<group>_<metric>`; a group that begins with `connect-` does not say it twice."""
+    """`kafka_connect_<group>_<metric>`; a group that begins with `connect-` does not say it twice.
+
+    Those of MBEANS have their own.
+    """
+    if group == MBEANS:
+        return name
     return f"kafka_{'' if group.startswith('connect-') else 'connect_'}{group}_{name}".replace("-", "_")
 
 

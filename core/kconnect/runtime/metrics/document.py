@@ -34,6 +34,9 @@ scrape_configs:
 - Metrics that plugins keep of themselves (KIP-877) are `kafka_connect_plugins_X`, with Java's tags: `connector`; for
   those of a task `connector` and `task`, and `transformation`, `predicate` or `converter`; for an interceptor
   `client_id`, `config` and `class`. A name gets `_` for what Prometheus does not allow.
+- MBeans of Java's plugins that `kconnect.java.mbeans` chooses, Debezium's by default, have the names that the JMX
+  exporter gives them with Debezium's rules, `debezium_metrics_X`, and the labels `connector` and `task`
+  ([java-plugins.md](java-plugins.md)).
 - Differs: means and maxima of times leave out polls and puts without records; an offset commit counts when there was
   something to commit. Java counts the first answer to a newcomer, which only gives it a member id, as a failed
   rebalance.

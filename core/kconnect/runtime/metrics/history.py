@@ -10,18 +10,22 @@ from __future__ import annotations
 import math
 import threading
 from array import array
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
 from kconnect.model import RunState, TaskId
+from kconnect.runtime.metrics.catalogue import MBEANS
+from kconnect.runtime.metrics.plugin_values import PluginValue
 from kconnect.runtime.metrics.sensors import RECENT_S, TaskCounters, TaskMeter
 
 EVERY_S: Final = int(RECENT_S)
 KEPT: Final = 360
 """Samples: an hour of them."""
 MOST_TASKS: Final = 5_000
+MOST_MBEANS: Final = 128
+"""Series of one task; 0.7 KB each that was ever more than nothing."""
 """More tasks than that on one worker are not kept; 30 MB if all are busy."""
 POINTS: Final = 60
 """Of a sparkline: one a minute."""
@@ -61,6 +65,8 @@ class History:
         self._tasks: dict[TaskId, _Track] = {}
         self._slots: dict[int, _Track] = {}
         self._before: dict[TaskId, _Seen] = {}
+        self._here: frozenset[TaskId] = frozenset()
+        """The tasks of the last sample."""
         self._left_out = 0
         self._lags: Mapping[str, int] = {}
         self._overview: tuple[int, dict[str, Any]] | None = None
@@ -89,6 +95,8 @@ class History:
                 values = self._values(task_id, meter, now_s)
                 if (track := self._track(self._tasks, task_id, MOST_TASKS)) is not None:
                     track.write(at, values)
+                    track.write_named(at, ((_series_name(value), value.value) for value in _mbeans(meter.latest)))
+            self._here = frozenset(meters)
             for load in slots:
                 if (track := self._track(self._slots, load.slot, MOST_TASKS)) is not None:
                     track.write(at, (load.cpu_percent, load.memory_bytes, load.tasks))
@@ -97,8 +105,9 @@ class History:
     def of(self, connector: str | None = None) -> dict[str, Any]:
         """Every series of the tasks of a connector, and of all slots; without a connector of the slots alone.
 
-        Shape: every_ms, times (epoch ms), tasks: [{connector, task, series: {name: [..]}}], slots: [{slot, series}].
-        A value is null where the task, or the worker, was not there.
+        Shape: every_ms, times (epoch ms), tasks: [{connector, task, series: {name: [..]}, mbeans}], slots: [{slot,
+        series}]. A value is null where the task, or the worker, was not there. `mbeans`, of a Java task that has some:
+        [{name, labels, value, series}], whose value is exact, and null when the task is not here any more.
         """
         with self._lock:
             order = self._order()
@@ -107,7 +116,11 @@ class History:
                 "every_ms": EVERY_S * 1000,
                 "times": self._times(),
                 "tasks": [
-                    {**task_id.to_json(), "series": self._tasks[task_id].to_json(TASK_SERIES, order)}
+                    {
+                        **task_id.to_json(),
+                        "series": self._tasks[task_id].to_json(TASK_SERIES, order),
+                        **self._mbeans_of(task_id, order),
+                    }
                     for task_id in tasks
                 ],
                 "slots": [
@@ -136,6 +149,19 @@ class History:
             return sum(track.size() for track in (*self._tasks.values(), *self._slots.values()))
 
     # Inside; the lock is held.
+
+    def _mbeans_of(self, task_id: TaskId, order: Sequence[int]) -> dict[str, Any]:
+        seen, track = self._before.get(task_id), self._tasks[task_id]
+        found = [
+            {
+                "name": value.name,
+                "labels": {tag: text for tag, text in value.tags if tag not in ("connector", "task")},
+                "value": _finite(value.value) if task_id in self._here else None,
+                "series": list(track.named(_series_name(value), order)),
+            }
+            for value in (() if seen is None else _mbeans(seen.counters))
+        ]
+        return {"mbeans": found} if found else {}
 
     def _advance(self, bucket: int) -> None:
         first = bucket - KEPT + 1 if self._bucket is None else max(self._bucket + 1, bucket - KEPT + 1)
@@ -203,7 +229,8 @@ class _Track:
     """The series of one task or slot: an array for each that ever had a value, by its place in the list of names."""
 
     present: bytearray = field(default_factory=lambda: bytearray(KEPT))
-    codes: dict[int, array[int]] = field(default_factory=dict)
+    codes: dict[int | str, array[int]] = field(default_factory=dict)
+    """Of MBeans by their names."""
 
     def write(self, at: int, values: Sequence[float | None]) -> None:
         self.present[at] = 1
@@ -214,6 +241,20 @@ class _Track:
                     continue
                 codes = self.codes[place] = array("H", bytes(2 * KEPT))
             codes[at] = _code(value)
+
+    def write_named(self, at: int, values: Iterable[tuple[str, Any]]) -> None:
+        """As `write`, of series that come as they are; a code is one more than the value's, 0 where there was none."""
+        for name, value in values:
+            codes = self.codes.get(name)
+            if codes is None:
+                if not value or len(self.codes) >= MOST_MBEANS + len(TASK_SERIES):
+                    continue
+                codes = self.codes[name] = array("H", bytes(2 * KEPT))
+            codes[at] = min(_LARGEST, _code(value) + 1)
+
+    def named(self, name: str, order: Sequence[int]) -> Iterator[float | None]:
+        codes, values = self.codes.get(name), _decoded()
+        return (None if codes is None or not codes[at] else values[codes[at] - 1] for at in order)
 
     def clear(self, places: Collection[int]) -> bool:
         """Whether anything is left."""
@@ -239,6 +280,19 @@ class _Track:
 
     def size(self) -> int:
         return sum(codes.__sizeof__() for codes in self.codes.values()) + self.present.__sizeof__()
+
+
+def _mbeans(counters: TaskCounters) -> Iterator[PluginValue]:
+    return (value for value in counters.plugins if value.group == MBEANS)
+
+
+def _series_name(value: PluginValue) -> str:
+    return f"{value.name}{value.tags}"
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _idle_values(meter: TaskMeter, counters: TaskCounters) -> tuple[float | None, ...]:
@@ -306,7 +360,7 @@ def _add_track(line: dict[str, Any], track: _Track, groups: Sequence[Sequence[in
 
 
 def _code(value: float | None) -> int:
-    if value is None or value != value:
+    if value is None or not math.isfinite(value):
         return 0
     return min(_LARGEST, round(math.log2(1 + value) * _STEPS)) if value > 0 else 0
 

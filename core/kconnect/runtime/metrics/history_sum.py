@@ -20,16 +20,27 @@ def sum_of_histories(documents: Sequence[Document]) -> dict[str, Any]:
     """
     times, every_ms = _times(documents)
     tasks: dict[tuple[str, int], dict[str, list[float | None]]] = {}
+    mbeans: dict[tuple[str, int], dict[str, dict[str, Any]]] = {}
     slots: list[dict[str, Any]] = []
     for document in documents:
         shift = _Shift(document["times"], times)
         for task in document["tasks"]:
-            into = tasks.setdefault((task["connector"], task["task"]), {})
+            key = task["connector"], task["task"]
+            _add_mbeans(mbeans.setdefault(key, {}), task.get("mbeans", ()), shift)
+            into = tasks.setdefault(key, {})
             for name, values in task["series"].items():
                 moved = shift.moved(values)
                 into[name] = [_either(a, b) for a, b in zip(into[name], moved, strict=True)] if name in into else moved
         slots += _slots(document, shift)
-    shown = [{"connector": name, "task": task, "series": tasks[name, task]} for name, task in sorted(tasks)]
+    shown = [
+        {
+            "connector": key[0],
+            "task": key[1],
+            "series": tasks[key],
+            **({"mbeans": [*mbeans[key].values()]} if mbeans[key] else {}),
+        }
+        for key in sorted(tasks)
+    ]
     return {
         "every_ms": every_ms,
         "times": times,
@@ -37,6 +48,15 @@ def sum_of_histories(documents: Sequence[Document]) -> dict[str, Any]:
         "slots": slots,
         "left_out": sum(document.get("left_out", 0) for document in documents),
     }
+
+
+def _add_mbeans(into: dict[str, dict[str, Any]], found: Sequence[Mapping[str, Any]], shift: _Shift) -> None:
+    """Of a task that has moved, the value is that of where it is now."""
+    for each in found:
+        key, moved = f"{each['name']}{each['labels']}", shift.moved(each["series"])
+        known = into.setdefault(key, {**each, "series": moved})
+        known["series"] = [_either(a, b) for a, b in zip(known["series"], moved, strict=True)]
+        known["value"] = each["value"] if known["value"] is None else known["value"]
 
 
 def with_moves(overview: Document, moves: Mapping[TaskId, Moves]) -> dict[str, Any]:

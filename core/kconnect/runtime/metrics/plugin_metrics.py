@@ -61,7 +61,7 @@ class PluginMetricsRegistry:
                     self._failing.add(metric)
                     log.warning("Metric %s of a plugin is not shown: %s: %s", metric.name, type(error).__name__, error)
             else:
-                yield PluginValue(metric.name, metric.description, metric.tags, value)
+                yield PluginValue(metric.name, metric.description, metric.tags, value, metric.group)
 
 
 def _plain(value: MetricValue) -> MetricValue:

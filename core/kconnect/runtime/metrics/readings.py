@@ -19,12 +19,11 @@ from kconnect.model import (
     TaskId,
     TaskState,
 )
-from kconnect.runtime.metrics.catalogue import BY_NAME, Kind, Metric
+from kconnect.runtime.metrics.catalogue import BY_NAME, MBEANS, Kind, Metric
 from kconnect.runtime.metrics.plugin_values import PluginValue
 from kconnect.runtime.metrics.sensors import TaskMeter
 from kconnect.runtime.metrics.startups import StartupCount
 
-PLUGINS: Final = "plugins"
 # Prometheus has letters, digits and _ in names
 _NOT_IN_NAMES: Final = re.compile(r"\W", re.ASCII)
 
@@ -265,10 +264,11 @@ def _sink(labels: tuple[str, ...], meter: TaskMeter, now_s: float) -> Iterator[R
 
 
 def _of_plugins(values: Iterable[PluginValue]) -> Iterator[Reading]:
-    """Metrics of the group `plugins`, with Java's tags. Source: ConnectMetrics, PluginMetricsImpl (KIP-877)."""
+    """Metrics of the group `plugins`, with Java's tags, and of MBeans. Source: ConnectMetrics, PluginMetricsImpl."""
     for value in values:
         tags = tuple(_NOT_IN_NAMES.sub("_", tag) for tag, _ in value.tags)
-        metric = Metric(PLUGINS, _NOT_IN_NAMES.sub("_", value.name), tags, Kind.GAUGE, "", value.description)
+        name = value.name if value.group == MBEANS else _NOT_IN_NAMES.sub("_", value.name)
+        metric = Metric(value.group, name, tags, Kind.GAUGE, "", value.description)
         yield Reading(metric, tuple(text for _, text in value.tags), value.value)
 
 

@@ -127,6 +127,10 @@ class PluginRegistry:
         """
         return None if self._java is None else self._java.stack(connector, task)
 
+    def java_ports(self) -> tuple[int, ...]:
+        """On which JVMs of Java's plugins listen in this process, by kconnect.java.opts. Never blocks."""
+        return () if self._java is None else self._java.ports
+
     def connector_class(self, name: str, version: str | None = None) -> type[Connector]:
         """The class a `connector.class` names. Errors: ConfigError.
 

@@ -30,6 +30,7 @@ SLOT = object_of(
         "cpu_seconds": _NUMBER,
         "cpu_percent": _NUMBER,
         "memory_bytes": _NUMBER,
+        "java_ports": array_of(integer),
     }
 )
 RUNTIME = object_of(

@@ -129,6 +129,14 @@ _LINE: Final[Schema] = object_of(
         ),
     }
 )
+_MBEAN: Final[Schema] = object_of(
+    {
+        "name": text,
+        "labels": {"type": "object", "additionalProperties": text},
+        "value": {"type": ["number", "null"]},
+        "series": _VALUES,
+    }
+)
 _HISTORY: Final[Schema] = object_of(
     {
         "worker": text,
@@ -136,7 +144,12 @@ _HISTORY: Final[Schema] = object_of(
         "times": array_of(integer),
         "tasks": array_of(
             object_of(
-                {"connector": text, "task": integer, "series": object_of(dict.fromkeys(TASK_SERIES, _VALUES))},
+                {
+                    "connector": text,
+                    "task": integer,
+                    "series": object_of(dict.fromkeys(TASK_SERIES, _VALUES)),
+                    "mbeans": array_of(_MBEAN),
+                },
                 required=("connector", "task", "series"),
             )
         ),

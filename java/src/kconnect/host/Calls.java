@@ -29,11 +29,11 @@ final class Calls implements Session.Served {
         return switch (method) {
             case "describe" -> describe(a);
             case "load" -> load(a);
-            case "connector" -> serve(new ConnectorCalls(session, make(a, Connector.class)));
-            case "source" -> serve(new SourceCalls(session, make(a, SourceTask.class)));
-            case "sink" -> serve(new SinkCalls(session, make(a, SinkTask.class)));
+            case "connector" -> serveOne(new ConnectorCalls(session, make(a, Connector.class)));
+            case "source" -> serveOne(new SourceCalls(session, make(a, SourceTask.class)));
+            case "sink" -> serveOne(new SinkCalls(session, make(a, SinkTask.class)));
             case "worker" -> serve(new WorkerCalls(folders, make(a, Object.class)));
-            case "stage" -> serve(new StageCalls(session, a));
+            case "stage" -> serveOne(new StageCalls(session, a));
             case "levels" -> {
                 Log.setLevels(levels(a));
                 yield null;
@@ -51,6 +51,12 @@ final class Calls implements Session.Served {
     private Object serve(Session.Served served) {
         session.serveWith(served);
         return null;
+    }
+
+    /** As `serve`, of what may have MBeans. */
+    private Object serveOne(Session.Served served) {
+        session.host().beans().join(session);
+        return serve(served);
     }
 
     private <T> T make(JsonNode a, Class<T> kind) throws ReflectiveOperationException {

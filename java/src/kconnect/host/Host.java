@@ -14,6 +14,7 @@ final class Host {
     private final Folders folders;
     private final Control control = new Control(this);
     private final Meters meters = new Meters();
+    private final Beans beans;
     private final Map<Long, Thread> threads = new ConcurrentHashMap<>();
     private final byte[] token;
 
@@ -25,6 +26,9 @@ final class Host {
             index.put(plugin.getKey(), places);
         });
         folders = new Folders(index);
+        List<String> patterns = new ArrayList<>();
+        start.path("mbeans").forEach(pattern -> patterns.add(pattern.asText()));
+        beans = new Beans(this, patterns);
         token = start.get("token").asText().getBytes(StandardCharsets.UTF_8);
     }
 
@@ -38,6 +42,10 @@ final class Host {
 
     Meters meters() {
         return meters;
+    }
+
+    Beans beans() {
+        return beans;
     }
 
     /** The threads that serve sessions, by their numbers. */

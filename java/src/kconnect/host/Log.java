@@ -56,10 +56,14 @@ public final class Log {
 
     /** Writes a line; the session that it is of says whose it is. */
     public static void write(String logger, int level, String message, Throwable thrown) {
+        write(Session.owner(), logger, level, message, thrown);
+    }
+
+    /** The same, of a session or of none. */
+    static void write(Session session, String logger, int level, String message, Throwable thrown) {
         Control to = control;
         if (to == null || QUIET.get() != null) return;
         Map<String, Object> event = Json.map("e", "log", "logger", logger, "level", level, "message", message);
-        Session session = Session.owner();
         if (session != null) event.put("session", session.id());
         if (thrown != null) event.put("trace", Errors.trace(thrown));
         to.tell(event);

@@ -37,6 +37,7 @@ public final class Main {
             // Not before: what ends the start must be read in the process' own output
             System.setOut(host.control().stream("stdout"));
             System.setErr(host.control().stream("stderr"));
+            host.beans().start();
             output.println("ready");
             output.flush();
             serve(host, server);

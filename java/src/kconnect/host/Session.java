@@ -82,6 +82,7 @@ final class Session {
         } finally {
             CURRENT.remove();
             meter.close();
+            host.beans().leave(this);
             host.threads().remove(id);
             if (id > 0) host.control().tell(Json.map("e", "ended", "session", id));
             try {

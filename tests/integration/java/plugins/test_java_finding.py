@@ -247,8 +247,8 @@ def test_a_jar_that_is_none_and_a_class_for_a_newer_java_are_told_by_name(tmp_pa
         assert registry.connector_class("Ticker")().version() == "1.0.0"
         with pytest.raises(ConnectError) as raised:
             stamped(registry, None)
-        assert "UnsupportedClassVersionError" in str(raised.value)
-        assert f"The plugin in {folder} needs Java 55 or newer: set kconnect.java.home" in str(raised.value.hint)
+        assert "UnsupportedClassVersionError: the class found.Found$Stamp of " in str(raised.value)
+        assert f" in {folder} needs Java 55, and plugins run in Java " in str(raised.value)
         assert "found.Found$Stamp" not in {info.class_name for info in registry.describe()}
 
 

@@ -65,3 +65,18 @@ def test_a_class_that_failed_as_it_was_made_ready_is_not_called_missing(folder: 
     error = java_error(found, str(folder))
     assert str(error) == f"NoClassDefFoundError: Could not initialize class com.a.Helper: {cause}"
     assert "missing, or broken" in (error.hint or "")
+
+
+def test_a_driver_for_a_newer_java_is_named_with_its_jar_whatever_the_plugin_makes_of_it(folder: Path) -> None:
+    jar(folder / "driver-9.jar", **{"org.db.Driver": b""})
+    cause = (
+        "java.lang.UnsupportedClassVersionError: org/db/Driver has been compiled by a more recent version of the "
+        "Java Runtime (class file version 69.0), this version of the Java Runtime only recognizes "
+        "class file versions up to 61.0"
+    )
+    thrown = {"class": "org.apache.kafka.connect.errors.ConnectException", "kind": "other", "message": "Cannot connect"}
+    error = java_error({**thrown, "trace": "", "root": cause}, str(folder))
+    assert str(error) == (
+        f"Cannot connect: UnsupportedClassVersionError: the class org.db.Driver of driver-9.jar in {folder} needs "
+        "Java 25, and plugins run in Java 17 (kconnect.java.home)"
+    )

@@ -4,8 +4,9 @@ from itertools import pairwise
 
 import pytest
 
+from kconnect.admin.console.plots import plots_of
 from kconnect.model import RunState, TaskId
-from kconnect.runtime.metrics import Spread, TaskCounters, TaskMeter
+from kconnect.runtime.metrics import PluginValue, Spread, TaskCounters, TaskMeter
 from kconnect.runtime.metrics.history import EVERY_S, KEPT, MOST_TASKS, History, SlotLoad
 
 # A multiple of a minute, as the lines of the overview begin with one
@@ -191,3 +192,27 @@ def test_counters_of_nothing_are_nothing(hour):
     assert hour.history.of("orders") == {"every_ms": 10_000, "times": [], "tasks": [], "slots": [], "left_out": 0}
     assert hour.history.overview()["connectors"] == {}
     assert TaskCounters() == TaskCounters()
+
+
+def mbean(name, value, **labels):
+    return PluginValue(name, "", (("connector", "orders"), ("task", "0"), *labels.items()), value, "mbeans")
+
+
+def test_mbeans_have_series_of_their_own_their_exact_value_and_gaps_before_they_were_there(hour):
+    hour.start(A)
+    hour.tick()
+    for behind in (1_234_567, 0):
+        plugins = (mbean("behind", behind, context="streaming"), mbean("never", 0), PluginValue("own", "", (), 5))
+        hour.meters[A].add(hour.at, TaskCounters(plugins=plugins))
+        hour.tick()
+    (task,) = hour.history.of("orders")["tasks"]
+    behind, never = task["mbeans"]
+    assert (behind["name"], behind["labels"], behind["value"]) == ("behind", {"context": "streaming"}, 0)
+    assert behind["series"][-3:] == [None, pytest.approx(1_234_567, rel=1e-2), 0]
+    assert (never["name"], never["value"], set(never["series"])) == ("never", 0, {None})
+    (plot,) = [plot for plot in plots_of(hour.history.of("orders")) if plot.title == "behind"]
+    assert [line.label for line in plot.lines] == ["0, streaming"]
+    hour.meters = {}
+    hour.tick()
+    (task,) = hour.history.of("orders")["tasks"]
+    assert [each["value"] for each in task["mbeans"]] == [None, None], "the task is not here any more"

@@ -75,3 +75,11 @@ def test_a_worker_without_a_sample_yet_adds_nothing():
     found = sum_of_histories([empty, of_connector("b", [10], t0=[1.0])])
     assert (found["times"], found["tasks"][0]["series"]["lag"]) == ([10], [1.0])
     assert sum_of_histories([empty])["times"] == []
+
+
+def test_mbeans_of_a_task_that_moved_have_the_value_of_where_it_is_now():
+    first, second = (of_connector(name, [10, 20], t0=[1.0, 2.0]) for name in "ab")
+    first["tasks"][0]["mbeans"] = [{"name": "m", "labels": {"x": "1"}, "value": None, "series": [3.0, None]}]
+    second["tasks"][0]["mbeans"] = [{"name": "m", "labels": {"x": "1"}, "value": 4, "series": [None, 4.0]}]
+    (task,) = sum_of_histories([first, second])["tasks"]
+    assert task["mbeans"] == [{"name": "m", "labels": {"x": "1"}, "value": 4, "series": [3.0, 4.0]}]

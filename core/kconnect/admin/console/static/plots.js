@@ -26,7 +26,7 @@
       width, height: 160, cursor: { sync: { key: "activity" }, y: false }, legend: { show: false },
       scales: { y: { range: (_u, _low, high) => [0, high > 0 ? high * 1.1 : 1] } },
       axes: [{ ...axis, size: 26, values: (_u, times) => clocks(times) }, { ...axis, size: 48, values: (_u, values) => values.map(short) }],
-      series: [{}, ...plot.lines.map((line, place) => ({ label: line.label, stroke: colours[place], width: 1.5, points: { show: false }, fill: place ? undefined : colours[0] + "1a" }))],
+      series: [{}, ...plot.lines.map((line, place) => ({ label: line.label, stroke: colours[place % colours.length], width: 1.5, points: { show: false }, fill: place ? undefined : colours[0] + "1a" }))],
       hooks: { setCursor: [(chart) => figures(chart, plot)] },
     };
   }

@@ -37,6 +37,10 @@ class ConnectorPlugins(Protocol):
         """Let go of the Java plugins of a connector (no task) that hangs. Never blocks."""
         ...
 
+    def java_ports(self) -> tuple[int, ...]:
+        """On which JVMs of Java's plugins listen in this process."""
+        ...
+
     def require_version(self, plugin: Any, wanted: str | None) -> None:
         """Errors: ConfigError if a plugin has another version than requested."""
         ...

@@ -5,9 +5,12 @@ Source: AbstractHerder (Kafka 4.3).
 
 from __future__ import annotations
 
+import os
+import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import kconnect
@@ -191,7 +194,12 @@ class HerderQueries:
         return found
 
     def slots(self) -> Sequence[SlotInfo]:
-        return self._parts.launcher.slots()
+        found, ports = self._parts.launcher.slots(), self._parts.plugins.java_ports()
+        if not ports:
+            return found
+        own = next((slot for slot in found if slot.slot is None), None)
+        own = own or SlotInfo(None, True, socket.gethostname(), os.getpid(), (), executor="driver")
+        return [*(slot for slot in found if slot.slot is not None), replace(own, java_ports=ports)]
 
     def runtime(self) -> RuntimeInfo | None:
         return self._parts.launcher.runtime()
