@@ -12,7 +12,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import TracebackType
+from typing import Any
 
+from kconnect.model import TopicPartition
 from kconnect.runtime.herder.assignment.eager import JoinedGroup
 from kconnect.runtime.herder.assignment.protocol import (
     PROTOCOL_NAMES,
@@ -33,7 +35,7 @@ from kconnect.runtime.kafka.groups import describe_group
 from kit.pace import ample_s
 from kit.waiting import eventually
 
-__all__ = ["SESSION_MS", "Member", "group_state", "is_settled", "member_ids", "remove"]
+__all__ = ["SESSION_MS", "ListensToNothing", "Member", "group_state", "is_settled", "member_ids", "remove"]
 
 # The least that brokers take by default (group.min.session.timeout.ms).
 SESSION_MS = 6_000
@@ -222,3 +224,18 @@ if __name__ == "__main__":
     process.on_event = lambda event: print(type(event).__name__, flush=True)  # noqa: T201 - that is how it tells
     with process:
         sys.stdin.read()
+
+
+class ListensToNothing:
+    """Of a sink's consumer: takes every partition from where its group, or the topic, begins."""
+
+    def assigned(self, partitions: Any) -> Mapping[TopicPartition, int]:
+        return {}
+
+    def to_pause(self, partitions: Any) -> list[TopicPartition]:
+        return []
+
+    def revoked(self, partitions: Any) -> None:
+        """Nothing was taken."""
+
+    lost = revoked

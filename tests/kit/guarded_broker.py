@@ -19,7 +19,7 @@ AUTHORIZER = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.Sta
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
-_USERS = ("checker", "editor", "keeper", "reader")
+_USERS = ("checker", "editor", "keeper", "newcomer", "reader")
 """One for each file that grants something: rules stay, and users of others have none of them."""
 
 

@@ -19,6 +19,7 @@ __all__ = ["FOUND", "found_folder", "kafka_tool"]
 _SOURCES = Path(__file__).with_name("java_sources_found")
 _PLACEHOLDER = b"0.0.0"
 _NEEDED = (
+    *("jopt-simple", "kafka-server-4"),  # of kafka-acls
     *("connect-api", "connect-json", "connect-runtime", "connect-transforms", "kafka-clients", "kafka-server-common"),
     *("argparse4j", "classgraph", "jackson-", "jakarta.ws.rs", "maven-artifact", "slf4j-api"),
 )
@@ -67,7 +68,7 @@ def kafka_tool(main: str, *arguments: str) -> str:
     lock = read_lock(Path(__file__).with_name("kafka-tools.lock").read_text())
     tools = ArtifactSet("Kafka's tools", cache_folder() / "jars" / "kafka-tools", lock).fetch()
     # Its scan reads every class on the class path, for each folder
-    jars = [jar for jar in JarSet("connect").fetch() if jar.name.startswith(_NEEDED)]
+    jars = [jar for jar in {*JarSet("connect").fetch(), *JarSet().fetch()} if jar.name.startswith(_NEEDED)]
     command = [
         str(find_java("tests").executable),
         "-XX:TieredStopAtLevel=1",

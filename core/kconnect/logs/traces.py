@@ -7,6 +7,9 @@ from typing import Final
 
 # How our workers begin a trace; of a failed record: "Task x-0 failed: CAUSE. Record of topic .. failed in STAGE of .."
 _FAILED, _ROOT_CAUSE, _RECORD, _IN_STAGE = " failed: ", " Root cause: ", ". Record of topic ", " failed in "
+_OF_TASK: Final = re.compile(r"Task \S+ failed: ")
+_ANSI: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_SAYS_NOTHING: Final = re.compile(r"AuthorizationException: \w+(?: \w+)? authorization failed\.$")
 _PLUGIN: Final = re.compile(r"\w+ of [\w.<>]*\w")
 _GIVEN: Final = re.compile(r"The (?:key|value) (?:is|begins with) b.*?(?=\.(?: Since|$))")
 
@@ -15,7 +18,8 @@ def root_cause(trace: str | None) -> str:
     """The last cause of a trace, in one line, and which record: the part an operator wants to read first."""
     if not trace:
         return ""
-    lines = [line.strip() for line in trace.splitlines() if line.strip()]
+    lines = [line.strip() for line in _ANSI.sub("", trace).splitlines() if line.strip()]
+    is_ours = _OF_TASK.match(lines[0]) is not None
     cause, _, record = lines[0].partition(_FAILED)[2].partition(_RECORD)
     if record:
         place, _, stage = record.partition(_IN_STAGE)
@@ -24,7 +28,11 @@ def root_cause(trace: str | None) -> str:
         return f"{cause}{_RECORD}{place}{in_stage}" + (f". {given[0]}" if given is not None else "")
     if _ROOT_CAUSE in lines[0]:  # our workers say it at once
         return lines[0].partition(_ROOT_CAUSE)[2]
+    if is_ours:
+        return cause
     caused = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    if caused and _SAYS_NOTHING.search(caused[-1]):  # what it may not do stands above it
+        return [lines[0], *caused][-2]
     if caused:
         return caused[-1]
     return lines[-1] if lines[0].startswith("Traceback") else lines[0]

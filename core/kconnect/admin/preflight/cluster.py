@@ -19,6 +19,7 @@ from kconnect.errors import ConnectError, DataError
 from kconnect.logs.wording import counted
 from kconnect.model import TopicPartition
 from kconnect.runtime.config.client_config import internal_clients
+from kconnect.runtime.config.rights import Client, Right, transaction_rights
 from kconnect.runtime.config.worker_config import DistributedConfig
 from kconnect.runtime.herder.assignment.protocol import PROTOCOL_TYPE, decode_metadata
 from kconnect.runtime.herder.group.connection import BrokerConnection
@@ -31,6 +32,7 @@ from kconnect.runtime.kafka.admin import KafkaAdmin
 from kconnect.runtime.storage.config_clients import leader_transactional_id
 
 A = TypeVar("A")
+_UNKNOWN: Final = Client()
 _DENIED_GROUP: Final = 30
 _DENIED_CLUSTER: Final = 31
 _DENIED_TRANSACTION: Final = 53
@@ -86,7 +88,7 @@ def _group(config: DistributedConfig, identity: ClientIdentity, within_s: float)
     way = access(identity.java, "connect-check")
     while (facts := _group_facts(way, config.group_id, deadline)) is None:
         time.sleep(_PAUSE_S)
-    yield group_result(config.group_id, facts, _end_of_configs(config, facts, within_s * 0.3), identity.title)
+    yield group_result(config.group_id, facts, _end_of_configs(config, facts, within_s * 0.3), identity.title, way.who)
 
 
 def _group_facts(way: Access, group: str, deadline: float) -> GroupFacts | None:
@@ -109,15 +111,15 @@ def _group_facts(way: Access, group: str, deadline: float) -> GroupFacts | None:
     return None if facts.error in _NOT_YET and time.monotonic() < deadline else facts
 
 
-def group_result(group: str, facts: GroupFacts, end: int | None, clients: str) -> Result:
+def group_result(group: str, facts: GroupFacts, end: int | None, clients: str, who: Client = _UNKNOWN) -> Result:
     """Whether the worker may join, and whom it meets. `end`: the end of its config topic, if it could be read."""
 
     def result(verdict: Verdict, message: str, hint: str | None = None) -> Result:
         return Result(check="group", verdict=verdict, where=group, message=message, hint=hint, clients=clients)
 
     if facts.error == _DENIED_GROUP or (facts.operations is not None and "READ" not in facts.operations):
-        command = f"kafka-acls --add --group {group} --allow-principal User:.. --operation Read"
-        return result(Verdict.FAILED, "this principal may not join it (READ)", f"Grant it: {command}")
+        needs = [Right("READ", "group", group)]
+        return result(Verdict.FAILED, f"cannot be joined: {who.lacks(needs)}", f"Grant it: {who.grant(needs)}")
     if facts.error:
         return result(Verdict.FAILED, f"the broker does not describe it: error {facts.error}", "Is group.id right?")
     if not facts.members:
@@ -179,8 +181,8 @@ def _transaction(name: str, identity: ClientIdentity, within_s: float) -> Iterat
         )
 
     if error == _DENIED_TRANSACTION:
-        command = f"kafka-acls --add --transactional-id {name} --allow-principal User:.. --operation Write"
-        yield result(Verdict.FAILED, "this principal has no right on it", f"Grant it: {command} --operation Describe")
+        needs = transaction_rights(name)
+        yield result(Verdict.FAILED, way.who.lacks(needs), f"Grant it: {way.who.grant(needs)}")
         return
     # To ask for WRITE would fence the leader that is at work
     if error:

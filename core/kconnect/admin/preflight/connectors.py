@@ -15,6 +15,7 @@ from kconnect.admin.preflight.topics import connector_topic_results
 from kconnect.errors import ConnectError
 from kconnect.logs.wording import counted
 from kconnect.runtime.config.client_config import internal_clients
+from kconnect.runtime.config.rights import client_of_java
 from kconnect.runtime.herder.validation.connector_checks import ConnectorValidator, InvalidConnectorError
 from kconnect.runtime.herder.validation.override_policies import load_policy
 from kconnect.runtime.kafka.topic_facts import TopicLook
@@ -111,4 +112,5 @@ def _config(start: WorkerStart, file: ConnectorFile, _within_s: float) -> Iterat
 def _topics(needs: Sequence[Need], identity: ClientIdentity, within_s: float) -> Iterator[Result]:
 
     client = TopicLook(internal_clients(identity.java, client_id="connect-check").admin, within_s * 0.9)
-    yield from connector_topic_results(needs, client.facts({topic for _, topic, _ in needs}))
+    facts = client.facts({topic for _, topic, _ in needs})
+    yield from connector_topic_results(needs, facts, client_of_java(identity.java))

@@ -10,6 +10,7 @@ from kconnect.admin.preflight.probe import Probe
 from kconnect.admin.preflight.results import Result, Verdict
 from kconnect.logs.wording import counted
 from kconnect.runtime.config.client_config import internal_clients
+from kconnect.runtime.config.rights import Client, Right, client_of_java
 from kconnect.runtime.config.worker_config import DistributedConfig
 from kconnect.runtime.kafka.topic_facts import TopicLook
 from kconnect.runtime.storage.internal_topic_specs import internal_topic_specs
@@ -18,14 +19,15 @@ if TYPE_CHECKING:
     from kconnect.runtime.kafka.internal_topics import InternalTopicSpec
     from kconnect.runtime.kafka.topic_facts import TopicFacts
 
+_UNKNOWN: Final = Client()
 _NEEDED: Final = ("READ", "WRITE", "DESCRIBE")
 
 
 def topic_probes(config: DistributedConfig, identity: ClientIdentity) -> list[Probe]:
     """One for all three, with the identity of the worker's own clients."""
+    who = client_of_java(identity.java)
 
     def look(within_s: float) -> Iterator[Result]:
-
         specs = internal_topic_specs(config)
         client = TopicLook(internal_clients(config.originals, client_id="connect-check").admin, within_s * 0.9)
         brokers = client.broker_count()
@@ -33,15 +35,15 @@ def topic_probes(config: DistributedConfig, identity: ClientIdentity) -> list[Pr
         for spec in specs:
             found = facts[spec.topic]
             if found.exists:
-                yield from existing(spec, found)
+                yield from existing(spec, found, who)
             else:
                 error = client.creation_error(spec)
-                yield missing(spec, brokers, None if error is None else (error.name(), error.str()))
+                yield missing(spec, brokers, None if error is None else (error.name(), error.str()), who)
 
     return [Probe("topic", "the three internal topics", look, identity.title)]
 
 
-def missing(spec: InternalTopicSpec, brokers: int, refusal: tuple[str, str] | None) -> Result:
+def missing(spec: InternalTopicSpec, brokers: int, refusal: tuple[str, str] | None, who: Client = _UNKNOWN) -> Result:
     """Of a topic that the worker would create; `refusal`: the name of the broker's error, and its words."""
     shape = f"{_count(spec.partitions, 'partition')}, {_count(spec.replication_factor, 'replica')}"
     if refusal is None:
@@ -49,11 +51,12 @@ def missing(spec: InternalTopicSpec, brokers: int, refusal: tuple[str, str] | No
     name, words = refusal
     prefix = spec.setting.removesuffix("topic")
     if "AUTHORIZATION" in name:
+        needs = [Right("CREATE", "topic", spec.topic)]
         return _result(
             spec.topic,
             Verdict.FAILED,
-            f"does not exist, and this principal may not create it ({spec.setting})",
-            f"Create it with cleanup.policy=compact and {shape}, or grant CREATE on it.",
+            f"does not exist, and {who.lacks(needs)} ({spec.setting})",
+            f"Create it with cleanup.policy=compact and {shape}, or grant it: {who.grant(needs)}",
         )
     if name == "INVALID_REPLICATION_FACTOR":
         return _result(
@@ -65,33 +68,35 @@ def missing(spec: InternalTopicSpec, brokers: int, refusal: tuple[str, str] | No
     return _result(spec.topic, Verdict.FAILED, f"does not exist, and cannot be created: {words}", f"Correct {prefix}*.")
 
 
-def existing(spec: InternalTopicSpec, found: TopicFacts) -> Iterator[Result]:
+def existing(spec: InternalTopicSpec, found: TopicFacts, who: Client = _UNKNOWN) -> Iterator[Result]:
     """Of a topic that exists."""
-    problems = list(_problems(spec, found))
+    problems = list(_problems(spec, found, who))
     yield from problems
     if not any(problem.verdict is Verdict.FAILED for problem in problems):
         told = f"{_count(found.partitions, 'partition')}, {_count(found.replicas, 'replica')}"
         yield _result(spec.topic, Verdict.OK, f"exists ({spec.setting}): {told}")
 
 
-def _problems(spec: InternalTopicSpec, found: TopicFacts) -> Iterator[Result]:
+def _problems(spec: InternalTopicSpec, found: TopicFacts, who: Client) -> Iterator[Result]:
     def failed(message: str, hint: str) -> Result:
         return _result(spec.topic, Verdict.FAILED, f"{message} ({spec.setting})", hint)
 
-    grant = f"Grant it: kafka-acls --add --topic {spec.topic} --allow-principal User:.. --operation"
     if found.is_denied:
-        yield failed("this principal may not see it", f"{grant} Read --operation Write --operation DescribeConfigs")
+        needs = [Right(operation, "topic", spec.topic) for operation in ("READ", "WRITE", "DESCRIBE_CONFIGS")]
+        yield failed(f"cannot be seen: {who.lacks(needs)}", f"Grant it: {who.grant(needs)}")
         return
-    denied = [name for name in _NEEDED if found.operations is not None and name not in found.operations]
-    if denied:
-        flags = " --operation ".join(name.capitalize() for name in denied)
-        yield failed(f"this principal may not {' and not '.join(denied)} it", f"{grant} {flags}")
+    if denied := [
+        Right(name, "topic", spec.topic)
+        for name in _NEEDED
+        if found.operations is not None and name not in found.operations
+    ]:
+        yield failed(who.lacks(denied), f"Grant it: {who.grant(denied)}")
     if spec.must_have_one_partition and found.partitions > 1:
         yield failed(f"has {found.partitions} partitions, and must have one", f"Name another topic in {spec.setting}.")
     if found.leaderless:
         which = ", ".join(map(str, found.leaderless))
         yield failed(f"partitions without a leader: {which}", "Start the brokers that have their replicas.")
-    yield from _of_settings(spec, found)
+    yield from _of_settings(spec, found, who)
     if spec.replication_factor > found.replicas > 0:
         yield _result(
             spec.topic,
@@ -101,12 +106,12 @@ def _problems(spec: InternalTopicSpec, found: TopicFacts) -> Iterator[Result]:
         )
 
 
-def _of_settings(spec: InternalTopicSpec, found: TopicFacts) -> Iterator[Result]:
+def _of_settings(spec: InternalTopicSpec, found: TopicFacts, who: Client) -> Iterator[Result]:
     settings = found.settings
     if settings is None:
-        message = "its settings cannot be read with the rights of this principal: cleanup.policy must be compact"
-        hint = f"Grant it: kafka-acls --add --topic {spec.topic} --allow-principal User:.. --operation DescribeConfigs"
-        yield _result(spec.topic, Verdict.WARNING, message, hint)
+        needs = [Right("DESCRIBE_CONFIGS", "topic", spec.topic)]
+        message = f"its settings cannot be read, and cleanup.policy must be compact: {who.lacks(needs)}"
+        yield _result(spec.topic, Verdict.WARNING, message, f"Grant it: {who.grant(needs)}")
         return
     policy = settings.get("cleanup.policy", "compact")
     if policy.strip() != "compact":
@@ -120,7 +125,9 @@ def _of_settings(spec: InternalTopicSpec, found: TopicFacts) -> Iterator[Result]
         yield _result(spec.topic, Verdict.FAILED, message, "Start the brokers that have its other replicas.")
 
 
-def connector_topic_results(needs: Iterable[tuple[str, str, str]], facts: Mapping[str, TopicFacts]) -> Iterator[Result]:
+def connector_topic_results(
+    needs: Iterable[tuple[str, str, str]], facts: Mapping[str, TopicFacts], who: Client
+) -> Iterator[Result]:
     """Of the topics that connectors name. Shape of a need: connector, topic, READ or WRITE."""
     for connector, topic, operation in needs:
         found = facts.get(topic)
@@ -129,9 +136,9 @@ def connector_topic_results(needs: Iterable[tuple[str, str, str]], facts: Mappin
             message = f"connector {connector} {what} it, and it does not exist"
             yield _result(topic, Verdict.WARNING, message, "The broker or topic.creation.* must create it.")
         elif found.is_denied or (found.operations is not None and operation not in found.operations):
-            message = f"connector {connector} {what} it, and its principal may not {operation} it"
-            command = f"kafka-acls --add --topic {topic} --allow-principal User:.. --operation {operation.capitalize()}"
-            yield _result(topic, Verdict.FAILED, message, f"Grant it: {command}")
+            lacking = [Right(operation, "topic", topic)]
+            message = f"connector {connector} {what} it, and {who.lacks(lacking)}"
+            yield _result(topic, Verdict.FAILED, message, f"Grant it: {who.grant(lacking)}")
         else:
             yield _result(topic, Verdict.OK, f"connector {connector} may {operation} it")
 

@@ -38,7 +38,8 @@ from kconnect.errors import (
     TimedOutError,
 )
 from kconnect.model import TopicPartition
-from kconnect.runtime.kafka.clients import ClientLog, admin_client, connect_error, consumer_client, kafka_errors
+from kconnect.runtime.config.rights import Right
+from kconnect.runtime.kafka.clients import ClientLog, admin_client, consumer_client, kafka_errors
 from kconnect.runtime.kafka.coordinator_retries import ask_coordinator
 from kconnect.runtime.kafka.retriable_codes import RETRIABLE_CODES
 
@@ -118,7 +119,8 @@ class KafkaAdmin:
         found = {}
         for name, future in futures.items():
             try:
-                topic = self._result(future, f"Topic {name!r} cannot be described", timeout_s)
+                doing = f"Topic {name!r} cannot be described"
+                topic = self._result(future, doing, timeout_s, Right("DESCRIBE", "topic", name))
             except NotFoundError:
                 continue
             replicas = len(topic.partitions[0].replicas) if topic.partitions else 0
@@ -135,7 +137,8 @@ class KafkaAdmin:
         """The settings of a topic. Errors: NotFoundError if it does not exist."""
         resource = ConfigResource(ResourceType.TOPIC, name)
         futures = self._client.describe_configs([resource], request_timeout=timeout_s)
-        entries = self._result(futures[resource], f"The settings of topic {name!r} cannot be read", timeout_s)
+        doing, need = f"The settings of topic {name!r} cannot be read", Right("DESCRIBE_CONFIGS", "topic", name)
+        entries = self._result(futures[resource], doing, timeout_s, need)
         return {entry.name: entry.value for entry in entries.values() if entry.value is not None}
 
     def create_topic(self, topic: TopicInfo, timeout_s: float) -> None:
@@ -145,12 +148,13 @@ class KafkaAdmin:
         """
         new = NewTopic(topic.name, topic.partitions, topic.replication_factor, config=dict(topic.configs))
         futures = self._client.create_topics([new], request_timeout=timeout_s)
-        self._result(futures[topic.name], f"Topic {topic.name!r} cannot be created", timeout_s)
+        need = Right("CREATE", "topic", topic.name)
+        self._result(futures[topic.name], f"Topic {topic.name!r} cannot be created", timeout_s, need)
 
     def delete_topic(self, name: str, timeout_s: float) -> None:
         """Delete a topic. Errors: NotFoundError if it does not exist."""
         futures = self._client.delete_topics([name], request_timeout=timeout_s)
-        self._result(futures[name], f"Topic {name!r} cannot be deleted", timeout_s)
+        self._result(futures[name], f"Topic {name!r} cannot be deleted", timeout_s, Right("DELETE", "topic", name))
 
     # --- offsets of consumer groups (KIP-875) ---
 
@@ -169,10 +173,12 @@ class KafkaAdmin:
         def ask(turn_s: float) -> Future[Any]:
             return self._client.alter_consumer_group_offsets(request, request_timeout=turn_s)[group]
 
-        answer = self._of_coordinator(ask, doing, timeout_s)
+        need = Right("READ", "group", group)
+        answer = self._of_coordinator(ask, doing, timeout_s, need)
         for part in answer.topic_partitions:
             if part.error is not None:
-                raise _sorted_error(f"{doing}, for {part.topic}-{part.partition}", part.error)
+                of_topic = Right("READ", "topic", part.topic)
+                raise self._sorted_error(f"{doing}, for {part.topic}-{part.partition}", part.error, need, of_topic)
 
     def delete_group(self, group: str, timeout_s: float) -> None:
         """Delete a group with all its offsets. Errors: ConflictError if it has members; none if it does not exist."""
@@ -181,7 +187,8 @@ class KafkaAdmin:
             return self._client.delete_consumer_groups([group], request_timeout=turn_s)[group]
 
         try:
-            self._of_coordinator(ask, f"Consumer group {group!r} cannot be deleted", timeout_s)
+            doing = f"Consumer group {group!r} cannot be deleted"
+            self._of_coordinator(ask, doing, timeout_s, Right("DELETE", "group", group))
         except NotFoundError:
             return
 
@@ -224,7 +231,7 @@ class KafkaAdmin:
         for part, future in futures.items():
             doing = f"The offsets of {part.topic}-{part.partition} cannot be read"
             try:
-                answer = self._result(future, doing, timeout_s)
+                answer = self._result(future, doing, timeout_s, Right("DESCRIBE", "topic", part.topic))
                 found[TopicPartition(part.topic, part.partition)] = known_offset(answer.offset, doing)
             except ConnectError as error:
                 cause = error.__cause__
@@ -238,25 +245,36 @@ class KafkaAdmin:
                 raise
         return found
 
-    def _of_coordinator(self, ask: Callable[[float], Future[Any]], doing: str, timeout_s: float) -> Any:  # as below
-        with self._explained(doing, timeout_s):
+    # as below
+    def _of_coordinator(self, ask: Callable[[float], Future[Any]], doing: str, timeout_s: float, need: Right) -> Any:
+        with self._explained(doing, timeout_s, need):
             return ask_coordinator(ask, timeout_s)
 
-    def _result(self, future: Future[Any], doing: str, timeout_s: float) -> Any:  # what the client's futures hold
-        with self._explained(doing, timeout_s):
+    # what the client's futures hold
+    def _result(self, future: Future[Any], doing: str, timeout_s: float, need: Right) -> Any:
+        with self._explained(doing, timeout_s, need):
             return future.result(timeout_s + _SLACK_S)
 
     @contextmanager
-    def _explained(self, doing: str, timeout_s: float) -> Iterator[None]:
+    def _explained(self, doing: str, timeout_s: float, need: Right) -> Iterator[None]:
         try:
             yield
         except KafkaException as error:
             reason: KafkaError = error.args[0]
             if reason.code() == KafkaError._TIMED_OUT:  # of the client; a broker's REQUEST_TIMED_OUT is an answer
                 raise self._late(doing, timeout_s, reason.str()) from error
-            raise _sorted_error(doing, reason) from error
+            raise self._sorted_error(doing, reason, need) from error
         except FutureTimeoutError as error:
             raise self._late(doing, timeout_s, "the client did not end the request") from error
+
+    def _sorted_error(self, doing: str, error: KafkaError, *needs: Right) -> ConnectError:
+        if error.code() in (KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.REBALANCE_IN_PROGRESS):
+            return ConflictError(f"{doing}: the group still has members", hint="Stop the connector and try again.")
+        if error.code() in (KafkaError.GROUP_ID_NOT_FOUND, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+            return NotFoundError(f"{doing}: {error.str()}")
+        if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            return AlreadyExistsError(f"{doing}: it already exists")
+        return self._log.error(doing, error, *needs)
 
     def _late(self, doing: str, timeout_s: float, why: str) -> TimedOutError:
         return TimedOutError(
@@ -271,13 +289,3 @@ def known_offset(offset: int, doing: str) -> int:
     if offset == OFFSET_INVALID:
         raise RetriableError(f"{doing}: there is none yet")
     return offset
-
-
-def _sorted_error(doing: str, error: KafkaError) -> ConnectError:
-    if error.code() in (KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.REBALANCE_IN_PROGRESS):
-        return ConflictError(f"{doing}: the group still has members", hint="Stop the connector and try again.")
-    if error.code() in (KafkaError.GROUP_ID_NOT_FOUND, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
-        return NotFoundError(f"{doing}: {error.str()}")
-    if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
-        return AlreadyExistsError(f"{doing}: it already exists")
-    return connect_error(doing, error)

@@ -12,7 +12,8 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.logs.wording import counted
 from kconnect.model import LogPosition
-from kconnect.runtime.kafka.clients import ClientLog, connect_error, kafka_errors, producer_client
+from kconnect.runtime.config.rights import Right
+from kconnect.runtime.kafka.clients import ClientLog, kafka_errors, producer_client
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +82,7 @@ class BatchWriter:
                 self._client.produce(self._topic, entry.value, entry.key, partition, report)
             self._client.flush(max(end - time.monotonic(), 0.1))
         except KafkaException as error:
-            raise connect_error(doing, error.args[0]) from error
+            raise self._error(doing, error.args[0]) from error
         except ConnectError:
             self._client.poll(0)  # brings the client's own errors, which tell more
             self._log.raise_if_refused()
@@ -103,8 +104,11 @@ class BatchWriter:
         with kafka_errors(doing):
             topic = self._client.list_topics(self._topic, timeout=self._timeout_s).topics[self._topic]
         if topic.error is not None:
-            raise connect_error(doing, topic.error)
+            raise self._error(doing, topic.error)
         self._is_known = True
+
+    def _error(self, doing: str, error: KafkaError) -> ConnectError:
+        return self._log.error(doing, error, Right("WRITE", "topic", self._topic))
 
     def _report(
         self, number: int, found: dict[int, LogPosition], failed: list[KafkaError]
@@ -123,7 +127,7 @@ class BatchWriter:
         self._log.raise_if_refused()
         for error in failed:
             if error.code() not in _OUT_OF_TIME:
-                raise connect_error(doing, error)
+                raise self._error(doing, error)
         why = f" ({self._log.last_error})" if self._log.last_error else ""
         raise TimedOutError(
             f"{doing} within {self._timeout_s:g} s ({self._setting}): they may have been written or not{why}"

@@ -6,7 +6,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from kconnect.logs.wording import counted
 from kconnect.runtime.config.client_config import HEARTBEAT_INTERVAL_MS, MAX_MESSAGE_BYTES, SESSION_TIMEOUT_MS
 from kconnect.runtime.config.client_keys import ADMIN, CONSUMER, PRODUCER, Rule
 from kconnect.runtime.config.kerberos import OTHER_MECHANISMS, missing_mechanism
+from kconnect.runtime.config.rights import Client, Right, client_of
 from kconnect.runtime.kafka.auth_errors import is_refusal, refusal_error
 from kconnect.runtime.kafka.retriable_codes import COORDINATOR_CODES
 
@@ -53,6 +54,9 @@ CONSUMER_DEFAULTS: Mapping[str, Any] = {
 }
 # Of KIP-848 brokers say these: group.consumer.session.timeout.ms and the like
 _OF_CLASSIC_GROUPS: Final = frozenset({"session.timeout.ms", "heartbeat.interval.ms"})
+
+# Whoever does not say which client an error is of
+_UNKNOWN: Final = Client()
 
 # Each kind of log line appears once in this time; an outage of the broker is then two lines a minute.
 _LOG_EVERY_S = 30.0
@@ -143,6 +147,8 @@ class ClientLog:
         self._lock = threading.Lock()  # guards the two below
         self._last_logged: dict[str, tuple[float, int]] = {}
         self._refusal: KafkaError | None = None
+        self.client = Client()
+        """Who it is for its brokers, once it was built; for errors about rights."""
         self._ca_pem: str | None = None
         self.last_error: str | None = None
         """The newest error the client reported by itself, such as a broker that is away; for error messages."""
@@ -150,6 +156,7 @@ class ClientLog:
     def settings(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """The client settings that make it log here."""
         self._ca_pem = config.get("ssl.ca.pem")
+        self.client = client_of(config)
         return {"logger": self, "error_cb": self.on_error}
 
     def log(self, level: int, message: str, *args: Any) -> None:
@@ -167,6 +174,10 @@ class ClientLog:
         if is_refusal(error):
             self._refusal = error
         self._tell(logging.WARNING, _AWAY if error.code() in _UNREACHABLE else error.name(), error.str())
+
+    def error(self, doing: str, error: KafkaError, *needs: Right) -> ConnectError:
+        """As `connect_error`, of this client."""
+        return connect_error(doing, error, needs, self.client)
 
     def raise_if_refused(self) -> None:
         """Errors: ConnectError if a password or certificate is refused."""
@@ -197,10 +208,21 @@ def kafka_errors(doing: str) -> Iterator[None]:
         raise connect_error(doing, error.args[0]) from error
 
 
-def connect_error(doing: str, error: KafkaError) -> ConnectError:
-    """Our error for a KafkaError: TimedOutError, UnreachableError, RetriableError or plain ConnectError."""
+def connect_error(
+    doing: str, error: KafkaError, needs: Sequence[Right] = (), client: Client = _UNKNOWN
+) -> ConnectError:
+    """Our error for a KafkaError: TimedOutError, UnreachableError, RetriableError or plain ConnectError.
+
+    `needs`: the rights without which a broker refuses what was done; those of the kind that it refused are named.
+    """
     if is_refusal(error):
         return refusal_error(doing, error, None)
+    if (kind := _DENIED.get(error.code())) is not None:
+        lacking = [right for right in needs if right.kind == kind]
+        said = error.str().replace("Broker: ", "").rstrip(".")
+        if lacking:
+            return ConnectError(f"{doing}: {said}: {client.lacks(lacking)}.", hint=f"Grant it: {client.grant(lacking)}")
+        return ConnectError(f"{doing}: {said}.", hint=f"Grant {client.principal or 'its principal'} the rights on it.")
     text = f"{doing}: {error.str()}"
     if "No provider for SASL mechanism" in text:
         mechanism = text.split("SASL mechanism ", 1)[1].split(":", 1)[0]
@@ -214,14 +236,18 @@ def connect_error(doing: str, error: KafkaError) -> ConnectError:
     return ConnectError(text, hint=_HINTS.get(error.code()))
 
 
+_DENIED: Final = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "group",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional-id",
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "cluster",
+}
 _TIMED_OUT = frozenset({KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE, KafkaError.REQUEST_TIMED_OUT})
 _UNREACHABLE = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE})
 _NO_TOPIC = (
     "The topic was deleted or never created. Create the topic, or let the broker create it (auto.create.topics.enable)."
 )
 _HINTS = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "Grant the client's principal the rights on this topic.",
-    KafkaError.GROUP_AUTHORIZATION_FAILED: "Grant the client's principal the rights on this consumer group.",
     KafkaError.MSG_SIZE_TOO_LARGE: "Raise max.message.bytes of the topic and producer.override.max.request.size.",
     KafkaError.UNKNOWN_TOPIC_OR_PART: _NO_TOPIC,
     KafkaError._UNKNOWN_TOPIC: _NO_TOPIC,

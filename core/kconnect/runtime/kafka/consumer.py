@@ -15,9 +15,10 @@ from confluent_kafka import TopicPartition as ClientPartition
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.model import TopicPartition
 from kconnect.runtime.config.offset_reset import OffsetReset
+from kconnect.runtime.config.rights import Right
 from kconnect.runtime.config.topic_pattern import TopicPattern
 from kconnect.runtime.kafka.client_statistics import ClientStatistics, ClientUsage
-from kconnect.runtime.kafka.clients import ClientLog, connect_error, consumer_client, kafka_errors
+from kconnect.runtime.kafka.clients import ClientLog, consumer_client, kafka_errors
 from kconnect.runtime.kafka.pattern_topics import PatternTopics
 from kconnect.runtime.kafka.timed_resets import TimedResets
 from kconnect.runtime.kafka.unanswered_commits import CommitDone, UnansweredCommits
@@ -135,6 +136,7 @@ class RecordConsumer:
     ) -> None:
         """`reset`: where to begin without a committed offset, if not as `config` says."""
         self._name = name
+        self._group = str(config.get("group.id", ""))
         self._max_age_ms = config.get("metadata.max.age.ms")
         self._log = ClientLog(log, f"Consumer of {name}")
         self._is_closed = False
@@ -221,7 +223,7 @@ class RecordConsumer:
                     messages = [first, *(self._client.consume(max_records - 1, 0) if max_records > 1 else ())]
         except KafkaException as error:
             self._raise_from_listener()
-            raise connect_error("Records cannot be fetched", error.args[0]) from error
+            raise self._error("Records cannot be fetched", error.args[0]) from error
         self._raise_from_listener()
         self._log.raise_if_refused()
         return self._runs(messages) if messages else []
@@ -289,9 +291,8 @@ class RecordConsumer:
             done = self._client.commit(offsets=_client_partitions(offsets), asynchronous=False)
         for partition in done or ():
             if partition.error is not None:
-                raise connect_error(
-                    f"The offset of {partition.topic}-{partition.partition} cannot be committed", partition.error
-                )
+                doing = f"The offset of {partition.topic}-{partition.partition} cannot be committed"
+                raise self._error(doing, partition.error, partition.topic)
 
     def commit_async(self, offsets: Mapping[TopicPartition, int], done: CommitDone) -> None:
         """Commit in the background; `done` is called inside a later fetch(), with the error if there was one."""
@@ -372,8 +373,13 @@ class RecordConsumer:
         failed = error or next((partition.error for partition in offsets if partition.error is not None), None)
         self._unanswered.answered(
             {TopicPartition(at.topic, at.partition): at.offset for at in offsets},
-            None if failed is None else connect_error("Offsets cannot be committed", failed),
+            None if failed is None else self._error("Offsets cannot be committed", failed),
         )
+
+    def _error(self, doing: str, error: KafkaError, topic: str | None = None) -> ConnectError:
+        """`topic`: the one that it is about, if it is about one."""
+        of_topic = (Right("READ", "topic", topic),) if topic else ()
+        return self._log.error(doing, error, Right("READ", "group", self._group), *of_topic)
 
     def _raise_from_listener(self) -> None:
         raised, self._raised = self._raised, None
@@ -417,7 +423,7 @@ class RecordConsumer:
                 self._log.on_error(error)
             else:
                 where = f" from {message.topic()}-{message.partition()}" if message.topic() else ""
-                raise connect_error(f"Records cannot be fetched{where}", error)
+                raise self._error(f"Records cannot be fetched{where}", error, message.topic())
         return good
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, Message
 
 from kconnect.errors import ConnectError
+from kconnect.runtime.config.rights import Client, Right
 from kconnect.runtime.kafka.clients import connect_error
 
 _NO_PARTITION = -1
@@ -92,14 +93,17 @@ class Delivery:
     Threads: ends on whichever thread serves the producer. CPython only, as the binding is.
     """
 
-    __slots__ = ("_ended", "_failed", "_on_end", "_on_failure", "_sealed", "size")
+    __slots__ = ("_ended", "_failed", "_on_end", "_on_failure", "_sealed", "client", "size")
 
     def __init__(
         self,
         on_end: Callable[[bool], None],
         on_failure: Callable[[DeliveryFailure], bool],
         ended: EndedUnits,
+        client: Client | None = None,
     ) -> None:
+        """`client`: who sends, for what a broker does not allow it."""
+        self.client = client or Client()
         self._on_end = on_end
         self._on_failure = on_failure
         self._ended = ended
@@ -123,7 +127,7 @@ class Delivery:
         if error.code() == KafkaError._DESTROY:
             # librdkafka's error for a record whose partition left the metadata during its retry.
             error = KafkaError(KafkaError._UNKNOWN_PARTITION)
-        failure = DeliveryFailure(topic, partition, error.name(), _write_error(error, topic, partition))
+        failure = DeliveryFailure(topic, partition, error.name(), _write_error(error, topic, partition, self.client))
         if not self._on_failure(failure) or error.fatal() or error.code() in _FATAL:
             self._failed = True
 
@@ -135,9 +139,10 @@ class Delivery:
         self._ended.note(self.size, self._on_end, self._sealed and not self._failed)
 
 
-def _write_error(error: KafkaError, topic: str, partition: int | None) -> ConnectError:
+def _write_error(error: KafkaError, topic: str, partition: int | None, client: Client) -> ConnectError:
     where = f"topic {topic!r}" + ("" if partition is None or partition < 0 else f", partition {partition}")
-    return connect_error(f"A record could not be written to {where}", error)
+    doing, need = f"A record could not be written to {where}", Right("WRITE", "topic", topic)
+    return connect_error(doing, error, (need,), client)
 
 
 class RecordDelivery:
@@ -189,7 +194,8 @@ class ReportedDelivery:
         """The record was refused for good."""
         self._delivery.fail(error, topic, partition)
         number = _NO_PARTITION if partition is None else partition
-        self._on_end(WrittenRecord(topic, number, _NO_OFFSET, None), _write_error(error, topic, partition))
+        reason = _write_error(error, topic, partition, self.unit.client)
+        self._on_end(WrittenRecord(topic, number, _NO_OFFSET, None), reason)
 
 
 def _written(message: Message) -> WrittenRecord:

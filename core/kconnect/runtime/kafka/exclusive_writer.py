@@ -13,7 +13,8 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from kconnect.errors import ConnectError, FencedError, TimedOutError
 from kconnect.logs.wording import counted
-from kconnect.runtime.kafka.clients import ClientLog, connect_error, producer_client
+from kconnect.runtime.config.rights import Right, transaction_rights
+from kconnect.runtime.kafka.clients import ClientLog, producer_client
 
 log = logging.getLogger(__name__)
 
@@ -145,7 +146,8 @@ class KafkaExclusiveWriter:
         if error.code() in _OUT_OF_TIME:
             why = f": {self._log.last_error}" if self._log.last_error else ""
             return TimedOutError(f"{doing} within {timeout_s:g} s{self._in_setting}{why}")
-        return connect_error(doing, error)
+        needs = (Right("WRITE", "topic", self._topic), *transaction_rights(self._id))
+        return self._log.error(doing, error, *needs)
 
 
 def _retry_until(deadline: float, attempt: Any) -> None:

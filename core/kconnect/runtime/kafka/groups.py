@@ -16,6 +16,7 @@ from typing import Any, Final
 from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 
 from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
+from kconnect.runtime.config.rights import Right, client_of
 from kconnect.runtime.kafka.clients import ClientLog, admin_client, connect_error, kafka_errors
 from kconnect.runtime.kafka.coordinator_retries import ask_coordinator
 
@@ -64,7 +65,7 @@ def describe_group(config: Mapping[str, Any], group: str, timeout_s: float) -> G
             if item.id != group:
                 continue
             if item.error is not None:
-                raise connect_error(doing, item.error)
+                raise _error(doing, item.error, config, group)
             if item.state != _DEAD:  # which this request also says of a group of the newer protocol (KIP-848)
                 return _described(item)
         found = _of_consumers(config, group, timeout_s, doing)
@@ -120,7 +121,7 @@ def _of_consumers(config: Mapping[str, Any], group: str, timeout_s: float, doing
         if code == _NOT_OF_CONSUMERS:
             return None
         if code != KafkaError.GROUP_ID_NOT_FOUND:
-            raise connect_error(doing, error.args[0]) from error
+            raise _error(doing, error.args[0], config, group) from error
         return GroupDescription(group, _DEAD, "", "")
     except FutureTimeoutError as error:
         raise TimedOutError(f"{doing}: no answer within {timeout_s:g} s ({_TIMEOUT_SETTING})") from error
@@ -128,6 +129,10 @@ def _of_consumers(config: Mapping[str, Any], group: str, timeout_s: float, doing
         return GroupDescription(group, _DEAD, "", "")
     members = tuple(MemberDescription(each.member_id, each.client_id, each.host, b"", b"") for each in found.members)
     return GroupDescription(group, found.state.name.capitalize(), "consumer", found.partition_assignor, members)
+
+
+def _error(doing: str, error: KafkaError, config: Mapping[str, Any], group: str) -> ConnectError:
+    return connect_error(doing, error, (Right("DESCRIBE", "group", group),), client_of(config))
 
 
 def _described(item: Any) -> GroupDescription:

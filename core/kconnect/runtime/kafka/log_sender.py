@@ -13,7 +13,8 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.model import LogPosition
-from kconnect.runtime.kafka.clients import ClientLog, connect_error, kafka_errors, producer_client
+from kconnect.runtime.config.rights import Right
+from kconnect.runtime.kafka.clients import ClientLog, kafka_errors, producer_client
 from kconnect.runtime.kafka.retriable_codes import RETRIABLE_CODES
 
 log = logging.getLogger(__name__)
@@ -129,7 +130,7 @@ class LogSender:
             return ConnectError(f"{doing}: the log was stopped before it was acknowledged")
         if error.code() in RETRIABLE_CODES:
             return RetriableError(f"{doing}: {error.str()}")
-        return connect_error(doing, error)
+        return self._log.error(doing, error, Right("WRITE", "topic", self._topic))
 
 
 _PURGED: Final = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})

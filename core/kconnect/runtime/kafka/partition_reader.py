@@ -14,7 +14,8 @@ from confluent_kafka import TopicPartition as ClientPartition
 from kconnect.clock import Backoff, Pauses
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError, did_you_mean
 from kconnect.model import LogRecord
-from kconnect.runtime.kafka.clients import ClientLog, connect_error, consumer_client, kafka_errors
+from kconnect.runtime.config.rights import Right
+from kconnect.runtime.kafka.clients import ClientLog, consumer_client, kafka_errors
 
 log = logging.getLogger(__name__)
 
@@ -141,7 +142,7 @@ class PartitionReader(Generic[R]):
             if found is not None and error is None and found.partitions:
                 return sorted(found.partitions)
             if error is not None and (error.code() in _REFUSED if is_awaited else error.code() not in _UNKNOWN):
-                raise connect_error(doing, error)
+                raise self._error(doing, error)
             pause_s = pauses.next_s()
             if not is_awaited or time.monotonic() + pause_s > deadline:
                 waited = f", or has no partitions, after {timeout_s:g} s{within}" if is_awaited else ""
@@ -174,7 +175,7 @@ class PartitionReader(Generic[R]):
                     return []
                 messages = [first, *(self._client.consume(max_records - 1, 0) if max_records > 1 else ())]
         except KafkaException as error:
-            raise connect_error(f"Topic {self.topic!r} cannot be read", error.args[0]) from error
+            raise self._error(f"Topic {self.topic!r} cannot be read", error.args[0]) from error
         records = self._records(messages)
         if not records:
             self._raise_if_refused()
@@ -297,11 +298,14 @@ class PartitionReader(Generic[R]):
             self.reached[partition] = max(self.reached.get(partition, 0), offset)
             return True
         if code in _REFUSED:
-            self._refused = connect_error(f"Topic {self.topic!r} cannot be read", error)
+            self._refused = self._error(f"Topic {self.topic!r} cannot be read", error)
             return True
         if code != KafkaError.GROUP_AUTHORIZATION_FAILED:  # no group is joined, the client only looks for its broker
             self._log.on_error(error)
         return False
+
+    def _error(self, doing: str, error: KafkaError) -> ConnectError:
+        return self._log.error(doing, error, Right("READ", "topic", self.topic))
 
     def _restart(self, lost: Mapping[int, KafkaError]) -> None:
         for number in sorted(lost):

@@ -15,9 +15,10 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 
 from kconnect.errors import ConnectError, DataError
+from kconnect.runtime.config.rights import Right
 from kconnect.runtime.kafka.byte_column import ByteColumn
 from kconnect.runtime.kafka.client_statistics import ClientStatistics, ClientUsage
-from kconnect.runtime.kafka.clients import ClientLog, connect_error, kafka_errors, producer_client, producer_settings
+from kconnect.runtime.kafka.clients import ClientLog, kafka_errors, producer_client, producer_settings
 from kconnect.runtime.kafka.delivery import AnyDelivery, Delivery, DeliveryFailure, EndedUnits
 from kconnect.runtime.kafka.produced_records import KafkaBatch, KafkaRecord
 
@@ -89,7 +90,7 @@ class RecordProducer:
         before that for each record refused, and returns whether it is tolerated. Both run on the thread that serves or
         flushes the producer; they must not raise.
         """
-        return Delivery(on_end, on_failure, self._ended)
+        return Delivery(on_end, on_failure, self._ended, self._log.client)
 
     def send_batch(self, records: KafkaBatch, delivery: Delivery, give_up: Callable[[], bool]) -> bool:
         """Hand over records of one topic; waits for room. Returns False if `give_up` ended the wait.
@@ -231,7 +232,7 @@ class RecordProducer:
             raise self._fatal.with_traceback(None)  # not with the stack of another thread
 
     def _broken_by(self, error: KafkaError) -> ConnectError:
-        return connect_error("The producer broke down", error)
+        return self._log.error("The producer broke down", error)
 
     def _end_client(self) -> None:
         self._client.close()
@@ -273,7 +274,8 @@ class RecordProducer:
                         return False
                     taken = self._client.produce_batch(topic, messages, partition=number, on_delivery=delivery)
             except KafkaException as error:
-                raise connect_error(f"Records could not be written to topic {topic!r}", error.args[0]) from error
+                doing, need = f"Records could not be written to topic {topic!r}", Right("WRITE", "topic", topic)
+                raise self._log.error(doing, error.args[0], need) from error
             self.serve()
             if taken == len(messages):
                 return True

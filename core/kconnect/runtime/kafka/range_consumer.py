@@ -12,6 +12,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 
 from kconnect.errors import RetriableError
 from kconnect.model import TopicPartition
+from kconnect.runtime.config.rights import Right
 from kconnect.runtime.kafka.clients import ClientLog, connect_error, consumer_client, kafka_errors
 from kconnect.runtime.kafka.consumer import ConsumedRun
 
@@ -102,7 +103,8 @@ class RangeConsumer:
             elif error.code() == KafkaError._PARTITION_EOF:
                 eof = message.offset()
             elif not error.retriable() and error.code() not in _PASSING:
-                raise connect_error(f"{self._name} cannot read {message.topic()}", error)
+                topic = message.topic() or ""
+                raise self._log.error(f"{self._name} cannot read {topic}", error, Right("READ", "topic", topic))
         return found, eof
 
     def _call(self, call: Callable[[], Any]) -> Any:  # what the binding gives

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
 )
 
 from kconnect.errors import TimedOutError
-from kconnect.runtime.kafka.clients import ClientLog, admin_client, connect_error
+from kconnect.runtime.kafka.clients import ClientLog, admin_client
 from kconnect.runtime.kafka.internal_topics import InternalTopicSpec
 
 log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class TopicLook:
             except KafkaException as error:
                 code = error.args[0].code()
                 if code not in _MISSING | _DENIED:
-                    raise connect_error(f"Topic {name} cannot be described", error.args[0]) from error
+                    raise self._log.error(f"Topic {name} cannot be described", error.args[0]) from error
                 found[name] = TopicFacts(topic=name, exists=code in _DENIED, is_denied=code in _DENIED)
             else:
                 found[name] = self._described(name, described)
@@ -109,7 +109,7 @@ class TopicLook:
         except KafkaException as error:
             if error.args[0].code() in _DENIED:
                 return None
-            raise connect_error(f"The settings of topic {name} cannot be read", error.args[0]) from error
+            raise self._log.error(f"The settings of topic {name} cannot be read", error.args[0]) from error
         return {entry.name: entry.value for entry in entries.values() if entry.value is not None}
 
     def _result(self, future: Future[Any]) -> Any:  # what the client's futures hold

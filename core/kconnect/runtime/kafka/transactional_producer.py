@@ -14,8 +14,9 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException
 
 from kconnect.errors import ConnectError, FencedError, TimedOutError
+from kconnect.runtime.config.rights import transaction_rights
 from kconnect.runtime.kafka.client_statistics import ClientUsage
-from kconnect.runtime.kafka.clients import ClientLog, connect_error, producer_client
+from kconnect.runtime.kafka.clients import ClientLog, producer_client
 from kconnect.runtime.kafka.producer import RecordProducer
 
 log = logging.getLogger(__name__)
@@ -184,7 +185,7 @@ class TransactionalProducer(RecordProducer):
             return TransactionExpiredError(
                 f"{doing}: the broker has aborted it after {self._timeout_s:g} s (transaction.timeout.ms)"
             )
-        return _transaction_error(doing, self._id, error, timeout_s, self.last_error)
+        return _transaction_error(doing, self._id, error, timeout_s, self._log)
 
 
 def fence_producers(configs: Sequence[Mapping[str, Any]], name: str, timeout_s: float) -> None:
@@ -218,23 +219,23 @@ def _fence(
         except KafkaException as error:
             doing = f"The producer {name} of a former task cannot be fenced off"
             if not error.args[0].retriable() or left_s <= 0:
-                raise _transaction_error(doing, name, error.args[0], timeout_s, client_log.last_error) from error
+                raise _transaction_error(doing, name, error.args[0], timeout_s, client_log) from error
             client_log.raise_if_refused()
         else:
             return
 
 
 def _transaction_error(
-    doing: str, name: str, error: KafkaError, timeout_s: float | None, last_error: str | None
+    doing: str, name: str, error: KafkaError, timeout_s: float | None, client_log: ClientLog
 ) -> ConnectError:
     if error.code() in _FENCED:
         return FencedError(
             f"{doing}: there is a newer producer with the same transactionalId {name} which fences the current one"
         )
     if error.code() in _OUT_OF_TIME and timeout_s is not None:
-        why = f": {last_error}" if last_error else ""
+        why = f": {client_log.last_error}" if client_log.last_error else ""
         return TimedOutError(f"{doing} within {timeout_s:g} s (transaction.timeout.ms){why}")
-    return connect_error(doing, error)
+    return client_log.error(doing, error, *transaction_rights(name))
 
 
 _FENCED: Final = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})

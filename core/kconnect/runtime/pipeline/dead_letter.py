@@ -137,7 +137,8 @@ class DeadLetterQueue:
             error = ConnectError(
                 f"The dead letter of {original.topic}-{original.kafka_partition}@{original.kafka_offset} could not be "
                 f"written: {failure.error}",
-                hint="Check the dead letter topic, its max.message.bytes and its ACLs; no offset past it is committed.",
+                hint="No offset past it is committed. "
+                f"{failure.error.hint or 'Check the dead letter topic and its max.message.bytes.'}",
             )
             refused.append(error)
             self.failures += 1
@@ -242,6 +243,7 @@ def ensure_topic(admin: KafkaAdmin, settings: DeadLetterSettings, is_stopping: C
 def _not_ready(settings: DeadLetterSettings, error: ConnectError) -> ConnectError:
     return ConnectError(
         f"Could not initialize dead letter queue with topic={settings.topic}: {error}",
-        hint=f"errors.deadletterqueue.topic.replication.factor is {settings.replication_factor} and must not exceed "
+        hint=error.hint
+        or f"errors.deadletterqueue.topic.replication.factor is {settings.replication_factor} and must not exceed "
         "the number of brokers; or create the topic yourself.",
     )

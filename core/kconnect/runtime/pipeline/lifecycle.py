@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kconnect.errors import ConnectError
 from kconnect.logs import redaction
@@ -206,10 +206,16 @@ def failure_text(task_id: TaskId, failure: BaseException) -> str:
     return " ".join(head.split()) + since + "\n" + "".join(traceback.format_exception(failure))
 
 
+# Errors of the Kafka client, which our own above them say in words
+_NATIVE: Final = frozenset({"cimpl"})
+
+
 def what_failed(failure: BaseException) -> str:
     """What failed, where, and the root cause, as one line."""
     root = failure
     while (earlier := root.__cause__ or (None if root.__suppress_context__ else root.__context__)) is not None:
+        if type(earlier).__module__ in _NATIVE:
+            break
         root = earlier
     return " ".join(_what_failed(failure, root).split())
 
@@ -220,7 +226,9 @@ def _what_failed(failure: BaseException, root: BaseException) -> str:
         between = "" if failure.error is root else f": {str(failure.error).strip().rstrip(':')}"
         return f"{_sentence(cause)} {_sentence(failure.place + between)} {failure.given}".rstrip()
     message = str(failure) or type(failure).__name__
-    because = "" if root is failure or cause in message else f" Root cause: {cause}"
+    because = (
+        "" if root is failure or cause in message or (str(root) and str(root) in message) else f" Root cause: {cause}"
+    )
     return f"{_sentence(message)}{because}"
 
 

@@ -95,7 +95,7 @@ class SourceDeadLetters:
         with self._lock:
             self.failures += 1
         failure.error.hint = failure.error.hint or (
-            f"Check {self.topic}, its max.message.bytes and its ACLs; no offset past the record is committed."
+            f"Check {self.topic} and its max.message.bytes; no offset past the record is committed."
         )
 
 

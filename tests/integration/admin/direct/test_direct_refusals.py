@@ -74,4 +74,5 @@ def test_rights_that_are_not_granted_are_told(word, topics, guarded):
     assert (code, out) == (1, "")
     assert guarded[0].worker[f"{word.removesuffix('s') if word == 'offsets' else word}.storage.topic"] in err
     assert "uthoriz" in err
-    assert "rights" in err
+    assert f"User:{USER} lacks " in err
+    assert "Grant it: kafka-acls " in err

@@ -37,11 +37,11 @@ def test_what_may_not_be_written_or_described_is_named(broker, tmp_path, monkeyp
         assert run(put) == 1
         told = capsys.readouterr().err
         assert f"could not be written to topic {topic}" in told
-        assert "rights on this topic" in told
+        assert f"{principal} lacks WRITE on topic {topic}" in told
         deny = AclPermissionType.DENY
         add_rules(broker.bootstrap, ResourceType.GROUP, group, principal, AclOperation.DESCRIBE, permission=deny)
         assert run(put) == 1
         told = capsys.readouterr().err
         assert group in told
-        assert "rights on this consumer group" in told
+        assert f"{principal} lacks DESCRIBE on group {group}" in told
         assert reader.configs().snapshot.offset == end

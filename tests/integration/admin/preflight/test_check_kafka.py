@@ -20,6 +20,8 @@ from kit.waiting import eventually
 pytestmark = pytest.mark.broker
 
 USER = "checker"
+ME = f"User:{USER}"
+SEES = ("READ", "WRITE", "DESCRIBE_CONFIGS")
 LOGIN, PASSWORD = login_of(USER), password_of(USER)
 
 
@@ -78,14 +80,21 @@ def test_without_rights_everything_that_lacks_is_named_with_the_right_to_grant(p
     results = checked(worker(place, "checked-bare"))
     assert told(results, "broker") == [(Verdict.OK, told(results, "broker")[0][1])]
     assert told(results, "topic", "checked-bare-config") == [
-        (Verdict.FAILED, "this principal may not see it (config.storage.topic)")
+        (
+            Verdict.FAILED,
+            f"cannot be seen: {ME} lacks {' and '.join(f'{each} on topic checked-bare-config' for each in SEES)} "
+            "(config.storage.topic)",
+        )
     ]
-    assert told(results, "group") == [(Verdict.FAILED, "this principal may not join it (READ)")]
+    assert told(results, "group") == [
+        (Verdict.FAILED, f"cannot be joined: {ME} lacks READ on group checked-bare-group")
+    ]
     assert told(results, "clock") == [
         (Verdict.UNKNOWN, "its time is not known: this principal may not DESCRIBE the cluster")
     ]
     assert [one.hint for one in results if one.check == "group"] == [
-        "Grant it: kafka-acls --add --group checked-bare-group --allow-principal User:.. --operation Read"
+        f"Grant it: kafka-acls --bootstrap-server localhost:{place.port} --add --allow-principal {ME} --operation Read "
+        "--group checked-bare-group"
     ]
     assert place.topics() == before
 
@@ -104,12 +113,13 @@ def test_topics_that_do_not_fit_and_rights_that_lack_on_them(place: Place) -> No
         ]
 
     assert failures("config") == [
-        "this principal may not WRITE it (config.storage.topic)",
+        f"{ME} lacks WRITE on topic checked-odd-config (config.storage.topic)",
         "has 3 partitions, and must have one (config.storage.topic)",
     ]
     assert any("has cleanup.policy=delete, and must have compact" in message for message in failures("offset"))
     assert failures("status")[-1] == "has 1 replica in sync, and min.insync.replicas=2: writes fail"
-    assert told(results, "transactional id") == [(Verdict.FAILED, "this principal has no right on it")]
+    assert told(results, "transactional id") == [(Verdict.FAILED, told(results, "transactional id")[0][1])]
+    assert f"{ME} lacks WRITE on transactional id" in told(results, "transactional id")[0][1]
 
 
 def test_a_start_that_will_work_is_ok_creates_nothing_and_tells_what_the_worker_will_create(place: Place) -> None:
@@ -177,10 +187,10 @@ def test_connector_files_and_their_topics_are_tried_with_the_clients_that_use_th
     assert [verdict for verdict, _ in told(results, "connector", "wrong")] == [Verdict.FAILED]
     assert told(results, "topic", "checked-readable") == [
         (Verdict.OK, "connector out may READ it"),
-        (Verdict.FAILED, "connector in writes to it, and its principal may not WRITE it"),
+        (Verdict.FAILED, f"connector in writes to it, and {ME} lacks WRITE on topic checked-readable"),
     ]
     assert told(results, "topic", "checked-secret") == [
-        (Verdict.FAILED, "connector out reads it, and its principal may not READ it")
+        (Verdict.FAILED, f"connector out reads it, and {ME} lacks READ on topic checked-secret")
     ]
     assert told(results, "plugin path") == [(Verdict.WARNING, "is not a folder, and is skipped")]
 

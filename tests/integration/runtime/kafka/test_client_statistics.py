@@ -7,23 +7,10 @@ import pytest
 from kconnect.java.devbroker import DevBroker
 from kconnect.model import TopicPartition
 from kconnect.runtime.kafka import ClientUsage, KafkaRecord, RecordConsumer, RecordProducer
+from kit.group_members import ListensToNothing
 from kit.waiting import eventually
 
 pytestmark = pytest.mark.broker
-
-
-class _Nobody:
-    """Takes every partition from its first record on."""
-
-    def assigned(self, partitions):
-        return {}
-
-    def to_pause(self, partitions):
-        return ()
-
-    def revoked(self, partitions): ...
-
-    def lost(self, partitions): ...
 
 
 def test_a_producer_and_a_consumer_tell_their_bytes_and_latencies(broker: DevBroker, topic: str) -> None:
@@ -46,7 +33,7 @@ def test_a_producer_and_a_consumer_tell_their_bytes_and_latencies(broker: DevBro
 
     read: list[ClientUsage] = []
     consumer = RecordConsumer({**settings, "group.id": f"reads-{topic}"}, "reads", note_usage=read.append)
-    consumer.subscribe([topic], _Nobody())
+    consumer.subscribe([topic], ListensToNothing())
 
     def has_read() -> bool:
         consumer.fetch(1, 0.1)

@@ -6,15 +6,14 @@ import base64
 import json
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from kconnect.model import TopicPartition
 from kconnect.runtime.config.client_config import admin_config, consumer_config, producer_config
 from kconnect.runtime.kafka import KafkaAdmin, KafkaBatch, RecordConsumer, RecordProducer
-from kit.group_members import Member
+from kit.group_members import ListensToNothing, Member
 from kit.json_server import Server
 from kit.secure_broker import OAUTH, STORE_PASSWORD, SecureBroker
 from kit.topics import create_topic
@@ -64,19 +63,6 @@ def login(request: pytest.FixtureRequest, secure: SecureBroker, endpoint: Server
     }
 
 
-class Nobody:
-    def assigned(self, partitions: Any) -> Mapping[TopicPartition, int]:
-        return {}
-
-    def to_pause(self, partitions: Any) -> list[TopicPartition]:
-        return []
-
-    def revoked(self, partitions: Any) -> None:
-        """Nothing was taken."""
-
-    lost = revoked
-
-
 def test_a_worker_and_the_clients_of_its_tasks_log_in_by_tokens(
     login: dict[str, str], secure: SecureBroker, endpoint: Server
 ) -> None:
@@ -102,7 +88,7 @@ def test_a_worker_and_the_clients_of_its_tasks_log_in_by_tokens(
     settings, warnings = consumer_config(worker, {}, client_id="c", group_id=topic)
     assert warnings == []
     consumer = RecordConsumer(settings, "c")
-    consumer.subscribe([topic], Nobody())
+    consumer.subscribe([topic], ListensToNothing())
     runs = eventually(lambda: consumer.fetch(10, 0.1), 20, "the record is read")
     assert runs[0].values == [b"v"]
     consumer.close()

@@ -158,7 +158,8 @@ def test_where_topics_may_not_be_created_a_missing_or_deleted_one_fails_the_task
             deleted = topic_deleted_under_a_source(host, guarded.bootstrap, there)
     assert f"failed to create topic {missing!r}" in line
     assert "uthorization failed" in line
-    assert "rant the " in line
+    assert f"lacks CREATE on topic {missing}" in line
+    assert "Grant it: kafka-acls " in line
     assert f"A record could not be written to topic {there!r}" in deleted
     assert "The topic was deleted" in deleted
 

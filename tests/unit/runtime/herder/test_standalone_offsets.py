@@ -246,10 +246,10 @@ def test_a_group_that_still_has_members_is_told(sink):
 
 def test_a_broker_that_is_away_is_told_in_javas_words(sink):
     sink.groups.broken = True
-    with pytest.raises(ConnectError, match=r"^Failed to retrieve consumer group offsets for sink connector snk$"):
+    with pytest.raises(ConnectError, match=r"^Failed to retrieve consumer group offsets for sink connector snk: no"):
         sink.herder.connector_offsets("snk")
     with pytest.raises(
-        ConnectError, match=r"^Failed to list offsets prior to resetting offsets for sink connector snk$"
+        ConnectError, match=r"^Failed to list offsets prior to resetting offsets for sink connector snk: no broker$"
     ):
         sink.herder.reset_connector_offsets("snk")
 

@@ -12,7 +12,7 @@ from kconnect.runtime.kafka import partition_reader
 from kconnect.runtime.kafka.consumed_records import RECORDS
 from kconnect.runtime.kafka.partition_reader import LOG, Form, PartitionReader
 
-REFUSED = r"^Topic 'orders' cannot be read: Broker: Topic authorization failed$"
+REFUSED = r"^Topic 'orders' cannot be read: Topic authorization failed: the .* client lacks READ on topic orders\.$"
 
 
 def record(offset: int, partition: int = 0) -> Message:

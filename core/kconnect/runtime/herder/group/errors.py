@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kconnect.errors import ConnectError
+from kconnect.runtime.config.rights import Client, Right
 
 NONE: Final = 0
 ILLEGAL_GENERATION: Final = 22
@@ -47,8 +48,8 @@ _FINAL: Final = {
         "Set it between the broker's group.min.session.timeout.ms and group.max.session.timeout.ms.",
     ),
     30: (
-        "This worker may not join the group of group.id={group}.",
-        "Grant its principal READ on the group (kafka-acls --add --operation Read --group {group}).",
+        "This worker may not join the group of group.id={group}: {lacks}.",
+        "Grant it: {grant}",
     ),
     35: ("The broker of group.id={group} does not know this request.", "Use a broker of version 2.3 or newer."),
     81: (
@@ -74,9 +75,11 @@ def error_name(code: int) -> str:
     return _NAMES.get(code, f"error {code}")
 
 
-def final_error(code: int, group_id: str, session_timeout_ms: int) -> ConnectError | None:
+def final_error(code: int, group_id: str, session_timeout_ms: int, who: Client | None = None) -> ConnectError | None:
     """The message of an error that ends the membership for good; None for one that may pass."""
     if code not in _FINAL:
         return None
-    text, hint = (part.format(group=group_id, session_ms=session_timeout_ms) for part in _FINAL[code])
+    needs, client = [Right("READ", "group", group_id)], who or Client()
+    more = {"session_ms": session_timeout_ms, "lacks": client.lacks(needs), "grant": client.grant(needs)}
+    text, hint = (part.format(group=group_id, **more) for part in _FINAL[code])
     return ConnectError(f"{text} (the broker says {error_name(code)})", hint=hint)

@@ -99,6 +99,7 @@ class GroupMember:
         self._answer_s = max(1.0, settings.rhythm.session_s / 3)
         self.meter = GroupMeter(access.client_id)
         self._inbox = Inbox()
+        self._who = access.who
         self._coordinator = Coordinator(access, settings.group_id, self._answer_s)
         self._heartbeats = Heartbeats(
             settings.group_id, self._coordinator, settings.rhythm, self._inbox.post, self._log, self.meter
@@ -330,7 +331,7 @@ class GroupMember:
                 f"The worker cannot join the group of group.id={self._settings.group_id}: {problem}",
                 hint=problem.hint,
             ) from problem
-        if final := final_error(code, self._settings.group_id, self._settings.session_timeout_ms):
+        if final := final_error(code, self._settings.group_id, self._settings.session_timeout_ms, self._who):
             raise final from problem
         self._log.log(logging.WARNING, "%s: joining will be retried: %s", "join", problem)
         return []

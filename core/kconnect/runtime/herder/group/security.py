@@ -21,6 +21,7 @@ from kconnect.errors import ConfigError, UnreachableError
 from kconnect.java.compat.tls_contexts import client_context
 from kconnect.runtime.config.addresses import Address, parse_servers
 from kconnect.runtime.config.client_security import security_settings
+from kconnect.runtime.config.rights import Client, client_of
 from kconnect.runtime.config.tokens import TOKEN_TIMEOUT, TOKEN_TIMEOUT_S, TokenEndpoint, Tokens
 from kconnect.runtime.herder.group.errors import Unanswered
 from kconnect.runtime.herder.group.sasl import OAuthBearerLogin, PlainLogin, SaslLogin, ScramLogin
@@ -36,6 +37,8 @@ class Access:
     client_id: str
     tls: ssl.SSLContext | None = field(default=None, repr=False)
     login: Callable[[], SaslLogin] | None = field(default=None, repr=False)
+    who: Client = field(default_factory=Client)
+    """For messages about rights."""
 
 
 def access(java: Mapping[str, str], client_id: str) -> Access:
@@ -52,6 +55,7 @@ def access(java: Mapping[str, str], client_id: str) -> Access:
         client_id=client_id,
         tls=client_context(java) if protocol.endswith("SSL") else None,
         login=_login(settings, _token_timeout_s(java)) if protocol.startswith("SASL") else None,
+        who=client_of({**java, **settings}),
     )
 
 

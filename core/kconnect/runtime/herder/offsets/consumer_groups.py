@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from kconnect.model import TopicPartition
 from kconnect.runtime.config.client_config import admin_config, admin_settings
+from kconnect.runtime.config.rights import Right
 from kconnect.runtime.herder.group.frames import OffsetDelete
 from kconnect.runtime.herder.offsets.group_requests import ask_coordinator, refused
 from kconnect.runtime.herder.offsets.log_ranges import LogRanges
@@ -115,7 +116,7 @@ def delete_group_offsets(
     by_topic: dict[str, list[int]] = {}
     for at in partitions:
         by_topic.setdefault(at.topic, []).append(at.partition)
-    doing = f"The offsets of consumer group {group!r} cannot be deleted"
+    doing, need = f"The offsets of consumer group {group!r} cannot be deleted", Right("DELETE", "group", group)
     answer = ask_coordinator(
         settings,
         group,
@@ -123,10 +124,11 @@ def delete_group_offsets(
         lambda answer: answer.error,
         timeout_s,
         doing=doing,
+        need=need,
         timeout_setting=timeout_setting,
     )
     if answer.error and answer.error != _NO_GROUP:
-        raise refused(doing, answer.error)
+        raise refused(doing, answer.error, settings, need)
     for (topic, number), error in answer.errors.items():
         if error and error != _UNKNOWN_TOPIC:
-            raise refused(f"{doing}, for {topic}-{number}", error)
+            raise refused(f"{doing}, for {topic}-{number}", error, settings, need, Right("READ", "topic", topic))

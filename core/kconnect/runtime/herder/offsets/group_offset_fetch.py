@@ -12,6 +12,7 @@ from typing import Final
 
 from kconnect.model import TopicPartition
 from kconnect.runtime.config.addresses import Address
+from kconnect.runtime.config.rights import Right
 from kconnect.runtime.herder.group.connection import BrokerConnection
 from kconnect.runtime.herder.group.coordinator import Coordinator
 from kconnect.runtime.herder.group.errors import GroupRefusal, Unanswered
@@ -36,9 +37,10 @@ def fetch_group_offsets(
         lambda answer: answer.error,
         timeout_s,
         doing=_doing(group),
+        need=Right("DESCRIBE", "group", group),
         timeout_setting=timeout_setting,
     )
-    return _offsets_in(answer, group)
+    return _offsets_in(answer, group, settings)
 
 
 class GroupOffsetReader:
@@ -65,7 +67,7 @@ class GroupOffsetReader:
         except (Unanswered, GroupRefusal):
             answer = None
         if answer is not None and answer.error in (0, _NO_GROUP):
-            return _offsets_in(answer, group)
+            return _offsets_in(answer, group, self._settings)
         self.close()
         return fetch_group_offsets(self._settings, group, self._timeout_s, timeout_setting=self._timeout_setting)
 
@@ -91,12 +93,13 @@ def _doing(group: str) -> str:
     return f"The offsets of consumer group {group!r} cannot be read"
 
 
-def _offsets_in(answer: OffsetsFetched, group: str) -> dict[TopicPartition, int]:
+def _offsets_in(answer: OffsetsFetched, group: str, settings: Mapping[str, str]) -> dict[TopicPartition, int]:
     """Errors: ConnectError for what the broker refuses."""
-    doing = _doing(group)
+    doing, need = _doing(group), Right("DESCRIBE", "group", group)
     if answer.error and answer.error != _NO_GROUP:
-        raise refused(doing, answer.error)
+        raise refused(doing, answer.error, settings, need)
     for (topic, number), error in answer.errors.items():
         if error:
-            raise refused(f"{doing}, for {topic}-{number}", error)
+            of_topic = Right("DESCRIBE", "topic", topic)
+            raise refused(f"{doing}, for {topic}-{number}", error, settings, need, of_topic)
     return {TopicPartition(topic, number): offset for (topic, number), offset in answer.offsets.items() if offset >= 0}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
 from kconnect.errors import ConflictError, ConnectError, UnreachableError
+from kconnect.runtime.config.rights import Right, client_of_java
 from kconnect.runtime.herder.group.coordinator import Coordinator
 from kconnect.runtime.herder.group.errors import COORDINATOR_ELSEWHERE, GroupRefusal, Unanswered, error_name
 from kconnect.runtime.herder.group.frames import KafkaRequest
@@ -21,7 +22,7 @@ _LEAST_S: Final = 0.1
 _PAUSE_S: Final = 0.1
 # The group moves to another broker (and COORDINATOR_LOAD_IN_PROGRESS)
 _PASSING: Final = COORDINATOR_ELSEWHERE | {14}
-_NOT_ALLOWED: Final = {29: "topic", 30: "consumer group"}
+_NOT_ALLOWED: Final = {29: "topic", 30: "group"}
 # NON_EMPTY_GROUP, GROUP_SUBSCRIBED_TO_TOPIC
 _HAS_MEMBERS: Final = frozenset({68, 86})
 
@@ -34,12 +35,14 @@ def ask_coordinator(
     timeout_s: float,
     *,
     doing: str,
+    need: Right,
     timeout_setting: str,
 ) -> A:
     """Returns the answer; retries while the group moves to another broker, or its coordinator is loading.
 
     `settings` are those of a Java admin client; `error_of` returns the error code of an answer; the request must be
-    idempotent. `doing` and `timeout_setting` are for messages. Errors: ConnectError, UnreachableError.
+    idempotent. `doing`, `need`, the right without which it is refused, and
+    `timeout_setting` are for messages. Errors: ConnectError, UnreachableError.
     """
     coordinator = Coordinator(access(settings, settings.get("client.id", "kconnect-admin")), group, timeout_s)
     deadline = time.monotonic() + timeout_s
@@ -57,7 +60,7 @@ def ask_coordinator(
             problem = GroupRefusal(error_of(answer), doing)
         except (Unanswered, GroupRefusal) as err:
             if isinstance(err, GroupRefusal) and err.code not in _PASSING:
-                raise refused(doing, err.code) from err
+                raise refused(doing, err.code, settings, need) from err
             problem = err
         if time.monotonic() + _PAUSE_S > deadline:
             raise UnreachableError(
@@ -67,13 +70,13 @@ def ask_coordinator(
         time.sleep(_PAUSE_S)
 
 
-def refused(doing: str, code: int) -> ConnectError:
-    """The error for a broker's final refusal."""
+def refused(doing: str, code: int, settings: Mapping[str, str], *needs: Right) -> ConnectError:
+    """The error for a broker's final refusal. `needs`: the rights without which it refuses."""
     if code in _HAS_MEMBERS:
         return ConflictError(f"{doing}: the group still has members", hint="Stop the connector and try again.")
     if code in _NOT_ALLOWED:
+        lacking, client = [right for right in needs if right.kind == _NOT_ALLOWED[code]], client_of_java(settings)
         return ConnectError(
-            f"{doing}: the broker does not allow it ({error_name(code)})",
-            hint=f"Grant the client's principal the rights on this {_NOT_ALLOWED[code]}.",
+            f"{doing}: {client.lacks(lacking)} ({error_name(code)})", hint=f"Grant it: {client.grant(lacking)}"
         )
     return ConnectError(f"{doing}: the broker says {error_name(code)}")

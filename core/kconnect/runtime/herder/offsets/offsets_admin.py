@@ -112,9 +112,7 @@ class OffsetsAdmin:
             with self._groups(config) as groups:
                 found = groups.list_offsets(consumer_group_of(name, config))
         except ConnectError as err:
-            raise ConnectError(
-                f"Failed to retrieve consumer group offsets for sink connector {name}", hint=str(err)
-            ) from err
+            raise _group_error(f"Failed to retrieve consumer group offsets for sink connector {name}", err) from err
         return [
             ConnectorOffset({PARTITION: at.partition, TOPIC: at.topic}, {OFFSET: offset})
             for at, offset in sorted(found.items())
@@ -212,9 +210,7 @@ class OffsetsAdmin:
                 f"Failed to alter consumer group offsets for connector {subject.name}: {err}"
             ) from err
         except ConnectError as err:
-            raise ConnectError(
-                f"Failed to alter consumer group offsets for connector {subject.name}", hint=str(err)
-            ) from err
+            raise _group_error(f"Failed to alter consumer group offsets for connector {subject.name}", err) from err
         return _message(handled, reset=False).rstrip(".") + warning if warning else _message(handled, reset=False)
 
     def _reset_sink(self, subject: _Subject) -> str:
@@ -223,10 +219,8 @@ class OffsetsAdmin:
             try:
                 known: dict[TopicPartition, int | None] = dict.fromkeys(groups.list_offsets(group))
             except ConnectError as err:
-                raise ConnectError(
-                    f"Failed to list offsets prior to resetting offsets for sink connector {subject.name}",
-                    hint=str(err),
-                ) from err
+                doing = f"Failed to list offsets prior to resetting offsets for sink connector {subject.name}"
+                raise _group_error(doing, err) from err
             handled = self._call_hook(subject, lambda plugin: plugin.alter_offsets(dict(subject.config), known))
             subject.before_write()
             try:
@@ -234,9 +228,8 @@ class OffsetsAdmin:
             except ConflictError as err:
                 raise ConnectError(_tasks_alive(subject.name, "reset")) from err
             except ConnectError as err:
-                raise ConnectError(
-                    f"Failed to reset consumer group offsets for sink connector {subject.name}", hint=str(err)
-                ) from err
+                doing = f"Failed to reset consumer group offsets for sink connector {subject.name}"
+                raise _group_error(doing, err) from err
         return _message(handled, reset=True)
 
     def _call_hook(self, subject: _Subject, ask: Callable[[Any], bool]) -> bool:  # a SourceConnector or SinkConnector
@@ -303,6 +296,11 @@ def _warning_of(groups: GroupOffsets, wanted: Mapping[TopicPartition, int]) -> s
         log.warning("Could not check whether the altered offsets can be read: %s", err)
         return ""
     return f". WARNING: {'; '.join(problems)}. {STARTS_OVER}" if problems else ""
+
+
+def _group_error(doing: str, err: ConnectError) -> ConnectError:
+    """Java's words, and then why and what to do: REST answers with the message alone."""
+    return ConnectError(f"{doing}: {err}{f' {err.hint}' if err.hint else ''}")
 
 
 def _tasks_alive(name: str, verb: str) -> str:
