@@ -137,7 +137,7 @@ def _complaints(config: Mapping[str, str], infos: ConfigInfos) -> dict[str, str]
         value.name: "; ".join(value.error_messages)
         for value in values
         # Of the setting, not of a database that is not there
-        if value.error_messages and "refuses the connection" not in value.error_messages[0]
+        if value.error_messages and not value.error_messages[0].startswith("The database ")
     }
     return {**unknown_settings(config, known, of_clients=True), **errors}
 

@@ -82,6 +82,15 @@ class ConfigKey:
         return convert_to_string(self.default, self.type) if self.has_default else None
 
 
+class MayPass(str):
+    """A message about what may be well later by itself, such as a server that is away.
+
+    It refuses a connector that somebody creates or changes, and not one that a worker starts from its files.
+    """
+
+    __slots__ = ()
+
+
 @dataclass(slots=True)
 class ConfigValue:
     """The validation result of one setting. Mutable, so that a connector's `validate` can add to it."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from kconnect.api import Connector, PluginMetrics, SinkConnector, SourceConnector
+from kconnect.api.config_key import MayPass
 from kconnect.builtin.types.declared import problems
 from kconnect.clock import Clock, Pauses
 from kconnect.errors import ConfigError, ConfigProblem, ConnectError
@@ -156,6 +157,7 @@ class ConnectorRun:
             ConfigProblem(value.name, None, message)
             for value in found.config_values
             for message in value.error_messages
+            if not isinstance(message, MayPass)  # it starts what somebody else has created
         ]
         if wrong:
             raise ConfigError("; ".join(problem.message for problem in wrong), wrong)

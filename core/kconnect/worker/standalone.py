@@ -22,7 +22,7 @@ _PREPARED_S = 90.0
 
 
 class StandaloneWorker(RunningWorker[StandaloneHerder, StandaloneConfig]):
-    """`start` creates the connectors given, too; `create_connectors` from one thread at a time."""
+    """`start` starts the connectors given, too; `create_connectors` from one thread at a time."""
 
     def __init__(
         self,
@@ -35,11 +35,16 @@ class StandaloneWorker(RunningWorker[StandaloneHerder, StandaloneConfig]):
         super().__init__(worker_props, file=file, launcher=launcher)
         self._connectors = tuple(connectors)
 
-    def create_connectors(self, files: Sequence[ConnectorFile]) -> None:
-        """Create connectors one after the other. Errors: StartupError at the first that fails, naming its file."""
+    def create_connectors(self, files: Sequence[ConnectorFile], *, is_start: bool = False) -> None:
+        """Create connectors one after the other. Errors: StartupError at the first that fails, naming its file.
+
+        `is_start`: a server that is away is no reason to refuse one, as it may have run for months.
+        """
         for file in files:
             with exit_code(EXIT_CONNECTORS, f"Failed to create connector for {file.path}: ", file.path):
-                self.herder.put_connector(file.name, file.config, initial_state=file.initial_state, replace=False)
+                self.herder.put_connector(
+                    file.name, file.config, initial_state=file.initial_state, replace=False, is_start=is_start
+                )
             log.info("Created connector %s from %s", file.name, file.path)
 
     def _start(self) -> None:
@@ -60,7 +65,7 @@ class StandaloneWorker(RunningWorker[StandaloneHerder, StandaloneConfig]):
             self._preparation.wait(_PREPARED_S)
         for file in self._connectors:
             with self.health.starting(f"Creating connector {file.name} from {file.path}"):
-                self.create_connectors([file])
+                self.create_connectors([file], is_start=True)
 
     def _start_serving(self) -> tuple[FileOffsetStore, str]:
         """Spark in the background, REST, then Kafka. What starts first stops last."""

@@ -19,8 +19,10 @@ import psycopg
 import pytest
 
 from kconnect.api import ConnectError, RetriableError, SchemaBuilder, Struct
+from kconnect.api.config_key import MayPass
 from kconnect.api.logical import Date, Decimal, Timestamp
 from kconnect.builtin.connectors.sql.sql_sink import SqlSinkConnector
+from kconnect.builtin.connectors.sql.sql_source import SqlSourceConnector
 from kconnect.testing import ManualClock, MemoryLog, SinkHarness
 from kit.differences import hold_alike
 from kit.pace import ended
@@ -358,14 +360,41 @@ def test_a_topic_with_dots_is_a_table_of_that_name_in_quotes_and_else_told(serve
     assert 'quoted, as in table.name.format="${topic}"' in (caught.value.hint or "")
 
 
-def test_a_login_that_the_server_refuses_is_found_when_the_settings_are_validated(server: str) -> None:
+@pytest.mark.parametrize(
+    ("connector", "settings"),
+    [
+        (SqlSinkConnector, {"topics": "t"}),
+        (SqlSinkConnector, {"topics": "t", "connection.driver": "psycopg"}),
+        (SqlSourceConnector, {"mode": "bulk", "topic.prefix": "t"}),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_found_when_the_settings_are_validated(
+    server: str, connector: Any, settings: dict[str, str]
+) -> None:
     elsewhere = urlunsplit(urlsplit(server)._replace(path="/no_such_database"))
-    for url, refused in ((server, False), (elsewhere, True), ("postgresql://127.0.0.1:1/x", False)):
-        found = SqlSinkConnector().validate({"topics": "t", "connection.url": url})
-        told = [message for value in found.config_values for message in value.error_messages]
-        assert [message.startswith("The database refuses the connection: ") for message in told] == [True] * refused, (
-            told
-        )
+    away = "postgresql://127.0.0.1:1/x"
+    for url, begin, part in (
+        (server, None, ""),
+        (elsewhere, "The database refuses the connection: ", 'database "no_such_database" does not exist'),
+        (away, "The database cannot be reached: ", "Connection refused"),
+        ("postgresql://no-such-host.invalid/x", "The database cannot be reached: ", "no-such-host.invalid"),
+    ):
+        told = problems_of(connector, {**settings, "connection.url": url})
+        assert len(told) == (begin is not None), told
+        for name, message in told:
+            assert name == ("connection.driver" if "connection.driver" in settings else "connection.url")
+            assert message.startswith(begin or ""), message
+            assert part in message, message
+            assert isinstance(message, MayPass) == (begin or "").endswith("reached: "), message
+    ((_, told_away),) = problems_of(connector, {**settings, "connection.url": away})
+    assert "127.0.0.1" in told_away
+    assert "port 1 " in told_away or "127.0.0.1:1" in told_away
+    assert problems_of(connector, {**settings, "connection.url": away, "connection.check.timeout.ms": "0"}) == []
+
+
+def problems_of(connector: Any, settings: dict[str, str]) -> list[tuple[str, str]]:
+    found = connector().validate(settings)
+    return [(value.name, message) for value in found.config_values for message in value.error_messages]
 
 
 def test_topics_that_begin_alike_do_not_get_one_table(server: str) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from kconnect.errors import BadRequestError, NotFoundError
+from kconnect.api.config_key import MayPass
+from kconnect.errors import BadRequestError, ConfigProblem, NotFoundError
 from kconnect.model import RunState, TargetState, TaskId
+from kconnect.runtime.herder.validation.connector_checks import InvalidConnectorError
 from kit.herders import Bench, config, herder_bench
 from kit.waiting import eventually
 
@@ -51,6 +53,22 @@ def test_a_patch_is_made_of_what_another_request_left_meanwhile() -> None:
         assert bench.herder.patch_connector("fsrc", {"patched": "yes"}).config == config(
             "fsrc", late="kept", patched="yes"
         )
+
+
+def test_a_server_that_is_away_refuses_a_creation_and_no_start_from_a_file() -> None:
+    problems = [ConfigProblem("connection.url", None, MayPass("The database cannot be reached"))]
+
+    def check(props: object) -> None:
+        raise InvalidConnectorError("invalid", tuple(problems))
+
+    with herder_bench(validate=check) as bench:
+        with pytest.raises(InvalidConnectorError):
+            bench.create()
+        bench.herder.put_connector("fsrc", config("fsrc"), replace=False, is_start=True)
+        assert bench.states()[0] == "RUNNING"
+        problems.append(ConfigProblem("connection.url", None, "The database refuses the connection"))
+        with pytest.raises(InvalidConnectorError):
+            bench.herder.put_connector("other", config("other"), replace=False, is_start=True)
 
 
 def test_a_patch_keeps_the_target_state(bench: Bench) -> None:

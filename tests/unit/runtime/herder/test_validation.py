@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kconnect.api.config_key import MayPass
 from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.errors import BadRequestError
 from kconnect.logs.log_context import current_context
@@ -322,6 +323,14 @@ def test_labels_are_checked_and_leave_the_answer_as_java_gives_it(validator: Con
         InvalidConnectorError, match=r"Invalid value team for configuration kconnect\.labels: team is not"
     ):
         validator.raise_if_invalid({**sink, LABELS: "team"})
+
+
+def test_a_database_that_is_away_is_told_as_what_may_pass(validator: ConnectorValidator) -> None:
+    props = {"name": "n", "connector.class": "SqlSink", "topics": "t", "connection.url": "postgresql://127.0.0.1:1/d"}
+    with pytest.raises(InvalidConnectorError, match=r"The database cannot be reached: .*Connection refused") as caught:
+        validator.raise_if_invalid(props)
+    assert [(one.key, type(one.message)) for one in caught.value.problems] == [("connection.url", MayPass)]
+    assert validator.validate({**props, "connection.check.timeout.ms": "0"}).errors == []
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from kconnect.api import ConfigDef
 from kconnect.builtin.connectors.sql.sql_dialect import DIALECTS
-from kconnect.builtin.connectors.sql.sql_source_config import TABLE_TYPES, Enumerated, check_zone
+from kconnect.builtin.connectors.sql.sql_source_config import (
+    CHECK,
+    CHECK_DOC,
+    CHECK_MS,
+    TABLE_TYPES,
+    Enumerated,
+    check_zone,
+)
 from kconnect.builtin.connectors.sql.sql_url import DRIVER_PREFIX
 from kconnect.builtin.types.contracts import with_contract
 from kconnect.builtin.types.declarations import with_value_schema
@@ -199,6 +206,7 @@ CONFIG = (
         _I.MEDIUM,
         "Wait before each of these.",
     )
+    .define(CHECK, _T.INT, CHECK_MS, ConfigDef.Range.at_least(0), _I.LOW, CHECK_DOC)
     .define(
         "connection.attempts",
         _T.INT,

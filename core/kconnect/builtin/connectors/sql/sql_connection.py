@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from kconnect.api import ConfigError
+from kconnect.api.config_key import MayPass
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of
 from kconnect.builtin.connectors.sql.sql_errors import REFUSALS, Cause, blame
 from kconnect.builtin.connectors.sql.sql_session import begin_session
-from kconnect.builtin.connectors.sql.sql_source_config import ISOLATION
+from kconnect.builtin.connectors.sql.sql_source_config import CHECK, ISOLATION
 from kconnect.builtin.connectors.sql.sql_url import Address, address_of
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CONNECT_S: Final = 10
-LOOK_S: Final = 3
-"""For a connection while settings are validated, for which somebody waits."""
 # A server that does not acknowledge for so long is gone: what it was asked ends with an error
 _SILENCE_MS: Final = 30_000
 _CANCEL_S: Final = 2.0
@@ -207,24 +206,46 @@ def may_pass(error: BaseException, kind: str) -> bool:
     return error.connection_invalidated or blame(kind, cause_of(error)) is Cause.AWAY
 
 
-def refused_login(config: Mapping[str, Any], connect_s: int) -> str:
-    """What a server says that refuses the connection for good; empty if it takes it, or is away for now.
+def check_s(config: Mapping[str, Any]) -> int:
+    """How long a validation waits for the database; 0 if it does not ask it. Units: whole seconds, as drivers have."""
+    return -(-int(config[CHECK]) // 1000)
 
-    A file is looked at by nobody: the first task makes it. Units: seconds for the connection. Errors: ConfigError.
+
+def refused_login(config: Mapping[str, Any]) -> str:
+    """Why there is no connection, MayPass if the server is away; empty if there is one, or nobody shall look.
+
+    A file is looked at by nobody: the first task makes it. Errors: ConfigError.
     """
     import sqlalchemy as sa
 
-    engine = engine_of(config, connect_s)
-    kind = kind_of(engine.dialect)
-    if kind == "sqlite":
+    engine = engine_of(config, check_s(config))
+    if kind_of(engine.dialect) == "sqlite" or not check_s(config):
         return ""
     try:
         engine.connect().close()
     except sa.exc.SQLAlchemyError as error:
-        if not may_pass(error, kind):
-            return f"The database refuses the connection: {told(error)}"
-        log.info("The database does not answer, so the login is not checked: %s", told(error))
+        return no_connection(error, engine)
     return ""
+
+
+def no_connection(error: BaseException, engine: sa.Engine) -> str:
+    """The message about a connection that failed, MayPass if the server is away."""
+    url, kind = engine.url, kind_of(engine.dialect)
+    host = url.host or url.query.get("host") or "localhost"
+    server = f"{host}:{url.port or _PORTS[kind]}, " if kind in _PORTS else ""
+    return told_of_connection(error, may_pass(error, kind), f"{server}database {url.database}")
+
+
+def told_of_connection(error: BaseException, is_away: bool, where: str) -> str:
+    """The same, of any driver's error. `where`: what was asked."""
+    if not is_away:
+        return f"The database refuses the connection: {told(error)} ({where})"
+    return MayPass(
+        f"The database cannot be reached: {told(error)} ({where}). Start it, correct the setting, or set {CHECK}=0"
+    )
+
+
+_PORTS: Final = {"postgresql": 5432, "mysql": 3306}
 
 
 def told(error: BaseException) -> str:

@@ -21,7 +21,7 @@ from kconnect.api import (
 )
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector, said
 from kconnect.builtin.connectors.sql.sql_config import CONFIG, EXACTLY_ONCE
-from kconnect.builtin.connectors.sql.sql_connection import LOOK_S, refused_login
+from kconnect.builtin.connectors.sql.sql_connection import refused_login
 from kconnect.builtin.connectors.sql.sql_errors import (
     OF_POOLERS,
     OF_PYTHON,
@@ -44,7 +44,7 @@ from kconnect.builtin.connectors.sql.sql_offsets import (
 )
 from kconnect.builtin.connectors.sql.sql_rows import Row, RowMaker
 from kconnect.builtin.connectors.sql.sql_shapes import TableShapes
-from kconnect.builtin.connectors.sql.sql_sink_database import sink_database
+from kconnect.builtin.connectors.sql.sql_sink_database import refused_by_driver, sink_database
 from kconnect.builtin.connectors.sql.sql_source_config import credential_problems, settings_of
 from kconnect.builtin.connectors.sql.sql_url import told_ignored
 from kconnect.builtin.connectors.sql.sql_writer import ChangedTableError, TableWriter
@@ -70,11 +70,13 @@ class SqlSinkConnector(UniformSinkConnector):
         return SqlSinkTask
 
     def problems(self, props: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-        """Combinations of settings, the driver and, if the database of a URL answers, the login."""
+        """Combinations of settings, the driver, and whether the database takes the login."""
         config = settings_of(CONFIG, props)
         found = list(_problems(config, props))
-        if not found and not config["connection.driver"] and (refusal := refused_login(config, LOOK_S)):
-            found.append(("connection.url", refusal))
+        if not found:
+            setting = "connection.driver" if config["connection.driver"] else "connection.url"
+            refusal = refused_by_driver(config, props) if config["connection.driver"] else refused_login(config)
+            found += [(setting, refusal)] if refusal else []
         return found
 
     def alter_offsets(self, config: Mapping[str, str], offsets: dict[TopicPartition, int | None]) -> bool:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from kconnect.builtin.connectors.sql.sql_config import ARGUMENT_PREFIX, EXACTLY_ONCE
-from kconnect.builtin.connectors.sql.sql_connection import driver_of
+from kconnect.builtin.connectors.sql.sql_connection import check_s, driver_of, told_of_connection
 from kconnect.builtin.connectors.sql.sql_dialect import Dialect, dialect_of, dialect_of_kind, placeholders
 from kconnect.builtin.connectors.sql.sql_errors import Cause, blame
 from kconnect.builtin.connectors.sql.sql_parameters import parameters_of
@@ -27,7 +27,7 @@ class SinkDatabase:
 
     driver: Any
     """The DB-API module."""
-    connect: Callable[[], Any]
+    connect: Callable[..., Any]
     dialect: Dialect
     session: Mapping[str, str]
     """Settings of PostgreSQL's server."""
@@ -59,7 +59,7 @@ def sink_database(config: Mapping[str, Any], props: Mapping[str, str]) -> SinkDa
     if config["delivery.guarantee"] == EXACTLY_ONCE:
         session.update(_OF_EXACTLY_ONCE)
     driver: Any
-    connect: Callable[[], Any]
+    connect: Callable[..., Any]
     if config["connection.driver"]:
         driver = importlib.import_module(config["connection.driver"])
         dialect = dialect_of(config["connection.driver"], config["dialect"])
@@ -78,6 +78,26 @@ def sink_database(config: Mapping[str, Any], props: Mapping[str, str]) -> SinkDa
         dialect = replace(dialect, quote="")
     placeholders(driver.paramstyle, 1)
     return SinkDatabase(driver, connect, dialect, session, ignored)
+
+
+def refused_by_driver(config: Mapping[str, Any], props: Mapping[str, str]) -> str:
+    """As `refused_login`, of a driver whose connect() is known to take a deadline. Errors: ConfigError."""
+    seconds, database = check_s(config), sink_database(config, props)
+    if not seconds or config["connection.driver"] not in _WITH_DEADLINE:
+        return ""
+    try:
+        # One of the settings counts more
+        database.connect(
+            **({} if f"{ARGUMENT_PREFIX}connect_timeout" in props else {"connect_timeout": seconds})
+        ).close()
+    except Exception as error:  # a driver's: any class of its own
+        place = props.get(f"{ARGUMENT_PREFIX}host") or "the host of connection.url"
+        port = props.get(f"{ARGUMENT_PREFIX}port")
+        return told_of_connection(error, database.may_pass(error), f"{place}:{port}" if port else place)
+    return ""
+
+
+_WITH_DEADLINE: Final = ("psycopg", "psycopg2", "pymysql")
 
 
 def _arguments(config: Mapping[str, Any], props: Mapping[str, str]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from kconnect.api import (
 )
 from kconnect.builtin.connectors.checked_settings import said, with_problems
 from kconnect.builtin.connectors.sql.sql_columns import RowShape, TypeSettings
-from kconnect.builtin.connectors.sql.sql_connection import LOOK_S, cause_of, engine_of, may_pass, told
+from kconnect.builtin.connectors.sql.sql_connection import cause_of, check_s, engine_of, may_pass, no_connection, told
 from kconnect.builtin.connectors.sql.sql_cursor import Place, offset_columns
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of
 from kconnect.builtin.connectors.sql.sql_reader import (
@@ -102,7 +102,7 @@ class SqlSourceConnector(SourceConnector):
         return CONFIG
 
     def validate(self, configs: Mapping[str, str]) -> Config:
-        """Also checks combinations of settings and, if the database answers, the login and the query."""
+        """Also checks combinations of settings, and by the database the login and the query."""
 
         def look() -> Iterable[tuple[str, str]]:
             config = settings_of(CONFIG, configs)
@@ -430,10 +430,12 @@ def problems(config: Mapping[str, Any], props: Mapping[str, str]) -> Iterable[tu
 
 
 def database_problems(config: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What the database refuses; nothing if it is away, as it may be there when the tasks start."""
+    """What the database refuses, or that it is away; nothing if nobody shall ask it."""
     import sqlalchemy as sa
 
-    engine = engine_of(config, LOOK_S)
+    if not check_s(config):
+        return []
+    engine = engine_of(config, check_s(config))
     query = query_of(config)
     setting = URL
     try:
@@ -445,14 +447,13 @@ def database_problems(config: Mapping[str, Any]) -> list[tuple[str, str]]:
                 setting = "table.whitelist"
                 return _missing_tables(connection, config)
     except (sa.exc.SQLAlchemyError, ConnectError) as error:
-        if isinstance(error, sa.exc.SQLAlchemyError) and may_pass(error, kind_of(engine.dialect)):
-            log.info("The database does not answer, so login and query are not checked: %s", told(error))
-            return []
+        if setting == URL or (isinstance(error, sa.exc.SQLAlchemyError) and may_pass(error, kind_of(engine.dialect))):
+            return [(URL, no_connection(error, engine))]
         if setting == "query.masked":
             return [(setting, f"The database refuses the query: {type(cause_of(error)).__name__}")]
         if setting == "query":
             return [(setting, f"The database refuses the query: {told(error)}{_position(error, query)}")]
-        return [(setting, f"The database refuses the connection: {told(error)}" if setting == URL else str(error))]
+        return [(setting, str(error))]
     return []
 
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 import re
 import zoneinfo
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kconnect.api import ConfigDef, ConfigError
 from kconnect.builtin.connectors.sql.sql_url import DRIVER_PREFIX, with_driver_settings
 
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 
+CHECK: Final = "connection.check.timeout.ms"
+CHECK_MS: Final = 3000
+CHECK_DOC: Final = (
+    "Wait for the database when settings are validated: one that is away, or refuses the login, is an error then. "
+    "0: do not ask it."
+)
 MODES = ("bulk", "timestamp", "incrementing", "timestamp+incrementing")
 ISOLATION = {
     "DEFAULT": None,
@@ -126,6 +132,7 @@ CONFIG = (
     )
     .define("connection.user", _T.STRING, None, None, _I.HIGH, "User of the database.", group="Database")
     .define("connection.password", _T.PASSWORD, None, None, _I.HIGH, "Their password.", group="Database")
+    .define(CHECK, _T.INT, CHECK_MS, ConfigDef.Range.at_least(0), _I.LOW, CHECK_DOC, group="Database")
     .define(
         "connection.attempts",
         _T.INT,

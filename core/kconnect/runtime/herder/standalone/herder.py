@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kconnect.api.config_key import MayPass
 from kconnect.errors import (
     AlreadyExistsError,
     BadRequestError,
@@ -48,6 +49,7 @@ from kconnect.runtime.herder.standalone.local_connectors import HostedConnectors
 from kconnect.runtime.herder.standalone.memory_config import MemoryConfig
 from kconnect.runtime.herder.standalone.memory_status import MemoryStatus
 from kconnect.runtime.herder.standalone.mender import Mender
+from kconnect.runtime.herder.validation.connector_checks import InvalidConnectorError
 from kconnect.runtime.metrics import Reading
 from kconnect.runtime.storage import OffsetStore, commit_source_offsets, read_source_offsets
 
@@ -168,13 +170,15 @@ class StandaloneHerder(HerderQueries):
         initial_state: TargetState | None = None,
         replace: bool,
         expected: Collection[str] | None = None,
+        is_start: bool = False,
     ) -> tuple[bool, ConnectorInfo]:
         """Create or change. A connector that fails to start is kept, FAILED, and the error is raised, as in Java.
 
         Differs: when task_configs raises, Java's request hangs until its deadline; here it answers with the error.
+        `is_start`: what may pass by itself is no reason to refuse it.
         """
         config = {"name": name} | dict(config) if "name" not in config else dict(config)
-        self._validate(name, config)
+        self._validate(name, config, is_start=is_start)
         with self._orders.of(name):
             known = self._config.find(name)
             require_config(expected, name, None if known is None else known.config)
@@ -379,9 +383,15 @@ class StandaloneHerder(HerderQueries):
             require_offsets_match(tags, name, self.connector_offsets(name) if tags is not None else ())
             yield entry
 
-    def _validate(self, name: str, config: Mapping[str, str]) -> None:
+    def _validate(self, name: str, config: Mapping[str, str], *, is_start: bool = False) -> None:
         """Connect's checks and the connector's own, with a deadline. Errors: BadRequestError, TimedOutError."""
-        self._checked(name, lambda: self._parts.validate(config))
+        try:
+            self._checked(name, lambda: self._parts.validate(config))
+        except InvalidConnectorError as error:
+            if not is_start or not all(isinstance(problem.message, MayPass) for problem in error.problems):
+                raise
+            for problem in error.problems:
+                log.warning("Connector %s starts all the same: %s: %s", name, problem.key, problem.message)
 
 
 class HerderEvents:
