@@ -31,6 +31,7 @@ _SERVICES = {
     "org.apache.kafka.connect.sink.SinkConnector": (
         "kit.TestPlugins$Obeying",
         "kit.RecordedSink",
+        "kit.Reaching",
         "kit.JavaFile",
         "kit.Faulty$Sink",
     ),

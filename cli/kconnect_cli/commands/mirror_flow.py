@@ -48,7 +48,8 @@ def mirror_flow(
         def make() -> DistributedWorker:
             from kconnect.worker import DistributedWorker
 
-            return DistributedWorker(told["worker"], file=file)
+            java = {"kconnect.java.command": f"org.apache.kafka.connect.mirror.MirrorMaker {file.resolve()}"}
+            return DistributedWorker({**java, **told["worker"]}, file=file)
 
         @contextmanager
         def beside(worker: DistributedWorker) -> Iterator[None]:

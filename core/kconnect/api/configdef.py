@@ -14,7 +14,7 @@ of `PUT /connector-plugins/X/config/validate` and the documentation are all deri
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
@@ -44,6 +44,9 @@ from kconnect.errors import ConfigError, ConfigProblem
 
 log = logging.getLogger(__name__)
 
+
+Check: TypeAlias = Callable[[str, Mapping[str, str | None]], Iterable[ConfigValue]]
+"""Checks the settings of a table that is embedded under a prefix: both, and gives the values, with the prefix."""
 
 # Inside the class these names are attributes (ConfigDef.Width), so annotations there need others.
 _Importance: TypeAlias = Importance
@@ -76,6 +79,7 @@ class ConfigDef:
         self._keys: dict[str, ConfigKey] = dict(base._keys) if base else {}
         self._groups: list[str] = list(base._groups) if base else []
         self._prefixes: tuple[str, ...] = base._prefixes if base else ()
+        self._checks: tuple[_Check, ...] = base._checks if base else ()
 
     @property
     def config_keys(self) -> Mapping[str, ConfigKey]:
@@ -170,6 +174,19 @@ class ConfigDef:
         self._prefixes = (*self._prefixes, prefix)
         return self
 
+    def check_with(self, check: Check) -> ConfigDef:
+        """Have `validate` ask somebody else about all rows that this table has now, as Java about its plugins'."""
+        self._checks = (*self._checks, _Check("", frozenset(self._keys), check))
+        return self
+
+    def without(self, *names: str) -> ConfigDef:
+        """The same table without some rows."""
+        made = ConfigDef(self)
+        for name in names:
+            made._keys.pop(name, None)
+        made._checks = tuple(replace(check, names=check.names.difference(names)) for check in self._checks)
+        return made
+
     def embed(self, key_prefix: str, group_prefix: str, starting_order: int, child: ConfigDef) -> None:
         """Add the rows of another table under a prefix, such as a transformation's under `transforms.X.`."""
         order = starting_order
@@ -186,6 +203,9 @@ class ConfigDef:
                 )
             )
             order += 1
+        for check in child._checks:
+            names = frozenset(key_prefix + name for name in check.names)
+            self._checks = (*self._checks, _Check(key_prefix + check.prefix, names, check.ask))
 
     def sorted_keys(self) -> list[ConfigKey]:
         """Rows as documentation lists them: by group, order in it, required first, importance, name."""
@@ -227,13 +247,24 @@ class ConfigDef:
         for name in self._undefined_dependents():
             message = f"{name} is referred in the dependents, but not defined."
             values[name] = ConfigValue(name, error_messages=[message], visible=False)
-        parsed: dict[str, Any] = {}
-        top = self._names_without_parent()
+        elsewhere = self._checked_elsewhere(props)
+        values.update(elsewhere)
+        parsed: dict[str, Any] = {name: value.value for name, value in elsewhere.items()}
+        top = [name for name in self._names_without_parent() if name not in elsewhere]
         for name in top:
             self._parse_for_validate(name, props, parsed, values, find_class)
         for name in top:
             self._recommend(name, parsed, values)
         return values
+
+    def _checked_elsewhere(self, props: Mapping[str, str | None]) -> dict[str, ConfigValue]:
+        found = {}
+        for check in self._checks:
+            own = {name: text for name, text in props.items() if name.startswith(check.prefix)}
+            for value in check.ask(check.prefix, own) if check.names else ():
+                if value.name in check.names or value.name not in self._keys:
+                    found[value.name] = value
+        return found
 
     def _parse_for_validate(
         self,
@@ -317,6 +348,13 @@ def _parse_value(key: ConfigKey, props: Mapping[str, Any], find_class: Callable[
 
 def _missing(name: str) -> str:
     return f'Missing required configuration "{name}" which has no default value.'
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    prefix: str
+    names: frozenset[str]
+    ask: Check
 
 
 @dataclass(frozen=True, slots=True)

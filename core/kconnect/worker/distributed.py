@@ -41,6 +41,8 @@ _ASK_S = 5.0
 class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
     """`start` returns when the worker is in its group."""
 
+    java_main = "org.apache.kafka.connect.cli.ConnectDistributed"
+
     def raise_if_failed(self) -> None:
         """Errors: also ConnectError when the group refuses this worker for good."""
         super().raise_if_failed()

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, Self, TypeVar
 
 from kconnect.client.outage import Outage
 from kconnect.errors import (
@@ -99,10 +99,16 @@ class RunningWorker(ABC, Generic[H, C]):
     has a thread call `request_stop`: it may have interrupted `wait`.
     """
 
+    java_main: ClassVar[str]
+    """The class of Java's worker of this kind, which plugins look for in their JVM's command."""
+
     def __init__(
         self, worker_props: Mapping[str, str], *, file: Path | None = None, launcher: MakeLauncher | None = None
     ) -> None:
         self._props = dict(worker_props)
+        if file is not None:
+            # A JVM has its own idea of the present folder in slots elsewhere
+            self._props.setdefault("kconnect.java.command", f"{self.java_main} {file.resolve()}")
         self._file = file
         self._new_launcher = launcher or _spark_launcher
         self._launcher: Launcher | None = None

@@ -24,6 +24,8 @@ _PREPARED_S = 90.0
 class StandaloneWorker(RunningWorker[StandaloneHerder, StandaloneConfig]):
     """`start` starts the connectors given, too; `create_connectors` from one thread at a time."""
 
+    java_main = "org.apache.kafka.connect.cli.ConnectStandalone"
+
     def __init__(
         self,
         worker_props: Mapping[str, str],

@@ -43,7 +43,7 @@ class JavaConnector(Hosted):
         if self._java is None:
             self._metrics = JavaMetrics(self.context.plugin_metrics())
             self._java = self.connect(
-                "connector", answer=self._answer, event=self._event, thread=f"connector-{props.get('name', '')}"
+                "connector", answer=self._answer, event=self._event, thread=f"connector-thread-{props.get('name', '')}"
             )
             configs = None if not self._task_configs else [dict(config) for config in self._task_configs]
             self._java.call("initialize", task_configs=configs, tags=self._metrics.tags)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from kconnect.api import ConfigDef
@@ -10,28 +11,25 @@ from kconnect.api.config_key import NO_DEFAULT, ConfigKey, ConfigValue, Importan
 from kconnect.api.config_parse import ConfigType, convert_to_string, parse_type
 from kconnect.errors import ConfigError
 
-Check = Callable[[str, str | None], str | None]
-"""Asks the plugin's own validator: name and value as text; the sentence it throws, None when it is content."""
+Ask = Callable[[str, Mapping[str, str | None]], Sequence[Mapping[str, Any]]]
+"""Has Java validate the settings of a plugin below a prefix, both given: what its `ConfigJson.values` tells."""
 
 
-class JavaValidator:
-    """The validator of one setting, asked in Java."""
+@dataclass(frozen=True, slots=True)
+class _InJava:
+    """The validator of one setting, for those who read its text: Java asks it, with the value as Java parses it."""
 
-    def __init__(self, check: Check, told: str) -> None:
-        self._check = check
-        self._told = told
+    told: str
 
     def ensure_valid(self, name: str, value: Any) -> None:
-        problem = self._check(name, None if value is None else str(value))
-        if problem is not None:
-            raise ConfigError(problem)
+        """Nothing: see `ConfigDef.check_with`."""
 
     def __str__(self) -> str:
-        return self._told
+        return self.told
 
 
-def config_def(keys: Sequence[Mapping[str, Any]] | None, check: Check | None = None) -> ConfigDef:
-    """The table of what Java's `ConfigJson.keys` told."""
+def config_def(keys: Sequence[Mapping[str, Any]] | None, ask: Ask | None = None) -> ConfigDef:
+    """The table of what Java's `ConfigJson.keys` told; `ask`: where its values are checked."""
     made = ConfigDef()
     for key in keys or ():
         kind = ConfigType[str(key["type"])]
@@ -41,7 +39,7 @@ def config_def(keys: Sequence[Mapping[str, Any]] | None, check: Check | None = N
                 name=str(key["name"]),
                 type=kind,
                 default=NO_DEFAULT if key["required"] else (None if text is None else _parsed(key["name"], text, kind)),
-                validator=JavaValidator(check, str(key["validator"])) if check and key["validated"] else None,
+                validator=_InJava(str(key["validator"])) if key["validated"] else None,
                 importance=Importance[str(key["importance"])],
                 doc=key["doc"] or "",
                 group=key["group"],
@@ -52,20 +50,27 @@ def config_def(keys: Sequence[Mapping[str, Any]] | None, check: Check | None = N
                 internal=bool(key["internal"]),
             )
         )
+    if ask is not None and any(_wants_java(key) for key in keys or ()):
+        made.check_with(lambda prefix, props: config_values(ask(prefix, props), made, prefix))
     return made
 
 
-def config_values(values: Sequence[Mapping[str, Any]], table: ConfigDef) -> list[ConfigValue]:
-    """What Java's validate() found, key by key."""
+def _wants_java(key: Mapping[str, Any]) -> bool:
+    """Whether more than the type of a setting counts: a class has to be there for the plugin's own loader."""
+    return bool(key["validated"] or key["recommends"] or key["type"] == ConfigType.CLASS.value)
+
+
+def config_values(values: Sequence[Mapping[str, Any]], table: ConfigDef, prefix: str = "") -> list[ConfigValue]:
+    """What Java's validate() found, key by key. `prefix`: that of names, which the table's rows do not have."""
     made = []
     for value in values:
         name = str(value["name"])
-        key = table.config_keys.get(name)
+        key = table.config_keys.get(name.removeprefix(prefix))
         made.append(
             ConfigValue(
                 name,
                 _value(name, value["value"], key),
-                list(value["recommended"] or ()),
+                list(dict.fromkeys(value["recommended"] or ())),
                 list(value["errors"] or ()),
                 bool(value["visible"]),
             )
@@ -74,12 +79,7 @@ def config_values(values: Sequence[Mapping[str, Any]], table: ConfigDef) -> list
 
 
 def _value(name: str, text: str | None, key: ConfigKey | None) -> Any:
-    if text is None or key is None:
-        return text
-    try:
-        return parse_type(name, text, key.type)
-    except ConfigError:
-        return text
+    return text if text is None or key is None else _parsed(name, text, key.type)
 
 
 def _parsed(name: str, text: str, kind: ConfigType) -> Any:
@@ -87,5 +87,5 @@ def _parsed(name: str, text: str, kind: ConfigType) -> Any:
         parsed = parse_type(name, text, kind)
     except ConfigError:
         return text
-    # A default whose text changes on the way would be shown otherwise than by Java
-    return parsed if convert_to_string(parsed, kind) == text else text
+    # One whose text changes on the way would be shown otherwise than by Java
+    return parsed if kind.is_sensitive or convert_to_string(parsed, kind) == text else text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kconnect.api import ConfigDef
@@ -34,11 +34,11 @@ def version_of(plugin: type[Hosted]) -> str:
 
 
 def settings_of(plugin: type[Hosted]) -> ConfigDef:
-    """The plugin's settings; their validators ask Java."""
+    """The plugin's settings, whose values Java checks."""
 
-    def check(name: str, value: str | None) -> str | None:
+    def ask(prefix: str, props: Mapping[str, str | None]) -> Sequence[Mapping[str, Any]]:
         with contextlib.closing(plugin.connect("stage")) as connection:
-            found: str | None = connection.call("check", name=name, value=value)
+            found: Sequence[Mapping[str, Any]] = connection.call("validate", prefix=prefix, config=dict(props))
             return found
 
-    return config_def(describe(plugin)["config"], check)
+    return config_def(describe(plugin)["config"], ask)

@@ -41,6 +41,8 @@ class JavaSettings:
     """A JVM for each connector, instead of one for all."""
     mbeans: tuple[str, ...] = ()
     """Patterns of the MBeans that are shown, as Java has them."""
+    command: str | None = None
+    """What plugins find in sun.java.command: the class of Java's worker and its file."""
     silent_after_s: float = 30.0
     """A JVM that has not answered for so long is killed; one that starts has twice as long."""
 
@@ -54,6 +56,7 @@ class JavaSettings:
             config.get("plugin.discovery") or None,
             config.get("kconnect.java.host") == "connector",
             tuple(object_name_patterns(config.get("kconnect.java.mbeans", DEFAULT_MBEANS))),
+            config.get("kconnect.java.command") or None,
             int(config.get("kconnect.java.timeout.ms") or 30_000) / 1000,
         )
 
@@ -244,6 +247,7 @@ class HostProcess:
                 "index": self._folders_by_class(),
                 "records": self._recorded is not None,
                 "mbeans": self._settings.mbeans,
+                "command": self._settings.command,
             }
         )
         return jvm

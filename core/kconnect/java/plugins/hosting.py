@@ -8,6 +8,7 @@ from kconnect.errors import EnvironmentProblemError
 from kconnect.java.plugins.connection import Answer, JavaConnection
 from kconnect.java.plugins.host import HostProcess
 from kconnect.java.plugins.jvm import Event
+from kconnect.logs.log_context import current_place
 
 T = TypeVar("T")
 
@@ -30,7 +31,7 @@ class Hosted:
             more["answer"] = answer
         if event is not None:
             more["event"] = event
-        name = thread or f"{role}-{cls.java_class.rpartition('.')[2]}"
+        name = thread or _thread_name(role, cls.java_class)
         try:
             made = cls.host.connect(thread=name, location=cls.folder, **more)
         except EnvironmentProblemError as err:
@@ -42,6 +43,14 @@ class Hosted:
             made.close()
             raise
         return made
+
+
+def _thread_name(role: str, java_class: str) -> str:
+    """As Java's worker names the thread of a task, where it is one."""
+    connector, task = current_place()
+    if role in ("source", "sink") and task is not None:
+        return f"task-thread-{connector}-{task}"
+    return f"{role}-{java_class.rpartition('.')[2]}"
 
 
 class Deferrable:

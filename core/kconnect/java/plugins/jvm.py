@@ -130,7 +130,6 @@ class HostJvm:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                cwd=self._folder,
                 start_new_session=True,
             )
         assert process.stdin is not None
@@ -175,7 +174,7 @@ class HostJvm:
         """A new connection, for one plugin object. Errors: JavaHostDiedError."""
         number = next(self._numbers)
         session = self._sessions[number] = _Session(answer, event, place)
-        hello = {"session": number, "thread": thread}
+        hello = {"session": number, "thread": thread, "connector": place[0], "task": place[1]}
         try:
             made = self._opened(hello, answer, location, lambda: self._close(number))
         except BaseException:

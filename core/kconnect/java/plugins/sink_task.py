@@ -78,6 +78,10 @@ RawRecord = Callable[[str, int, int], RawRun | None]
 """What the record of a topic, partition and offset was read as, of those that are being put: a run of one row."""
 
 
+ConsumerAnswer = Callable[[Mapping[str, Any]], Any]
+"""Answers what a task asks of the consumer behind its context; see Java's HostConsumer."""
+
+
 class JavaSinkTask(Hosted, SinkTask):
     """Runs o.a.k.connect.sink.SinkTask in the host JVM. Threads and errors as SinkTask's."""
 
@@ -88,6 +92,7 @@ class JavaSinkTask(Hosted, SinkTask):
         self._chain: JavaChain | None = None
         self._report: Report | None = None
         self._raw: RawRecord | None = None
+        self._consumer: ConsumerAnswer | None = None
         self._reports = False
         """The task may report records: Java must know what each one was read as, for a report may come late."""
         self._batches = itertools.count()
@@ -104,6 +109,10 @@ class JavaSinkTask(Hosted, SinkTask):
         """What takes the records that the task reports as errant, and knows what they were read as."""
         self._report = report
         self._raw = raw
+
+    def ask_consumer_by(self, answer: ConsumerAnswer) -> None:
+        """What answers for the consumer of the task. Call before start()."""
+        self._consumer = answer
 
     def version(self) -> str:
         return version_of(type(self))
@@ -314,6 +323,8 @@ class JavaSinkTask(Hosted, SinkTask):
         if what == "report":
             self._reported(arguments)
             return None
+        if what == "consumer" and self._consumer is not None:
+            return self._consumer(arguments)
         raise ConnectError(f"A sink task does not answer {what}")
 
     def _reported(self, told: Mapping[str, Any]) -> None:

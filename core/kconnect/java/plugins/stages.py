@@ -23,6 +23,7 @@ from kconnect.api import (
     SourceRecord,
     Transformation,
 )
+from kconnect.api.config_parse import ConfigType, Password, convert_to_string
 from kconnect.java.plugins.blocks import BlockReader, BlockWriter
 from kconnect.java.plugins.connection import JavaConnection
 from kconnect.java.plugins.descriptions import settings_of, version_of
@@ -252,4 +253,7 @@ def _mask(rows: Sequence[int], count: int) -> pa.Array:
 
 
 def _text(value: Any) -> str | None:
-    return None if value is None else str(value)
+    """A setting as a properties file has it, also where a caller gives it typed."""
+    if isinstance(value, Password):
+        return value.value
+    return convert_to_string(value, ConfigType.LIST if isinstance(value, list | tuple) else ConfigType.STRING)

@@ -84,6 +84,15 @@ _JAVA: Final[Rows] = (
         "that starts has twice as long.",
     ),
     (
+        "kconnect.java.command",
+        _T.STRING,
+        None,
+        None,
+        _LOW,
+        "What Java's plugins find in the system property sun.java.command, in which some look for the worker's file: "
+        "by default the class of Java's worker and the file that this one was started with.",
+    ),
+    (
         "kconnect.java.heap",
         _T.STRING,
         "512m",

@@ -122,6 +122,7 @@ class KConnectSettings:
     java_home: str | None
     java_opts: str | None
     java_heap: str
+    java_command: str | None = None
     java_host: str
     java_mbeans: str
     java_timeout_ms: int

@@ -19,6 +19,7 @@ from kconnect.runtime.config.rights import Right
 from kconnect.runtime.config.topic_pattern import TopicPattern
 from kconnect.runtime.kafka.client_statistics import ClientStatistics, ClientUsage
 from kconnect.runtime.kafka.clients import ClientLog, consumer_client, kafka_errors
+from kconnect.runtime.kafka.consumer_facts import ConsumerFacts
 from kconnect.runtime.kafka.pattern_topics import PatternTopics
 from kconnect.runtime.kafka.timed_resets import TimedResets
 from kconnect.runtime.kafka.unanswered_commits import CommitDone, UnansweredCommits
@@ -158,12 +159,19 @@ class RecordConsumer:
         is_timed = reset is not None and reset.to == "time"
         self._resets = TimedResets(self._client, reset.back_ms, self._name) if reset is not None and is_timed else None
         self._pattern: PatternTopics | None = None
+        self._topics: Sequence[str] = ()
+        self._reset = str(config.get("auto.offset.reset", "latest"))
         self._subscribe_to: Callable[[Sequence[str]], None]
 
     @property
     def assignment(self) -> set[TopicPartition]:
         """The partitions that are ours now."""
         return set(self._assigned)
+
+    @property
+    def facts(self) -> ConsumerFacts:
+        """What it knows of its group and partitions."""
+        return ConsumerFacts(self._client, lambda: self._topics, self._reset)
 
     @property
     def last_error(self) -> str | None:
@@ -184,6 +192,7 @@ class RecordConsumer:
         def subscribe(names: Sequence[str]) -> None:
             with kafka_errors(f"Cannot subscribe to {', '.join(names)}"):
                 self._client.subscribe(list(names), on_assign=assign, on_revoke=revoke, on_lost=lose)
+            self._topics = list(names)
 
         if isinstance(topics, TopicPattern):
             every_s = None if self._max_age_ms is None else int(self._max_age_ms) / 1000

@@ -237,7 +237,7 @@ def _sink_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> SinkLo
     chain = java_chain(config, spec.worker_config, ports.plugins) if isinstance(task, JavaSinkTask) else None
     stages = sink_stages(control, ports, type(task), in_java=chain is not None)
     closes.append(stages.close)
-    consumer = _consumer(control, ports)
+    consumer = _consumer(control, ports, task)
     closes.append(consumer.close)
     calling = partial(plugin_call, health=control.health)
     context = SinkContext(consumer, lambda: spec.task_config, control.monitor.of_task, stages.reporter)
@@ -283,7 +283,7 @@ def _sink_forms(
     return stages.conversion(control.used_topics, takes_batches=task.supports_batches)
 
 
-def _consumer(control: TaskControl, ports: TaskPorts) -> SinkConsumer:
+def _consumer(control: TaskControl, ports: TaskPorts, task: SinkTask) -> SinkConsumer:
     spec = control.spec
     ids = {
         "client_id": f"connector-consumer-{spec.id.connector}-{spec.id.task}",
@@ -296,6 +296,8 @@ def _consumer(control: TaskControl, ports: TaskPorts) -> SinkConsumer:
     reset = offset_reset(spec.worker_config, spec.connector_config)
     noted = partial(note_usage, control.counters)
     consumer = RecordConsumer(settings, str(spec.id), note_usage=noted, reset=reset)
+    if isinstance(task, JavaSinkTask):
+        task.ask_consumer_by(consumer.facts.answer)
     return InterceptedConsumer(consumer, interceptors) if interceptors else consumer
 
 

@@ -31,7 +31,7 @@ final class Calls implements Session.Served {
             case "load" -> load(a);
             case "connector" -> serveOne(new ConnectorCalls(session, make(a, Connector.class)));
             case "source" -> serveOne(new SourceCalls(session, make(a, SourceTask.class)));
-            case "sink" -> serveOne(new SinkCalls(session, make(a, SinkTask.class)));
+            case "sink" -> serveOne(new SinkCalls(session, make(a, SinkTask.class), named(a)));
             case "worker" -> serve(new WorkerCalls(folders, make(a, Object.class)));
             case "stage" -> serveOne(new StageCalls(session, a));
             case "levels" -> {
@@ -61,6 +61,11 @@ final class Calls implements Session.Served {
 
     private <T> T make(JsonNode a, Class<T> kind) throws ReflectiveOperationException {
         return folders.make(a.get("class").asText(), Json.text(a.get("folder")), kind);
+    }
+
+    private static String named(JsonNode a) {
+        String folder = Json.text(a.get("folder"));
+        return a.get("class").asText() + (folder == null ? "" : " in " + folder);
     }
 
     /** Version and kinds of a plugin, and whether its class is the folder's own. */

@@ -52,8 +52,13 @@ final class ConfigJson {
         return made;
     }
 
-    /** What is wrong with the values of a table, key by key: what validate() of ConfigDef says of them. */
-    static List<Object> validate(ConfigDef table, Map<String, String> given) {
+    /**
+     * What validate() of ConfigDef says of a step's settings, which are given with their prefix: values are parsed here,
+     * so that validators and recommenders get what they get in Java's worker. Source: ConnectorConfig.enrich.
+     */
+    static List<Object> validate(ConfigDef own, String prefix, Map<String, String> given) {
+        ConfigDef table = new ConfigDef();
+        table.embed(prefix, "", 0, own);
         return values(new Config(table.validate(given)), table);
     }
 

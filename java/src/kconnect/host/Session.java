@@ -4,6 +4,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import org.apache.kafka.connect.errors.ConnectException;
+import org.apache.kafka.connect.util.ConnectorTaskId;
+import org.slf4j.MDC;
 
 /** One connection, served by one thread: the first call says who asks, each later one goes to what was made here. */
 final class Session {
@@ -13,6 +15,7 @@ final class Session {
     private final Wire wire;
     private final Meter meter = new Meter(this);
     private long id = -1;
+    private ConnectorTaskId task; // null unless it serves a task
     private Served served;
 
     /** What answers the calls of a session. */
@@ -53,6 +56,11 @@ final class Session {
         return id;
     }
 
+    /** The task whose plugin this serves; null if it serves none. */
+    ConnectorTaskId task() {
+        return task;
+    }
+
     Meter meter() {
         return meter;
     }
@@ -71,6 +79,7 @@ final class Session {
                 return;
             }
             OWNER.set(this);
+            place(hello);
             host.threads().put(id, Thread.currentThread());
             served = new Calls(this);
             for (ByteBuffer body = wire.receive(); body != null; body = wire.receive()) {
@@ -91,6 +100,14 @@ final class Session {
                 // nothing left to close
             }
         }
+    }
+
+    /** Whose plugin it serves; plugins that log by slf4j find it where Java's worker puts it (KIP-449). */
+    private void place(JsonNode hello) {
+        String connector = Json.text(hello.get("connector"));
+        if (connector == null) return;
+        if (hello.hasNonNull("task")) task = new ConnectorTaskId(connector, hello.get("task").asInt());
+        MDC.put("connector.context", "[" + connector + "|" + (task == null ? "worker" : "task-" + task.task()) + "] ");
     }
 
     /** From now on calls go there. */

@@ -21,6 +21,18 @@ final class SinkBatches {
         List<ConsumerRecord<byte[], byte[]>> unread = List.of();
         List<SinkRecord> records = new ArrayList<>();
         int done; // so many of the unread ones have been converted
+        TopicPartition place;
+        long next; // the offset behind its last record
+
+        void ends(ConsumerRecord<?, ?> last) {
+            place = SinkBatches.place(last);
+            next = last.offset() + 1;
+        }
+
+        void ends(SinkRecord last) {
+            place = new TopicPartition(last.originalTopic(), last.originalKafkaPartition());
+            next = last.originalKafkaOffset() + 1;
+        }
     }
 
     static final class Batch {

@@ -5,13 +5,13 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Future;
+import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
@@ -21,6 +21,7 @@ import org.apache.kafka.connect.data.SchemaAndValue;
 import org.apache.kafka.connect.errors.ConnectException;
 import org.apache.kafka.connect.header.ConnectHeaders;
 import org.apache.kafka.connect.runtime.InternalSinkRecord;
+import org.apache.kafka.connect.runtime.WorkerSinkTaskContext;
 import org.apache.kafka.connect.runtime.errors.ProcessingContext;
 import org.apache.kafka.connect.sink.ErrantRecordReporter;
 import org.apache.kafka.connect.sink.SinkRecord;
@@ -39,14 +40,16 @@ final class SinkCalls implements Session.Served {
     private final SinkTask task;
     private final Upcall upcall;
     private final Asks asks = new Asks();
-    private final Set<TopicPartition> assigned = new HashSet<>();
+    private final SinkPlaces places = new SinkPlaces();
     private final SinkBatches batches = new SinkBatches();
+    private final String plugin;
     private Chain<SinkRecord> chain;
-    private Context context;
 
-    SinkCalls(Session session, SinkTask task) {
+    /** `plugin`: its class and folder, for messages. */
+    SinkCalls(Session session, SinkTask task, String plugin) {
         this.session = session;
         this.task = task;
+        this.plugin = plugin;
         this.upcall = new Upcall(session);
     }
 
@@ -66,13 +69,13 @@ final class SinkCalls implements Session.Served {
         return switch (method) {
             case "start" -> start(a);
             case "open" -> in(() -> {
-                assigned.addAll(places(a));
+                places.open(places(a));
                 task.open(places(a));
             });
             case "close" -> in(() -> {
                 batches.drop(places(a));
                 task.close(places(a));
-                assigned.removeAll(places(a));
+                places.close(places(a));
             });
             case "drop" -> batches.drop(batches.get(a.get("batch").asLong()), places(a));
             case "go_on" -> {
@@ -104,9 +107,10 @@ final class SinkCalls implements Session.Served {
     private Object start(JsonNode a) throws Exception {
         chain = new Chain<>(session, a);
         Map<String, String> config = Json.texts(a.get("config"));
-        context = new Context(a);
+        Context context = new Context(a);
+        Consumer<byte[], byte[]> consumer = HostConsumer.of(upcall, context, places, plugin);
         in(() -> {
-            task.initialize(context);
+            task.initialize(new WorkerSinkTaskContext(consumer, session.task(), context));
             task.start(config);
         });
         return null;
@@ -124,10 +128,12 @@ final class SinkCalls implements Session.Served {
             for (JsonNode run : head.get("runs")) {
                 List<SinkRecord> made = Reading.sinkRecords(in, run);
                 part.records.addAll(run.has("raw") ? withRaw(made, fetched(in, run.get("raw"))) : made);
+                part.ends(made.get(made.size() - 1));
             }
             return Json.map("result", Json.map("records", batch.size()), "asks", asks.take());
         }
         part.unread = fetched(in, head);
+        part.ends(part.unread.get(part.unread.size() - 1));
         return Json.map("result", convert(batch, batch.parts.size() - 1, 0), "asks", asks.take());
     }
 
@@ -164,6 +170,7 @@ final class SinkCalls implements Session.Served {
         if (ifNext && (!batches.isNext(batch) || asks.hasMoreThan(seen))) return Json.map("put", false, "records", batch.size());
         long began = System.nanoTime();
         int count = batch.size();
+        for (SinkBatches.Part part : batch.parts) if (places.has(part.place)) places.moved(part.place, part.next);
         try (Swap swap = new Swap(task)) {
             task.put(batch.records());
         }
@@ -256,7 +263,7 @@ final class SinkCalls implements Session.Served {
 
     private Object preCommit(JsonNode a) {
         Map<TopicPartition, OffsetAndMetadata> given = new HashMap<>();
-        for (JsonNode one : a.get("offsets")) given.put(place(one), new OffsetAndMetadata(one.get(2).asLong()));
+        for (JsonNode one : a.get("offsets")) given.put(SinkPlaces.place(one), new OffsetAndMetadata(one.get(2).asLong()));
         List<Object> made = new ArrayList<>();
         Map<TopicPartition, OffsetAndMetadata> found;
         try (Swap swap = new Swap(task)) {
@@ -269,12 +276,8 @@ final class SinkCalls implements Session.Served {
 
     private static List<TopicPartition> places(JsonNode a) {
         List<TopicPartition> made = new ArrayList<>();
-        a.get("partitions").forEach(one -> made.add(place(one)));
+        a.get("partitions").forEach(one -> made.add(SinkPlaces.place(one)));
         return made;
-    }
-
-    private static TopicPartition place(JsonNode one) {
-        return new TopicPartition(one.get(0).asText(), one.get(1).asInt());
     }
 
     /** What the task asked since the last answer. Threads: any. */
@@ -321,6 +324,7 @@ final class SinkCalls implements Session.Served {
             synchronized (asks) {
                 asks.offsets.putAll(wanted);
             }
+            wanted.forEach(places::moved);
         }
 
         @Override
@@ -337,17 +341,17 @@ final class SinkCalls implements Session.Served {
 
         @Override
         public Set<TopicPartition> assignment() {
-            return Set.copyOf(assigned);
+            return places.assigned();
         }
 
         @Override
         public void pause(TopicPartition... places) {
-            change("pause", places);
+            change(true, places);
         }
 
         @Override
         public void resume(TopicPartition... places) {
-            change("resume", places);
+            change(false, places);
         }
 
         @Override
@@ -362,10 +366,12 @@ final class SinkCalls implements Session.Served {
             return reports ? this::report : null;
         }
 
-        private void change(String what, TopicPartition... places) {
+        private void change(boolean isPause, TopicPartition... changed) {
+            String what = isPause ? "pause" : "resume";
             synchronized (asks) {
-                for (TopicPartition one : places) asks.pauses.add(new Object[] {what, one.topic(), one.partition()});
+                for (TopicPartition one : changed) asks.pauses.add(new Object[] {what, one.topic(), one.partition()});
             }
+            places.change(isPause, changed);
         }
 
         /** Tells Python, which writes the letter before it commits past the record. */

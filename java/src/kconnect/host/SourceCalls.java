@@ -14,6 +14,7 @@ import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.connect.errors.ConnectException;
+import org.apache.kafka.connect.runtime.WorkerSourceTaskContext;
 import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.source.SourceTask;
 import org.apache.kafka.connect.source.SourceTaskContext;
@@ -37,7 +38,6 @@ final class SourceCalls implements Session.Served {
     private final Out out = new Out();
     private final Map<Long, SourceRecord> unacknowledged = new HashMap<>(); // by number; only of tasks that want each
     private Chain<SourceRecord> chain;
-    private Context context;
     private List<SourceRecord> polled = List.of();
     private Map<Integer, Boolean> endings = Map.of(); // rows after which a transaction ends: whether it is committed
     private long first; // the number of the first record of what was polled last
@@ -86,7 +86,7 @@ final class SourceCalls implements Session.Served {
     private Object start(JsonNode a) throws Exception {
         chain = new Chain<>(session, a);
         Map<String, String> config = Json.texts(a.get("config"));
-        context = new Context(a);
+        WorkerSourceTaskContext context = new WorkerSourceTaskContext(session.task(), new Context(a));
         in(() -> {
             task.initialize(context);
             task.start(config);

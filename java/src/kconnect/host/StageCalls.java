@@ -5,7 +5,6 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.connect.components.Versioned;
 import org.apache.kafka.connect.connector.ConnectRecord;
@@ -35,8 +34,8 @@ final class StageCalls implements Session.Served {
         try (Swap swap = new Swap(plugin)) {
             return switch (method) {
                 case "configure" -> configure(Json.texts(a.get("config")), a.get("kind").asText(), a.path("key").asBoolean());
-                case "validate" -> ConfigJson.validate(Calls.configOf(plugin), Json.texts(a.get("config")));
-                case "check" -> check(a.get("name").asText(), Json.text(a.get("value")));
+                case "validate" -> ConfigJson.validate(
+                        Calls.configOf(plugin), a.get("prefix").asText(), Json.texts(a.get("config")));
                 case "monitor" -> {
                     session.meter().attach(plugin, a.get("tags"), Json.read("{}"));
                     yield null;
@@ -75,18 +74,6 @@ final class StageCalls implements Session.Served {
             default -> ((Converter) plugin).configure(config, isKey);
         }
         return Json.map("version", plugin instanceof Versioned versioned ? versioned.version() : null, "kinds", Kinds.of(plugin));
-    }
-
-    /** What the validator of a setting says; null when it is content. */
-    private Object check(String name, String value) {
-        ConfigDef.ConfigKey key = Calls.configOf(plugin).configKeys().get(name);
-        if (key == null || key.validator == null) return null;
-        try {
-            key.validator.ensureValid(name, ConfigDef.parseType(name, value, key.type));
-            return null;
-        } catch (RuntimeException e) {
-            return e.getMessage() == null ? e.toString() : e.getMessage();
-        }
     }
 
     private static List<? extends ConnectRecord<?>> records(In in, JsonNode run) {

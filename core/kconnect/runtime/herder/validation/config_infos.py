@@ -134,11 +134,14 @@ def _value_info(value: ConfigValue, type: ConfigType | None) -> dict[str, Any]:
 
 
 def prefixed(prefix: str, keys: Mapping[str, ConfigKey], values: list[ConfigValue]) -> ConfigInfos:
-    """Rows of one plugin or client, under the prefix that its settings have in a connector's config."""
+    """Rows of one plugin or client, under the prefix that its settings have in a connector's config.
+
+    All are visible, whatever a recommender says. Source: AbstractHerder.prefixedConfigInfos.
+    """
     infos = tuple(
         ConfigInfo(
             replace(keys[value.name], name=prefix + value.name) if value.name in keys else None,
-            replace(value, name=prefix + value.name),
+            replace(value, name=prefix + value.name, visible=True),
         )
         for value in values
     )

@@ -135,9 +135,7 @@ def _with_plugin_defaults(
     base: ConfigDef, props: Mapping[str, str | None], plugins: PluginFinder, worker: Mapping[str, str]
 ) -> ConfigDef:
     """The base table with what depends on plugins: the worker's converters, versions, recommended values."""
-    described = plugins.describe()
-    converters = tuple(plugin.class_name for plugin in described if plugin.type == "converter")
-    headers = tuple(plugin.class_name for plugin in described if plugin.type == "header_converter")
+    converters, headers = _offered(plugins, "converter"), _offered(plugins, "header_converter")
     table = ConfigDef()
     for key in base.config_keys.values():
         match key.name:
@@ -159,6 +157,11 @@ def _with_plugin_defaults(
                 key = _version_key(key, props, plugins, worker)
         table.define_key(key)
     return table
+
+
+def _offered(plugins: PluginFinder, kind: str) -> tuple[str, ...]:
+    """The classes of a kind, each once: it may be there in several versions."""
+    return tuple(dict.fromkeys(plugin.class_name for plugin in plugins.describe() if plugin.type == kind))
 
 
 def _version_key(
@@ -186,7 +189,7 @@ def _version_key(
 
 def _add(table: ConfigDef, kind: _Kind, props: Mapping[str, str | None], plugins: PluginFinder) -> None:
     aliases = parse_type(kind.key, props.get(kind.key), _T.LIST) or []
-    offered = tuple(plugin.class_name for plugin in plugins.describe() if plugin.type == kind.name.lower())
+    offered = _offered(plugins, kind.name.lower())
     for alias in dict.fromkeys(aliases):
         prefix, group = f"{kind.key}.{alias}.", f"{kind.group}: {alias}"
         given = props.get(f"{prefix}type")
@@ -238,15 +241,15 @@ def _own_table(
         definition = plugin.config()
     except (ConfigError, NotFoundError):
         return None
-    table = ConfigDef()
+    if definition is None:  # reported with the type
+        return None
+    table: ConfigDef = definition
     if kind.name == "Transformation":
+        for hidden in definition.names() & set(_IMPLICIT):
+            log.warning("The setting %s of %s is hidden by the one every transformation has.", hidden, name)
+        table = definition.without(*_IMPLICIT)
         table.define("predicate", _T.STRING, None, None, _I.MEDIUM, "Alias of the predicate that guards it.")
         table.define("negate", _T.BOOLEAN, False, None, _I.MEDIUM, "Whether it applies where the predicate is false.")
-    for key in definition.config_keys.values():
-        if kind.name == "Transformation" and key.name in _IMPLICIT:
-            log.warning("The setting %s of %s is hidden by the one every transformation has.", key.name, name)
-        else:
-            table.define_key(key)
     return table
 
 

@@ -1,0 +1,126 @@
+"""Settings of each type, of plugins of each kind, are parsed, checked and recommended by Java as in its own worker."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from kconnect.errors import ConnectError
+from kconnect.java.devbroker import DevBroker
+from kconnect.java.plugins import JavaSettings
+from kconnect.runtime.config.variables import Variables
+from kconnect.runtime.herder.validation.connector_checks import ConnectorValidator
+from kconnect.runtime.plugins import PluginRegistry
+from kit.java_compiled import compiled
+from kit.java_connect import JavaConnect
+
+pytestmark = [pytest.mark.broker, pytest.mark.java]
+
+_STRING = "org.apache.kafka.connect.storage.StringConverter"
+_SOURCE = "typed.Typed$Source"
+_KINDS = {
+    "source.SourceConnector": "Source",
+    "transforms.Transformation": "Step",
+    "transforms.predicates.Predicate": "Test",
+    "storage.Converter": "Form",
+    "storage.HeaderConverter": "Heads",
+}
+_PLACES = ("", "transforms.t.", "predicates.p.", "value.converter.", "header.converter.")
+"""Where the same table of settings is, for each kind."""
+_VALUES: Mapping[str, tuple[str, ...]] = {
+    "boolean": ("true", "FALSE", " true", "yes", ""),
+    "string": ("", " a b ", "x"),
+    "int": ("3", "-2147483648", "2147483648", "1.0", " 7 ", "x"),
+    "short": ("3", "32768", "x"),
+    "long": ("3", "9223372036854775808", "x"),
+    "double": ("1e-7", "1", "-0.0", "NaN", "1d", "0x1p3", "x", "100000000"),
+    "list": ("a", "a,b", " a , b c ", "", "a,,b"),
+    "class": ("java.lang.String", "typed.Typed$Own", "typed.Typed$Step", "no.Such", " java.util.List ", ""),
+    "password": ("secret", "[hidden]", "", " s "),
+}
+
+
+@pytest.fixture(scope="module")
+def plugin_path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("typed")
+    (path / "typed").mkdir()
+    with (
+        zipfile.ZipFile(compiled(Path(__file__).parents[3] / "kit" / "java_sources_typed")) as given,
+        zipfile.ZipFile(path / "typed" / "typed.jar", "w") as made,
+    ):
+        for name in given.namelist():
+            made.writestr(name, given.read(name))
+        for interface, name in _KINDS.items():
+            made.writestr(f"META-INF/services/org.apache.kafka.connect.{interface}", f"typed.Typed${name}\n")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def java(plugin_path: str, broker: DevBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaConnect]:
+    folder = tmp_path_factory.mktemp("java-typed")
+    with JavaConnect(folder, broker.bootstrap, worker={"plugin.path": plugin_path}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def validator(plugin_path: str) -> Iterator[ConnectorValidator]:
+    java = JavaSettings(heap="256m", discovery="service_load")
+    with closing(PluginRegistry.load(plugin_path, java=java)) as plugins:
+        plugins.connector_class(_SOURCE)().version()  # the JVM is up
+        yield ConnectorValidator(plugins, {"key.converter": _STRING, "value.converter": _STRING}, Variables())
+
+
+def random_config(random: Random) -> dict[str, str]:
+    config = {"name": "r", "connector.class": _SOURCE, "transforms": "t", "predicates": "p"}
+    config |= {"transforms.t.type": "typed.Typed$Step", "predicates.p.type": "typed.Typed$Test"}
+    config |= {"value.converter": "typed.Typed$Form", "header.converter": "typed.Typed$Heads"}
+    for place in _PLACES:
+        for kind, values in _VALUES.items():
+            for row in ("", ".told", ".null", ".needed"):
+                if random.random() < 0.6:
+                    config[f"{place}{kind}{row}"] = random.choice(values)
+    return config
+
+
+def typed(infos: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The rows of these tables, as REST has them."""
+    found = {}
+    for info in infos["configs"]:
+        name = str(info["value"]["name"])
+        row = name
+        for place in sorted(_PLACES, key=len, reverse=True):
+            if place and name.startswith(place):
+                row = name.removeprefix(place)
+                break
+        if row.partition(".")[0] in _VALUES:
+            found[name] = info["value"]
+    return found
+
+
+def test_settings_of_each_type_are_checked_as_by_javas_worker(java: JavaConnect, validator: ConnectorValidator) -> None:
+    random = Random(28)
+    for _ in range(12):
+        config = random_config(random)
+        status, told = java.request("PUT", f"/connector-plugins/{_SOURCE.replace('$', '%24')}/config/validate", config)
+        assert status == 200, told
+        theirs, ours = typed(told), typed(validator.validate(config).to_json())
+        assert len(theirs) == len(_PLACES) * len(_VALUES) * 4
+        other = [(ours.get(name), theirs.get(name)) for name in theirs if ours.get(name) != theirs[name]]
+        assert not other, "\n".join(map(str, other))
+        assert set(ours) == set(theirs)
+
+
+def test_a_setting_that_java_refuses_keeps_no_other_from_being_checked(validator: ConnectorValidator) -> None:
+    config = random_config(Random(3)) | {"transforms.t.type": "typed.Typed$None", "predicates.p.list.told": "a"}
+    infos = validator.validate(config)
+    told = {info.value.name: info.value for info in infos.configs if info.value is not None}
+    assert "could not be found" in " ".join(told["transforms.t.type"].error_messages)
+    assert [text.partition(" [")[2] for text in told["predicates.p.list.told"].error_messages] == ["a]"]
+    with pytest.raises(ConnectError, match="Failed to find any class"):
+        validator.validate({**config, "connector.class": "typed.Typed$Nobody"})
