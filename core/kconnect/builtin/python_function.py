@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
+import sys
+import sysconfig
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -35,13 +38,26 @@ def _function(name: str) -> Callable[[Any], Any]:
     try:
         found: Any = importlib.import_module(module_name)
     except Exception as err:  # a module of the user's
-        problem = f"Module {module_name} cannot be imported: {type(err).__name__}: {err}"
+        problem = f"Module {module_name} cannot be imported: {type(err).__name__}: {err}{looked_in(err, module_name)}"
         raise ConfigError.invalid(FUNCTION_CONFIG, name, problem) from err
     for part in path.split("."):
         found = getattr(found, part, None)
     if not callable(found):
         raise ConfigError.invalid(FUNCTION_CONFIG, name, f"Module {module_name} has no function {path}")
     return found  # type: ignore[no-any-return]  # callable() says nothing of arguments
+
+
+def looked_in(error: BaseException, module_name: str) -> str:
+    """Where Python looked for a module, if it is that which it did not find; else empty."""
+    top = module_name.partition(".")[0]
+    if not isinstance(error, ModuleNotFoundError) or error.name not in (top, module_name):
+        return ""
+    own = set(map(sysconfig.get_path, ("stdlib", "platstdlib")))
+    folders = [each or "." for each in dict.fromkeys(sys.path) if os.path.isdir(each or ".")]
+    # Spark's folder for files of an application is there in a worker, and empty
+    spark = ("lib-dynload", "userFiles-")
+    shown = [each for each in folders if each not in own and not os.path.basename(each).startswith(spark)]
+    return f"; looked in {', '.join(shown)}. Install it, or name its folder in plugin.path"
 
 
 def _check(_: str, value: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,8 @@ def test_what_is_no_function_is_refused(kind: Any, function: str, why: str) -> N
     with pytest.raises(ConfigError) as caught:
         kind().configure({"function": function})
     assert why in str(caught.value)
+    looked = str(caught.value).partition("; looked in ")[2]
+    assert (sysconfig.get_path("purelib") in looked) == function.startswith("missing")
 
 
 @pytest.mark.parametrize(

@@ -385,6 +385,22 @@ def test_settings_that_cannot_work_are_refused_before_anything_starts(
         source_of(file, **settings).start()
 
 
+def test_a_table_whose_topic_no_topic_can_be_is_refused_unless_it_is_renamed(tmp_path: Path) -> None:
+    made = tmp_path / "odd.db"
+    change(made, 'CREATE TABLE "Mixed Case" (id INTEGER PRIMARY KEY, name TEXT)')
+    config = {"connection.url": f"sqlite:///{made}", "mode": "bulk", "topic.prefix": "db-"}
+    refused = messages_of(config)
+    assert "table.include.list: 'db-Mixed Case' cannot be the name of a topic: ' '" in refused
+    assert "transforms.rename.regex=db-Mixed Case, transforms.rename.replacement=db-Mixed-Case" in refused
+    assert messages_of({**config, "transforms": "rename"}) == ""
+
+
+def messages_of(config: dict[str, str]) -> str:
+    return "\n".join(
+        line for value in SqlSourceConnector().validate(config).config_values for line in value.error_messages
+    )
+
+
 def test_without_sqlalchemy_the_settings_are_refused_with_what_to_install(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, Message
 
+from kconnect.api.topic_names import topic_name_problem, topic_renaming
 from kconnect.errors import ConnectError
 from kconnect.runtime.config.rights import Client, Right
 from kconnect.runtime.kafka.clients import connect_error
@@ -141,6 +142,9 @@ class Delivery:
 
 def _write_error(error: KafkaError, topic: str, partition: int | None, client: Client) -> ConnectError:
     where = f"topic {topic!r}" + ("" if partition is None or partition < 0 else f", partition {partition}")
+    if error.code() == KafkaError.TOPIC_EXCEPTION and (problem := topic_name_problem(topic)):
+        advice = f"To rename it: {topic_renaming(topic)}"
+        return ConnectError(f"A record could not be written: {problem}.", hint=advice)
     doing, need = f"A record could not be written to {where}", Right("WRITE", "topic", topic)
     return connect_error(doing, error, (need,), client)
 

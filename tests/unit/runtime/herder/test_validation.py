@@ -349,3 +349,37 @@ def test_no_password_of_a_url_is_in_the_answer(
     assert "s3cret" not in text
     assert "s3cret" not in "".join(found.errors)
     assert "[hidden]" in text
+
+
+SOURCE = {"name": "x", "connector.class": "FileStreamSource", "file": "in.txt", "topic": "lines"}
+SINK = {"name": "x", "connector.class": "FileStreamSink", "file": "out.txt", "topics": "lines"}
+ROUTER = {
+    "transforms": "r",
+    "transforms.r.type": "RegexRouter",
+    "transforms.r.regex": "a",
+    "transforms.r.replacement": "b",
+}
+DLQ = "errors.deadletterqueue.topic.name"
+
+
+@pytest.mark.parametrize(
+    ("config", "key"),
+    [
+        ({**SOURCE, "topic": "lines with space"}, "topic"),
+        ({**SOURCE, DLQ: "a b", "errors.tolerance": "all"}, DLQ),
+        ({**SINK, "topics": "lines,a b"}, "topics"),
+        ({**SINK, DLQ: "caf\u00e9"}, DLQ),
+        ({**SINK, **ROUTER, "topics": "a b"}, "topics"),
+    ],
+)
+def test_a_name_that_no_topic_can_have_is_refused_with_the_setting(
+    validator: ConnectorValidator, config: dict[str, str], key: str
+) -> None:
+    with pytest.raises(InvalidConnectorError, match=f"{key}: '.*' cannot be the name of a topic") as refused:
+        validator.raise_if_invalid(config)
+    assert [problem.key for problem in refused.value.problems] == [key]
+    assert ("transforms.rename.type=RegexRouter" in str(refused.value)) == (key == "topic")
+
+
+def test_a_name_that_a_transformation_may_change_is_taken(validator: ConnectorValidator) -> None:
+    validator.raise_if_invalid({**SOURCE, **ROUTER, "topic": "lines with space"})

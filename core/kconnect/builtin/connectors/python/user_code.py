@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from kconnect.api import ConfigError, ConnectError, RetriableError
+from kconnect.builtin.python_function import looked_in
 
 FUNCTION_CONFIG = "function"
 ARGUMENTS_PREFIX = "function.args."
@@ -139,7 +140,7 @@ def _found(name: str) -> Callable[..., Any]:
     except (Exception, SystemExit) as err:  # a module of the user's
         place = place_of(err)
         said = err.msg if isinstance(err, SyntaxError) else err
-        problem = f"Module {module_name} cannot be imported: {type(err).__name__}: {said}"
+        problem = f"Module {module_name} cannot be imported: {type(err).__name__}: {said}{looked_in(err, module_name)}"
         raise ConfigError.invalid(FUNCTION_CONFIG, name, f"{problem}, at {place}" if place else problem) from err
     for part in path.split("."):
         found = getattr(found, part, None)

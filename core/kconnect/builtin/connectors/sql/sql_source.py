@@ -24,6 +24,7 @@ from kconnect.api import (
     SourceConnector,
     SourceTask,
 )
+from kconnect.api.topic_names import topic_name_problem, topic_renaming
 from kconnect.builtin.connectors.checked_settings import said, with_problems
 from kconnect.builtin.connectors.sql.sql_columns import RowShape, TypeSettings
 from kconnect.builtin.connectors.sql.sql_connection import cause_of, check_s, engine_of, may_pass, no_connection, told
@@ -106,7 +107,8 @@ class SqlSourceConnector(SourceConnector):
 
         def look() -> Iterable[tuple[str, str]]:
             config = settings_of(CONFIG, configs)
-            return list(problems(config, configs)) or database_problems(config)
+            is_renamed = bool(configs.get("transforms", "").strip())
+            return list(problems(config, configs)) or database_problems(config, is_renamed)
 
         return with_problems(super().validate(configs), look)
 
@@ -429,7 +431,7 @@ def problems(config: Mapping[str, Any], props: Mapping[str, str]) -> Iterable[tu
         yield URL, said(err)
 
 
-def database_problems(config: Mapping[str, Any]) -> list[tuple[str, str]]:
+def database_problems(config: Mapping[str, Any], is_renamed: bool = False) -> list[tuple[str, str]]:
     """What the database refuses, or that it is away; nothing if nobody shall ask it."""
     import sqlalchemy as sa
 
@@ -445,7 +447,7 @@ def database_problems(config: Mapping[str, Any]) -> list[tuple[str, str]]:
                 _try_query(connection, query)
             else:
                 setting = "table.whitelist"
-                return _missing_tables(connection, config)
+                return _table_problems(connection, config, is_renamed)
     except (sa.exc.SQLAlchemyError, ConnectError) as error:
         if setting == URL or (isinstance(error, sa.exc.SQLAlchemyError) and may_pass(error, kind_of(engine.dialect))):
             return [(URL, no_connection(error, engine))]
@@ -464,9 +466,19 @@ def _try_query(connection: Any, query: str) -> None:  # SQLAlchemy's
         connection.execution_options(no_parameters=True).exec_driver_sql(explain + query).close()
 
 
-def _missing_tables(connection: Any, config: Mapping[str, Any]) -> list[tuple[str, str]]:  # SQLAlchemy's
-    """Names in table.whitelist that fit no table. Errors: ConnectError for two of one name."""
+def _table_problems(  # Any: SQLAlchemy's
+    connection: Any, config: Mapping[str, Any], is_renamed: bool
+) -> list[tuple[str, str]]:
+    """A table whose topic no topic can be; tells names in table.whitelist that fit no table.
+
+    `is_renamed`: transformations may give topics other names. Errors: ConnectError for two of one name.
+    """
+    prefix = config["topic.prefix"].strip()
+    setting = "table.whitelist" if config["table.whitelist"] else "table.include.list"
     found = chosen(tables_of(connection, config), config)
+    for topic in () if is_renamed else (prefix + table.name for table in found):
+        if problem := topic_name_problem(topic):
+            return [(setting, f"{setting}: {problem}. To rename it: {topic_renaming(topic)}")]
     known = {name for table in found for name in (table.name, *table.known_names)}
     missing = [name for name in config["table.whitelist"] if name.replace('"', "") not in known]
     if missing:

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from kconnect.api.topic_names import topic_name_problem
 from kconnect.errors import (
     BadRequestError,
     ConfigError,
@@ -38,7 +39,6 @@ log = logging.getLogger(__name__)
 STARTS_OVER = "The tasks start there where auto.offset.reset says: by default at the beginning of the partition."
 TOPIC, PARTITION, OFFSET = "kafka_topic", "kafka_partition", "kafka_offset"
 # What brokers accept. Source: o.a.k.common.internals.Topic
-_TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 _JAVA_INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
@@ -272,7 +272,7 @@ def _check_possible(name: str, at: TopicPartition, offset: int | None) -> None:
     """Refuse offsets that no broker can have, and those that the Kafka client refuses with Python errors."""
     if offset is not None and offset < 0:
         raise BadRequestError(f"Failed to modify offsets for sink connector {name}: offset {offset} is below 0")
-    if at.partition < 0 or not _TOPIC_NAME.fullmatch(at.topic):
+    if at.partition < 0 or topic_name_problem(at.topic):
         what = f"partition {at.partition} is below 0" if at.partition < 0 else f"no topic can be named '{at.topic}'"
         raise BadRequestError(f"Failed to alter consumer group offsets for connector {name}: {what}")
 

@@ -18,6 +18,7 @@ from kconnect.api import (
 )
 from kconnect.api.config_key import Config, ConfigKey, ConfigValue
 from kconnect.api.configdef import ConfigDef
+from kconnect.api.topic_names import topic_name_problem, topic_renaming
 from kconnect.builtin.types.declarations import declarations
 from kconnect.errors import BadRequestError, ConfigError, ConfigProblem, ConnectError, NotFoundError
 from kconnect.files.guarded import guarded_in
@@ -179,7 +180,7 @@ class ConnectorValidator:
                 ("value.converter", "value converter"),
             )
         ]
-        named = (*named, *_guarded_problems(given))
+        named = (*named, *_guarded_problems(given), *_topic_problems(given, connector))
         parts = [self._own(name, connector, props, table, list(values.values()), named)]
         parts += ClientChecks(self.plugins, self.worker, self.policy, self.has_kerberos).infos(given, is_source)
         parts += converters
@@ -357,6 +358,25 @@ def _add_errors(
         rows[key].add_error_message(message)
 
 
+def _topic_problems(props: Mapping[str, str], connector: Any) -> Iterator[tuple[str, str]]:
+    """Names in settings that no topic can have: pairs of setting and message.
+
+    The `topic` of an included source is looked at where nothing may rename it.
+    Differs: Java takes them, and the task fails at its first record.
+    """
+    keys = {_DEAD_LETTERS: [props.get(_DEAD_LETTERS, "").strip()]}
+    if not isinstance(connector, SourceConnector):
+        keys["topics"] = [name.strip() for name in props.get("topics", "").split(",")]
+    elif type(connector).__module__.startswith(_INCLUDED) and not props.get("transforms", "").strip():
+        keys["topic"] = [props.get("topic", "").strip()]
+    for key, names in keys.items():
+        for name in names:
+            is_known = name and "${" not in name  # a reference that nobody resolves stays what it is
+            if is_known and (problem := topic_name_problem(name)):
+                advice = f". To rename it: {topic_renaming(name)}" if key == "topic" else ""
+                yield key, f"{key}: {problem}{advice}"
+
+
 def _check_worker_group(props: Mapping[str, str], values: dict[str, ConfigValue], worker_group: str) -> None:
     """A sink whose consumer group is the workers' own group would break both: an error, with Java's message.
 
@@ -372,6 +392,7 @@ def _check_worker_group(props: Mapping[str, str], values: dict[str, ConfigValue]
         value.add_error_message(f"Consumer group {whose} conflicts with Connect worker group {worker_group}")
 
 
+_DEAD_LETTERS, _INCLUDED = "errors.deadletterqueue.topic.name", "kconnect.builtin."
 _SUPPORT, _BOUNDARY = "exactly.once.support", "transaction.boundary"
 
 
