@@ -28,6 +28,7 @@ help:  ## list the targets
 
 install: $(STAMP)  ## make .venv with the locked dependencies and .venv/bin/connect
 	@$(BIN)/python -m kconnect.spark.make_archive || true
+	@$(BIN)/python -m kconnect.java.plugins.make_archive || true
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

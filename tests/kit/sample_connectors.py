@@ -152,7 +152,7 @@ class SamplePlugins:
     def abandon(self, connector: str, task: int | None) -> None:
         """None of these is in Java."""
 
-    def describe(self) -> list[PluginDescription]:
+    def describe(self, *, asks_java: bool = True) -> list[PluginDescription]:
         return [
             PluginDescription("kit.SampleSource", "source", "4.3.0"),
             PluginDescription("kit.SampleSink", "sink", "4.3.0"),

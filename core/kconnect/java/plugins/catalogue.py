@@ -251,13 +251,13 @@ class JavaPlugins:
             if kind in kinds and name in _short_names(full, kind)
         ]
 
-    def listed(self, kinds: Container[str] = LISTED) -> list[JavaPluginInfo]:
+    def listed(self, kinds: Container[str] = LISTED, *, asks: bool = True) -> list[JavaPluginInfo]:
         """All plugins that `plugin.discovery` finds and Java can load. Starts a JVM when these jars are new.
 
-        Without Java all are listed, with no version.
+        Without Java, or where it may not be asked, all are listed, with no version.
         """
         found = [plugin for plugin in in_order(self.index.plugins()) if plugin[1] in kinds]
-        known = self.versions.of_all([(name, place) for name, _, place in found])
+        known = self.versions.of_all([(name, place) for name, _, place in found], asks=asks)
         made = [
             JavaPluginInfo(name, self._class(name, None, ("source",)), "source", "classpath", KAFKA_VERSION)
             for name in KAFKAS_OWN

@@ -56,15 +56,18 @@ class PluginVersions:
         """The version of a class; None when Java cannot be asked. Starts a JVM when these files are new."""
         return self.of_all([(name, location)]).get((name, location))
 
-    def of_all(self, wanted: Iterable[tuple[str, Path]], *, strict: bool = False) -> dict[tuple[str, Path], Loaded]:
-        """The versions of several classes, in one JVM; those are missing of which Java cannot be asked.
+    def of_all(
+        self, wanted: Iterable[tuple[str, Path]], *, strict: bool = False, asks: bool = True
+    ) -> dict[tuple[str, Path], Loaded]:
+        """The versions of several classes, in one JVM; those are missing of which Java cannot be asked, or, without
+        `asks`, was not asked before.
 
         Errors: none, unless `strict`; the log says why Java cannot be asked, and which class cannot be loaded, once.
         """
         pairs = list(wanted)
         with self._lock:
             missing = [(name, place) for name, place in pairs if name not in self._of_folder(place)]
-            if missing:
+            if missing and asks:
                 try:
                     self._ask(missing)
                 except ConnectError as err:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
@@ -45,6 +46,8 @@ _JAVA_NAMES |= {
     for ours, java_name in _JAVA_NAMES.items()
     if java_name.endswith("Connector")
 }
+# Java's classes that ours stand in for
+_COUNTERPARTS = frozenset(_JAVA_NAMES.values())
 
 
 class PluginRegistry:
@@ -100,8 +103,13 @@ class PluginRegistry:
         return check
 
     def prepare(self) -> Preparation | None:
-        """Fetch and compile in the background what Java's plugins need; None where no plugin is Java's."""
-        return self._java.prepare() if self._java is not None and self._java.index else None
+        """Fetch and compile in the background what Java's plugins need.
+
+        None where no plugin is Java's, or each has a counterpart here, which runs instead.
+        """
+        if self._java is None or not self._java.index:
+            return None
+        return None if self._java.index.plugins().keys() <= _COUNTERPARTS else self._java.prepare()
 
     def close(self, timeout_s: float | None = None) -> None:
         """End the JVM of Java's plugins, if one was started; kills it at the deadline, if given. Idempotent."""
@@ -238,16 +246,17 @@ class PluginRegistry:
         return found
 
     def _of_any_kind(self, name: str, version: str | None) -> type[Any]:
-        finders = (self.converter, self.transformation, self.predicate, self.header_converter, self.connector_class)
-        for find in finders:
-            try:
-                return find(name, version)
-            except ConfigError as err:
-                problem = err
-        raise problem
+        for base in (Converter, Transformation, Predicate, HeaderConverter):
+            with suppress(ConfigError):  # several of this kind
+                found, _ = self._match(name.strip(), base, _span(version), None)
+                if found is not None:
+                    return found
+        return self.connector_class(name, version)
 
-    def describe(self) -> list[PluginInfo]:
+    def describe(self, *, asks_java: bool = True) -> list[PluginInfo]:
         """All plugins: sinks, sources, transformations, predicates, converters, header converters, each by name.
+
+        Without `asks_java` no JVM is started: a plugin of Java's whose version is not known yet has none.
 
         Shape: a class of two kinds is listed twice. Reads plugins in plugin.path without importing them, unless a
         version is computed; imports those of entry points, of which one that fails is logged and left out. Modules that
@@ -255,7 +264,9 @@ class PluginRegistry:
         Source: ConnectorPluginsResource.
         """
         self._look_again()
-        return list(self._in_order)
+        if asks_java or "_all" in self.__dict__:
+            return list(self._in_order)
+        return _sorted(self._with_java(asks=False))
 
     def nearest(self, name: str, *kinds: str) -> list[str]:
         """Short names of the plugins of these kinds (PluginType) that `name` may have meant; empty if none is close."""
@@ -299,9 +310,14 @@ class PluginRegistry:
         return list(dict.fromkeys(self._available(plugin_class)))
 
     def _available(self, plugin_class: type) -> list[str]:
-        """One for each place and kind, as Java lists them; of a class of ours with its twins in plugin.path."""
+        """One for each place and kind, as Java lists them; of a class of ours with its twins in plugin.path, as far as
+        Java was asked about these.
+        """
         name = self.java_name(plugin_class)
-        return sorted((str(info.version) for info in self._all if info.class_name == name), key=version_order)
+        if self._java is not None and issubclass(plugin_class, Hosted) and self._java.index.locations(name):
+            return self._java.available(name)
+        infos = self.describe(asks_java=False)
+        return sorted((str(info.version) for info in infos if info.class_name == name), key=version_order)
 
     def java_name(self, plugin_class: type) -> str:
         """The name of a class in REST: Java's for built-in plugins and their tasks, else `module.Class`.
@@ -333,24 +349,39 @@ class PluginRegistry:
         if now is None:
             return False
         self._folders = now
-        for cached in ("_folder_classes", "_all", "_in_order"):
+        for cached in ("_folder_classes", "_ours", "_all", "_in_order"):
             self.__dict__.pop(cached, None)
         return True
 
     def _resolve(self, name: str, base: type, wanted: VersionRange | None, beside: str | None) -> type:
+        found, others = self._match(name, base, wanted, beside)
+        if found is None:
+            raise self._unknown(name, base, others)
+        return found
+
+    def _match(
+        self, name: str, base: type, wanted: VersionRange | None, beside: str | None
+    ) -> tuple[type | None, list[type]]:
+        """The class of a kind, and those of other kinds with its name. Errors: ConfigError for several."""
         others: list[type] = []
         if name.startswith("java:"):
-            return self._of_java(name, base, wanted, beside)[0]
-        ours = (self._builtin(name), self._installed(name), python_class(name), self._in_folders(name))
-        for candidates in (*ours, self._of_java(name, base, wanted, beside)):
-            matches = list(dict.fromkeys(candidates))
+            return self._of_java(name, base, wanted, beside)[0], others
+        finders: tuple[Callable[[], Iterable[type]], ...] = (
+            lambda: self._builtin(name),
+            lambda: self._installed(name),
+            lambda: python_class(name),
+            lambda: self._in_folders(name),
+            lambda: self._of_java(name, base, wanted, beside),
+        )
+        for find in finders:
+            matches = list(dict.fromkeys(find()))
             fitting = [match for match in matches if issubclass(match, base)]
             if len(fitting) > 1:
                 raise ConfigError(_ambiguous(name, base, [self.java_name(match) for match in fitting]))
             if fitting:
-                return self._in_version(fitting[0], base, wanted)
+                return self._in_version(fitting[0], base, wanted), others
             others += matches
-        raise self._unknown(name, base, others)
+        return None, others
 
     def _in_version(self, found: type, base: type, wanted: VersionRange | None) -> type:
         """Java's class of the same name where that is the one which has the version."""
@@ -394,14 +425,23 @@ class PluginRegistry:
 
     @cached_property
     def _in_order(self) -> list[PluginInfo]:
-        order = list(PluginType)
-        return sorted(
-            self._all,
-            key=lambda info: (order.index(PluginType(info.type)), info.class_name, version_order(str(info.version))),
-        )
+        return _sorted(self._all)
 
     @cached_property
     def _all(self) -> list[PluginInfo]:
+        return self._with_java(asks=True)
+
+    def _with_java(self, *, asks: bool) -> list[PluginInfo]:
+        infos = self._ours
+        taken = {(info.class_name, info.type, info.version) for info in infos}
+        return infos + [
+            PluginInfo(found.class_name, found.kind, found.version, found.location)
+            for found in ([] if self._java is None else self._java.listed(asks=asks))
+            if (found.class_name, found.kind, found.version) not in taken
+        ]
+
+    @cached_property
+    def _ours(self) -> list[PluginInfo]:
         infos = [
             info_of(plugin.java_name, kind, load_builtin(plugin), "classpath")
             for plugin in BUILTINS
@@ -426,12 +466,6 @@ class PluginRegistry:
             for declared, kinds, location in self._folder_classes
             if (name := f"{declared.module}.{declared.name}") not in known
             for kind in kinds
-        ]
-        taken = {(info.class_name, info.type, info.version) for info in infos}
-        infos += [
-            PluginInfo(found.class_name, found.kind, found.version, found.location)
-            for found in ([] if self._java is None else self._java.listed())
-            if (found.class_name, found.kind, found.version) not in taken
         ]
         return infos
 
@@ -472,6 +506,13 @@ class PluginRegistry:
     def _notes(self) -> list[str]:
         """Why modules in `plugin.path` failed to load: the missing plugin may be in one of them."""
         return [f"Note: {note}." for note in (*self._folders.conflicts, *self._folders.broken.values())]
+
+
+def _sorted(infos: Iterable[PluginInfo]) -> list[PluginInfo]:
+    order = list(PluginType)
+    return sorted(
+        infos, key=lambda info: (order.index(PluginType(info.type)), info.class_name, version_order(str(info.version)))
+    )
 
 
 def _span(version: str | None) -> VersionRange | None:

@@ -168,7 +168,7 @@ class ConnectorOfFormat:
             raise ConfigError(f"{_DLQ} needs bootstrap.servers, the brokers that have the topic")
 
     def _infos(self) -> ConfigInfos:
-        return ConnectorValidator(self.plugins, self.worker).validate(self.config)
+        return ConnectorValidator(self.plugins, self.worker).validate(self.config, offers=False)
 
 
 def _resolved(written: Mapping[str, str], providers: Mapping[str, str]) -> dict[str, str]:

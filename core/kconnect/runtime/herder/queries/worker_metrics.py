@@ -43,7 +43,7 @@ def worker_readings(
     `hosted`: those of `entries` that this worker has, where a connector and its tasks may run apart; of the others it
     has tasks, and `running` are the tasks that run here. `connector_plugins`: what the connectors keep of themselves.
     """
-    known = list(plugins.describe())
+    known = list(plugins.describe(asks_java=False))
     statuses: list[ConnectorStatus] = []
     guests: list[ConnectorStatus] = []
     used: dict[str, Sequence[PluginUse]] = {}

@@ -112,8 +112,10 @@ class ConnectorValidator:
     has_kerberos: Callable[[], bool] = field(default=installed_has_kerberos, repr=False)
     """Whether clients can log in by GSSAPI; called only if a connector wants it."""
 
-    def validate(self, props: Mapping[str, str | None]) -> ConfigInfos:
+    def validate(self, props: Mapping[str, str | None], *, offers: bool = True) -> ConfigInfos:
         """Every setting with its value, errors and recommended values; references are checked by their values.
+
+        Without `offers` no plugins are recommended: to list Java's may take a JVM.
 
         Log lines meanwhile begin with `[name|validate]`.
 
@@ -121,9 +123,9 @@ class ConnectorValidator:
         Differs: values and messages show `${..}` as written, where Java shows the resolved value.
         """
         with log_context(props.get("name"), stage="validate"):
-            return self._validate_by_values(props)
+            return self._validate_by_values(props, offers)
 
-    def _validate_by_values(self, props: Mapping[str, str | None]) -> ConfigInfos:
+    def _validate_by_values(self, props: Mapping[str, str | None], offers: bool) -> ConfigInfos:
         given: Mapping[str, Any] = props  # None is passed on
         resolved = self.variables.resolve(given, f"connector {props.get('name') or '(without name)'}")
         owner = f"validation of {props.get('name')}"
@@ -131,7 +133,7 @@ class ConnectorValidator:
         redaction.remember(owner, {*secret_values(resolved.values, passwords), *resolved.references})
         try:
             named = self.variables.secrets_in_names(props)
-            infos = self._validate(resolved.values if resolved.references else props, named)
+            infos = self._validate(resolved.values if resolved.references else props, named, offers)
         except ConnectError as err:
             shown = resolved.shown(str(err))
             raise (BadRequestError(shown, hint=err.hint) if shown != str(err) else err) from err
@@ -139,7 +141,7 @@ class ConnectorValidator:
             redaction.forget(owner)
         return with_references(infos, props, resolved.shown) if resolved.references else infos
 
-    def _validate(self, props: Mapping[str, str | None], named: Sequence[tuple[str, str]]) -> ConfigInfos:
+    def _validate(self, props: Mapping[str, str | None], named: Sequence[tuple[str, str]], offers: bool) -> ConfigInfos:
         """Every setting with its value, errors and recommended values; `named` are errors that are known already.
 
         Errors: BadRequestError when there is no `connector.class`, or it does not exist; what the connector's own
@@ -155,7 +157,8 @@ class ConnectorValidator:
             return refused
         given: dict[str, str] = {key: value for key, value in props.items() if value is not None}
         is_source = isinstance(connector, SourceConnector)
-        table = enriched(SOURCE_CONFIG if is_source else SINK_CONFIG, props, self.plugins, self.worker)
+        described = self.plugins.describe() if offers else ()
+        table = enriched(SOURCE_CONFIG if is_source else SINK_CONFIG, props, self.plugins, self.worker, described)
         values = table.validate_all(props, lambda plugin: any_plugin(self.plugins, plugin))
         suggest_nearest(values.values(), props, self.plugins)
         for key, message in source_dead_letter_problems(props) if is_source else sink_problems(props):
@@ -188,7 +191,7 @@ class ConnectorValidator:
 
     def raise_if_invalid(self, props: Mapping[str, str | None]) -> None:
         """Refuse a config that has errors, and warn of unknown settings. Errors: as `validate`, `raise_for_errors`."""
-        infos = self.validate(props)
+        infos = self.validate(props, offers=False)
         raise_for_errors(props, infos)
         self._warn_of_unknown_keys(props, infos)
 

@@ -68,12 +68,23 @@ class PluginFinder(Protocol):
 
 
 def enriched(
-    base: ConfigDef, props: Mapping[str, str | None], plugins: PluginFinder, worker: Mapping[str, str]
+    base: ConfigDef,
+    props: Mapping[str, str | None],
+    plugins: PluginFinder,
+    worker: Mapping[str, str],
+    described: Sequence[PluginLike] = (),
 ) -> ConfigDef:
-    """The table of a connector: Connect's own rows, with the worker's defaults, and those of named plugins."""
-    table = _with_plugin_defaults(base, props, plugins, worker)
-    _add(table, _Kind("Transformation", "transforms", "Transforms", plugins.transformation), props, plugins)
-    _add(table, _Kind("Predicate", "predicates", "Predicates", plugins.predicate), props, plugins)
+    """The table of a connector: Connect's own rows, with the worker's defaults, and those of named plugins.
+
+    `described`: the plugins that are offered as values.
+    """
+    names: dict[str, dict[str, None]] = {}  # a class in several folders or versions once
+    for plugin in described:
+        names.setdefault(plugin.type, {})[plugin.class_name] = None
+    offered = {kind: tuple(found) for kind, found in names.items()}
+    table = _with_plugin_defaults(base, props, plugins, worker, offered)
+    _add(table, _Kind("Transformation", "transforms", "Transforms", plugins.transformation), props, plugins, offered)
+    _add(table, _Kind("Predicate", "predicates", "Predicates", plugins.predicate), props, plugins, offered)
     return table
 
 
@@ -132,10 +143,13 @@ class _Offer:
 
 
 def _with_plugin_defaults(
-    base: ConfigDef, props: Mapping[str, str | None], plugins: PluginFinder, worker: Mapping[str, str]
+    base: ConfigDef,
+    props: Mapping[str, str | None],
+    plugins: PluginFinder,
+    worker: Mapping[str, str],
+    offered: Mapping[str, tuple[str, ...]],
 ) -> ConfigDef:
     """The base table with what depends on plugins: the worker's converters, versions, recommended values."""
-    converters, headers = _offered(plugins, "converter"), _offered(plugins, "header_converter")
     table = ConfigDef()
     for key in base.config_keys.values():
         match key.name:
@@ -144,24 +158,19 @@ def _with_plugin_defaults(
                     key,
                     default=worker.get(key.name),
                     validator=_OfKind("Converter", plugins.converter, str(key.validator)),
-                    recommender=_Offer(converters),
+                    recommender=_Offer(offered.get("converter", ())),
                 )
             case "header.converter":
                 key = replace(
                     key,
                     default=worker.get(key.name, _DEFAULT_HEADER),
                     validator=_OfKind("HeaderConverter", plugins.header_converter, str(key.validator)),
-                    recommender=_Offer(headers),
+                    recommender=_Offer(offered.get("header_converter", ())),
                 )
             case name if name.endswith(".plugin.version"):
                 key = _version_key(key, props, plugins, worker)
         table.define_key(key)
     return table
-
-
-def _offered(plugins: PluginFinder, kind: str) -> tuple[str, ...]:
-    """The classes of a kind, each once: it may be there in several versions."""
-    return tuple(dict.fromkeys(plugin.class_name for plugin in plugins.describe() if plugin.type == kind))
 
 
 def _version_key(
@@ -187,9 +196,14 @@ def _version_key(
     return replace(key, default=default, recommender=_Offer(tuple(versions), _is_class(plugins, chosen)))
 
 
-def _add(table: ConfigDef, kind: _Kind, props: Mapping[str, str | None], plugins: PluginFinder) -> None:
+def _add(
+    table: ConfigDef,
+    kind: _Kind,
+    props: Mapping[str, str | None],
+    plugins: PluginFinder,
+    offered: Mapping[str, tuple[str, ...]],
+) -> None:
     aliases = parse_type(kind.key, props.get(kind.key), _T.LIST) or []
-    offered = _offered(plugins, kind.name.lower())
     for alias in dict.fromkeys(aliases):
         prefix, group = f"{kind.key}.{alias}.", f"{kind.group}: {alias}"
         given = props.get(f"{prefix}type")
@@ -205,7 +219,7 @@ def _add(table: ConfigDef, kind: _Kind, props: Mapping[str, str | None], plugins
             order=0,
             width=_W.LONG,
             display_name=f"{kind.name} type for {alias}",
-            recommender=_Offer(offered),
+            recommender=_Offer(offered.get(lower, ())),
         )
         beside = _connector(props, plugins)
         version = _version(kind.find, given, beside) if given is not None else None
