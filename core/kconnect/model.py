@@ -92,6 +92,8 @@ class Condition(StrEnum):
 
     STUCK = "stuck"
     """A call to its plugin has not returned for kconnect.task.stuck.after.ms."""
+    KEEPS_FAILING = "keeps failing"
+    """It has failed again after an automatic restart, and has run for less than errors.restart.backoff.max.ms since."""
     RETRYING = "retrying"
     """A call failed with a retriable error and is retried after a pause."""
     NOT_COMMITTING = "not committing"
@@ -109,7 +111,8 @@ class TaskCondition:
     since_ms: int
     """Since when, in ms since 1970."""
     count: int = 0
-    """retrying: attempts that failed; not committing: commits that failed; lagging: records it is behind; else 0."""
+    """retrying: attempts that failed; not committing: commits that failed; lagging: records it is behind; keeps
+    failing: restarts; else 0."""
     cause: str | None = None
     """A sentence with the root cause; None when healthy."""
     stack: str | None = None
@@ -143,6 +146,8 @@ class Mend(StrEnum):
     """Its restarts are used up."""
     NOT_RESTARTED = "not restarted"
     """A restart does not help, or is switched off."""
+    HELD_BACK = "held back"
+    """Its worker has left the group, which waits for it before others run it: scheduled.rebalance.max.delay.ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +162,9 @@ class Restarts:
     why: str | None = None
     """Why it is not restarted, or until when the next restart waits."""
     due_ms: int | None = None
-    """When the next one is due, since the epoch: of what is WAITING or GIVEN_UP, and None where nobody can say."""
+    """When the next one is due, since the epoch, or when it is handed out: of what is WAITING, GIVEN_UP or HELD_BACK;
+    None where nobody can say.
+    """
 
     def to_json(self) -> dict[str, Any]:
         body: dict[str, Any] = {"state": str(self.mend), "count": self.count, "max": self.most}

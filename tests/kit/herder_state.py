@@ -100,6 +100,7 @@ class Member:
         error: int = 0,
         told: ClusterSnapshot | None = None,
         javas: tuple[str, ...] | None = (),
+        held: Work | None = None,
     ) -> list[Instruction]:
         """A rebalance ends with this on top of what the member has."""
         self._generation += 1
@@ -113,6 +114,7 @@ class Member:
             delay_ms,
             error,
             javas,
+            held or Work(),
         )
         return self.step(Placed(assignment, self._generation, "me", told or self.snapshot))
 

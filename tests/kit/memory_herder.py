@@ -72,6 +72,7 @@ class MemoryHerder:
         self.ready = True
         self.opened = True
         self.reasons: list[Reason] = []
+        self.told: list[str] = []
         """Why it is not healthy."""
         self.kafka_away: Outage | None = None
         self.known = {}
@@ -122,6 +123,9 @@ class MemoryHerder:
     def health(self):
         self._called("health")
         return self.reasons
+
+    def notices(self):
+        return self.told
 
     def outage(self):
         return self.kafka_away

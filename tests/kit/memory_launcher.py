@@ -21,6 +21,8 @@ class MemoryLauncher:
         self.targets: dict[TaskId, TargetState] = {}
         self.starts: list[TaskSpec] = []
         self.stops: list[TaskId] = []
+        self.cut_off: list[TaskId] = []
+        """Of these, those that others may soon run."""
         self.forgotten: list[str] = []
         self.log_levels: list[tuple[str, int]] = []
         self.conditions: dict[TaskId, TaskCondition] = {}
@@ -44,11 +46,12 @@ class MemoryLauncher:
         if self._is_up:
             self._report([spec.id for spec in specs])
 
-    def stop_tasks(self, ids: Collection[TaskId], timeout_s: float) -> set[TaskId]:
+    def stop_tasks(self, ids: Collection[TaskId], timeout_s: float, *, is_cut_off: bool = False) -> set[TaskId]:
         with self._lock:
             present = [task_id for task_id in ids if task_id in self.tasks]
             specs = [self.tasks.pop(task_id) for task_id in present]
             self.stops.extend(present)
+            self.cut_off += present if is_cut_off else []
         for spec in specs:
             if spec.id not in self.never_stop:
                 self.events.task_status(spec.id, spec.run, RunState.STOPPED, None)

@@ -32,6 +32,8 @@ class SimulatedGroup:
     ) -> None:
         self.members: dict[str, Assignment | None] = dict.fromkeys(members)
         """What each member will say it runs."""
+        self.urls: dict[str, str] = {}
+        """Where the worker of a member is reached; by default a URL made of its name."""
         self.connectors = dict(connectors)
         """Task counts by name."""
         self.offset = 10
@@ -74,7 +76,7 @@ class SimulatedGroup:
         )
 
     def state(self, member: str) -> MemberState:
-        return MemberState(self.version, f"http://{member}/", self.offset, self.members[member])
+        return MemberState(self.version, self.urls.get(member, f"http://{member}/"), self.offset, self.members[member])
 
     def snapshot(self) -> ClusterSnapshot:
         return ClusterSnapshot(

@@ -123,7 +123,7 @@ class SparkLauncher:
                 if not self._tasks.is_sent(spec.id):
                     self._relay.post(TaskReport(spec.id, spec.run, RunState.UNASSIGNED, None))
 
-    def stop_tasks(self, ids: Collection[TaskId], timeout_s: float) -> set[TaskId]:
+    def stop_tasks(self, ids: Collection[TaskId], timeout_s: float, *, is_cut_off: bool = False) -> set[TaskId]:
         deadline_s = self._clock.monotonic() + timeout_s + 1.0  # the slot keeps the time itself, this is for its answer
         by_slot: dict[int, list[TaskId]] = defaultdict(list)
         with self._lock:
@@ -135,7 +135,7 @@ class SparkLauncher:
             stops = {next(self._stop_numbers): _Stop(slot, tuple(sorted(group))) for slot, group in by_slot.items()}
             self._stops.update(stops)
             for number, stop in stops.items():
-                self._pool.send(stop.slot, StopTasks(number, stop.ids, int(timeout_s * 1000)))
+                self._pool.send(stop.slot, StopTasks(number, stop.ids, int(timeout_s * 1000), is_cut_off))
         left: set[TaskId] = set()
         for number, stop in stops.items():
             self._clock.wait(stop.answered, max(deadline_s - self._clock.monotonic(), 0.0))

@@ -159,6 +159,8 @@ class StopTasks:
     request: int
     ids: tuple[TaskId, ...]
     timeout_ms: int
+    is_cut_off: bool = False
+    """As of `Launcher.stop_tasks`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,6 +367,7 @@ def _read_condition(value: Any) -> tuple[TaskId, int, TaskCondition]:
 
 
 _INT = _plain(int)
+_BOOL = _plain(bool)
 _FLOAT = _plain(float, int)
 _TEXT = _plain(str)
 _TEXT_OR_NONE = _plain(str, type(None))
@@ -407,7 +410,7 @@ _BY_NAME: Final[dict[str, tuple[Any, dict[str, _Codec]]]] = {
     ),
     "console": (Console, {"text": _TEXT}),
     "start_task": (StartTask, {"spec": _SPEC}),
-    "stop_tasks": (StopTasks, {"request": _INT, "ids": _many(_TASK_ID), "timeout_ms": _INT}),
+    "stop_tasks": (StopTasks, {"request": _INT, "ids": _many(_TASK_ID), "timeout_ms": _INT, "is_cut_off": _BOOL}),
     "set_target_state": (SetTargetState, {"ids": _many(_TASK_ID), "state": _TARGET_STATE}),
     "forget_topics": (ForgetTopics, {"connector": _TEXT}),
     "set_log_level": (SetLogLevel, {"logger": _TEXT, "level": _INT}),

@@ -161,7 +161,7 @@ class _Slot:
             case StopTasks():
                 # Begun here, so that a StartTask behind it is another run. Waited for on a thread of its own: the last
                 # commits of these tasks need answers that only this thread can read.
-                tasks = self._host.begin_stop(message.ids)
+                tasks = self._host.begin_stop(message.ids, is_cut_off=message.is_cut_off)
                 threading.Thread(target=self._await_end, args=(message, tasks), name="slot-stop", daemon=True).start()
             case ForgetTopics(connector):
                 self._host.forget_topics(connector)

@@ -55,13 +55,13 @@ class WorkerLauncher:
         if queries:
             self._queries.start_tasks(queries)
 
-    def stop_tasks(self, ids: Collection[TaskId], timeout_s: float) -> set[TaskId]:
+    def stop_tasks(self, ids: Collection[TaskId], timeout_s: float, *, is_cut_off: bool = False) -> set[TaskId]:
         queries, others = self._parted(ids)
         with self._lock:
             self._in_driver -= set(queries)
         began_s = time.monotonic()
         stopping = self._queries.begin_stop(queries)  # both stop at one time
-        left = self._slots.stop_tasks(others, timeout_s) if others else set()
+        left = self._slots.stop_tasks(others, timeout_s, is_cut_off=is_cut_off) if others else set()
         if stopping:
             left |= self._queries.await_end(stopping, max(timeout_s - (time.monotonic() - began_s), 0.1))
         return left

@@ -53,11 +53,11 @@ class ThreadLauncher:
                 self._tasks[spec.id] = spec
             host.start(spec)
 
-    def stop_tasks(self, ids: Collection[TaskId], timeout_s: float) -> set[TaskId]:
+    def stop_tasks(self, ids: Collection[TaskId], timeout_s: float, *, is_cut_off: bool = False) -> set[TaskId]:
         with self._lock:
             known = [task_id for task_id in ids if self._tasks.pop(task_id, None) is not None]
         self._meters.forget(known)
-        return self._running_host().stop(known, timeout_s)
+        return self._running_host().stop(known, timeout_s, is_cut_off=is_cut_off)
 
     def set_target_state(self, ids: Collection[TaskId], state: TargetState) -> None:
         self._running_host().set_target_state(ids, state)

@@ -6,17 +6,19 @@ Source: configure() of KafkaStatusBackingStore and KafkaOffsetBackingStore, Conn
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api.config_parse import parse_type
 from kconnect.api.configdef import ConfigDef
-from kconnect.errors import ConfigError, ConfigProblem
+from kconnect.clock import now_ms
+from kconnect.errors import ConfigError, ConfigProblem, ConnectError
+from kconnect.model import TopicPartition
 from kconnect.runtime.config import DistributedConfig
 from kconnect.runtime.config.client_config import InternalClients, internal_clients
-from kconnect.runtime.herder.health.reasons import Health
+from kconnect.runtime.herder.health.reasons import Health, Reason
 from kconnect.runtime.storage.config_clients import config_topic_clients, leader_transactional_id, overruled
 from kconnect.runtime.storage.config_store import TopicConfigStore
 from kconnect.runtime.storage.internal_topic_specs import internal_topic_specs
@@ -25,12 +27,15 @@ from kconnect.runtime.storage.topic_offsets import TopicOffsetStore
 
 if TYPE_CHECKING:
     from kconnect.runtime.kafka.admin import KafkaAdmin
+    from kconnect.runtime.kafka.answering_client import Witness
     from kconnect.runtime.kafka.log import CompactedLog
 
 log = logging.getLogger(__name__)
 
 # Share of the time that a task waits for its offsets; the rest is the round trip
 _SHARE_OF_READ = 0.9
+# One question about one partition: 10 ms where a client is well
+_LOOK_S: Final = 1.0
 
 
 def client_id_base(config: DistributedConfig) -> str:
@@ -45,7 +50,8 @@ class ClusterStores:
     Errors: ConfigError in Java's words when a setting is wrong.
     """
 
-    def __init__(self, config: DistributedConfig) -> None:
+    def __init__(self, config: DistributedConfig, witness: Witness | None = None) -> None:
+        """`witness`: whether Kafka answers, as somebody else knows it."""
         from kconnect.runtime.kafka.admin import KafkaAdmin
         from kconnect.runtime.kafka.exclusive_writer import KafkaExclusiveWriter
 
@@ -56,7 +62,8 @@ class ClusterStores:
         offsets = offset_topic_clients(worker, client_id_base=base)
         for warning in (*configs.warnings, *statuses.warnings, *offsets.warnings):
             log.warning("%s", warning)
-        self._admin = KafkaAdmin(configs.log.admin, "internal topics")
+        self._admin = KafkaAdmin(configs.log.admin, "internal topics", witness=witness)
+        self._looked_at = TopicPartition(config.config_storage_topic, 0)
 
         def topic_log(
             name: str, clients: InternalClients, isolation_level: str, read_setting: str = "worker.sync.timeout.ms"
@@ -113,6 +120,22 @@ class ClusterStores:
 
         ensure_internal_topic(self._admin, replace(self._specs.offsets, topic=topic))
         return self._offsets_of(topic)
+
+    def look(self) -> None:
+        """After a request that had no answer: whether there is one now. Blocks for some seconds at most."""
+        if self._admin.is_unanswered:
+            with suppress(ConnectError):  # it is noted where the next request, and health, look
+                self._admin.log_offsets([self._looked_at], "end", _LOOK_S)
+
+    def reasons(self) -> Iterator[Reason]:
+        """Why the worker is not healthy: requests about its topics have no answer, though Kafka answers."""
+        silent_s = self._admin.silent_s()
+        if silent_s is not None:
+            yield Reason(
+                "Requests about the internal topics have no answer, though Kafka answers this worker: their client is "
+                "replaced. If that does not help, a broker that leads one of these topics does not answer",
+                now_ms() - round(silent_s * 1000),
+            )
 
     def stop(self) -> None:
         """Idempotent."""

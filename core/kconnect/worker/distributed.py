@@ -76,7 +76,8 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
         config, plugins, variables = self._read_settings(DistributedConfig.parse)
         with exit_code(EXIT_WORKER, self._lead(), self._file):
             _check_topics(config)
-            stores = ClusterStores(config)
+            stores = ClusterStores(config, self.kafka.contact)
+            self.health.add_source(stores.reasons)
             peers = _peers(config)
             cluster = cluster_parts(config, stores, peers)
         self.kafka.look()
@@ -104,7 +105,7 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
         self._stack.callback(lambda: herder.stop(self._task_stop_s))
         self._serve(config, herder, plugins)
         cluster_id = self._find_cluster()
-        self._watch_kafka(config.values["heartbeat.interval.ms"] / 1000)
+        self._watch_kafka(config.values["heartbeat.interval.ms"] / 1000, stores.look)
         self._watch_lag(config, parts, herder.watched_sinks)
         return config, stores, cluster_id
 

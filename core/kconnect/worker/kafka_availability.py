@@ -89,8 +89,12 @@ class KafkaAvailability:
         heard_at_s: Callable[[], float | None],
         what_happens: str,
         has_started: Callable[[], bool],
+        look: Callable[[], None] = lambda: None,
     ) -> None:
-        """Monitor from now on whether Kafka answers, and report it in the log and in the worker's health."""
+        """Monitor from now on whether Kafka answers, and report it in the log and in the worker's health.
+
+        `look`: as of `KafkaWatch`.
+        """
 
         def probe() -> Probe:
             from kconnect.runtime.herder.group.probe import BrokerProbe
@@ -105,7 +109,7 @@ class KafkaAvailability:
 
         self._watch_end_s = interval_s
         self._watch = KafkaWatch(
-            self.contact, probe, interval_s=interval_s, heard_at_s=heard_at_s, what_happens=what_happens
+            self.contact, probe, interval_s=interval_s, heard_at_s=heard_at_s, what_happens=what_happens, look=look
         )
         self._watch.start()
         self._health.add_source(away)

@@ -361,12 +361,13 @@ class RunningWorker(ABC, Generic[H, C]):
         with exit_code(EXIT_WORKER, self._lead(), self._file):
             return worker_id(self._props, self._rest.bound)
 
-    def _watch_kafka(self, interval_s: float) -> None:
+    def _watch_kafka(self, interval_s: float, look: Callable[[], None] = lambda: None) -> None:
         self.kafka.watch(
             interval_s,
             heard_at_s=self.herder.heard_at_s,
             what_happens=self.herder.what_happens(),
             has_started=lambda: self._has_started,
+            look=look,
         )
 
     def _watch_lag(
@@ -438,6 +439,7 @@ def herder_parts(
         ),
         health=health,
         restarts=RestartSettings.of_worker(config.originals),
+        answer_s=config.kconnect.kafka_answer_timeout_ms / 1000,
         kafka=kafka,
         webhooks=webhooks,
         history=history,

@@ -65,8 +65,8 @@ class Host:
     def start(self, spec: TaskSpec) -> None:
         self.calls.append(f"start run {spec.run}")
 
-    def begin_stop(self, ids: Collection[TaskId]) -> list[TaskId]:
-        self.calls.append("stop")
+    def begin_stop(self, ids: Collection[TaskId], *, is_cut_off: bool) -> list[TaskId]:
+        self.calls.append("stop, cut off" if is_cut_off else "stop")
         return list(ids)
 
     def await_end(self, tasks: Sequence[TaskId], timeout_s: float) -> set[TaskId]:
@@ -85,9 +85,9 @@ def test_a_stop_has_begun_before_the_start_behind_it_and_is_waited_for_elsewhere
     link = Link()
     slot = _Slot(_SPEC, cast("Any", link), cast("Any", None))
     host = cast("Host", slot._host)
-    slot._handle(StopTasks(5, (_ID,), 60_000))
+    slot._handle(StopTasks(5, (_ID,), 60_000, is_cut_off=True))
     slot._handle(StartTask(TaskSpec(_ID, 2, ConnectorType.SOURCE, {}, {}, {})))
-    assert host.calls == ["stop", "start run 2"]
+    assert host.calls == ["stop, cut off", "start run 2"]
     assert link.sent == [], "it waits, and the thread that reads goes on"
     host.has_ended.set()
     eventually(lambda: link.sent == [TasksStopped(5, ())], 5, "the worker hears of the end")

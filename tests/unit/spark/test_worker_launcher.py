@@ -50,7 +50,7 @@ class Slots:
     def start_tasks(self, specs: Sequence[TaskSpec]) -> None: ...
     def stop(self, timeout_s: float) -> None: ...
 
-    def stop_tasks(self, ids: Collection[TaskId], timeout_s: float) -> set[TaskId]:
+    def stop_tasks(self, ids: Collection[TaskId], timeout_s: float, *, is_cut_off: bool = False) -> set[TaskId]:
         self.is_asked.set()
         assert self.gate.wait(ample_s(10))
         return set(ids)

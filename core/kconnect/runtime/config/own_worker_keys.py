@@ -385,6 +385,15 @@ KCONNECT: Final[Rows] = (
     *WEBHOOKS,
     *_JAVA,
     (
+        "kconnect.kafka.answer.timeout.ms",
+        LONG,
+        3_000,
+        Range.at_least(1),
+        LOW,
+        "How long a request to REST waits for what only Kafka knows (offsets, lag); then it says what it has, and "
+        "why not the rest. While Kafka is known to be away it does not wait.",
+    ),
+    (
         "kconnect.ui.enable",
         BOOLEAN,
         True,

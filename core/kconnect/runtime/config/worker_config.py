@@ -119,6 +119,7 @@ class KConnectSettings:
     webhook_lag_above: int | None
     ui_enable: bool
     ui_read_timeout_ms: int
+    kafka_answer_timeout_ms: int
     java_home: str | None
     java_opts: str | None
     java_heap: str

@@ -126,8 +126,11 @@ class Launcher(Protocol):
         """Start tasks, or queue them until slots are up; their states arrive by events.task_status."""
         ...
 
-    def stop_tasks(self, ids: Collection[TaskId], timeout_s: float) -> set[TaskId]:
-        """Stop tasks gracefully and wait. Returns the ids that did not end in time: abandoned and fenced off."""
+    def stop_tasks(self, ids: Collection[TaskId], timeout_s: float, *, is_cut_off: bool = False) -> set[TaskId]:
+        """Stop tasks gracefully and wait. Returns the ids that did not end in time: abandoned and fenced off.
+
+        `is_cut_off`: others may soon run them: plugins stop first, and what is left to commit is committed after that.
+        """
         ...
 
     def set_target_state(self, ids: Collection[TaskId], state: TargetState) -> None:
@@ -220,6 +223,10 @@ class Health(AnyWorker, Protocol):
 
     def health(self) -> Sequence[Reason]:
         """Why the worker is unhealthy, and what its start waits for; empty if all is well. Never waits."""
+        ...
+
+    def notices(self) -> Sequence[str]:
+        """Sentences that a healthy worker has to say, such as what its group holds back. Never waits."""
         ...
 
     def outage(self) -> Outage | None:

@@ -81,6 +81,8 @@ class HerderParts:
     restarts: RestartSettings = field(default_factory=RestartSettings)
     """kconnect.errors.restart.*, of a standalone worker"""
     clock: Clock = field(default_factory=SystemClock)
+    answer_s: float = 3.0
+    """kconnect.kafka.answer.timeout.ms"""
     kafka: KafkaContact = field(default_factory=lambda: KafkaContact(""))
     """Whether Kafka answers; the worker keeps it up to date."""
     webhooks: Webhooks = field(default_factory=NoWebhooks)

@@ -39,6 +39,7 @@ from kconnect.errors import (
 )
 from kconnect.model import TopicPartition
 from kconnect.runtime.config.rights import Right
+from kconnect.runtime.kafka.answering_client import AnsweringClient, Witness
 from kconnect.runtime.kafka.clients import ClientLog, admin_client, consumer_client, kafka_errors
 from kconnect.runtime.kafka.coordinator_retries import ask_coordinator
 from kconnect.runtime.kafka.retriable_codes import RETRIABLE_CODES
@@ -71,12 +72,20 @@ def cluster_id(config: Mapping[str, Any], timeout_s: float) -> str:
 class KafkaAdmin:
     """An admin client. Threads: any. Errors: ConnectError and its subclasses; each call ends within its `timeout_s`."""
 
-    def __init__(self, config: Mapping[str, Any], name: str, *, timeout_setting: str = "") -> None:
-        """`timeout_setting`: the setting that gives `timeout_s`, for messages."""
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        name: str,
+        *,
+        timeout_setting: str = "",
+        witness: Witness | None = None,
+        make_client: Callable[[Mapping[str, Any], ClientLog], AdminClient] = admin_client,
+    ) -> None:
+        """`timeout_setting`: the setting that gives `timeout_s`, for messages. `witness`: as of `AnsweringClient`."""
         self._config = dict(config)
         self._in_setting = f" ({timeout_setting})" if timeout_setting else ""
         self._log = ClientLog(log, f"Admin client of {name}")
-        self._client: AdminClient = admin_client(config, self._log)
+        self._client = AnsweringClient(name, lambda: make_client(self._config, self._log), witness)
 
     def __enter__(self) -> Self:
         return self
@@ -88,7 +97,16 @@ class KafkaAdmin:
 
     def close(self) -> None:
         """Close the client; there is nothing to flush."""
-        self.__dict__.pop("_client", None)
+        self._client.close()
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether the last request had no answer."""
+        return self._client.is_unanswered
+
+    def silent_s(self) -> float | None:
+        """For how long requests have had no answer though Kafka answers others; None while all is well."""
+        return self._client.silent_s()
 
     def cluster_id(self, timeout_s: float) -> str:
         found: str | None = self._cluster(timeout_s).cluster_id
@@ -103,42 +121,45 @@ class KafkaAdmin:
 
     def _cluster(self, timeout_s: float) -> ClusterMetadata:
         servers = self._config.get("bootstrap.servers")
-        try:
-            with kafka_errors(f"The Kafka cluster at {servers} does not answer"):
-                return self._client.list_topics(timeout=timeout_s)
-        except ConnectError:
-            self._client.poll(0)  # serves the client's own errors, which say more than a timeout
-            self._log.raise_if_refused()
-            raise
+        with self._client.asking() as client:
+            try:
+                with kafka_errors(f"The Kafka cluster at {servers} does not answer"):
+                    return client.list_topics(timeout=timeout_s)
+            except ConnectError:
+                client.poll(0)  # serves the client's own errors, which say more than a timeout
+                self._log.raise_if_refused()
+                raise
 
     # --- topics ---
 
     def describe_topics(self, names: Collection[str], timeout_s: float) -> dict[str, TopicInfo]:
         """The named topics that exist, without their configs. Does not make the broker create any."""
-        futures = self._client.describe_topics(TopicCollection(list(names)), request_timeout=timeout_s)
         found = {}
-        for name, future in futures.items():
-            try:
-                doing = f"Topic {name!r} cannot be described"
-                topic = self._result(future, doing, timeout_s, Right("DESCRIBE", "topic", name))
-            except NotFoundError:
-                continue
-            replicas = len(topic.partitions[0].replicas) if topic.partitions else 0
-            found[name] = TopicInfo(name, len(topic.partitions), replicas)
+        with self._client.asking() as client:
+            futures = client.describe_topics(TopicCollection(list(names)), request_timeout=timeout_s)
+            for name, future in futures.items():
+                try:
+                    doing = f"Topic {name!r} cannot be described"
+                    topic = self._result(future, doing, timeout_s, Right("DESCRIBE", "topic", name))
+                except NotFoundError:
+                    continue
+                replicas = len(topic.partitions[0].replicas) if topic.partitions else 0
+                found[name] = TopicInfo(name, len(topic.partitions), replicas)
         return found
 
     def topic_names(self, timeout_s: float) -> dict[str, int]:
         """All visible topics with their partition counts."""
-        with kafka_errors("The topics cannot be listed"):
-            found = self._client.list_topics(timeout=timeout_s).topics
+        with self._client.asking() as client, kafka_errors("The topics cannot be listed"):
+            found = client.list_topics(timeout=timeout_s).topics
         return {name: len(topic.partitions) for name, topic in sorted(found.items())}
 
     def topic_configs(self, name: str, timeout_s: float) -> dict[str, str]:
         """The settings of a topic. Errors: NotFoundError if it does not exist."""
         resource = ConfigResource(ResourceType.TOPIC, name)
-        futures = self._client.describe_configs([resource], request_timeout=timeout_s)
         doing, need = f"The settings of topic {name!r} cannot be read", Right("DESCRIBE_CONFIGS", "topic", name)
-        entries = self._result(futures[resource], doing, timeout_s, need)
+        with self._client.asking() as client:
+            futures = client.describe_configs([resource], request_timeout=timeout_s)
+            entries = self._result(futures[resource], doing, timeout_s, need)
         return {entry.name: entry.value for entry in entries.values() if entry.value is not None}
 
     def create_topic(self, topic: TopicInfo, timeout_s: float) -> None:
@@ -147,14 +168,16 @@ class KafkaAdmin:
         Errors: AlreadyExistsError if the name is taken.
         """
         new = NewTopic(topic.name, topic.partitions, topic.replication_factor, config=dict(topic.configs))
-        futures = self._client.create_topics([new], request_timeout=timeout_s)
         need = Right("CREATE", "topic", topic.name)
-        self._result(futures[topic.name], f"Topic {topic.name!r} cannot be created", timeout_s, need)
+        with self._client.asking() as client:
+            futures = client.create_topics([new], request_timeout=timeout_s)
+            self._result(futures[topic.name], f"Topic {topic.name!r} cannot be created", timeout_s, need)
 
     def delete_topic(self, name: str, timeout_s: float) -> None:
         """Delete a topic. Errors: NotFoundError if it does not exist."""
-        futures = self._client.delete_topics([name], request_timeout=timeout_s)
-        self._result(futures[name], f"Topic {name!r} cannot be deleted", timeout_s, Right("DELETE", "topic", name))
+        with self._client.asking() as client:
+            futures = client.delete_topics([name], request_timeout=timeout_s)
+            self._result(futures[name], f"Topic {name!r} cannot be deleted", timeout_s, Right("DELETE", "topic", name))
 
     # --- offsets of consumer groups (KIP-875) ---
 
@@ -170,8 +193,8 @@ class KafkaAdmin:
         request = [ConsumerGroupTopicPartitions(group, parts)]
         doing = f"The offsets of consumer group {group!r} cannot be altered"
 
-        def ask(turn_s: float) -> Future[Any]:
-            return self._client.alter_consumer_group_offsets(request, request_timeout=turn_s)[group]
+        def ask(client: AdminClient, turn_s: float) -> Future[Any]:
+            return client.alter_consumer_group_offsets(request, request_timeout=turn_s)[group]
 
         need = Right("READ", "group", group)
         answer = self._of_coordinator(ask, doing, timeout_s, need)
@@ -183,8 +206,8 @@ class KafkaAdmin:
     def delete_group(self, group: str, timeout_s: float) -> None:
         """Delete a group with all its offsets. Errors: ConflictError if it has members; none if it does not exist."""
 
-        def ask(turn_s: float) -> Future[Any]:
-            return self._client.delete_consumer_groups([group], request_timeout=turn_s)[group]
+        def ask(client: AdminClient, turn_s: float) -> Future[Any]:
+            return client.delete_consumer_groups([group], request_timeout=turn_s)[group]
 
         try:
             doing = f"Consumer group {group!r} cannot be deleted"
@@ -225,8 +248,14 @@ class KafkaAdmin:
         level = IsolationLevel.READ_COMMITTED if is_stable else IsolationLevel.READ_UNCOMMITTED
         spec = OffsetSpec.for_timestamp(at) if isinstance(at, int) else _PLACES[at]
         asked = {ClientPartition(tp.topic, tp.partition): spec for tp in partitions}
+        with self._client.asking() as client:
+            return self._listed(client, asked, level, timeout_s)
+
+    def _listed(
+        self, client: AdminClient, asked: Any, level: IsolationLevel, timeout_s: float
+    ) -> dict[TopicPartition, int]:
         with kafka_errors("Offsets cannot be asked for"):
-            futures = self._client.list_offsets(asked, isolation_level=level, request_timeout=timeout_s)
+            futures = client.list_offsets(asked, isolation_level=level, request_timeout=timeout_s)
         found = {}
         for part, future in futures.items():
             doing = f"The offsets of {part.topic}-{part.partition} cannot be read"
@@ -240,15 +269,16 @@ class KafkaAdmin:
                     # Its leader changed. The client would keep its old metadata for minutes and be
                     # refused each time (librdkafka 2.16); listing all topics refreshes it, and creates none.
                     with kafka_errors(doing):
-                        self._client.list_topics(timeout=timeout_s)
+                        client.list_topics(timeout=timeout_s)
                     raise RetriableError(str(error)) from cause
                 raise
         return found
 
-    # as below
-    def _of_coordinator(self, ask: Callable[[float], Future[Any]], doing: str, timeout_s: float, need: Right) -> Any:
-        with self._explained(doing, timeout_s, need):
-            return ask_coordinator(ask, timeout_s)
+    def _of_coordinator(
+        self, ask: Callable[[AdminClient, float], Future[Any]], doing: str, timeout_s: float, need: Right
+    ) -> Any:  # as below
+        with self._client.asking() as client, self._explained(doing, timeout_s, need):
+            return ask_coordinator(lambda turn_s: ask(client, turn_s), timeout_s)
 
     # what the client's futures hold
     def _result(self, future: Future[Any], doing: str, timeout_s: float, need: Right) -> Any:

@@ -299,6 +299,7 @@ OWN: Final[tuple[Metric, ...]] = (
         ("available", _G, "", "1 while Kafka answers this worker, 0 while it does not."),
         ("last-answer-seconds-ago", _G, "s", "Time since a broker last answered this worker; +Inf for never."),
         ("outages-total", _C, "", "Outages of Kafka as this worker saw them, the present one included."),
+        ("clients-replaced-total", _C, "", "Clients that had no answers although Kafka answers, and were replaced."),
     ),
     *_group(
         "connect-worker-rest-metrics",

@@ -57,6 +57,8 @@ class WorkerView:
     plugins: Mapping[str, Sequence[PluginUse]]
     """By connector."""
     meters: Mapping[TaskId, TaskMeter]
+    conditions: Mapping[TaskId, TaskCondition] = field(default_factory=dict)
+    """Of tasks that fare worse than their meters know, which are ended by each failure."""
     guests: Sequence[ConnectorStatus] = ()
     """Connectors of other workers, each with those of its tasks that run here."""
     task_count: int | None = None
@@ -75,6 +77,7 @@ class KafkaView:
     since_answer_s: float
     """Infinite before the first answer."""
     outages: int
+    replaced_clients: int = 0
 
 
 def readings_of(view: WorkerView) -> Iterator[Reading]:
@@ -89,6 +92,9 @@ def readings_of(view: WorkerView) -> Iterator[Reading]:
             meter = view.meters.get(TaskId(status.name, task.id))
             if meter is not None:
                 yield from _task(labels, meter, view.now_s)
+                if meter.condition is not None:
+                    known = view.conditions.get(TaskId(status.name, task.id), meter.condition)
+                    yield from _condition(labels, known)
                 yield from _COUNTS[status.type](labels, meter, view.now_s)
                 yield from _of_plugins(meter.latest.plugins)
     yield from _of_plugins(view.connector_plugins)
@@ -101,6 +107,7 @@ def kafka_readings(view: KafkaView) -> Iterator[Reading]:
         ("available", int(view.is_available)),
         ("last-answer-seconds-ago", round(view.since_answer_s, 1)),
         ("outages-total", view.outages),
+        ("clients-replaced-total", view.replaced_clients),
     ]
     yield from (_reading(group, name, (), value) for name, value in values)
 
@@ -203,8 +210,6 @@ def _task(labels: tuple[str, ...], meter: TaskMeter, now_s: float) -> Iterator[R
     for name, counter in _ERRORS.items():
         value: int = getattr(counters, counter)
         yield _reading("task-error-metrics", name, labels, value)
-    if meter.condition is not None:
-        yield from _condition(labels, meter.condition)
 
 
 def _condition(labels: tuple[str, ...], found: TaskCondition) -> Iterator[Reading]:

@@ -115,12 +115,14 @@ class AtLeastOnce:
                 len(self._producer),
                 self._producer.last_error or "",
             )
-        if self._is_whole:
+        if self._is_whole and not self._control.is_cut_off:  # a task that was stopped is asked nothing
             self._committer.ask_at_end(deadline - time.monotonic())
         self._committer.finish(deadline - time.monotonic())
         self._call_due_hooks()
 
     def _call_due_hooks(self) -> None:
+        if self._control.is_cut_off:  # the task has been stopped, or is next
+            return
         self._hooks.call_commit_record(self._written)
         if self._committer.take_committed():
             self._hooks.call_commit()

@@ -187,8 +187,8 @@ class ExactlyOnce:
         """Commit what may be committed at the task's end; not when fenced off, nor in the middle of a poll."""
         if not self._control.is_cancelled and self._half_sent is None and self._is_whole:
             ending = self._boundary.at_end(time.monotonic())
-            self._end(ending, asks=True)
-            if ending is None:
+            self._end(ending, asks=not self._control.is_cut_off)  # a task that was stopped is asked nothing
+            if ending is None and not self._control.is_cut_off:
                 self._commit_updates()
             self._call_due_hooks()
 
@@ -321,7 +321,7 @@ class ExactlyOnce:
         return error if str(error).startswith(lead) else ConnectError(f"{lead}: {error}", hint=error.hint)
 
     def _call_due_hooks(self) -> None:
-        if self._is_hook_due:
+        if self._is_hook_due and not self._control.is_cut_off:  # then the task has been stopped, or is next
             self._is_hook_due = False
             self._hooks.call_commit_record(self._committed)
             self._hooks.call_commit()

@@ -80,17 +80,20 @@ class TaskHost:
             self._housekeeping.start()
         task.start()
 
-    def stop(self, ids: Collection[TaskId], timeout_s: float) -> set[TaskId]:
+    def stop(self, ids: Collection[TaskId], timeout_s: float, *, is_cut_off: bool = False) -> set[TaskId]:
         """Stop tasks gracefully, within one shared deadline. Returns those that did not end; they are fenced off."""
-        return self.await_end(self.begin_stop(ids), timeout_s)
+        return self.await_end(self.begin_stop(ids, is_cut_off=is_cut_off), timeout_s)
 
-    def begin_stop(self, ids: Collection[TaskId]) -> list[TaskThread]:
-        """Tell tasks to stop, and come back at once: a `start` after this starts another run of theirs."""
+    def begin_stop(self, ids: Collection[TaskId], *, is_cut_off: bool = False) -> list[TaskThread]:
+        """Tell tasks to stop, and come back at once: a `start` after this starts another run of theirs.
+
+        `is_cut_off`: they may soon run elsewhere, so their plugins stop before they commit.
+        """
         with self._lock:
             tasks = [self._tasks.pop(task_id) for task_id in ids if task_id in self._tasks]
             self._stopping += tasks
         for task in tasks:
-            task.request_stop()
+            task.request_stop(is_cut_off=is_cut_off)
         return tasks
 
     def await_end(self, tasks: Sequence[TaskThread], timeout_s: float) -> set[TaskId]:

@@ -99,9 +99,9 @@ class TaskThread:
     def start(self) -> None:
         self._thread.start()
 
-    def request_stop(self) -> None:
-        """Ask the task to finish; returns at once."""
-        self._control.stop()
+    def request_stop(self, *, is_cut_off: bool = False) -> None:
+        """Ask the task to finish; returns at once. `is_cut_off`: as of `TaskControl`."""
+        self._control.stop(is_cut_off=is_cut_off)
 
     def pause(self) -> None:
         self._control.set_target(TargetState.PAUSED)

@@ -119,6 +119,7 @@ class TaskControl:
         self._stopping = threading.Event()
         self._woken = False
         self._cancelled = False
+        self._is_cut_off = False
         self._target = spec.target_state
         self._seen = spec.target_state  # the wish the loop acts on; the task's thread only
         self._state = RunState.UNASSIGNED
@@ -156,13 +157,19 @@ class TaskControl:
         return self._cancelled
 
     @property
+    def is_cut_off(self) -> bool:
+        """Whether it stops because it may soon run elsewhere: the plugin stops first, the rest is committed after."""
+        return self._is_cut_off
+
+    @property
     def should_pause(self) -> bool:
         """Whether the task should be paused now; from here on a wait ends when that changes. Threads: the task's."""
         self._seen = self._target
         return self._seen is TargetState.PAUSED
 
-    def stop(self) -> None:
+    def stop(self, *, is_cut_off: bool = False) -> None:
         with self._changed:
+            self._is_cut_off |= is_cut_off
             self._stopping.set()
             self._changed.notify_all()
 

@@ -171,11 +171,17 @@ class SinkPartitions:
         return self.is_paused or self._queue.is_retrying
 
     def _close(self) -> None:
-        """Flush, close and commit what is assigned; nothing once fenced off."""
+        """Flush, close and commit what is assigned; nothing once fenced off.
+
+        Where others may soon run the task it is closed only: a flush may take as long as what it writes to.
+        """
         self._is_closing = True  # a rebalance during the commit tells the task nothing new
         partitions = self._consumer.assignment
         if partitions and not self._control.is_cancelled:
-            self._commits.close(partitions)
+            if self._control.is_cut_off:
+                self._calls.close(partitions)
+            else:
+                self._commits.close(partitions)
 
     # --- RebalanceListener ---
 

@@ -74,7 +74,7 @@ class SourceLoop:
         )
         self._retries = Retries(control, self._task, "poll", first_s=FIRST_POLL_PAUSE_S, cap_s=parts.retry_delay_most_s)
         self._empty_polls = EmptyPolls()
-        self._has_started = False
+        self._has_started = self._has_stopped = False
 
     def start(self) -> None:
         if not self._guarantee.claim():
@@ -99,21 +99,28 @@ class SourceLoop:
                         units = part.units(self._conversion)  # transforms, converters
                         if not all(map(self._sender.send, units)):  # the producer
                             break
-                guarantee.settle()
+                if self._control.is_cut_off:
+                    self._stop_task()  # first: what it holds alone is free before another worker's task wants it
+                else:
+                    guarantee.settle()
             except StoppedInRetryError as stopped:  # polled again after the next start
                 log.info("%s", stopped)
 
     def close(self) -> None:
         try:
             if self._has_started:
-                self._calls.stop()
-            else:
+                self._stop_task()
+            elif not self._has_stopped:
                 release(self._task)
         finally:
             self._parts.producer.close()
             self._parts.topics.close()
             self._parts.transforms.close()
             self._parts.converters.close()
+
+    def _stop_task(self) -> None:
+        self._has_started, self._has_stopped = False, True
+        self._calls.stop()
 
     # --- the steps, in the order of run() ---
 

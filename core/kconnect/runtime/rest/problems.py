@@ -13,6 +13,8 @@ from kconnect.errors import (
     NotFoundError,
     NotReadyError,
     PreconditionFailedError,
+    TimedOutError,
+    UnreachableError,
 )
 from kconnect.logs.java_messages import is_failed_start, plain_words
 from kconnect.logs.redaction import redact
@@ -44,7 +46,9 @@ def status_and_message(error: Exception, method: str, path: str) -> tuple[int, s
     for kind, status in _STATUS_OF:
         if isinstance(error, kind):
             return status, redact(str(error))
-    if is_failed_start(str(error)):  # the connector's trace is in the log already
+    if isinstance(error, UnreachableError | TimedOutError):  # a system around us, which a trace of ours says nothing of
+        log.warning("%s %s failed: %s", method, path, redact(str(error)))
+    elif is_failed_start(str(error)):  # the connector's trace is in the log already
         log.error("%s %s failed: %s: %s", method, path, plain_words(str(error)).sentence, getattr(error, "hint", ""))
     else:
         log.error("%s %s failed", method, path, exc_info=error)

@@ -50,7 +50,7 @@ def health(call: Call[_Alive]) -> Answer:
         message = f"Worker is still starting up. {reasons_text(reasons, _now_ms())}".rstrip()
         return _health(503, "starting", message, reasons, answers_requests=_is_open(call))
     warnings = call.server.warnings() if call.server is not None else ()
-    warnings = [*warnings, *_failed_tasks(call)]
+    warnings = [*warnings, *_failed_tasks(call), *call.herder.notices()]
     message = " ".join(["Worker has completed startup and is ready to handle requests.", *(f"{w}." for w in warnings)])
     return _health(200, "healthy", message)
 

@@ -101,6 +101,11 @@ class PartView:
         return self.seen.restarts
 
     @property
+    def is_held_back(self) -> bool:
+        """Whether nobody runs it because the group waits for its worker to come back."""
+        return self.restarts is not None and self.restarts.mend is Mend.HELD_BACK
+
+    @property
     def cause(self) -> str:
         """What a FAILED one failed with, in one line."""
         return _cause(self.seen.trace) or NO_CAUSE
@@ -125,6 +130,8 @@ class PartView:
         """
         if self.standing is Standing.FAILED:
             return _failure(self.seen, now_ms)
+        if self.is_held_back:
+            return restarts_text(self.restarts, now_ms)
         found = self.sickness if self.standing is Standing.SICK else None
         return "" if found is None else _sickness(found, now_ms if lasted else None, named)
 
@@ -214,6 +221,9 @@ def restarts_text(restarts: Restarts | None, now_ms: int) -> str:
             return f"restart {restarts.count + 1} of {restarts.most} {when}"
         case Mend.NOT_RESTARTED:
             return f"not restarted because {restarts.why}" if restarts.why else "not restarted"
+        case Mend.HELD_BACK:
+            when = "" if left_ms is None else f", which hands it out {_until(left_ms)}"
+            return f"its worker left the group{when} (scheduled.rebalance.max.delay.ms)"
         case Mend.RESTARTED:
             return f"restarted {restarts.count} time{'' if restarts.count == 1 else 's'}"
 
@@ -248,7 +258,9 @@ def _failure(seen: ConnectorState | TaskState, now_ms: int) -> str:
 
 def _sickness(found: TaskCondition, now_ms: int | None, named: bool) -> str:
     words = [str(found.condition)] if named else []
-    if now_ms is not None:
+    if found.condition is Condition.KEEPS_FAILING:  # it is not known since when, but when it was restarted last
+        words.append(f"after {_counted(found.count)}")
+    elif now_ms is not None:
         lasted = f"for {length_text(max(0, now_ms - found.since_ms) / 1000)}"
         if found.count and (noun := _COUNTED.get(found.condition)):
             lasted += f", {found.count:,} {noun[found.count != 1]}"

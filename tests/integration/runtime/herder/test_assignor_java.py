@@ -92,7 +92,7 @@ def java_plays(class_path: str, commands: list[str]) -> Iterator[Outcome]:
 def comparable(assignment: Assignment) -> Assignment:
     """The orders that follow from the sizes of Java's hash sets, and mean nothing to a member, are made one.
 
-    What ours says of Java's workers stands behind what Java's read.
+    What ours says of Java's workers, and of what is held back, stands behind what Java's read.
     """
     work, revoked = assignment.work, assignment.revoked
     by_connector: dict[str, list[TaskId]] = {}
@@ -104,6 +104,7 @@ def comparable(assignment: Assignment) -> Assignment:
         work=Work(tuple(sorted(work.connectors)), tuple(tasks)),
         revoked=Work(tuple(sorted(revoked.connectors)), tuple(sorted(revoked.tasks))),
         javas=None,
+        held=Work(),
     )
 
 
@@ -176,15 +177,22 @@ def happen(group: SimulatedGroup, gone: list[Assignment | None], dice: random.Ra
         case 0 if len(members) > 1:
             gone.append(group.leave(dice.choice(members)))
         case 1:
-            group.members[member_id(dice)] = None
+            group.members[newcomer(group, dice)] = None
         case 2 if gone:  # was away for so long that others have its work, and reports it still
-            group.members[member_id(dice)] = gone.pop(dice.randrange(len(gone)))
+            group.members[newcomer(group, dice)] = gone.pop(dice.randrange(len(gone)))
         case 3 | 4:
             group.connectors[connector_name(dice)] = task_count(dice)
         case 5 if group.connectors:
             del group.connectors[dice.choice(list(group.connectors))]
         case 6:
             group.members = dict(sorted(group.members.items(), key=lambda _: dice.random()))
+
+
+def newcomer(group: SimulatedGroup, dice: random.Random) -> str:
+    """At a URL where nobody was before: who comes back to one gets its work at once, which Java does not do."""
+    name = member_id(dice)
+    group.urls[name] = f"http://{name}/{len(group.urls)}/{dice.random()}"
+    return name
 
 
 def connector_name(dice: random.Random) -> str:

@@ -288,7 +288,7 @@ class Dated(MemoryLauncher):
         self.began.update(dict.fromkeys((spec.id for spec in specs), time.monotonic()))
         super().start_tasks(specs)
 
-    def stop_tasks(self, ids: Collection[TaskId], timeout_s: float) -> set[TaskId]:
+    def stop_tasks(self, ids: Collection[TaskId], timeout_s: float, *, is_cut_off: bool = False) -> set[TaskId]:
         left = super().stop_tasks(ids, timeout_s)
         self.ended.update(dict.fromkeys(ids, time.monotonic()))
         return left

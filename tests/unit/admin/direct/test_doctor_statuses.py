@@ -155,6 +155,18 @@ def test_statuses_of_paused_tasks_of_gone_workers_are_left_alone():
     assert diagnose(facts(statuses=[(status_key("src"), paused)])) == []
 
 
+def test_work_that_nobody_runs_while_the_group_waits_for_its_worker_is_found():
+    first, second = group().workers
+    held = replace(first, delay_ms=300_000, held=Work(("src",), (TaskId("src", 0), TaskId("src", 1))))
+    (told,) = found("work-held-back", facts(group=LiveGroup("c", "Stable", "sessioned", (held, second))))
+    assert told.sentence == (
+        "1 connector and 2 tasks of workers that left group c: run by nobody for up to 5 min 0 s, as the group waits "
+        "for them (scheduled.rebalance.max.delay.ms)"
+    )
+    waits_no_more = replace(held, delay_ms=0)
+    assert diagnose(facts(group=LiveGroup("c", "Stable", "sessioned", (waits_no_more, second)))) == []
+
+
 def test_tasks_that_do_not_get_on_are_found_as_their_workers_say():
     def of(condition):
         return TaskCondition(condition, NOW_MS - 90_000, 12, "the cause")

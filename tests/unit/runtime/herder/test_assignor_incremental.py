@@ -6,6 +6,7 @@ import pytest
 
 from kconnect.model import TaskId
 from kconnect.runtime.herder.assignment.protocol import Work
+from kconnect.runtime.herder.assignment.work_set import WorkSet
 from kit.simulated_group import SimulatedGroup
 
 DELAY_MS = 300_000
@@ -32,6 +33,7 @@ def test_work_of_a_lost_member_waits_and_all_are_told_how_long(group):
     group.leave("m3")
     plan = group.round()
     assert delays(plan) == {DELAY_MS}
+    assert {assignment.held for assignment in plan.assignments.values()} == {WorkSet.of_all([lost]).sorted()}
     assert not any(assignment.work for assignment in plan.assignments.values())
     assert plan.owner_url(lost.tasks[0]) is None
 
@@ -55,6 +57,52 @@ def test_work_that_nobody_came_back_for_is_spread_when_the_delay_is_over(group):
     given_now = [task for assignment in plan.assignments.values() for task in assignment.work.tasks]
     assert sorted(given_now) == sorted(lost.tasks)
     assert [len(assignment.work.tasks) for assignment in plan.assignments.values()] == [2, 2]
+
+
+def test_a_worker_that_is_back_at_its_url_gets_its_work_at_once_and_others_are_waited_for(group):
+    lost, other = group.running()["m3"], group.running()["m2"]
+    group.leave("m3")
+    group.leave("m2")
+    assert delays(group.round()) == {DELAY_MS}
+    group.now_ms += 1_000
+    group.members["m3-again"] = None
+    group.urls["m3-again"] = "http://m3/"
+    plan = group.round()
+    assert set(plan.assignments["m3-again"].work.tasks) == set(lost.tasks)
+    assert delays(plan) == {DELAY_MS - 1_000}
+    assert plan.owner_url(other.tasks[0]) is None
+    group.members["m2-again"] = None
+    group.urls["m2-again"] = "http://m2/"
+    plan = group.round()
+    assert set(plan.assignments["m2-again"].work.tasks) == set(other.tasks)
+    assert delays(plan) == {0}
+    assert group.settle(1) == 1
+
+
+def test_the_only_worker_of_a_group_does_not_wait_for_itself():
+    group = SimulatedGroup(["m1"], {"c": 3}, max_delay_ms=DELAY_MS)
+    group.settle(2)
+    work, memory = group.running()["m1"], (group.last_generation, group._assignor)
+    group.leave("m1")  # it was cut off for longer than its session
+    group.members["m1-again"] = None
+    group.urls["m1-again"] = "http://m1/"
+    group._leader, (group.last_generation, group._assignor) = "m1-again", memory  # the same process, with its memory
+    plan = group.round()
+    assert set(plan.assignments["m1-again"].work.tasks) == set(work.tasks)
+    assert delays(plan) == {0}
+
+
+def test_work_that_went_to_others_meanwhile_is_not_taken_from_them(group):
+    group.leave("m3")
+    group.round()
+    group.now_ms += DELAY_MS
+    group.round()
+    group.members["m3-again"] = None
+    group.urls["m3-again"] = "http://m3/"
+    plan = group.round()
+    assert not plan.assignments["m3-again"].work
+    group.settle(4)
+    assert [len(work.tasks) for work in group.running().values()] == [4, 4, 4]
 
 
 def test_connectors_created_while_work_waits_are_assigned_at_once(group):

@@ -332,6 +332,22 @@ def test_what_this_worker_gave_up_is_unassigned_though_the_topic_can_not_be_writ
     assert frozen.left_here() == {"conn"}
 
 
+def test_what_the_group_holds_back_is_unassigned_though_its_lost_worker_has_said_running(topic, stores):
+    stores[0].start()
+    status = ClusterStatus(stores[0])
+    status.worker_id = "here:8083"
+    status.take_generation(6)
+    for subject in ("conn", TASK):
+        topic.append(status_key(subject), encode_status(StoredStatus(RunState.RUNNING, "lost:8083", 5)))
+    stores[0].refresh(WITHIN_S)
+    assert status.task(TASK).state is RunState.RUNNING
+    status.is_held = lambda subject: subject == TASK
+    found = status.find_connector("conn", ConnectorType.SOURCE)
+    assert (found.connector.state, found.tasks[0].state) == (RunState.RUNNING, RunState.UNASSIGNED)
+    assert found.tasks[0].worker_id == "lost:8083"
+    stores[0].stop()
+
+
 def test_what_a_worker_before_this_one_had_is_unassigned(topic, stores):
     """A worker was killed, and starts again at the same address while Kafka is away."""
     for store in stores:

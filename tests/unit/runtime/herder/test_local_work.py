@@ -246,7 +246,7 @@ class _LateAnswers(MemoryLauncher):
         self.gate = threading.Event()
         self.answers = 0
 
-    def stop_tasks(self, ids, timeout_s):
+    def stop_tasks(self, ids, timeout_s, *, is_cut_off=False):
         left = super().stop_tasks(ids, timeout_s)
         self.gate.wait(ample_s(20))
         self.answers += 1

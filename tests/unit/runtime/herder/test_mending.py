@@ -10,6 +10,7 @@ import pytest
 from kconnect.clock import SystemClock
 from kconnect.errors import ConnectError
 from kconnect.model import (
+    Condition,
     ConnectorState,
     ConnectorStatus,
     ConnectorType,
@@ -18,6 +19,7 @@ from kconnect.model import (
     Restarts,
     RunState,
     TargetState,
+    TaskCondition,
     TaskId,
     TaskState,
 )
@@ -31,6 +33,7 @@ from kconnect.runtime.herder.decisions.mending import AT_ONCE, Notice, NoticeKin
 from kconnect.runtime.herder.decisions.writes import ForMending, PutRestart
 from kconnect.runtime.herder.membership import Joining
 from kconnect.runtime.herder.queries.restart_views import RestartViews
+from kconnect.runtime.standing.views import PartView, Standing
 from kconnect.runtime.storage.config_topic import (
     AutomaticRestart,
     PartRestarts,
@@ -387,6 +390,38 @@ def test_what_is_paused_waits_until_it_is_resumed() -> None:
     assert paused.restarts == Restarts(Mend.WAITING, 0, 2, "once it is resumed")
     (runs,) = views.shown(entry.with_target(TargetState.STARTED), status).tasks
     assert (runs.restarts.why, runs.restarts.due_ms is not None) == (None, True)
+
+
+def test_what_fails_again_and_again_is_not_healthy_in_between() -> None:
+    now_ms = SystemClock().time_ms()
+    settings = replace(SETTINGS, backoff_max_ms=300_000)
+    healthy = TaskCondition(Condition.HEALTHY, 1)
+    entry = ConnectorEntry("c", {})
+
+    def condition(count: int, ago_ms: int, found: TaskCondition = healthy, task: int = 0) -> TaskCondition:
+        counted = (PartRestarts(task, count, now_ms - ago_ms, ""),)
+        views = RestartViews(
+            settings, lambda _: counted, lambda _: None, lambda: None, SystemClock(), lambda _: "the shop burns"
+        )
+        return views.conditions({T0: found}, lambda _: entry)[T0]
+
+    again = condition(2, 70_000)
+    assert again == TaskCondition(Condition.KEEPS_FAILING, now_ms - 70_000, 2, "the shop burns")
+    view = PartView(0, replace(FAILED_TASK, state=RunState.RUNNING, trace=None, condition=again))
+    assert (view.standing, view.why(now_ms)) == (Standing.SICK, "keeps failing after 2 restarts: the shop burns")
+    assert condition(1, 70_000) is healthy, "the first restart may have helped"
+    assert condition(2, 300_000) is healthy, "it has run for longer than any pause before a restart"
+    assert condition(2, 70_000, task=1) is healthy, "another task"
+    stuck = TaskCondition(Condition.STUCK, 1)
+    assert condition(2, 70_000, stuck) is stuck, "nothing is worse"
+
+
+def test_the_last_failure_is_known_while_the_task_runs_again() -> None:
+    member = leader()
+    fail(member)
+    assert member.state.last_said(T0) == GONE.said
+    stands(member, RunState.RUNNING)
+    assert member.state.last_said(T0) == GONE.said
 
 
 def test_a_clock_that_is_ahead_puts_nothing_off() -> None:

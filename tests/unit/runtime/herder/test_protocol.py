@@ -91,6 +91,14 @@ def test_a_leader_of_ours_says_behind_what_java_reads_which_workers_are_not(vers
     assert decode_assignment(encode_assignment(javas_own)) == javas_own
     member = MemberState(2, "http://w:8083/", 7, ours)
     assert encode_metadata(member) == encode_metadata(replace(member, assignment=javas_own)), "it is nobody else's"
+    held = replace(ours, delay_ms=5, held=Work(("b",), (TaskId("b", 1), TaskId("c", 0))))
+    assert encode_assignment(held).startswith(encode_assignment(replace(ours, delay_ms=5))), (
+        "older ones of ours read it"
+    )
+    assert decode_assignment(encode_assignment(held)) == held
+    assert encode_metadata(replace(member, assignment=held)) == encode_metadata(
+        replace(member, assignment=replace(javas_own, delay_ms=5))
+    )
 
 
 def test_what_live_workers_wrote_is_read_and_written_the_same():

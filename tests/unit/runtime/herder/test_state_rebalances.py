@@ -17,7 +17,13 @@ from kconnect.runtime.herder.decisions.instructions import (
     TakeGeneration,
     Tell,
 )
-from kconnect.runtime.herder.decisions.mismatches import ConfigTopicEnds, ConfigTopicUnread
+from kconnect.runtime.herder.decisions.mismatches import (
+    ClusterNames,
+    ConfigTopicEnds,
+    ConfigTopicUnread,
+    HeldBack,
+    sentence,
+)
 from kconnect.runtime.herder.membership import Joining, Lost
 from kit.herder_state import Member, kinds, of
 
@@ -212,6 +218,25 @@ def test_work_that_comes_with_a_delay_starts_at_once_and_the_rest_when_it_is_ove
     assert member.wait(20_000) == [], "once"
 
 
+def test_what_is_held_back_is_told_once_and_known_until_it_is_handed_out():
+    member = started(leads=False)
+    held = Work((C,), (T0,))
+    told = of(Tell, member.place([], [T1], delay_ms=10_000, held=held))
+    assert told.finding == HeldBack(held, 10_000)
+    assert "held back for 10 s" in sentence(told.finding, ClusterNames("g", "t"), "")
+    assert member.state.held_until_ms(T0) == member.state.held_until_ms(C) == member.now_ms + 10_000
+    assert member.state.held_until_ms(T1) is None
+    member.wait(4_000)
+    member.step(Joining())
+    assert "Tell" not in kinds(member.place(delay_ms=6_000, held=held))
+    member.step(Joining())
+    member.place([C], [T0])
+    assert member.state.held_until_ms(T0) is None
+    member.place(delay_ms=10_000, held=held)
+    member.step(Lost("it was slow"))
+    assert member.state.held_until_ms(T0) is None, "nobody knows out of the group"
+
+
 def test_time_that_orders_take_counts_against_the_delay():
     member = started(leads=False)
     member.place([C], delay_ms=20_000)
@@ -269,7 +294,7 @@ def test_a_member_that_lost_its_group_stops_everything_and_owns_nothing_when_it_
     member = started(leads=False)
     member.place([C], [T0])
     told = member.step(Lost("the session timed out"))
-    assert of(StopWork, told).work == Work((C,), (T0,))
+    assert of(StopWork, told) == StopWork(Work((C,), (T0,)), "the session timed out", is_cut_off=True)
     assert member.state.owned_assignment is None
     assert member.state.wants_group
     assert of(StartWork, member.place([C], [T0])).work == Work((C,), (T0,))

@@ -374,6 +374,15 @@ def test_the_end_flushes_closes_and_stops_once_in_this_order() -> None:
     assert [call for call in task.calls if call != "put 0"] == ["start", "open", "put 2", "pre_commit", "close", "stop"]
 
 
+def test_a_task_that_is_cut_off_closes_and_stops_and_flushes_nothing() -> None:
+    bench, task = SinkBench(), Buffered()
+    bench.write(ONE, 2)
+    run = SinkRun(bench, task, Steps(idle, lambda run: run.control.stop(is_cut_off=True)))
+    assert run() is None
+    assert [call for call in task.calls if call != "put 0"] == ["start", "open", "put 2", "close", "stop"]
+    assert bench.kafka.committed == {}
+
+
 def test_a_failing_task_commits_what_it_took_and_its_error_names_what_it_was_given() -> None:
     bench, task = SinkBench(), Buffered()
     bench.write(ONE, 2)

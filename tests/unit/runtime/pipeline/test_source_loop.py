@@ -178,6 +178,48 @@ def test_nothing_is_committed_once_the_task_is_fenced_off() -> None:
     assert (bench.committed, bench.log) == (0, [1, 2, 3, 4, 5])
 
 
+class Held(MovedNumbers, ReportedNumbers):
+    """Holds something that nobody else may have meanwhile, and says what it is called."""
+
+    def __init__(self, script: Callable[[], int], committed: Callable[[], int]) -> None:
+        super().__init__(script)
+        self._committed = committed
+        self.calls: list[str] = []
+
+    def stop(self) -> None:
+        self.calls.append(f"stop, committed {self._committed()}")
+
+    def commit(self) -> None:
+        self.calls.append("commit")
+
+    def update_offsets(self, offsets: Any) -> Any:
+        self.calls.append("update_offsets")
+        return super().update_offsets(offsets)
+
+
+@pytest.mark.parametrize("boundary", [None, *BOUNDARIES])
+def test_a_task_that_is_cut_off_stops_first_and_what_kafka_has_is_committed_after(
+    boundary: Callable[[], Boundary] | None,
+) -> None:
+    bench = SourceBench()
+
+    def poll() -> int:
+        if task.last:
+            task.calls.clear()
+            run.producer.acknowledge(5)
+            run.control.stop(is_cut_off=True)
+            return 0
+        return 5
+
+    task = Held(poll, lambda: bench.committed)
+    run = bench.at_least_once(task) if boundary is None else bench.exactly_once(task, boundary())
+    assert run() is None
+    stops = [number for number, call in enumerate(task.calls) if call.startswith("stop")]
+    assert stops == [len(task.calls) - 1], "it is stopped once, and asked nothing after that"
+    assert bench.committed in (0, 5)
+    assert boundary is not None or (task.calls, bench.committed) == (["stop, committed 0"], 5)
+
+
 def test_a_run_whose_producer_broke_down_at_the_end_never_commits_over_the_next_one() -> None:
     bench = SourceBench()
     script = Script([("give", 3), ("acknowledge", 3)], lambda run: None)

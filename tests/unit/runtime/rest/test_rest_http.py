@@ -71,6 +71,10 @@ def test_health_tells_how_many_tasks_have_failed_and_is_green(rest, herder):
     answer = rest.ask("GET", "/health")
     assert (answer.status, answer.json["status"]) == (200, "healthy")
     assert answer.json["message"] == f"{plain} 1 task on it is FAILED."
+    herder.told = ["2 tasks are held back for another 240 s"]
+    answer = rest.ask("GET", "/health")
+    assert (answer.status, answer.json["status"]) == (200, "healthy")
+    assert answer.json["message"] == f"{plain} 1 task on it is FAILED. 2 tasks are held back for another 240 s."
 
 
 def test_health_names_what_a_start_waits_for_though_requests_are_answered_already(rest, herder):

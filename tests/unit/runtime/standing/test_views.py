@@ -49,6 +49,9 @@ FOLLOWS = task(FAILED, TRACE, Restarts(Mend.WAITING, 1, 5))
 BARRED = task(FAILED, TRACE, Restarts(Mend.NOT_RESTARTED, 0, 5, "it is not authorized"))
 SWITCHED_OFF = task(FAILED, TRACE, Restarts(Mend.NOT_RESTARTED, 0, 0))
 RESTARTED = task(RUNNING, None, Restarts(Mend.RESTARTED, 2, 5))
+HELD = task(UNASSIGNED, None, Restarts(Mend.HELD_BACK, 0, 5))
+HELD_FAILED = task(FAILED, TRACE, Restarts(Mend.HELD_BACK, 0, 5))
+HELD_TEXT = "its worker left the group (scheduled.rebalance.max.delay.ms)"
 STUCK = sick(Condition.STUCK, "put() hangs")
 
 CASES = [
@@ -62,6 +65,8 @@ CASES = [
     (RUNNING, [RUNNING, UNASSIGNED], Standing.WAITING, UNASSIGNED, ""),
     (UNASSIGNED, [RUNNING], Standing.WAITING, UNASSIGNED, ""),
     (RUNNING, [RESTARTING], Standing.WAITING, RESTARTING, ""),
+    (RUNNING, [RUNNING, HELD], Standing.WAITING, UNASSIGNED, f"task 1: {HELD_TEXT}"),
+    (RUNNING, [HELD_FAILED], Standing.FAILED, FAILED, f"task 0: {HELD_TEXT}: {CAUSE}"),
     (RUNNING, [RESTARTED], Standing.RUNNING, RUNNING, ""),
     (RUNNING, [RUNNING, FOLLOWS], Standing.FAILED, FAILED, f"task 1: restart 2 of 5 follows: {CAUSE}"),
     (PAUSED, [PAUSED, FOLLOWS], Standing.FAILED, FAILED, f"task 1: restart 2 of 5 follows: {CAUSE}"),
@@ -173,6 +178,12 @@ def test_since_when_is_known_of_what_is_sick():
             "not restarted because it is not authorized",
         ),
         (Restarts(Mend.RESTARTED, 2, 5), None, "restarted 2 times"),
+        (
+            Restarts(Mend.HELD_BACK, 1, 5),
+            240_000,
+            "its worker left the group, which hands it out in 4 min (scheduled.rebalance.max.delay.ms)",
+        ),
+        (Restarts(Mend.HELD_BACK, 1, 5), None, "its worker left the group (scheduled.rebalance.max.delay.ms)"),
     ],
 )
 def test_restarts_say_how_many_of_how_many_and_when_the_next_is(restarts, in_ms, text):

@@ -18,6 +18,7 @@ _CLIENT = "--command-config"  # as Kafka's own tools call it, too
 _SEVERITY: Final = {Condition.LAGGING: Severity.INFO}
 _HINT: Final = {
     Condition.STUCK: "connect tasks show has the stack. A restart abandons the call and starts over.",
+    Condition.KEEPS_FAILING: "Restarts do not help it: remove the cause, which its log has in full.",
     Condition.RETRYING: "It continues by itself once the cause is gone.",
     Condition.NOT_COMMITTING: "Until this is fixed, its records will be re-sent after a restart.",
     Condition.LAGGING: "More tasks (tasks.max), or more partitions, may help.",

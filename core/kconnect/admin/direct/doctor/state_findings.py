@@ -26,7 +26,7 @@ from kconnect.admin.direct.group.live_group import LiveGroup
 from kconnect.admin.direct.group.other_groups import id_of, owners_of
 from kconnect.errors import DataError
 from kconnect.java.compat.jackson import jackson_text
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import counted, length_text
 from kconnect.model import LogRecord, RunState, TaskId
 from kconnect.runtime.storage.offset_topic import decode_key, decode_value
 from kconnect.runtime.storage.status_topic import (
@@ -52,6 +52,7 @@ def status_findings(facts: ClusterFacts) -> Iterator[Finding]:
         return
     yield from _unreadable_statuses(facts, facts.statuses)
     yield from _orphan_statuses(facts, facts.statuses)
+    yield from _held_back(facts)
     yield from _of_gone_workers(facts, facts.statuses)
     yield from late_findings(facts, facts.statuses)
     yield from _of_other_groups(facts, facts.statuses)
@@ -150,6 +151,24 @@ def _orphan_statuses(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Fin
             connector=name,
             repair=delete_command(InternalTopic.STATUS, records, in_spite_of=facts),
         )
+
+
+def _held_back(facts: ClusterFacts) -> Iterator[Finding]:
+    """What nobody runs while the group waits for workers that left."""
+    workers = facts.group.workers if facts.group is not None else ()
+    told = next((worker for worker in workers if worker.delay_ms and worker.held), None)
+    if facts.group is None or told is None:
+        return
+    parts = ((len(told.held.connectors), "connector"), (len(told.held.tasks), "task"))
+    what = " and ".join(counted(count, word) for count, word in parts if count)
+    yield Finding(
+        code="work-held-back",
+        severity=Severity.WARNING,
+        sentence=f"{what} of workers that left group {facts.group.name}: run by nobody for up to "
+        f"{length_text(told.delay_ms / 1000)}, as the group waits for them (scheduled.rebalance.max.delay.ms)",
+        hint="A worker that comes back at its address gets its work at once. GET /health of any worker says how long "
+        "the others have to wait.",
+    )
 
 
 def _of_gone_workers(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Finding]:

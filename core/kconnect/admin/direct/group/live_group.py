@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kconnect.admin.direct.access import ClusterAccess
 from kconnect.errors import ConflictError, DataError
@@ -39,6 +39,8 @@ class LiveWorker:
     """How far into the configs the leader had read when it handed out the work."""
     delay_ms: int = 0
     """For how long, from then on, it holds back work of workers that were lost."""
+    held: Work = field(default_factory=Work)
+    """That work, where a leader of ours says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ def _workers(members: Sequence[MemberDescription]) -> tuple[LiveWorker, ...]:
                 is_leader=assignment is not None and assignment.leader == member.id,
                 placed_offset=-1 if assignment is None else assignment.offset,
                 delay_ms=0 if assignment is None else assignment.delay_ms,
+                held=Work() if assignment is None else assignment.held,
             )
         )
     return tuple(sorted(found, key=lambda worker: worker.url))

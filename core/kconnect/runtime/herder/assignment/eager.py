@@ -96,11 +96,13 @@ class GroupAssignor:
         members = {member: _decoded(member, metadata) for member, metadata in group.members.items()}
         offset = max(state.offset for state in members.values())
 
-        def to_all(work_of: Callable[[str], _Parts], offset: int, error: int = 0) -> dict[str, Assignment]:
+        def to_all(
+            work_of: Callable[[str], _Parts], offset: int, error: int = 0, held: Work | None = None
+        ) -> dict[str, Assignment]:
             url = members[group.leader].url
             javas = tuple(sorted(worker_id_of(state.url) for state in members.values() if not state.is_kconnect))
             return {
-                member: Assignment(version, group.leader, url, offset, *work_of(member), error, javas)
+                member: Assignment(version, group.leader, url, offset, *work_of(member), error, javas, held or Work())
                 for member in members
             }
 
@@ -119,12 +121,15 @@ class GroupAssignor:
                 generation=group.generation,
                 last_generation=group.last_generation,
                 now_ms=now_ms,
+                urls={member: state.url for member, state in members.items()},
             ),
             self._memory,
         )
         self._memory = decision.memory
         assignments = to_all(
-            lambda member: (decision.assigned[member], decision.revoked[member], decision.delay_ms), snapshot.offset
+            lambda member: (decision.assigned[member], decision.revoked[member], decision.delay_ms),
+            snapshot.offset,
+            held=decision.held,
         )
         return GroupPlan(assignments=assignments, members=members, owners=_owners(decision.running))
 

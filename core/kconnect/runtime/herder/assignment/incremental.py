@@ -5,6 +5,8 @@ a member that left is delayed for a while, in case it returns. Pure: the previou
 time are arguments.
 Source: IncrementalCooperativeAssignor (Kafka 4.3), KIP-415; the same result down to each member's share, as
 tests/integration/runtime/herder/test_assignor_java.py shows.
+Differs: a worker that is back at its URL, with another member id, gets its work at once. In Java that waits for the end
+of the delay, also where the only worker of a group waits for itself.
 
 A round with 1,000 connectors of 4 tasks each, from bytes to assignments: 8 ms of processor time for a new group of 3
 or 30 members, 12 ms for a settled one or when a member joins 3, 15 ms when one joins 30.
@@ -60,6 +62,8 @@ class LeaderMemory:
     """What the group runs after the last round, and what is lost or delayed."""
     revoked: WorkSet = field(default=NOTHING, repr=False)
     hold: Hold = Hold()
+    held_at: Mapping[str, WorkSet] = field(default_factory=dict, repr=False)
+    """By URL what its worker runs after the last round, or ran before it was lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +77,8 @@ class Round:
     last_generation: int
     """The last generation for which the leader received its own assignment; -1 if there is none."""
     now_ms: int
+    urls: Mapping[str, str] = field(default_factory=dict)
+    """Where the worker of each member is reached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +89,8 @@ class Decision:
     revoked: Mapping[str, Work]
     running: Mapping[str, Work]
     delay_ms: int
+    held: Work
+    """What nobody runs while the delay lasts."""
     memory: LeaderMemory
 
 
@@ -105,6 +113,9 @@ class IncrementalAssignor:
 
         table = _Table(facts.members)
         table.revoke_everywhere(deleted | duplicated)
+        for member, work in _come_back(lost, facts, memory).items():
+            table.give_in_turn(work, [member])
+            lost -= work
         hold, due = self._hold_back(lost, facts, memory, table)
         hold = self._balance(configured, hold, facts.now_ms, table)
         table.spread(created, due)
@@ -116,9 +127,17 @@ class IncrementalAssignor:
             assigned=WorkSet.of_all(running.values()) | lost,
             revoked=WorkSet.of_all(table.revoked().values()),
             hold=hold,
+            held_at={url: work & lost for url, work in memory.held_at.items() if work & lost}
+            | {facts.urls[member]: WorkSet.of_all([work]) for member, work in running.items() if member in facts.urls},
         )
+        held = lost - WorkSet.of_all(running.values()) if hold.delay_ms else NOTHING
         return Decision(
-            assigned=table.given(), revoked=table.revoked(), running=running, delay_ms=hold.delay_ms, memory=after
+            assigned=table.given(),
+            revoked=table.revoked(),
+            running=running,
+            delay_ms=hold.delay_ms,
+            held=held.sorted(),
+            memory=after,
         )
 
     def _hold_back(self, lost: WorkSet, facts: Round, memory: LeaderMemory, table: _Table) -> tuple[Hold, WorkSet]:
@@ -226,6 +245,17 @@ def _previous(facts: Round, memory: LeaderMemory, active: WorkSet) -> WorkSet:
     if memory.revoked & active:
         return active  # members were not told what to stop
     return memory.assigned if memory.generation == facts.last_generation else NOTHING
+
+
+def _come_back(lost: WorkSet, facts: Round, memory: LeaderMemory) -> dict[str, WorkSet]:
+    """What of the lost work was run where new members are now: by member."""
+    found = {}
+    for member, url in facts.urls.items():
+        work = memory.held_at.get(url, NOTHING) & lost
+        if work and member not in memory.members:
+            found[member] = work
+            lost -= work
+    return found
 
 
 def _back_off_ms(rounds: int, max_delay_ms: int) -> int:

@@ -54,6 +54,8 @@ class Assignment:
     javas: tuple[str, ...] | None = None
     """Ids of the workers of the group that are not ours, as a leader of ours says behind what Java's workers read; None
     from Java's."""
+    held: Work = Work()
+    """What nobody runs while that delay lasts, as a leader of ours says behind that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ def encode_metadata(state: MemberState) -> bytes:
         return start + (struct.pack(">i", -1) + end if end else b"")
     if state.assignment is None:
         return start + struct.pack(">i", -1) + end
-    current = encode_assignment(replace(state.assignment, javas=None))
+    current = encode_assignment(replace(state.assignment, javas=None, held=Work()))
     return start + struct.pack(">i", len(current)) + current + end
 
 
@@ -113,6 +115,7 @@ def encode_assignment(assignment: Assignment) -> bytes:
     end = b""
     if assignment.javas is not None:
         end = b"".join((_string(_OURS), struct.pack(">i", len(assignment.javas)), *map(_string, assignment.javas)))
+        end += _work(assignment.held) if assignment.held else b""
     if assignment.version == 0 and not end:
         return start
     return start + _work(assignment.revoked) + struct.pack(">i", assignment.delay_ms) + end
@@ -157,7 +160,8 @@ class _Reader:
         delay_ms = self.number(">i") if self.has_more() else 0
         is_ours = self.has_more() and self.string() == _OURS
         javas = tuple(self.string() for _ in range(self.number(">i"))) if is_ours else None
-        return Assignment(version, leader, url, offset, work, revoked, delay_ms, error, javas)
+        held = self.work() if is_ours and self.has_more() else Work()
+        return Assignment(version, leader, url, offset, work, revoked, delay_ms, error, javas, held)
 
     def work(self) -> Work:
         connectors: list[str] = []

@@ -227,6 +227,7 @@ def _work_side(
     def first_offsets(name: str, new: Mapping[str, str], first: Sequence[ConnectorOffset]) -> str:
         return offsets.begin_with(ConnectorEntry(name, new), first, host, parts.times.call_s)
 
+    status.is_held = lambda subject: group.state.held_until_ms(subject) is not None
     host = ConnectorHost(
         parts,
         status,

@@ -43,7 +43,8 @@ class ClusterStatus:
     later report is also the last in the topic. Nothing is written while the group is unreachable: the work may already
     run elsewhere. Where the topic contradicts what this worker runs, its status is written again, see `repeat`. The
     topic's view of this worker is only as new as the last successful write: this worker's own latest status counts, and
-    work it has not run since it started is UNASSIGNED. Differs: Java shows the topic's status.
+    work it has not run since it started is UNASSIGNED, and so is that of workers that left, while the group waits for
+    them. Differs: Java shows the topic's status.
     Differs: a task whose slot was lost shows as RESTARTING, as it restarts automatically; Java has no slots, and would
     ignore an UNASSIGNED of the same generation.
     """
@@ -55,6 +56,8 @@ class ClusterStatus:
         """Whether the group has answered lately, so that work of this worker is its own for sure."""
         self.look_again: Callable[[Subject], None] = lambda _: None
         """Called with what `repeat`, or `release_again`, should check soon; must not block."""
+        self.is_held: Callable[[Subject], bool] = lambda _: False
+        """Whether nobody runs it because the group waits for its worker to come back."""
         self._store = store
         self._lock = threading.RLock()  # covers both decision and put; a put only queues and does not wait
         self._runs: dict[TaskId, _Run] = {}  # guarded by _lock, as all below: tasks of this worker
@@ -342,9 +345,13 @@ class ClusterStatus:
             return {subject.connector if isinstance(subject, TaskId) else subject for subject in self._withheld}
 
     def _as_had(self, subject: Subject, known: StoredStatus) -> StoredStatus:
-        """The topic's status, unless it is about this worker, which knows better."""
+        """The topic's status, unless it is about this worker, which knows better, or one that left the group."""
         if known.worker_id != self.worker_id:
-            return known
+            return (
+                replace(known, state=RunState.UNASSIGNED)
+                if known.state in _AT_WORK and self.is_held(subject)
+                else known
+            )
         with self._lock:
             own = self._words.get(subject)
         if own is None:

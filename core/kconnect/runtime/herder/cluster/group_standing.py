@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterable, Sequence
 
 from kconnect.errors import ForbiddenError
+from kconnect.logs.wording import counted, length_text
+from kconnect.model import TaskId
 from kconnect.runtime.herder.cluster.cluster_parts import ClusterParts
 from kconnect.runtime.herder.cluster.rebalance_rounds import RebalanceRounds
 from kconnect.runtime.herder.decisions.machine import HerderState
@@ -101,6 +103,19 @@ class GroupStanding:
         facts = self._state.facts
         if facts.away is not None:
             yield Reason(sentence(facts.away, self.names, self.leader_url or ""), facts.away_since_ms)
+
+    def held_back(self) -> Iterable[str]:
+        """What the group does not run while it waits for workers that left. Differs: Java says nothing of it."""
+        facts = self._state.facts
+        held, left_ms = facts.held, facts.held_until_ms - self._cluster.clock.time_ms()
+        if held and left_ms > 0:
+            tasks = sum(isinstance(each, TaskId) for each in held)
+            parts = (("connector", len(held) - tasks), ("task", tasks))
+            what = " and ".join(counted(count, word) for word, count in parts if count)
+            yield (
+                f"{what} of workers that left the group {'is' if len(held) == 1 else 'are'} held back for another "
+                f"{length_text(left_ms / 1000)} (scheduled.rebalance.max.delay.ms)"
+            )
 
     def readings(self, settling: SettleMeter) -> Sequence[Reading]:
         facts = self._state.facts

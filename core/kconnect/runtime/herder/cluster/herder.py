@@ -26,6 +26,7 @@ from kconnect.runtime.herder.decisions.request_signatures import RequestSignatur
 from kconnect.runtime.herder.interface import LauncherEvents
 from kconnect.runtime.herder.parts import HerderParts
 from kconnect.runtime.herder.queries.herder_queries import HerderQueries
+from kconnect.runtime.herder.queries.kafka_reads import KafkaReads
 from kconnect.runtime.herder.queries.restart_views import RestartViews
 from kconnect.runtime.herder.queries.worker_metrics import worker_readings
 from kconnect.runtime.metrics import Reading
@@ -54,15 +55,19 @@ class DistributedHerder(HerderQueries):
         self._start = made.requests.start
         self._standing = made.group.standing
         self._changes = made.work.changes
+        self._kafka_reads = KafkaReads(parts.kafka, parts.answer_s)
         self._restarts = RestartViews(
             cluster.restarts,
             lambda name: cluster.configs.snapshot().automatic_restarts.get(name, ()),
             made.group.state.failed_ms,
             lambda: made.group.state.facts.javas_place,
             cluster.clock,
+            made.group.state.last_said,
+            made.group.state.held_until_ms,
         )
         self._lifecycle = HerderLifecycle(made)
         parts.health.add_source(made.group.standing.out_of_group)
+        parts.health.add_notice(made.group.standing.held_back)
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -166,6 +171,7 @@ class DistributedHerder(HerderQueries):
             hosted=hosted,
             running=running,
             connector_plugins=self._host.plugin_values(),
+            conditions=self.task_conditions(),
         )
         of_group = self._standing.readings(self.assembly.thread.settling) if self._start.has_begun else ()
         of_restarts = self._restart_readings() if self.is_leader else []
@@ -191,7 +197,9 @@ class DistributedHerder(HerderQueries):
         )
 
     def connector_offsets(self, name: str) -> list[ConnectorOffset]:
-        return self.assembly.knowledge.offsets.read(name, self._host, self._parts.times.call_s)
+        self._config.get(name)
+        known, times = self.assembly.knowledge.offsets, self._parts.times
+        return self._read_of_kafka("offsets", name, lambda: known.read(name, self._host, times.call_s))
 
     # -- changes ------------------------------------------------------------------------------------------------------
 

@@ -92,11 +92,14 @@ class LocalWork:
         for name, ids in tasks.items():
             self._start_tasks(entries[name], ids)
 
-    def stop(self, work: Work) -> None:
-        """Stop connectors and tasks, all at once, and wait; what does not stop in time is abandoned."""
+    def stop(self, work: Work, *, is_cut_off: bool = False) -> None:
+        """Stop connectors and tasks, all at once, and wait; what does not stop in time is abandoned.
+
+        `is_cut_off`: as of `StopWork`.
+        """
         stops = [self._in_pool(self._stop_connector, name, self._next_start(name)) for name in work.connectors]
         if work.tasks:
-            stops.append(self._queue(self._task_stops, self._stop_runs, self._called_off(work.tasks)))
+            stops.append(self._queue(self._task_stops, self._stop_runs, self._called_off(work.tasks), is_cut_off))
         over, late = wait(stops, self._times.stop_s + self._times.stop_margin_s)
         for stop in over:
             if (error := stop.exception()) is not None:
@@ -335,10 +338,11 @@ class LocalWork:
             self._fenced_starts.cancel(ids)
         return self._status.runs_of(ids)
 
-    def _stop_runs(self, runs: Mapping[TaskId, int | None]) -> None:
+    def _stop_runs(self, runs: Mapping[TaskId, int | None], is_cut_off: bool = False) -> None:
         """A late call must not stop, or end, a run that began since the stop was ordered."""
         now = self._status.runs_of(runs)
-        self._tasks.stop([task_id for task_id, run in runs.items() if now[task_id] in (run, None)])
+        ids = [task_id for task_id, run in runs.items() if now[task_id] in (run, None)]
+        self._tasks.stop(ids, is_cut_off=is_cut_off)
         self._status.end_runs(runs)
 
     def _version(self, entry: ConnectorEntry) -> str | None:

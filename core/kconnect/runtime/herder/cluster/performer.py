@@ -222,8 +222,8 @@ class Performer:
             case StartWork(work, snapshot):
                 with parts.stages.stage(f"starting {_size(work)}"):
                     parts.work.start(work, snapshot)
-            case StopWork(work, why):
-                self._stop(work, why)
+            case StopWork():
+                self._stop(instruction)
             case SetTarget(connector, state, here):
                 parts.work.set_target(connector, state, here)
             case RestartByPlan():
@@ -235,10 +235,11 @@ class Performer:
             case AskTaskConfigs(connector, config):
                 parts.work.ask_task_configs(ConnectorEntry(connector, config))
 
-    def _stop(self, work: Work, why: str) -> None:
-        log.info("Stopping %s: %s", _size(work), why)
-        with self._parts.stages.stage(f"stopping {_size(work)}"):
-            self._parts.work.stop(work)
+    def _stop(self, order: StopWork) -> None:
+        size = _size(order.work)
+        log.info("Stopping %s: %s", size, order.why)
+        with self._parts.stages.stage(f"stopping {size}"):
+            self._parts.work.stop(order.work, is_cut_off=order.is_cut_off)
         with self._parts.stages.stage("writing the statuses of stopped connectors and tasks"):
             try:
                 self._parts.cluster.statuses.flush(_FLUSH_S)

@@ -71,11 +71,15 @@ class TaskRuns:
         """Pause or resume tasks that run."""
         self._launcher.set_target_state(ids, state)
 
-    def stop(self, ids: Collection[TaskId], timeout_s: float | None = None) -> None:
-        """Stop gracefully and wait; what does not end in time is abandoned, with a warning."""
+    def stop(self, ids: Collection[TaskId], timeout_s: float | None = None, *, is_cut_off: bool = False) -> None:
+        """Stop gracefully and wait; what does not end in time is abandoned, with a warning.
+
+        `is_cut_off`: as of `Launcher.stop_tasks`.
+        """
         if not ids:
             return
-        leftovers = self._launcher.stop_tasks(ids, self._stop_timeout_s if timeout_s is None else timeout_s)
+        within_s = self._stop_timeout_s if timeout_s is None else timeout_s
+        leftovers = self._launcher.stop_tasks(ids, within_s, is_cut_off=is_cut_off)
         if leftovers:
             names = ", ".join(str(task_id) for task_id in sorted(leftovers))
             log.warning(

@@ -87,6 +87,10 @@ class HerderFacts:
     """The ids of all workers of the group as of the last round that this one led; empty if it does not lead."""
     javas: Sequence[str] = ()
     """The ids of workers of the group that are not ours, as a leader of ours knows them, this one or another."""
+    held: frozenset[str | TaskId] = frozenset()
+    """Connectors and tasks of workers that left, which the group hands out only when it has waited for them."""
+    held_until_ms: int = 0
+    """When it does; in the past, or 0, when nothing is held back."""
     settled_rebalances: int = 0
     """After so many rebalances the work of this worker was started."""
 

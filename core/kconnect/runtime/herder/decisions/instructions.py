@@ -87,6 +87,8 @@ class StopWork:
 
     work: Work
     why: str
+    is_cut_off: bool = False
+    """It may soon run elsewhere: plugins stop first, and what is left to commit is committed after that."""
 
 
 @dataclass(frozen=True, slots=True)

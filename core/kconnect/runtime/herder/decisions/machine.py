@@ -144,6 +144,15 @@ class HerderState:
         """As of `Mending`. Threads: any."""
         return self._mending.failed_ms(subject)
 
+    def held_until_ms(self, subject: Subject) -> int | None:
+        """Until when the group holds back this part, because its worker left; None: it does not. Threads: any."""
+        facts = self.facts
+        return facts.held_until_ms if subject in facts.held else None
+
+    def last_said(self, subject: Subject) -> str | None:
+        """As of `Mending`. Threads: any."""
+        return self._mending.last_said(subject)
+
     @property
     def wants_group(self) -> bool:
         """Whether to poll the group membership: it is in the group or wants to join."""

@@ -24,7 +24,7 @@ from kconnect.runtime.herder.decisions.instructions import (
     Tell,
     WithholdStops,
 )
-from kconnect.runtime.herder.decisions.mismatches import ConfigTopicEnds, ConfigTopicUnread
+from kconnect.runtime.herder.decisions.mismatches import ConfigTopicEnds, ConfigTopicUnread, HeldBack
 from kconnect.runtime.herder.membership import Joining, Lost
 from kconnect.runtime.storage.snapshot import ClusterSnapshot
 
@@ -75,14 +75,17 @@ class MembershipRules:
     def lose(self, event: Lost) -> list[Instruction]:
         """Stop everything: other workers will soon start it. Nothing is owned when the worker joins again."""
         facts = self._facts
-        instructions: list[Instruction] = [WithholdStops(), *self._stop_all(event.why)]
+        instructions: list[Instruction] = [WithholdStops(), *self._stop_all(event.why, is_cut_off=True)]
         if facts.phase in (Phase.STABLE, Phase.SETTLING):
             facts.phase = Phase.JOINING
         return instructions
 
     def cut_off(self, _event: CutOff) -> list[Instruction]:
         """As `lose`; the membership may not have noticed, so it must join again."""
-        instructions: list[Instruction] = [WithholdStops(), *self._stop_all("the group was out of reach")]
+        instructions: list[Instruction] = [
+            WithholdStops(),
+            *self._stop_all("the group was out of reach", is_cut_off=True),
+        ]
         if self._facts.phase in (Phase.STABLE, Phase.SETTLING, Phase.JOINING):
             instructions += self._rejoin("the group was out of reach")
         return instructions
@@ -96,7 +99,11 @@ class MembershipRules:
         facts.phase = Phase.SETTLING
         self._was_eager, self._has_settled = assignment.version == 0, False
         self._scheduled_at_ms = facts.now_ms + assignment.delay_ms if assignment.delay_ms > 0 else None
-        instructions: list[Instruction] = []
+        held = assignment.held if assignment.delay_ms > 0 else Work()
+        known, facts.held = facts.held, frozenset((*held.connectors, *held.tasks))
+        facts.held_until_ms = self._scheduled_at_ms or 0
+        is_news = bool(facts.held - known)
+        instructions: list[Instruction] = [Tell(HeldBack(held, assignment.delay_ms))] if is_news else []
         if assignment.version == 0:
             facts.connectors.clear()
             facts.tasks.clear()
@@ -261,17 +268,18 @@ class MembershipRules:
         self._facts.phase = Phase.JOINING
         return [RequestRejoin(why)]
 
-    def _stop(self, work: Work, why: str) -> list[Instruction]:
+    def _stop(self, work: Work, why: str, *, is_cut_off: bool = False) -> list[Instruction]:
         if not work:
             return []
         self._facts.stopped(work)
-        return [StopWork(work, why)]
+        return [StopWork(work, why, is_cut_off)]
 
-    def _stop_all(self, why: str) -> list[Instruction]:
+    def _stop_all(self, why: str, *, is_cut_off: bool = False) -> list[Instruction]:
         facts = self._facts
-        instructions = self._stop(facts.all_running(), why)
+        instructions = self._stop(facts.all_running(), why, is_cut_off=is_cut_off)
         facts.assignment, facts.member_id, facts.needs_claim = None, "", False
         facts.connectors.clear()
         facts.tasks.clear()
+        facts.held, facts.held_until_ms = frozenset(), 0
         self._scheduled_at_ms = self._claim_at_ms = None
         return instructions

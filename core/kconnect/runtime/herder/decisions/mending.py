@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
 
-from kconnect.model import ConnectorState, Mend, Restarts, RunState, TaskId, TaskState
+from kconnect.model import Condition, ConnectorState, Mend, Restarts, RunState, TaskCondition, TaskId, TaskState
 from kconnect.runtime.config.restart_keys import RESTARTS_BY_DEFAULT, RestartSettings
 from kconnect.runtime.herder.decisions.failures import Failure, NoHelp, failure_of
 from kconnect.runtime.storage.config_topic import CONNECTOR_ITSELF, PartRestarts
@@ -36,6 +36,8 @@ _ASKED_FOR_MS: Final = 60_000
 _UNDER_WAY_MS: Final = 2_000
 # Spread so that a hundred tasks that failed at once do not come back at once
 _SPREAD: Final = 0.2
+# Restarts after which what failed has failed again
+_AGAIN: Final = 2
 # Starting a task costs its slot some 50 ms and a broker a few requests: eight at once leave room for the others
 AT_ONCE: Final = 8
 
@@ -117,6 +119,7 @@ class Mending:
     def __init__(self) -> None:
         self._failures: dict[Subject, Failure] = {}
         self._failed_ms: dict[Subject, int] = {}
+        self._said: dict[Subject, str] = {}  # what each failed with last, also while it runs again
         self._due_ms: dict[Subject, int] = {}
         self._asked_ms: dict[Subject, int] = {}
         self._told: dict[Subject, NoticeKind] = {}  # the last notice about a failure, until it is mended
@@ -134,6 +137,7 @@ class Mending:
         if self._failures.get(subject) == failure and subject not in self._asked_ms:
             return
         self._failures[subject] = failure
+        self._said[subject] = failure.said
         # Not when it was read here: all workers, and the next leader, say the same then
         self._failed_ms[subject] = now_ms if failure.at_ms is None else min(failure.at_ms, now_ms)
         self._runs_since_ms.pop(subject, None)
@@ -159,6 +163,7 @@ class Mending:
         self._runs_since_ms.pop(subject, None)
         self._forgiven_ms.pop(subject, None)
         self._own_ms.pop(subject, None)
+        self._said.pop(subject, None)
 
     def only(self, subjects: Iterable[Subject]) -> None:
         """All statuses were read, and these alone are FAILED."""
@@ -251,6 +256,10 @@ class Mending:
     def failed_ms(self, subject: Subject) -> int | None:
         """Since when what is FAILED waits for its restart; None for what is not FAILED. Threads: any."""
         return self._failed_ms.get(subject) if subject in self._failures else None
+
+    def last_said(self, subject: Subject) -> str | None:
+        """What it failed with last; None if this process has not seen it fail. Threads: any."""
+        return self._said.get(subject)
 
     def failing(self) -> tuple[Subject, ...]:
         """What is FAILED now."""
@@ -386,6 +395,18 @@ def restarts_of(
     if found.due_ms is None:
         return Restarts(Mend.NOT_RESTARTED, count, most, None if found.no_help is None else str(found.no_help))
     return Restarts(Mend.WAITING, count, most, due_ms=None if failed_ms is None else found.due_ms)
+
+
+def keeps_failing(
+    known: PartRestarts | None, settings: RestartSettings, now_ms: int, said: str | None
+) -> TaskCondition | None:
+    """The condition of a task that runs, if its last restarts did not help: it failed again, and has not yet run for
+    as long as a pause before a restart may take. `said`: what it failed with last.
+    """
+    if known is None or known.count < _AGAIN or now_ms >= known.last_ms + settings.backoff_max_ms:
+        return None
+    cause = said or "it failed again after a restart"
+    return TaskCondition(Condition.KEEPS_FAILING, known.last_ms, known.count, cause)
 
 
 def name_of(subject: Subject) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from kconnect.runtime.herder.assignment.protocol import Work
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigTopicEnds:
@@ -55,11 +57,26 @@ class ProtocolDowngraded:
     now: int
 
 
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """Workers have left the group, which waits for them before others run their work."""
+
+    work: Work
+    for_ms: int
+
+
 Mismatch = (
-    ConfigTopicEnds | ConfigTopicUnread | WrittenByOther | KeyFromFuture | ExactlyOnceElsewhere | ProtocolDowngraded
+    ConfigTopicEnds
+    | ConfigTopicUnread
+    | WrittenByOther
+    | KeyFromFuture
+    | ExactlyOnceElsewhere
+    | ProtocolDowngraded
+    | HeldBack
 )
 
 
+_MOST_NAMES = 10
 _SETTINGS = {0: "eager", 1: "compatible", 2: "sessioned"}
 
 
@@ -71,6 +88,11 @@ class ClusterNames:
     config_topic: str
     exactly_once: str = "disabled"
     """exactly.once.source.support"""
+
+
+def _named(parts: list[str]) -> str:
+    shown = ", ".join(parts[:_MOST_NAMES])
+    return shown if len(parts) <= _MOST_NAMES else f"{shown} and {len(parts) - _MOST_NAMES} more"
 
 
 def utc_time(time_ms: int) -> str:
@@ -116,6 +138,11 @@ def sentence(finding: Mismatch, names: ClusterNames, leader_url: str) -> str:
                 f"has their counts), but this worker has exactly.once.source.support={names.exactly_once}: tasks that "
                 "it runs of them are not fenced off, and may write records twice. Set it to the same value on all "
                 f"workers of {group}: first to preparing on each of them, then to enabled"
+            )
+        case HeldBack(work, for_ms):
+            return (
+                f"Work of workers that left {group} is held back for {for_ms / 1000:.0f} s, in case they come back "
+                f"(scheduled.rebalance.max.delay.ms): {_named([*work.connectors, *map(str, work.tasks)])}"
             )
         case ProtocolDowngraded(before, now):
             return (

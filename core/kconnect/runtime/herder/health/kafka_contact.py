@@ -30,11 +30,13 @@ class KafkaContact:
         self._clock = clock or SystemClock()
         self._lock = threading.Lock()  # guards all below
         self._last_s: float | None = None
+        self._answers_since_s = 0.0  # without a gap until _last_s
         self._since_s = self._clock.monotonic()
         self._since_ms = self._clock.time_ms()
         self._problem: str | None = None
         self._attempts = 0
         self._outages = 0
+        self._replaced = 0
 
     def answered(self, at_s: float | None = None) -> Back | None:
         """Kafka answered, at a monotonic time or just now. Returns the outage that this ends, if any."""
@@ -43,6 +45,8 @@ class KafkaContact:
             at_s = now_s if at_s is None else at_s
             if self._last_s is not None and at_s <= self._last_s:
                 return None
+            if self._last_s is None or self._problem is not None:
+                self._answers_since_s = at_s
             ended = self._outage(at_s)
             self._last_s = self._since_s = at_s
             self._since_ms = self._clock.time_ms() - round((now_s - at_s) * 1000)
@@ -70,9 +74,19 @@ class KafkaContact:
         with self._lock:
             return self._outages
 
+    def answering(self) -> tuple[float, float] | None:
+        """From when until when (monotonic) Kafka has answered without a gap; None while it is away or not known."""
+        with self._lock:
+            return None if self._problem is not None or self._last_s is None else (self._answers_since_s, self._last_s)
+
+    def client_replaced(self) -> None:
+        """A client of the worker no longer had answers, though Kafka answers, and was replaced."""
+        with self._lock:
+            self._replaced += 1
+
     def readings(self) -> list[Reading]:
         """For `/metrics`."""
-        view = KafkaView(self.outage is None, self.since_answer_s(), self.outages)
+        view = KafkaView(self.outage is None, self.since_answer_s(), self.outages, self._replaced)
         return list(kafka_readings(view))
 
     def since_answer_s(self) -> float:

@@ -51,14 +51,18 @@ class KafkaWatch:
         interval_s: float,
         heard_at_s: Callable[[], float | None],
         what_happens: str,
+        look: Callable[[], None] = lambda: None,
         clock: Clock | None = None,
     ) -> None:
-        """`probe` is made on the thread; `what_happens` to the work during an outage, as a sentence for the log."""
+        """`probe` is made on the thread; `what_happens` to the work during an outage, as a sentence for the log.
+        `look` is called once an interval, while Kafka answers.
+        """
         self._contact = contact
         self._make_probe = probe
         self._interval_s = interval_s
         self._heard_at_s = heard_at_s
         self._what_happens = what_happens
+        self._look = look
         self._clock = clock or SystemClock()
         self._thread = WatchThread("kafka-watch", self._run)
 
@@ -74,6 +78,7 @@ class KafkaWatch:
         try:
             while not self._clock.wait(stop, self.pause_s()):
                 if self.has_heard():
+                    self._look()
                     continue
                 try:
                     probe = probe or self._make_probe()
@@ -87,6 +92,7 @@ class KafkaWatch:
                         probe = None
                 else:
                     self.note_answer()
+                    self._look()
         except Exception:  # top of a thread
             log.exception("The worker no longer knows whether Kafka answers")
         finally:

@@ -42,12 +42,24 @@ class Health:
         self._clock = clock or SystemClock()
         self._lock = threading.Lock()
         self._sources: list[Callable[[], Iterable[Reason]]] = []  # guarded by _lock
+        self._notices: list[Callable[[], Iterable[str]]] = []  # guarded by _lock
         self._steps: list[Reason] = []  # guarded by _lock: of the start, those that last
 
     def add_source(self, source: Callable[[], Iterable[Reason]]) -> None:
         """Call `source` whenever the reasons are read. It must not block or raise."""
         with self._lock:
             self._sources.append(source)
+
+    def add_notice(self, source: Callable[[], Iterable[str]]) -> None:
+        """As `add_source`, for sentences on what a healthy worker should say: without a full stop."""
+        with self._lock:
+            self._notices.append(source)
+
+    def notices(self) -> list[str]:
+        """What a healthy worker has to say."""
+        with self._lock:
+            sources = list(self._notices)
+        return [sentence for source in sources for sentence in source()]
 
     @contextmanager
     def starting(self, sentence: str) -> Iterator[None]:

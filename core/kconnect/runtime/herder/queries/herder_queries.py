@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import kconnect
 from kconnect.client.outage import Outage
-from kconnect.errors import ConflictError, ConnectError, NotFoundError
+from kconnect.errors import ConflictError, ConnectError, NotFoundError, TimedOutError, UnreachableError
 from kconnect.logs.log_context import LoggerLevel
 from kconnect.logs.log_tail import LogTail
+from kconnect.logs.redaction import redact
 from kconnect.model import (
     CONNECT_VERSION,
     ConnectorInfo,
@@ -37,6 +38,7 @@ from kconnect.runtime.herder.health.reasons import Reason
 from kconnect.runtime.herder.interface import PluginDescription, RuntimeInfo, ServerInfo, SlotInfo
 from kconnect.runtime.herder.offsets.sink_lag import lag_settings
 from kconnect.runtime.herder.parts import HerderParts
+from kconnect.runtime.herder.queries.kafka_reads import KafkaReads
 from kconnect.runtime.herder.queries.logger_levels import WorkerLoggers
 from kconnect.runtime.herder.queries.restart_views import RestartViews
 from kconnect.runtime.herder.queries.start_state import StartState
@@ -88,6 +90,7 @@ class HerderQueries:
     _loggers: WorkerLoggers
     _start: StartState
     _restarts: RestartViews
+    _kafka_reads: KafkaReads
 
     @property
     def worker_id(self) -> str:
@@ -110,6 +113,9 @@ class HerderQueries:
 
     def health(self) -> Sequence[Reason]:
         return self._parts.health.reasons()
+
+    def notices(self) -> Sequence[str]:
+        return self._parts.health.notices()
 
     def outage(self) -> Outage | None:
         return self._parts.kafka.outage
@@ -167,11 +173,23 @@ class HerderQueries:
         sinks = self._sinks([self._config.get(name)])
         if not sinks or self._parts.lags is None:
             return None
-        lags = self._parts.lags()
+        make = self._parts.lags
+
+        def read() -> SinkLag:
+            lags = make()
+            try:
+                return lags.read(sinks)[name]
+            finally:
+                lags.close()
+
         try:
-            return lags.read(sinks)[name]
-        finally:
-            lags.close()
+            return self._read_of_kafka("lag", name, read)
+        except (TimedOutError, UnreachableError) as err:
+            return SinkLag(problem=redact(str(err)))
+
+    def _read_of_kafka(self, what: str, name: str, read: Callable[[], Result]) -> Result:
+        """What only Kafka knows of a connector. Errors: as of `KafkaReads`."""
+        return self._kafka_reads.ask((what, name), f"The {what} of connector {name}", read)
 
     def _readable_sinks(self, entries: Iterable[ConnectorEntry]) -> dict[str, Mapping[str, str]]:
         """As `_sinks`, without those whose references cannot be resolved: they fail, and their statuses say why."""
@@ -218,7 +236,7 @@ class HerderQueries:
         return self._parts.log_tail
 
     def task_conditions(self) -> Mapping[TaskId, TaskCondition]:
-        return self._parts.launcher.task_conditions()
+        return self._restarts.conditions(self._parts.launcher.task_conditions(), self._config.find)
 
     def with_restarts(self, status: ConnectorStatus) -> ConnectorStatus:
         entry = self._config.find(status.name)

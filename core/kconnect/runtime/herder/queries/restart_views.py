@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from kconnect.clock import Clock
-from kconnect.model import ConnectorState, ConnectorStatus, Mend, Restarts, RunState, TargetState, TaskId, TaskState
+from kconnect.model import (
+    Condition,
+    ConnectorState,
+    ConnectorStatus,
+    Mend,
+    Restarts,
+    RunState,
+    TargetState,
+    TaskCondition,
+    TaskId,
+    TaskState,
+)
 from kconnect.runtime.config.restart_keys import RestartSettings
 from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry
 from kconnect.runtime.herder.decisions.failures import NoHelp
-from kconnect.runtime.herder.decisions.mending import budget_of, part_of, restarts_of
+from kconnect.runtime.herder.decisions.mending import budget_of, keeps_failing, part_of, restarts_of
 from kconnect.runtime.metrics import Reading
 from kconnect.runtime.metrics.readings import RestartsView, restart_readings
 from kconnect.runtime.storage.config_topic import PartRestarts
@@ -32,12 +43,32 @@ class RestartViews:
     javas_place: Callable[[], NoHelp | None]
     """As of `budget_of`."""
     clock: Clock
+    last_said: Callable[[Subject], str | None] = lambda _: None
+    """As of `Mending`."""
+    held_until_ms: Callable[[Subject], int | None] = lambda _: None
+    """Until when the group holds it back, because its worker left; None: it does not."""
+
+    def conditions(
+        self, found: Mapping[TaskId, TaskCondition], find: Callable[[str], ConnectorEntry | None]
+    ) -> dict[TaskId, TaskCondition]:
+        """The conditions of running tasks, where one that fails again and again is not called healthy in between."""
+        return {task_id: self._condition(task_id, each, find(task_id.connector)) for task_id, each in found.items()}
+
+    def _condition(self, task_id: TaskId, found: TaskCondition, entry: ConnectorEntry | None) -> TaskCondition:
+        if entry is None or found.condition is Condition.STUCK:
+            return found
+        known = next((each for each in self.counted(entry.name) if each.part == task_id.task), None)
+        if known is None:
+            return found
+        settings = self.defaults.of_connector(entry.config)
+        return keeps_failing(known, settings, self.clock.time_ms(), self.last_said(task_id)) or found
 
     def shown(self, entry: ConnectorEntry, status: ConnectorStatus) -> ConnectorStatus:
         """The status, with the restarts of the connector and its tasks."""
         known = {each.part: each for each in self.counted(entry.name)}
         own = status.connector
-        if not known and RunState.FAILED not in (own.state, *(task.state for task in status.tasks)):
+        states = {own.state, *(task.state for task in status.tasks)}
+        if not known and not states & {RunState.FAILED, RunState.UNASSIGNED}:
             return status
         budget, now_ms = budget_of(self.defaults.of_connector(entry.config), self.javas_place()), self.clock.time_ms()
         rests = entry.target_state is not TargetState.STARTED
@@ -45,6 +76,9 @@ class RestartViews:
         def of(subject: Subject, state: ConnectorState | TaskState) -> Restarts | None:
             failed_ms = None if rests else self.failed_ms(subject)
             found = restarts_of(subject, state, known.get(part_of(subject)), budget, now_ms, failed_ms)
+            until_ms = self.held_until_ms(subject)
+            if until_ms is not None and not rests:
+                return Restarts(Mend.HELD_BACK, 0 if found is None else found.count, budget.most, due_ms=until_ms)
             if found is not None and rests and found.mend in (Mend.WAITING, Mend.GIVEN_UP):
                 return replace(found, why=_RESTS, due_ms=None)
             return found

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Protocol
 
-from kconnect.model import ConnectorStatus, ConnectorType, TaskId
+from kconnect.model import ConnectorStatus, ConnectorType, TaskCondition, TaskId
 from kconnect.runtime.herder.connectors.plugin_classes import ConnectorPlugins
 from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry
 from kconnect.runtime.herder.interface import Launcher
@@ -37,11 +38,13 @@ def worker_readings(
     hosted: Collection[str] | None = None,
     running: Collection[TaskId] = (),
     connector_plugins: Sequence[PluginValue] = (),
+    conditions: Mapping[TaskId, TaskCondition] = MappingProxyType({}),
 ) -> list[Reading]:
     """All current readings. A connector that is deleted meanwhile is omitted.
 
     `hosted`: those of `entries` that this worker has, where a connector and its tasks may run apart; of the others it
     has tasks, and `running` are the tasks that run here. `connector_plugins`: what the connectors keep of themselves.
+    `conditions`: as of `WorkerView`.
     """
     known = list(plugins.describe(asks_java=False))
     statuses: list[ConnectorStatus] = []
@@ -64,6 +67,7 @@ def worker_readings(
         guests=guests,
         task_count=None if hosted is None else len(running),
         meters=launcher.task_meters(),
+        conditions=conditions,
         connector_plugins=connector_plugins,
         connector_starts=status.connector_starts.count(),
         task_starts=status.task_starts.count(),

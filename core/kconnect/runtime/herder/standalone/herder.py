@@ -22,6 +22,7 @@ from kconnect.model import (
     ConnectorInfo,
     ConnectorOffset,
     ConnectorStatus,
+    ConnectorType,
     RunState,
     TargetState,
     TaskId,
@@ -40,6 +41,7 @@ from kconnect.runtime.herder.interface import LauncherEvents
 from kconnect.runtime.herder.offsets.offsets_admin import OffsetsAdmin
 from kconnect.runtime.herder.parts import HerderParts
 from kconnect.runtime.herder.queries.herder_queries import HerderQueries
+from kconnect.runtime.herder.queries.kafka_reads import KafkaReads
 from kconnect.runtime.herder.queries.logger_levels import WorkerLoggers
 from kconnect.runtime.herder.queries.restart_views import RestartViews
 from kconnect.runtime.herder.queries.start_state import StartState
@@ -88,8 +90,14 @@ class StandaloneHerder(HerderQueries):
         self._start = StartState()
         self._mender = Mender(self._config, parts.restarts, self._mend, parts.webhooks.announce, parts.clock)
         self._status.on_change = self._mender.note
+        self._kafka_reads = KafkaReads(parts.kafka, parts.answer_s)
         self._restarts = RestartViews(
-            parts.restarts, self._mender.restarts, self._mender.failed_ms, lambda: None, parts.clock
+            parts.restarts,
+            self._mender.restarts,
+            self._mender.failed_ms,
+            lambda: None,
+            parts.clock,
+            self._mender.last_said,
         )
         self.events: LauncherEvents = HerderEvents(
             self._config, self._status, parts.offsets, self._topics, self._connectors.update_tasks_soon
@@ -143,6 +151,7 @@ class StandaloneHerder(HerderQueries):
             parts.plugins,
             parts.worker_config,
             connector_plugins=self._host.plugin_values(),
+            conditions=self.task_conditions(),
         )
         seen = [self._status.find_connector(entry.name, kinds[entry.name]) for entry in entries]
         shown = [self.with_restarts(status) for status in seen if status is not None]
@@ -322,7 +331,12 @@ class StandaloneHerder(HerderQueries):
 
     def connector_offsets(self, name: str) -> list[ConnectorOffset]:
         entry = self._config.get(name)
-        return self._offsets.read(name, self._host.kind(entry.config), self._host.resolved(entry).values)
+        kind = self._host.kind(entry.config)
+
+        def read() -> list[ConnectorOffset]:
+            return self._offsets.read(name, kind, self._host.resolved(entry).values)
+
+        return self._read_of_kafka("offsets", name, read) if kind is ConnectorType.SINK else read()
 
     def alter_connector_offsets(
         self, name: str, offsets: Sequence[ConnectorOffset], *, expected: Collection[str] | None = None

@@ -63,6 +63,10 @@ class Mender:
         """As of `Mending`. Threads: any."""
         return self._mending.failed_ms(subject)
 
+    def last_said(self, subject: Subject) -> str | None:
+        """As of `Mending`. Threads: any."""
+        return self._mending.last_said(subject)
+
     def restarts(self, name: str) -> Sequence[PartRestarts]:
         """What counts against a connector's budget, however old. Threads: any."""
         return self._budgets.restarts(name)
