@@ -1,8 +1,15 @@
-"""One sink task under the harness: called step by step, with what the log has for it."""
+"""One sink task under the harness: called step by step, with what the log has for it.
+
+By the worker's calls, context, conversion and retries, but not by its SinkLoop. The loop decides itself what comes next
+and when to commit, and logs what it goes on after; here a test, `connect try` or a replay decides that, and is given
+each error where it comes. A replay's records are single ones in any order besides, so that no position says what of
+them was put.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 from kconnect.api import (
@@ -16,16 +23,23 @@ from kconnect.api import (
 from kconnect.errors import ConnectError
 from kconnect.model import TopicPartition
 from kconnect.runtime.pipeline.conversion import FetchedBatch
-from kconnect.runtime.pipeline.sink_steps import Payload, SinkSteps
+from kconnect.runtime.pipeline.sink_calls import SinkCalls
+from kconnect.runtime.pipeline.sink_context import SinkContext
+from kconnect.runtime.pipeline.sink_partitions import HeldPartitions
 from kconnect.testing.connector_run import TaskStages
 from kconnect.testing.memory_log import MemoryLog, MemoryRecord
 from kconnect.testing.plugin_calls import PluginCalls
 
+Payload = RecordBatch | list[SinkRecord]
 Commit = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int]]
 
 
-class SinkTaskRun(SinkSteps):
-    """Threads: the test's. Errors of the task come as they are."""
+class SinkTaskRun:
+    """One task, its context, and where it is in each partition. Threads: the test's.
+
+    Errors: those of the task, as they are.
+    Lifecycle: constructed -> start -> open, put, pre_commit, close .. -> stop, which is due after any error, too.
+    """
 
     def __init__(
         self,
@@ -35,15 +49,50 @@ class SinkTaskRun(SinkSteps):
         reporter: Callable[[], ErrantRecordReporter | None],
         calls: PluginCalls,
     ) -> None:
-        super().__init__(task, config, stages.metrics, reporter, calls.calling)
+        self.task = task
+        self.config = config
         self.stages = stages
+        self.context = SinkContext(self, lambda: config, stages.metrics, reporter)
+        self.positions: dict[TopicPartition, int] = {}
+        """The offset of the next record of each partition that is open."""
+        self._calls = SinkCalls(task, config, self.context, calls.calling)
+        self._held = HeldPartitions()
         self._refused: dict[TopicPartition, set[int]] = {}
+
+    @property
+    def assignment(self) -> set[TopicPartition]:
+        return set(self.positions)
+
+    def start(self) -> None:
+        self._calls.start()
 
     def stop(self) -> None:
         try:
-            super().stop()
+            self._calls.stop()
         finally:
             self.stages.close()
+
+    def open(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Give the task partitions, from these offsets on or from where it asks to begin."""
+        if positions:
+            self.positions.update(positions)
+            self._calls.open(sorted(positions))
+            self.positions.update(self.context.take_offsets(set(positions)))
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        if partitions:
+            self._calls.close(sorted(partitions))
+            for place in list(partitions):
+                self.positions.pop(place, None)
+            self._held.forget(partitions)
+
+    def put(self, payload: Payload) -> None:
+        """Give the task records, a batch as a batch if it takes those."""
+        if isinstance(payload, RecordBatch) and self.task.supports_batches:
+            self._calls.put_batch(payload)
+            return
+        records = payload.to_records() if isinstance(payload, RecordBatch) else list(payload)
+        self._calls.put(records)  # type: ignore[arg-type]  # a sink's batch gives sink records
 
     def take(self, partitions: Collection[TopicPartition], committed: Mapping[TopicPartition, int]) -> None:
         """Open partitions and read them from the committed offsets, or where the task's open() asks to."""
@@ -63,10 +112,11 @@ class SinkTaskRun(SinkSteps):
     def fetch(self, log: MemoryLog) -> tuple[list[Payload], dict[TopicPartition, int]]:
         """The next records to put, and the positions after them. Errors: StageError."""
         self._rewind()
+        self._held.ask(self.context.take_pauses())
         payloads: list[Payload] = []
         after: dict[TopicPartition, int] = {}
         for partition, position in sorted(self.positions.items()):
-            found = [] if self.is_held(partition) else log.read(partition, position)
+            found = [] if partition in self._held else log.read(partition, position)
             if found:
                 refused = self._refused.get(partition, ())
                 payloads += self._convert([record for record in found if record.offset not in refused])
@@ -105,8 +155,14 @@ class SinkTaskRun(SinkSteps):
     def pre_commit(
         self, partitions: Collection[TopicPartition], *, is_last: bool = False, is_end: bool = False
     ) -> dict[TopicPartition, int]:
-        """Errors: what the task raises; ConnectError for an offset that was never read."""
-        allowed = super().pre_commit(partitions, is_last=is_last, is_end=is_end)
+        """What the task allows to commit; `is_last`, `is_end`: what its `is_closing` and `is_ending` say.
+
+        Errors: what the task raises; ConnectError for an offset that was never read.
+        """
+        self.context.take_commit_request()
+        closing = self.context.closing(is_end=is_end) if is_last or is_end else nullcontext()
+        with closing:
+            allowed = dict(self._calls.pre_commit({place: self.positions[place] for place in sorted(partitions)}))
         for partition, offset in allowed.items():
             given = self.positions[partition] if partition in partitions else None
             if given is None or offset > given:

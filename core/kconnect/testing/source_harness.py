@@ -1,4 +1,9 @@
-"""SourceHarness: a source connector and its tasks in this process, one step at a time, into a log in memory."""
+"""SourceHarness: a source connector and its tasks in this process, one step at a time, into a log in memory.
+
+By the worker's calls, context, conversion and offsets, but not by its SourceLoop: that polls on until it is stopped,
+commits on a timer, and goes on after a hook that raises. A test decides when to poll and to commit, and is given each
+error.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +19,16 @@ from kconnect.api import (
     SourceRecord,
     SourceTask,
 )
-from kconnect.clock import Clock, SystemClock
+from kconnect.clock import Clock, Pauses, SystemClock
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.logs.wording import counted
 from kconnect.model import ConnectorOffset
 from kconnect.runtime.kafka import KafkaRecord
-from kconnect.runtime.pipeline.inflight import partition_key
-from kconnect.runtime.pipeline.offset_updates import updated_offsets
+from kconnect.runtime.pipeline.health import HealthSettings, TaskHealth
+from kconnect.runtime.pipeline.inflight import InFlight, partition_key
+from kconnect.runtime.pipeline.offset_updates import updated_offsets, updates_offsets
 from kconnect.runtime.pipeline.plugin_parts import make_task
-from kconnect.runtime.pipeline.polled import Polled, checked_poll
+from kconnect.runtime.pipeline.polled import Polled, SourceConversion, checked_poll
 from kconnect.runtime.pipeline.retries import FIRST_POLL_PAUSE_S
 from kconnect.runtime.pipeline.source_context import SourceCalls, SourceContext
 from kconnect.runtime.storage.offset_store import MemoryOffsetStore
@@ -32,14 +38,34 @@ from kconnect.runtime.storage.offset_values import (
     list_source_offsets,
     read_source_offsets,
 )
-from kconnect.testing.connector_run import ConnectorRun
+from kconnect.testing.connector_run import ConnectorRun, TaskStages
 from kconnect.testing.harness import Harness
 from kconnect.testing.injected_failures import InjectedFailures
 from kconnect.testing.memory_log import MemoryLog, MemoryRecord
-from kconnect.testing.source_task_run import SourceTaskRun
 
 # A poll() that gives nothing is asked again after this, so that threads of the task's own get their turn.
 _IDLE_S = 0.001
+
+
+class SourceTaskRun:
+    """One task and what belongs to it."""
+
+    def __init__(self, calls: SourceCalls, stages: TaskStages, pauses: Pauses) -> None:
+        self.calls = calls
+        self.task = task = calls.task
+        self.config = calls.config
+        self.stages = stages
+        self.pauses = pauses
+        """Paces a poll() that fails."""
+        health = TaskHealth(HealthSettings(), 0.0, 0.0)
+        self.conversion = SourceConversion(
+            task, stages.transforms, stages.converters, health, sends_before_failure=True
+        )
+        self.inflight = InFlight()
+        self.uncommitted: dict[frozenset[tuple[str, Any]], ConnectorOffset] = {}
+        self.updates_offsets = updates_offsets(type(task))
+        self.is_whole = True
+        """Whether everything that was polled is in the log."""
 
 
 class ErrantSourceRecord(NamedTuple):

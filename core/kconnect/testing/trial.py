@@ -31,8 +31,7 @@ from kconnect.testing.plugin_calls import LateCallError, PluginCall, PluginFailu
 from kconnect.testing.record_view import bytes_view, record_view
 from kconnect.testing.sink_harness import SinkHarness
 from kconnect.testing.sink_task_run import SinkTaskRun
-from kconnect.testing.source_harness import SourceHarness
-from kconnect.testing.source_task_run import SourceTaskRun
+from kconnect.testing.source_harness import SourceHarness, SourceTaskRun
 from kconnect.testing.watchdog import Watchdog
 
 # How the settings call these stages

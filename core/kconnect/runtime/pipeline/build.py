@@ -30,7 +30,7 @@ from kconnect.runtime.config.connector_config import (
 from kconnect.runtime.config.own_worker_keys import own_topics
 from kconnect.runtime.config.topic_creation import topic_groups
 from kconnect.runtime.config.topic_pattern import TopicPattern
-from kconnect.runtime.kafka import BulkProducer, KafkaAdmin, RecordConsumer, RecordProducer
+from kconnect.runtime.kafka import BulkProducer, ConsumedRun, KafkaAdmin, RecordConsumer, RecordProducer
 from kconnect.runtime.pipeline.at_least_once import AtLeastOnce
 from kconnect.runtime.pipeline.build_stages import SinkStages, interceptors_of_producer, sink_stages, source_stages
 from kconnect.runtime.pipeline.build_transactions import note_usage, seconds, transactions_of, warn
@@ -270,7 +270,7 @@ def _sink_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> SinkLo
 
 def _sink_forms(
     control: TaskControl, task: SinkTask, chain: JavaChain | None, stages: SinkStages, calling: Calling
-) -> SinkForms:
+) -> SinkForms[ConsumedRun]:
     """Java's, where the whole chain of a sink is Java's; else ours."""
     if isinstance(task, JavaSinkTask):
         task.report_with(
@@ -283,7 +283,7 @@ def _sink_forms(
     return stages.conversion(control.used_topics, takes_batches=task.supports_batches)
 
 
-def _consumer(control: TaskControl, ports: TaskPorts, task: SinkTask) -> SinkConsumer:
+def _consumer(control: TaskControl, ports: TaskPorts, task: SinkTask) -> SinkConsumer[ConsumedRun]:
     spec = control.spec
     ids = {
         "client_id": f"connector-consumer-{spec.id.connector}-{spec.id.task}",

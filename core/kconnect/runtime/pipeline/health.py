@@ -78,6 +78,11 @@ class TaskHealth:
         self._worst = Condition.HEALTHY
         self._healthy_since_s = now_s
 
+    @property
+    def is_failing(self) -> bool:
+        """A call failed and is retried."""
+        return self._retry is not None
+
     # --- events of the loop ---
 
     def failed(self, cause: str, now_s: float, *, is_call: bool = True) -> None:

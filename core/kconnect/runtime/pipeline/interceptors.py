@@ -204,7 +204,7 @@ class InterceptedConsumer:
     Source: ClassicKafkaConsumer.poll, ConsumerCoordinator.commitOffsetsAsync and commitOffsetsSync (Kafka 4.3).
     """
 
-    def __init__(self, consumer: SinkConsumer, interceptors: Interceptors[ConsumerInterceptor]) -> None:
+    def __init__(self, consumer: SinkConsumer[ConsumedRun], interceptors: Interceptors[ConsumerInterceptor]) -> None:
         self._consumer = consumer
         self._interceptors = interceptors
         self._is_closed = False
@@ -216,7 +216,7 @@ class InterceptedConsumer:
     def subscribe(self, topics: Sequence[str] | TopicPattern, listener: RebalanceListener) -> None:
         self._consumer.subscribe(topics, listener)
 
-    def fetch(self, max_records: int, timeout_s: float) -> list[ConsumedRun]:
+    def fetch(self, max_records: int, timeout_s: float) -> Sequence[ConsumedRun]:
         runs = self._consumer.fetch(max_records, timeout_s)
         if not runs:
             return runs

@@ -6,13 +6,13 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Generic
 
 from kconnect.api import ErrantRecordsError
 from kconnect.clock import Clock
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.model import TopicPartition
 from kconnect.runtime.config.topic_pattern import TopicPattern
-from kconnect.runtime.kafka import ConsumedRun
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.dead_letter import DeadLetterQueue
 from kconnect.runtime.pipeline.health import CONVERSION
@@ -20,10 +20,10 @@ from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.pipeline.put_queue import PutBatch, PutQueue
 from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.refused_records import RefusedRecords
-from kconnect.runtime.pipeline.retries import FIRST_PUT_PAUSE_S, Retries
+from kconnect.runtime.pipeline.retries import FIRST_PUT_PAUSE_S, Patience, Retries
 from kconnect.runtime.pipeline.sink_calls import SinkCalls
 from kconnect.runtime.pipeline.sink_commits import CommitTimes, SinkCommits
-from kconnect.runtime.pipeline.sink_consumer import SinkConsumer
+from kconnect.runtime.pipeline.sink_consumer import FetchedRun, RunT, SinkConsumer
 from kconnect.runtime.pipeline.sink_context import ErrantRecords
 from kconnect.runtime.pipeline.sink_conversion import SinkForms
 from kconnect.runtime.pipeline.sink_offsets import SinkOffsets
@@ -41,15 +41,15 @@ _LAG_EVERY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SinkParts:
+class SinkParts(Generic[RunT]):
     """The parts of a sink loop."""
 
     calls: SinkCalls
-    forms: SinkForms
+    forms: SinkForms[RunT]
     """Makes of what was fetched what put() takes, by:"""
     transforms: TransformChain
     converters: Converters
-    consumer: SinkConsumer
+    consumer: SinkConsumer[RunT]
     commit_times: CommitTimes
     topics: Sequence[str] | TopicPattern
     """Names, or one pattern that starts with ^."""
@@ -57,6 +57,8 @@ class SinkParts:
     """The most records in one fetch."""
     retry_delay_most_s: float
     """The longest pause before put() is called again after a RetriableError: errors.retry.delay.max.ms."""
+    patience: Patience | None = None
+    """How long put() is called again; without it for ever."""
     tolerance: Tolerance
     raw_records: RawRecords
     errant: ErrantRecords
@@ -74,7 +76,7 @@ class SinkLoop:
     records.
     """
 
-    def __init__(self, control: TaskControl, parts: SinkParts) -> None:
+    def __init__(self, control: TaskControl, parts: SinkParts[Any]) -> None:
         self._control = control
         self._parts = parts
         self._calls = parts.calls
@@ -107,7 +109,14 @@ class SinkLoop:
             settle_puts=self._settle,
         )
         task = parts.calls.task
-        self._retries = Retries(control, task, "put", first_s=FIRST_PUT_PAUSE_S, cap_s=parts.retry_delay_most_s)
+        self._retries = Retries(
+            control,
+            task,
+            "put",
+            first_s=FIRST_PUT_PAUSE_S,
+            cap_s=parts.retry_delay_most_s,
+            patience=parts.patience,
+        )
         self._put_name = f"{type(task).__name__}.put()"
         self._came = False
         """The last fetch brought records."""
@@ -163,7 +172,7 @@ class SinkLoop:
         else:
             self._control.report_running()
 
-    def _poll(self) -> Sequence[ConsumedRun]:
+    def _poll(self) -> Sequence[FetchedRun]:
         """What the consumer has now or shortly. Rebalances happen in here."""
         self._end_retries()
         self._partitions.obey()  # what the task asked for in the commit, or in what was put until then
@@ -179,7 +188,7 @@ class SinkLoop:
         self._note_lag()
         return runs
 
-    def _convert(self, runs: Sequence[ConsumedRun]) -> list[PutBatch]:
+    def _convert(self, runs: Sequence[FetchedRun]) -> list[PutBatch]:
         """One batch for each run. Errors: StageError when a record fails the task."""
         self._came = bool(runs)
         if not runs:

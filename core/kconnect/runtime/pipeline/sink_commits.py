@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 from kconnect.api import ErrantRecordsError
 from kconnect.clock import Clock
@@ -53,7 +54,7 @@ class SinkCommits:
         self,
         control: TaskControl,
         calls: SinkCalls,
-        consumer: SinkConsumer,
+        consumer: SinkConsumer[Any],
         offsets: SinkOffsets,
         refused: RefusedRecords,
         clock: Clock,

@@ -1,17 +1,44 @@
-"""SinkConsumer: what a sink loop needs from its consumer; see `kafka.RecordConsumer`, which implements it."""
+"""SinkConsumer: what a sink loop needs from its consumer.
+
+`kafka.RecordConsumer` reads topics, `spark.datasource.rows_as_topic` what Spark gives a `df.write`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from kconnect.errors import ConnectError
 from kconnect.model import TopicPartition
 from kconnect.runtime.config.topic_pattern import TopicPattern
-from kconnect.runtime.kafka import Behind, ConsumedRun, RebalanceListener
+from kconnect.runtime.kafka import Behind, RebalanceListener
 
 
-class SinkConsumer(Protocol):
+class FetchedRun(Protocol):
+    """Records of one topic partition in offset order; see `kafka.ConsumedRun`."""
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def partition(self) -> int: ...
+
+    @property
+    def first_offset(self) -> int: ...
+
+    @property
+    def next_offset(self) -> int:
+        """The offset to continue at after this run."""
+        ...
+
+    def __len__(self) -> int: ...
+
+
+RunT = TypeVar("RunT", bound=FetchedRun)
+RunT_co = TypeVar("RunT_co", bound=FetchedRun, covariant=True)
+
+
+class SinkConsumer(Protocol[RunT_co]):
     """A member of a consumer group. Threads: one."""
 
     @property
@@ -21,7 +48,7 @@ class SinkConsumer(Protocol):
 
     def subscribe(self, topics: Sequence[str] | TopicPattern, listener: RebalanceListener) -> None: ...
 
-    def fetch(self, max_records: int, timeout_s: float) -> list[ConsumedRun]:
+    def fetch(self, max_records: int, timeout_s: float) -> Sequence[RunT_co]:
         """What is there now, or comes within the time. The listener and the answers to commits are called in it."""
         ...
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from kconnect.api import DataError, RecordBatch, SinkRecord
 from kconnect.model import TopicPartition
@@ -12,6 +12,7 @@ from kconnect.runtime.kafka.consumed_records import TIMESTAMP_TYPES
 from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch
 from kconnect.runtime.pipeline.put_queue import PutBatch
 from kconnect.runtime.pipeline.raw_records import RawRecords
+from kconnect.runtime.pipeline.sink_consumer import FetchedRun
 from kconnect.runtime.pipeline.sink_puts import Put, put_of
 from kconnect.runtime.pipeline.stages import TransformChain
 
@@ -26,10 +27,13 @@ UsedTopics = Callable[[Iterable[str]], None]
 _FEWEST_BY_COLUMNS = 50
 
 
-class SinkForms(Protocol):
+RunT_contra = TypeVar("RunT_contra", bound=FetchedRun, contravariant=True)
+
+
+class SinkForms(Protocol[RunT_contra]):
     """Makes puts of what is fetched. Threads: the task's."""
 
-    def batch_of(self, run: ConsumedRun) -> PutBatch:
+    def batch_of(self, run: RunT_contra) -> PutBatch:
         """The fetched records as put() takes them. Errors: StageError for a failing record that is not tolerated."""
         ...
 
@@ -99,7 +103,7 @@ class SinkConversion:
         return kept
 
 
-def put_batch(run: ConsumedRun, put: Put) -> PutBatch:
+def put_batch(run: FetchedRun, put: Put) -> PutBatch:
     """Of a fetched run, and what it has become."""
     place = TopicPartition(run.topic, run.partition)
     return PutBatch(put, {place: run.first_offset}, {place: run.next_offset})

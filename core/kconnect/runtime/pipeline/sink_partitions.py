@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from kconnect.errors import ConnectError
 from kconnect.model import TopicPartition
@@ -74,7 +75,7 @@ class SinkPartitions:
         self,
         control: TaskControl,
         calls: SinkCalls,
-        consumer: SinkConsumer,
+        consumer: SinkConsumer[Any],
         offsets: SinkOffsets,
         queue: PutQueue,
         refused: RefusedRecords,

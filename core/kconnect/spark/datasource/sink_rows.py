@@ -118,19 +118,32 @@ class SinkLayout:
 
 
 class RowsAsRead:
-    """Rows of one topic and partition: as records, and as the bytes that dead letters have of them."""
+    """Rows of one topic and partition: as records, and as the bytes that dead letters have of them.
+
+    Implements FetchedRun.
+    """
 
     def __init__(self, layout: SinkLayout, batch: pa.RecordBatch, place: TopicPartition, first_offset: int) -> None:
-        self._layout, self._batch, self._place, self._first = layout, batch, place, first_offset
+        self._layout, self._batch, self.place = layout, batch, place
+        self.topic, self.partition, self.first_offset = place.topic, place.partition, first_offset
+        self.next_offset = first_offset + batch.num_rows
+        self.size = batch.nbytes
+
+    def __len__(self) -> int:
+        return int(self._batch.num_rows)
+
+    def since(self, offset: int) -> RowsAsRead:
+        """Those from an offset on."""
+        done = max(offset - self.first_offset, 0)
+        return RowsAsRead(self._layout, self._batch.slice(done), self.place, self.first_offset + done) if done else self
 
     @property
     def fetched(self) -> FetchedBatch:
-        return _RowsAsBytes(self._layout, self._batch, self._place, self._first)
+        return _RowsAsBytes(self._layout, self._batch, self.place, self.first_offset)
 
     def records(self, converters: Converters) -> RecordBatch | list[SinkRecord]:
         """Errors: as SinkLayout.records."""
-        place = self._place
-        return self._layout.records(self._batch, place.topic, place.partition, self._first, converters)
+        return self._layout.records(self._batch, self.topic, self.partition, self.first_offset, converters)
 
 
 class _RowsAsBytes(FetchedBatch):

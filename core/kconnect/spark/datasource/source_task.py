@@ -1,4 +1,9 @@
-"""One source task from start to stop, polled with retries; and its whole content read in order."""
+"""One source task from start to stop, polled with retries; and its whole content read in order.
+
+By the worker's calls, context, retries and hooks, but not by its SourceLoop. That ends in bytes that a producer takes,
+and commits by itself once Kafka has them. Here columns keep their types, Spark asks for rows and says when it has them,
+and an idle task is at the end of a read.
+"""
 
 from __future__ import annotations
 

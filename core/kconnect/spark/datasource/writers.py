@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from kconnect.api import RecordBatch, SinkTask
-from kconnect.errors import ConfigError, ConflictError, ConnectError, RetriableError, TimedOutError
+from kconnect.api import SinkTask
+from kconnect.errors import ConfigError, ConflictError
 from kconnect.model import ConnectorType, TopicPartition
 from kconnect.runtime.metrics import PluginMetricsRegistry
 from kconnect.runtime.pipeline.build_stages import sink_stages
-from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch
 from kconnect.runtime.pipeline.plugin_parts import make_task
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.pipeline.retries import FIRST_PUT_PAUSE_S, Patience, Retries
-from kconnect.runtime.pipeline.sink_steps import Payload, SinkSteps
+from kconnect.runtime.pipeline.sink import SinkLoop, SinkParts
+from kconnect.runtime.pipeline.sink_commits import CommitTimes
+from kconnect.runtime.pipeline.sink_context import SinkContext
 from kconnect.runtime.pipeline.stages import StageError
 from kconnect.spark.datasource.connector import ConnectorOfFormat
 from kconnect.spark.datasource.failures import told_to_spark
-from kconnect.spark.datasource.sink_rows import RowsAsRead, SinkLayout
+from kconnect.spark.datasource.rows_as_topic import RowsCalls, RowsConsumer, RowsConversion
+from kconnect.spark.datasource.sink_rows import SinkLayout
 from kconnect.spark.no_host import ports_without_host
 
 if TYPE_CHECKING:
@@ -105,19 +106,14 @@ class _Writing:
         span = self._span(context)
         with told_to_spark(f"writing {span}"):
             config = self._named(context.getLocalProperty(_QUERY_ID))
-            run = SinkTaskRun(self._connector, config, context.partitionId())
+            write = RowsWrite(self._connector, config, context.partitionId(), self._layout, iterator, span)
             try:
-                run.start()
-                rows = self._put_all(run, iterator, span)
-                run.finish()
+                return write.run()
             except StageError as failure:
                 offset = getattr(failure.record, "original_kafka_offset", None)
                 if offset is not None:
                     failure.place += f" (row {offset - span.first} of {span})"
                 raise
-            finally:
-                run.stop()
-        return WrittenRows(rows, run.skipped)
 
     def _span(self, context: TaskContext) -> Span:
         """Where the rows of this Spark task belong."""
@@ -132,21 +128,6 @@ class _Writing:
         partition = (zlib.crc32(query_id.encode()) % _QUERIES) * _PARTITIONS_OF_A_QUERY + number
         first = int(batch_id) * _OFFSETS_OF_A_BATCH
         return Span(partition, first, first + _OFFSETS_OF_A_BATCH, f"partition {number} of batch {batch_id}")
-
-    def _put_all(self, run: SinkTaskRun, batches: Iterator[pa.RecordBatch], span: Span) -> int:
-        next_offsets: dict[TopicPartition, int] = {}
-        rows = 0
-        for batch in batches:
-            for topic, part in self._layout.by_topic(batch, rows):
-                place = TopicPartition(topic, span.partition)
-                at = next_offsets.get(place, span.first)
-                done = min(max(span.known(place, run.open(place, at)) - at, 0), part.num_rows)
-                next_offsets[place] = at + part.num_rows
-                if done < part.num_rows:
-                    rest = RowsAsRead(self._layout, part.slice(done), place, at + done)
-                    run.put(place, rest.fetched, rest.records)
-            rows += batch.num_rows
-        return rows
 
     def _named(self, query_id: str | None) -> dict[str, str]:
         """The config of a task, with a name that lasts as long as the checkpoint, unless the options give one.
@@ -188,163 +169,68 @@ class _SinkPlanningContext:
         raise error
 
 
-# How often a sink that holds rows back is asked again
-_FLUSH_AGAIN_S = 0.05
-
-T = TypeVar("T")
-
-
-class SinkTaskRun:
-    """Threads: one. Lifecycle: constructed -> start -> puts -> finish -> stop, which is due after any error, too.
+class RowsWrite:
+    """A task of the sink, run by the worker's loop over the rows of one Spark partition. Threads: one.
 
     A task may skip ahead to an offset when a partition is opened, as one does that keeps offsets with its data: rows
     before it are there already.
     """
 
-    def __init__(self, connector: ConnectorOfFormat, config: Mapping[str, str], index: int) -> None:
+    def __init__(
+        self,
+        connector: ConnectorOfFormat,
+        config: Mapping[str, str],
+        index: int,
+        layout: SinkLayout,
+        batches: Iterator[pa.RecordBatch],
+        span: Span,
+    ) -> None:
         connector.hides_secrets([config])
-        self._options = connector.options
-        ports = ports_without_host(connector.plugins)
-        self._control = TaskControl(connector.spec(ConnectorType.SINK, index, config), ports)
+        ports, options = ports_without_host(connector.plugins), connector.options
+        control = self._control = TaskControl(connector.spec(ConnectorType.SINK, index, config), ports)
         task: SinkTask = make_task(connector.config, connector.plugins, SinkTask)  # type: ignore[type-abstract]  # looks for a subclass
-        self._name = type(task).__name__
-        self._stages = sink_stages(self._control, ports, type(task))
-        self._steps = SinkSteps(
-            task,
-            config,
-            self._control.monitor.of_task,
-            self._stages.reporter,
-            raw_records=self._stages.raw_records,
+        stages = sink_stages(control, ports, type(task))
+        self._tolerance = tolerance = stages.tolerance
+        self._flush_timeout_s = options.flush_timeout_s
+        patience = Patience(options.retry_timeout_s, "kconnect.retry.timeout.ms")
+        cap_s = tolerance.settings.retry_delay_max_ms / 1000
+        flushes = Retries(control, task, "pre_commit", first_s=FIRST_PUT_PAUSE_S, cap_s=cap_s, patience=patience)
+        consumer = self._consumer = RowsConsumer(control, task, layout, batches, span, options)
+        context = SinkContext(consumer, lambda: config, control.monitor.of_task, stages.reporter)
+        consumer.request_commit = context.request_commit
+        parts = SinkParts(
+            calls=RowsCalls(consumer, control, flushes, task, config, context, stages.raw_records),
+            forms=RowsConversion(stages, takes_batches=task.supports_batches),
+            transforms=stages.transforms,
+            converters=stages.converters,
+            consumer=consumer,
+            # When to commit, the consumer says
+            commit_times=CommitTimes(
+                interval_s=float("inf"), timeout_s=self._flush_timeout_s, end_timeout_s=self._flush_timeout_s
+            ),
+            topics=(),
+            max_records=1,
+            retry_delay_most_s=cap_s,
+            patience=patience,
+            tolerance=tolerance,
+            raw_records=stages.raw_records,
+            errant=stages.errant,
+            dead_letters=stages.dead_letters,
+            clock=ports.clock,
         )
-        self._given: set[TopicPartition] = set()
-        self._retries = {
-            method: Retries(
-                self._control,
-                task,
-                method,
-                first_s=FIRST_PUT_PAUSE_S,
-                cap_s=self._stages.tolerance.settings.retry_delay_max_ms / 1000,
-                patience=Patience(connector.options.retry_timeout_s, "kconnect.retry.timeout.ms"),
-            )
-            for method in ("put", "pre_commit")
-        }
+        self._loop = SinkLoop(control, parts)
 
-    @property
-    def converters(self) -> Converters:
-        return self._stages.converters
+    def run(self) -> WrittenRows:
+        """Have the task write all rows; they are durable when it returns.
 
-    @property
-    def skipped(self) -> int:
-        """Records that failed and were left out."""
-        return self._stages.tolerance.counts.skipped
-
-    def start(self) -> None:
-        if self._stages.dead_letters is not None:
-            self._stages.dead_letters.start()
-        self._steps.start()
-
-    def open(self, place: TopicPartition, first_offset: int) -> int:
-        """Open a partition that is met for the first time; returns the offset of the next row that is wanted."""
-        positions = self._steps.positions
-        if place not in positions:
-            self._steps.open({place: first_offset})
-            positions[place] = max(positions[place], first_offset)
-        return positions[place]
-
-    def put(self, place: TopicPartition, read: FetchedBatch, make: Callable[[Converters], Payload]) -> None:
-        """Hand the task rows of one partition: `make` converts them; `read` has them as bytes, for dead letters.
-
-        Errors: StageError; TimedOutError; what the task raises.
+        Errors: StageError; ConflictError; TimedOutError; ConnectError for rows that the task wants again, but that are
+        not kept any more; what the task raises.
         """
-        raw_records, transforms = self._stages.raw_records, self._stages.transforms
-        raw_records.at_hand = [read]
-        payload = make(self.converters)
-        kept: Any = payload
-        if len(transforms):
-            is_batch = isinstance(payload, RecordBatch)
-            kept = transforms.apply_batch(payload) if is_batch else transforms.apply_records(payload)  # type: ignore[arg-type]
-        if kept is not None and len(kept):
-            self._await_resume(place)
-            self._deliver(kept, [read])
-            self._stages.errant.raise_unhandled()
-        raw_records.put((), ())
-        self._steps.positions[place] = read.offsets[-1] + 1
-        self._given.add(place)
-        self._refuse_rewinds()
-        if self._steps.context.is_commit_requested:
-            self._pre_commit()
-
-    def finish(self) -> None:
-        """Have the task make everything durable, and close its partitions.
-
-        Errors: TimedOutError when it still holds rows back after kconnect.flush.timeout.ms; what flush() raises.
-        """
-        if not self._steps.positions:
-            return
-        self._flush()
-        self._steps.close(self._steps.assignment)
-        self._stages.tolerance.settle(self._options.flush_timeout_s)
-
-    def stop(self) -> None:
         try:
-            self._steps.stop()
+            self._loop.start()
+            self._loop.run()
+            self._tolerance.settle(self._flush_timeout_s)
         finally:
             self._control.stop()
-            self._stages.close()
-
-    # --- inside ---
-
-    def _flush(self) -> None:
-        deadline = time.monotonic() + self._options.flush_timeout_s
-        while late := self._held_back():
-            if time.monotonic() >= deadline:
-                raise TimedOutError(
-                    f"{self._name} holds back rows of {', '.join(map(str, late))} for longer than "
-                    f"{self._options.flush_timeout_s:g} s",
-                    hint="kconnect.flush.timeout.ms is how long it may; have it flush sooner by its own settings.",
-                )
-            self._control.wait(_FLUSH_AGAIN_S)
-            self._deliver([])  # as a worker does between fetches: a task may act on time
-
-    def _deliver(self, payload: Payload, read: Sequence[FetchedBatch] = ()) -> None:
-        """put() or put_batch(), repeated while it raises RetriableError, for kconnect.retry.timeout.ms."""
-        self._repeated("put", partial(self._steps.put, payload, read))
-
-    def _repeated(self, method: str, call: Callable[[], T]) -> T:
-        """What a call gives, repeated while it raises RetriableError. Errors: TimedOutError; what it raises."""
-        retries, context = self._retries[method], self._steps.context
-        while True:
-            try:
-                given = call()
-            except RetriableError as error:
-                self._control.wait(retries.failed(error, context.take_timeout_s()))
-                continue
-            context.take_timeout_s()  # named for a retry that is not needed
-            if retries.is_on:
-                retries.went_well(moved=True)
-            return given
-
-    def _held_back(self) -> list[TopicPartition]:
-        """Partitions whose rows the task does not vouch for yet."""
-        allowed = self._pre_commit(is_end=True)
-        return [place for place, offset in self._steps.positions.items() if allowed.get(place, 0) < offset]
-
-    def _pre_commit(self, *, is_end: bool = False) -> Mapping[TopicPartition, int]:
-        ask = partial(self._steps.pre_commit, self._steps.assignment, is_end=is_end)
-        allowed = self._repeated("pre_commit", ask)
-        self._refuse_rewinds()
-        return allowed
-
-    def _refuse_rewinds(self) -> None:
-        """Errors: ConnectError when the task asks for rows again that Spark has given already."""
-        for place, offset in self._steps.context.take_offsets(self._given).items():
-            if offset < self._steps.positions[place]:
-                raise ConnectError(f"{self._name} asks for rows of {place} again, which Spark has given already")
-
-    def _await_resume(self, place: TopicPartition) -> None:
-        deadline = time.monotonic() + self._options.flush_timeout_s
-        while self._steps.is_held(place):
-            if time.monotonic() >= deadline:
-                raise TimedOutError(f"{self._name} has paused {place} for {self._options.flush_timeout_s:g} s")
-            self._control.wait(_FLUSH_AGAIN_S)
-            self._deliver([])
+            self._loop.close()
+        return WrittenRows(self._consumer.rows, self._tolerance.counts.skipped)

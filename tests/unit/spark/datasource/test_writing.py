@@ -8,11 +8,13 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pytest
 
-from kconnect.api import ConfigDef, RetriableError, SinkConnector, SinkRecord, SinkTask
-from kconnect.errors import ConflictError, TimedOutError
+from kconnect.api import ConfigDef, ErrantRecordsError, RetriableError, SinkConnector, SinkRecord, SinkTask
+from kconnect.errors import ConflictError, ConnectError, TimedOutError
 from kconnect.model import TopicPartition
+from kconnect.spark.datasource import rows_as_topic
 from kconnect.spark.datasource.connector import ConnectorOfFormat
-from kconnect.spark.datasource.writers import SinkTaskRun, Span, _Writing
+from kconnect.spark.datasource.sink_rows import SinkLayout
+from kconnect.spark.datasource.writers import RowsWrite, Span
 
 
 class KeepsOffsets(SinkTask):
@@ -25,10 +27,13 @@ class KeepsOffsets(SinkTask):
     late: ClassVar[int] = 0
     busy_flushes: ClassVar[int] = 0
     holds_back: ClassVar[bool] = False
+    bad: ClassVar[set[int]] = set()
+    pauses: ClassVar[int] = 0
 
     def start(self, props: Mapping[str, str]) -> None:
         type(self).calls = [f"start {props['name']}"]
         type(self).put_values = []
+        self.offsets: dict[int, int] = {}
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
         self.context.offset(dict.fromkeys(partitions, self.known))
@@ -37,13 +42,23 @@ class KeepsOffsets(SinkTask):
         if self.failures:
             type(self).failures -= 1
             raise RetriableError("busy", retry_after_s=0.001)
+        if type(self).pauses and records:
+            self.context.pause(*self.context.assignment())
+        elif type(self).pauses:
+            type(self).pauses -= 1
+            self.context.resume(*self.context.assignment())
         self.put_values.extend(record.value for record in records)
+        self.offsets.update((record.value, record.kafka_offset) for record in records)
 
     def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         self.calls.append(f"pre_commit closing={self.context.is_closing()}")
         if self.busy_flushes:
             type(self).busy_flushes -= 1
+            self.put_values.clear()  # it forgets what it gathered, as flush() of the API says: it comes again
             raise RetriableError("busy", retry_after_s=0.001)
+        if refused := self.bad & set(self.put_values):
+            self.put_values.clear()
+            raise ErrantRecordsError({(TopicPartition("t", 0), self.offsets[value]): ValueError() for value in refused})
         if self.holds_back and not self.context.is_ending():
             return {}
         if self.late:
@@ -76,8 +91,8 @@ class KeepsOffsetsConnector(SinkConnector):
 
 @pytest.fixture
 def connector(monkeypatch: pytest.MonkeyPatch) -> ConnectorOfFormat:
-    for name, value in (("known", 0), ("failures", 0), ("late", 0), ("busy_flushes", 0), ("holds_back", False)):
-        monkeypatch.setattr(KeepsOffsets, name, value)
+    for name in ("known", "failures", "late", "busy_flushes", "holds_back", "bad", "pauses"):
+        monkeypatch.setattr(KeepsOffsets, name, getattr(KeepsOffsets, name))
     monkeypatch.setattr(
         "kconnect.runtime.plugins.PluginRegistry.connector_class", lambda self, name, _=None: KeepsOffsetsConnector
     )
@@ -87,14 +102,9 @@ def connector(monkeypatch: pytest.MonkeyPatch) -> ConnectorOfFormat:
 
 def _write(connector: ConnectorOfFormat, span: Span) -> list[Any]:
     """Rows 0 to 5 in batches of two."""
-    writing, run = _Writing(connector, ["value"]), SinkTaskRun(connector, connector.config, 0)
-    try:
-        run.start()
-        batches = iter([pa.record_batch({"value": [n, n + 1]}) for n in (0, 2, 4)])
-        assert writing._put_all(run, batches, span) == 6
-        run.finish()
-    finally:
-        run.stop()
+    batches = iter([pa.record_batch({"value": [n, n + 1]}) for n in (0, 2, 4)])
+    layout = SinkLayout.of(["value"], "record", "t")
+    assert RowsWrite(connector, connector.config, 0, layout, batches, span).run().rows == 6
     return KeepsOffsets.put_values
 
 
@@ -125,10 +135,44 @@ def test_a_put_that_is_busy_is_repeated(connector):
     assert _write(connector, Span(0, 0, None, "partition 0")) == [0, 1, 2, 3, 4, 5]
 
 
-def test_a_flush_that_is_busy_is_repeated(connector):
+def test_rows_of_a_flush_that_is_busy_are_put_again_and_it_is_repeated(connector):
     KeepsOffsets.busy_flushes = 3
     assert _write(connector, Span(0, 0, None, "partition 0")) == [0, 1, 2, 3, 4, 5]
     assert KeepsOffsets.calls == ["start n", *["pre_commit closing=True"] * 4, "close", "stop"]
+
+
+def test_rows_that_are_not_kept_any_more_fail_the_write_so_that_spark_gives_them_again(connector, monkeypatch):
+    KeepsOffsets.busy_flushes = 1
+    monkeypatch.setattr(rows_as_topic, "_KEPT_BYTES", 0)
+    with pytest.raises(ConnectError, match="asks for rows of t-0 again, which Spark has given already"):
+        _write(connector, Span(0, 0, None, "partition 0"))
+
+
+def test_while_a_write_goes_on_the_task_is_asked_so_that_rows_need_not_be_kept(connector, monkeypatch):
+    monkeypatch.setattr(rows_as_topic, "_ASKED_BYTES", 1)
+    assert _write(connector, Span(0, 0, None, "partition 0")) == [0, 1, 2, 3, 4, 5]
+    assert KeepsOffsets.calls.count("pre_commit closing=False") == 3
+
+
+def test_rows_that_the_task_names_as_it_flushes_are_left_out_and_all_others_put_again(connector):
+    KeepsOffsets.bad = {1, 4}
+    connector.config["errors.tolerance"] = "all"
+    layout = SinkLayout.of(["value"], "record", "t")
+    batches = iter([pa.record_batch({"value": [n, n + 1]}) for n in (0, 2, 4)])
+    written = RowsWrite(connector, connector.config, 0, layout, batches, Span(0, 0, None, "partition 0")).run()
+    assert (KeepsOffsets.put_values, written.rows, written.skipped) == ([0, 2, 3, 5], 6, 2)
+
+
+def test_rows_wait_for_a_task_that_pauses_and_fail_the_write_if_that_lasts(connector):
+    KeepsOffsets.pauses = 2
+    assert _write(connector, Span(0, 0, None, "partition 0")) == [0, 1, 2, 3, 4, 5]
+    KeepsOffsets.pauses = -1
+    KeepsOffsets.put, put = lambda self, records: self.context.pause(*self.context.assignment()), KeepsOffsets.put
+    try:
+        with pytest.raises(TimedOutError, match=r"has paused t-0 for 0\.2 s"):
+            _write(connector, Span(0, 0, None, "partition 0"))
+    finally:
+        KeepsOffsets.put = put
 
 
 def test_a_put_that_stays_busy_fails_the_write_and_names_the_setting(connector):
