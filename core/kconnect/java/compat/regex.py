@@ -12,8 +12,9 @@ from functools import lru_cache
 from typing import Any
 
 from kconnect.api import ConfigError
+from kconnect.java.compat.regex_characters import JavaPatternError
 from kconnect.java.compat.regex_nodes import NotHereError, written
-from kconnect.java.compat.regex_parser import JavaPatternError, Parser
+from kconnect.java.compat.regex_parser import Parser
 
 
 @lru_cache(maxsize=256)
