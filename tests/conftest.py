@@ -14,6 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -37,6 +38,9 @@ from kit.s3 import S3Server, s3_server
 from kit.secure_broker import SecureBroker
 from kit.shared_broker import SharedBroker
 from kit.topics import create_topic, topic_for
+
+if TYPE_CHECKING:
+    from kit.mariadb import MariaDb
 
 _GRACE_S = 3.0
 _LONGEST_FIRST = {"system": 0, "integration": 1, "unit": 2}
@@ -66,7 +70,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 # It needs a server that only `make mariadb` installs
-_OF_MARIADB = ["integration/builtin/test_sql_mariadb.py", "system/builtin/test_sql_killed.py"]
+_OF_MARIADB = [
+    "integration/builtin/test_sql_mariadb.py",
+    "integration/builtin/test_sql_mariadb_troubles.py",
+    "system/builtin/test_sql_killed.py",
+]
 collect_ignore = [] if os.environ.get("KCONNECT_MARIADB") else _OF_MARIADB
 
 
@@ -105,6 +113,22 @@ def postgres_uri() -> Iterator[str]:
     """The PostgreSQL server all tests share. Tables are named after the test's topic."""
     with postgres() as uri:
         yield uri
+
+
+@pytest.fixture(scope="session")
+def maria(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDb]:
+    """The MariaDB server all tests share; who kills one starts a server of its own."""
+    from kit.mariadb import mariadb  # here: it loads the harnesses, which few tests need
+
+    with mariadb(tmp_path_factory.mktemp("maria")) as running:
+        yield running
+
+
+@pytest.fixture
+def schema(maria: MariaDb, request: pytest.FixtureRequest) -> str:
+    """A database of MariaDB of the test's own, named after it."""
+    name = request.node.name.translate(str.maketrans("[]-", "___"))
+    return maria.make_schema(f"{name[5:40]}_{name[-12:]}")
 
 
 @pytest.fixture(scope="session")

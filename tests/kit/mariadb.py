@@ -12,10 +12,11 @@ from typing import Any
 
 import pymysql
 
+from kconnect.testing import ManualClock, SinkHarness, SourceHarness
 from kit.ports import free_port
 from kit.server_process import ServerProcess
 
-__all__ = ["MariaDb", "mariadb"]
+__all__ = ["MariaDb", "dotted", "mariadb", "nothing_more", "sink_into", "source_of", "values_of"]
 
 # A second alone on two cores
 _START_S = 60.0
@@ -100,3 +101,28 @@ def mariadb(folder: Path) -> Iterator[MariaDb]:
         yield server
     finally:
         server.stop()
+
+
+def source_of(server: MariaDb, schema: str, **more: str) -> SourceHarness:
+    """A SqlSource of a database. Keywords with `_` become keys with `.`."""
+    return SourceHarness("SqlSource", {**server.settings(schema), "poll.interval.ms": "20", **dotted(more)})
+
+
+def sink_into(server: MariaDb, schema: str, topic: str, clock: ManualClock | None = None, **more: str) -> SinkHarness:
+    """A SqlSink into a database, which makes its tables."""
+    config = {"topics": topic, "auto.create": "true", **server.settings(schema), **dotted(more)}
+    return SinkHarness("SqlSink", config, clock=clock or ManualClock())
+
+
+def values_of(record: Any) -> dict[str, Any]:
+    return {field.name: record.value[field.name] for field in record.value_schema.fields}
+
+
+def nothing_more(source: SourceHarness) -> bool:
+    """Whether a dozen polls give nothing."""
+    return not [record for _ in range(12) for record in source.poll_once()]
+
+
+def dotted(more: dict[str, str]) -> dict[str, str]:
+    """Keywords as keys of a config."""
+    return {key.replace("_", "."): value for key, value in more.items()}
