@@ -45,9 +45,11 @@ def test_what_queries_do_with_records(broker: DevBroker, postgres_uri: str, topi
                 for name, config in connectors.items():
                     client.put_connector_config(name, config)
                 world.sees_letters(client)
+                world.sees_letters_once(client)
                 world.sees_letters_of_a_source(client)
                 world.sees_joins()
                 world.sees_windows()
+                world.sees_late_records()
                 world.sees_new_topics(client)
                 world.sees_the_database(worker, client)
                 _shows_queries(client, worker, set(connectors))
@@ -62,13 +64,16 @@ class _World:
     def __init__(self, broker: DevBroker, topic: str, folder: Path, uri: str, door: Door) -> None:
         self.broker, self.topic, self.folder, self.uri, self.door = broker, topic, folder, uri, door
         self.shop, self.orders = (f"{name}_{topic[-6:]}" for name in ("shop", "orders"))
-        self.topics = {name: f"{topic}-{name}" for name in ("mixed", "orders", "at", "many-1", "rows")}
+        self.topics = {name: f"{topic}-{name}" for name in ("mixed", "orders", "at", "late", "grown", "many-1", "rows")}
         for name in self.topics.values():
             create_topic(broker.bootstrap, name)
         self.send("mixed", [{"id": 1}, "{", {"id": "x"}, {"id": 2}, {"id": 3, "more": 1}])
         self.send("orders", [{"id": n, "country": "de" if n % 2 else "fr", "before": n - 1} for n in range(10)])
         times = [10, 20, _HOUR + 5, 3 * _HOUR]  # the last one ends the first two hours, and is in none of them
         self.send("at", [{"id": n, "at_ms": at} for n, at in enumerate(times)])
+        self.send("late", [{"id": 0, "at": "1970-01-01T01:00:00.010+01:00"}, {"id": 1, "at": 20}])
+        self.send("late", [{"id": 2, "at": _HOUR + 5}, {"id": 3, "at": 3 * _HOUR}])
+        self.send("grown", [{"id": 1}])
         self.send("many-1", [{"id": 1}])
         (folder / "countries").mkdir()
         (folder / "countries" / "all.json").write_text(
@@ -118,6 +123,21 @@ class _World:
                 "transforms.time.type": "org.apache.kafka.connect.transforms.TimestampConverter$Value",
                 "transforms.time.field": "at",
                 "transforms.time.target.type": "Timestamp",
+            },
+            # JSON without schema: what times are is declared alone
+            "late": self._into("late", "late")
+            | {
+                "spark.query": "select unix_millis(window(at, '1 hour').start) as hour, count(*) as records from "
+                "records group by window(at, '1 hour')",
+                "spark.watermark": "at 10 minutes",
+                "spark.checkpoint": str(self.folder / "late-state"),
+                "value.schema": "id bigint, at timestamp",
+            },
+            "grown": self._into("grown", "grown")
+            | {
+                "errors.tolerance": "all",
+                "errors.deadletterqueue.topic.name": f"{self.topic}-grown-dlq",
+                "errors.deadletterqueue.topic.replication.factor": "1",
             },
             "many": {key: value for key, value in self._into("many-1", "many").items() if key != "topics"}
             | {"topics.regex": f"{self.topic}-many-.*", "spark.query": "select id, _topic as topic from records"},
@@ -172,6 +192,16 @@ class _World:
     def _letters(self) -> int:
         return len(committed_values(self.broker.bootstrap, f"{self.topic}-dlq"))
 
+    def sees_letters_once(self, client: ConnectClient) -> None:
+        """A batch with a new field is read again; its dead letter is written when it is read to its end."""
+        eventually(lambda: {row["id"] for row in self.rows("grown")} == {1}, 60, "the first record")
+        self.send("grown", ["{", {"id": 2, "more": "x"}, "[", {"id": 3}])
+        eventually(lambda: {row["id"] for row in self.rows("grown")} == {1, 2, 3}, 60, "the new field is a column")
+        assert [row["more"] for row in self.rows("grown") if row.get("more")] == ["x"]
+        assert committed_values(self.broker.bootstrap, f"{self.topic}-grown-dlq") == [b"{", b"["]
+        full = "kafka_connect_task_error_metrics_total_record_errors"
+        eventually(lambda: _metric(client, full, "grown") == 2, 20, "each is counted once")
+
     def sees_letters_of_a_source(self, client: ConnectClient) -> None:
         (letter,) = consume(self.broker.bootstrap, f"{self.topic}-source-dlq", 1)
         assert b'"zero"' in (letter.value() or b"")
@@ -186,6 +216,17 @@ class _World:
 
     def sees_windows(self) -> None:
         eventually(lambda: {row["records"] for row in self.rows("hours")} == {1, 2}, 90, "hours that are over")
+
+    def sees_late_records(self) -> None:
+        def hours() -> dict[int, int]:
+            rows = [(row["hour"] // _HOUR, row["records"]) for row in self.rows("late")]
+            assert len(dict(rows)) == len(rows), f"an hour is written once: {rows}"
+            return dict(rows)
+
+        eventually(lambda: hours() == {0: 2, 1: 1}, 90, "hours that are over")
+        late, in_time = {"id": 4, "at": 30}, {"id": 5, "at": 3 * _HOUR - 300_000}
+        self.send("late", [late, in_time, {"id": 6, "at": 6 * _HOUR}])
+        eventually(lambda: hours() == {0: 2, 1: 1, 2: 1, 3: 1}, 90, "what is too late is in no hour")
 
     def sees_new_topics(self, client: ConnectClient) -> None:
         eventually(lambda: {row["id"] for row in self.rows("many")} == {1}, 60, "the first topic")

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, runtime_checkable
 
 from kconnect.clock import Clock, SystemClock
@@ -103,6 +103,8 @@ class Tolerance:
         self._clock = clock or SystemClock()
         self._settle_timeout_s = settle_timeout_s
         self._health = health
+        self._held: list[tuple[StageError, int]] | None = None
+        self._before = ErrorCounts()  # when it began to hold
 
     def report_to(self, reporters: Sequence[ErrorReporter]) -> None:
         """Set the reporters; for those that depend on parts built after the tolerance."""
@@ -141,6 +143,9 @@ class Tolerance:
 
     def give_up(self, failure: StageError, attempts: int = 1) -> list[Future[None]]:
         """Report a failure; returns the pending reports when it is tolerated, else raises it."""
+        if self._held is not None and self.settings.tolerate_all:
+            self._held.append((failure, attempts))
+            return []
         self.counts.errors += 1
         self.counts.last_error_ms = self._clock.time_ms()
         answers = [reporter.report(failure, attempts) for reporter in self._reporters]
@@ -152,6 +157,23 @@ class Tolerance:
             raise failure
         self.counts.skipped += 1
         return [answer for answer in answers if answer is not None]
+
+    def hold(self) -> None:
+        """Keep tolerated failures until `release`: for records that may have to be read again."""
+        self._held, self._before = [], replace(self.counts)
+
+    def release(self) -> None:
+        """Report what was held. Errors: what a reporter raises."""
+        held, self._held = self._held or [], None
+        for failure, attempts in held:
+            self.give_up(failure, attempts)
+
+    def forget(self) -> None:
+        """What was held and counted since `hold` comes again."""
+        if self._held is not None:
+            self._held = None
+            for each in fields(ErrorCounts):
+                setattr(self.counts, each.name, getattr(self._before, each.name))
 
     def settle(self, timeout_s: float) -> None:
         """Wait until all reports are stored; call before committing offsets past the reported records.

@@ -75,14 +75,24 @@ class TopicReader:
         return kept
 
     def read(self, at: TopicPartition, begin: int, end: int) -> Iterator[pa.RecordBatch]:
-        """All records of the range; returns when the dead letters among them are acknowledged."""
+        """All records of the range; returns when the dead letters among them are acknowledged.
+
+        None of them is written before the range is read: what ends the query, such as a new field, has it read again.
+        """
         path = self._path
+        path.hold()
         try:
             for payload in path.read(at, begin, end):
                 made = self._rows.of(payload, path.report)
                 if made.num_rows:
                     yield made
             path.settle()
+        except GeneratorExit:  # Spark wants no more of it, and ends the batch
+            path.settle()
+            raise
+        except BaseException:
+            path.forget()
+            raise
         finally:
             path.tell_counted()
 
@@ -139,8 +149,17 @@ class TopicPath:
             at = f"{record.topic}-{record.kafka_partition}, offset {record.kafka_offset}"
             log.warning("Left out by schema.contract, at %s, of which this is the first: %s", at, error)
 
+    def hold(self) -> None:
+        """Keep errors of records until `settle`, or `forget`."""
+        self._stages.tolerance.hold()
+
+    def forget(self) -> None:
+        """The records since `hold` are read again."""
+        self._stages.tolerance.forget()
+
     def settle(self) -> None:
-        """Wait for dead letters. Errors: ConnectError."""
+        """Write dead letters, and wait for them. Errors: ConnectError."""
+        self._stages.tolerance.release()
         self._stages.tolerance.settle(_SETTLE_S)
 
     def tell_counted(self) -> None:

@@ -16,7 +16,13 @@ from kconnect.model import Condition, TaskCondition, TaskId
 from kconnect.runtime.pipeline.conversion import FetchedRecord
 from kconnect.runtime.pipeline.health import HealthSettings, TaskHealth
 from kconnect.runtime.pipeline.stages import DROPPED, Stage, StageError
-from kconnect.runtime.pipeline.tolerance import LogReporter, StoppedInRetryError, Tolerance, ToleranceSettings
+from kconnect.runtime.pipeline.tolerance import (
+    ErrorCounts,
+    LogReporter,
+    StoppedInRetryError,
+    Tolerance,
+    ToleranceSettings,
+)
 
 
 class Hands:
@@ -82,6 +88,21 @@ def test_a_failure_is_dropped_and_counted_with_tolerance_all() -> None:
     assert tolerance.on_failure(failing(DataError("bad")), raising()) is DROPPED
     assert tolerance.counts.skipped == 1
     assert len(reports.seen) == 1
+
+
+def test_what_is_held_is_reported_at_the_release_or_forgotten_with_its_counts() -> None:
+    reports, hands = Reports(), Hands()
+    tolerance = Tolerance(ToleranceSettings(tolerate_all=True), hands.pass_time, [reports], hands)
+    tolerance.hold()
+    assert tolerance.on_failure(failing(DataError("bad")), raising()) is DROPPED
+    tolerance.forget()
+    assert (reports.seen, tolerance.counts) == ([], ErrorCounts())
+    tolerance.hold()
+    tolerance.on_failure(failing(DataError("bad")), raising())
+    assert (reports.seen, tolerance.counts.skipped) == ([], 0)
+    tolerance.release()
+    tolerance.release()
+    assert (len(reports.seen), tolerance.counts.skipped, tolerance.counts.errors) == (1, 1, 1)
 
 
 def test_a_retriable_error_is_tried_again_with_growing_waits() -> None:
