@@ -23,6 +23,7 @@ from typing import Final
 
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.files.folders import is_open_to_others
+from kconnect.files.reread import Reread
 from kconnect.java.compat.properties import parse_properties, read_text_bytes
 
 log = logging.getLogger(__name__)
@@ -66,6 +67,26 @@ class Login:
             elif flag == "required":
                 failed = True
         return succeeded and not failed
+
+
+class LoginFile:
+    """The logins of a JAAS file and of the files that it names, as they are now. Threads: any.
+
+    Differs: Java reads them at its start, and an old password stays valid.
+    """
+
+    def __init__(self, file: str, setting: str) -> None:
+        """Errors: as `load_login`."""
+        self._reread = Reread(
+            lambda: load_login(file, setting),
+            lambda: map(Path, [file, *users_files(file, setting)]),
+            told=lambda _: log.info("Users were read again from %s", file),
+            failed=lambda err: log.error("%s The users from before stay (%s=%s)", err, setting, file),
+        )
+
+    def admits(self, user: str, password: str) -> bool:
+        """As of `Login`."""
+        return self._reread.value().admits(user, password)
 
 
 def load_login(file: str, setting: str) -> Login:

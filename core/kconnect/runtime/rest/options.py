@@ -33,7 +33,7 @@ from kconnect.runtime.rest.audit.trail import AuditTrail
 from kconnect.runtime.rest.connection import ConnectionLimits
 from kconnect.runtime.rest.cors import CrossOrigin, origin_check
 from kconnect.runtime.rest.extensions import load_extensions
-from kconnect.runtime.rest.jaas import Login, users_files
+from kconnect.runtime.rest.jaas import LoginFile, users_files
 from kconnect.runtime.rest.security import EXTENSION, BasicAuth, find_login, is_basic_auth, jaas_file
 from kconnect.runtime.rest.tls import peer_context, server_context, tls_settings
 
@@ -56,7 +56,7 @@ class RestOptions:
     allowed_origins: str = ""
     allowed_methods: str = ""
     header_rules: Sequence[HeaderRule] = ()
-    login: Login | None = None
+    login: LoginFile | None = None
     extensions: Sequence[ConnectRestExtension] = ()
     """Configured, in order."""
     gatekeeper: Gatekeeper = field(default_factory=Gatekeeper)

@@ -21,7 +21,7 @@ from kconnect.api.rest_extension import USER
 from kconnect.errors import ConfigError
 from kconnect.runtime.rest.access.access import CHALLENGE
 from kconnect.runtime.rest.cors import is_preflight
-from kconnect.runtime.rest.jaas import Login, load_login
+from kconnect.runtime.rest.jaas import LoginFile
 from kconnect.runtime.rest.problems import error_body
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ def is_basic_auth(extension: str) -> bool:
     return extension.rpartition(".")[2] == EXTENSION.rpartition(".")[2]
 
 
-def find_login(extensions: Sequence[str], file: str | None, env: Mapping[str, str]) -> Login | None:
+def find_login(extensions: Sequence[str], file: str | None, env: Mapping[str, str]) -> LoginFile | None:
     """Who may call REST by the worker's settings; None when everybody may. Errors: ConfigError.
 
     `file` is the setting kconnect.jaas.file.
@@ -52,7 +52,7 @@ def find_login(extensions: Sequence[str], file: str | None, env: Mapping[str, st
             f"rest.extension.classes={wanted[0]} needs a JAAS file, and none is named.",
             hint=f"Set {_SETTING}=FILE in the worker's properties, or KAFKA_OPTS=-D{_PROPERTY}=FILE around it.",
         )
-    return load_login(found, setting)
+    return LoginFile(found, setting)
 
 
 def jaas_file(setting: str | None, env: Mapping[str, str]) -> tuple[str | None, str]:
@@ -76,7 +76,7 @@ class BasicAuth:
     """Lets requests through to the application that carry a known user and password, and answers 401 to others."""
 
     def __init__(
-        self, app: ASGIApp, login: Login, refused: Callable[[Scope], Response | None] = lambda _: None
+        self, app: ASGIApp, login: LoginFile, refused: Callable[[Scope], Response | None] = lambda _: None
     ) -> None:
         """`refused` hears of who is not let in, and may give another answer than 401."""
         self._app = app

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
 from kconnect.errors import ConfigError
+from kconnect.files.reread import Reread
 from kconnect.java.compat.key_stores import KeyStore, key_store, trust_store
 from kconnect.java.compat.tls_contexts import client_context, limit, show, trust
 
@@ -39,7 +41,34 @@ def tls_settings(worker: Mapping[str, str], prefix: str) -> tuple[dict[str, str]
 
 
 def server_context(worker: Mapping[str, str], prefix: str = "listeners.https.") -> ssl.SSLContext:
-    """What https listeners show, trust and agree on. Errors: ConfigError that names the setting."""
+    """What https listeners show, trust and agree on. Errors: ConfigError that names the setting.
+
+    Its files are read again when they change: each handshake is made with what they hold then.
+    Differs: Java's server shows what it read at its start.
+    """
+    settings, _ = tls_settings(worker, prefix)
+    stores = [settings.get(f"ssl.{kind}.location") or "" for kind in ("keystore", "truststore")]
+    files = [Path(name) for name in stores if name]
+    current = Reread(
+        lambda: _read_context(worker, prefix),
+        lambda: files,
+        told=lambda _: log.info("The certificates of https listeners were read again from %s", _named(files)),
+        failed=lambda err: log.error("%s The certificates from before are shown (%s)", err, _named(files)),
+    )
+    context = current.value()
+
+    def choose(connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+        connection.context = current.value()
+
+    context.sni_callback = choose  # it is called for connections without a name too
+    return context
+
+
+def _named(files: Sequence[Path]) -> str:
+    return ", ".join(map(str, files))
+
+
+def _read_context(worker: Mapping[str, str], prefix: str) -> ssl.SSLContext:
     settings, found = tls_settings(worker, prefix)
     store = key_store(settings, found)
     if store is None:
