@@ -16,7 +16,7 @@ from kconnect.api import Decimal, Schema, SchemaBuilder, Struct, Type
 from kconnect.api.columns import arrow_type
 from kconnect.builtin.types.column_type import MOST_DIGITS, ColumnType, schema_of
 from kconnect.builtin.types.declared import read_column
-from kconnect.builtin.types.fitting import NotFittingError, data_error
+from kconnect.builtin.types.fitting import NotFittingError, data_error, misfit
 from kconnect.builtin.types.foreign_schemas import CONNECT_NAMES
 from kconnect.builtin.types.reading import reader_of
 
@@ -90,7 +90,9 @@ def _found(schema: Schema, holds_wide: bool) -> _Meaning | None:
     if kind is not None:
         return _of_leaf(kind, schema)
     if schema.name == Decimal.LOGICAL_NAME:
-        return None if holds_wide or not _is_wide(schema) else _of_wide(schema)
+        if holds_wide or not (_is_wide(schema) or Decimal.scale(schema) < 0):
+            return None
+        return _of_wide(schema) if _is_wide(schema) else _of_hundreds(schema)
     if schema.type is Type.STRUCT:
         return _of_struct(schema, [_found(field.schema, holds_wide) for field in schema.fields])
     if schema.type is Type.ARRAY and schema.value_schema is not None:
@@ -112,7 +114,24 @@ def _kind(schema: Schema) -> ColumnType | None:
 
 
 def _is_wide(schema: Schema) -> bool:
-    return abs(Decimal.scale(schema)) > MOST_DIGITS or (Decimal.precision(schema) or 0) > MOST_DIGITS
+    zeros = max(0, -Decimal.scale(schema))
+    return abs(Decimal.scale(schema)) > MOST_DIGITS or (Decimal.precision(schema) or 0) + zeros > MOST_DIGITS
+
+
+def _of_hundreds(schema: Schema) -> _Meaning:
+    """A Decimal that counts hundreds, say, as a whole number: no format of a table has negative scales."""
+    builder, digits = Decimal.builder(0), Decimal.precision(schema)
+    if digits is not None:
+        builder.parameter(Decimal.PRECISION_FIELD, str(digits - Decimal.scale(schema)))
+    made = (builder.optional() if schema.is_optional else builder).build()
+
+    def value(given: decimal.Decimal) -> decimal.Decimal:
+        found = decimal.Decimal(int(given))
+        if found.adjusted() >= MOST_DIGITS:
+            raise misfit(given, ColumnType("decimal", digits=MOST_DIGITS))
+        return found
+
+    return _Meaning(made, value, lambda column: _rebuilt(made, value, schema, column))
 
 
 def _of_wide(schema: Schema) -> _Meaning:

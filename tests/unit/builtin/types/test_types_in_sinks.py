@@ -13,6 +13,7 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
+from kconnect.api import Decimal, Schema, SchemaBuilder, Struct
 from kconnect.testing import SinkHarness
 from kit.tables import FORMATS, read_table, table_settings
 
@@ -156,3 +157,31 @@ def test_a_schema_that_does_not_parse_or_has_no_place_is_refused_before_anything
     ):
         with pytest.raises(Exception, match=told):
             SinkHarness("TableSink", {"topics": "t", **table_settings("delta", tmp_path), **settings}).start()
+
+
+HUNDREDS = SchemaBuilder.struct().field("id", Schema.INT64_SCHEMA).field("x", Decimal.builder(-2).optional().build())
+
+
+@pytest.mark.parametrize("kind", [*FORMATS, *OBJECTS, "sqlite"])
+def test_a_decimal_that_counts_hundreds_is_a_whole_number_and_one_too_large_is_its_records_error(kind, tmp_path):
+    """A table of Parquet said "Scale must be .." for ever, as no format has negative scales."""
+    settings = {"object.url": str(tmp_path), "object.format": kind, "flush.rows": "2"}
+    if kind in FORMATS:
+        settings = table_settings(kind, tmp_path)
+    if kind == "sqlite":
+        settings = {"connection.url": f"sqlite:///{tmp_path}/x.db", "auto.create": "true"}
+    connector = {"sqlite": "SqlSink", **dict.fromkeys(FORMATS, "TableSink")}.get(kind, "ObjectSink")
+    schema, whole = HUNDREDS.build(), decimal.Decimal("1.2E+3")
+    numbers = [whole, decimal.Decimal(10**38 // 100).scaleb(2), None]
+    with SinkHarness(connector, {"topics": "t", "errors.tolerance": "all", **settings}) as sink:
+        sink.put(*(Struct(schema).put("id", n).put("x", x) for n, x in enumerate(numbers)), schema=schema)
+    told = [str(record.error) for record in sink.errant]
+    if kind == "sqlite":  # its texts have room
+        assert told == []
+        with sqlite3.connect(tmp_path / "x.db") as database:
+            assert [row[0] for row in database.execute("SELECT x FROM t WHERE id = 0")] == [str(whole)]
+        return
+    (error,) = told
+    assert error.startswith("Field x does not fit its column of type decimal(38,0): it is ")
+    rows = read_table(settings).to_pylist() if kind in FORMATS else in_objects(kind, tmp_path)
+    assert sorted((row["id"], row["x"]) for row in rows if row["id"] != 1) == [(0, whole), (2, None)]

@@ -140,10 +140,16 @@ class _Fillers:
         message = field.message_type
         if message is None:
             convert = _scalar(element, field)
-            return lambda made, value: getattr(made, name).extend([convert(each) for each in value])
+
+            def put_scalars(made: Any, value: Any) -> None:
+                _require_no_null(value)
+                getattr(made, name).extend([convert(each) for each in value])
+
+            return put_scalars
         fill = self._filler(element, message)
 
         def put(made: Any, value: Any) -> None:
+            _require_no_null(value)
             parts = getattr(made, name)
             for each in value:
                 fill(parts.add(), each)
@@ -186,6 +192,11 @@ class _Fillers:
         if schema.type is Type.STRUCT:
             return self.struct(schema, message)
         return _fill_wrapper(schema, message)
+
+
+def _require_no_null(value: Any) -> None:
+    if None in value:
+        raise DataError(f"Its element {value.index(None)} is null, and Protobuf has no null in lists")
 
 
 def _said(schema: Schema, name: str) -> str:
