@@ -6,7 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from kconnect.admin.cluster.activity import Activity, activities, task_figures
@@ -19,6 +19,7 @@ from kconnect.runtime.standing.views import ConnectorView, PartView, Standing, c
 from kconnect_cli.admin.live_workers import look_at_group, notes_on_life
 from kconnect_cli.admin.worker_start import start_of, start_text
 from kconnect_cli.options.cluster import cluster_of
+from kconnect_cli.screen.status_rows import with_reason
 
 if TYPE_CHECKING:
     from kconnect.model import ConnectorStatus
@@ -55,7 +56,12 @@ def health_document(
         "connectors": _counts([str(view.state) for view in views]),
         "tasks": _counts([str(part.state) for view in views for part in view.tasks]),
         "failed": [row for _, row in _rows(views, Standing.FAILED)],
-        "unassigned": [row for part, row in _rows(views, Standing.WAITING) if part.state is RunState.UNASSIGNED],
+        "unassigned": _with_reason(
+            [row for part, row in _rows(views, Standing.WAITING) if part.state is RunState.UNASSIGNED],
+            urlsplit(place).netloc,
+            more.get("starting") or "",
+            more.get("outage"),
+        ),
         "late": [
             row | {"condition": str(part.sickness.condition)}
             for part, row in _rows(views, Standing.SICK)
@@ -64,11 +70,28 @@ def health_document(
         "outage": more.get("outage"),
         "records_per_s": summed([each.figures for each in moves.values()]).rate,
         "lag": sum(lags) if lags else None,
+        "lag_at_ms": min((at for each in moves.values() if (at := each.lag_at_ms) is not None), default=None),
         "doctor": more.get("doctor"),
         "notes": more.get("notes") or [],
     }
     problems = _problems(document, more.get("starting") or "")
     return {"healthy": not problems, "problems": problems, **document}
+
+
+def _with_reason(
+    rows: Sequence[dict[str, Any]], worker: str, start: str, outage: Mapping[str, Any] | None
+) -> list[dict[str, Any]]:
+    """As `connectors status` has it: why what is UNASSIGNED on the worker that was asked does not run."""
+    states = [row | {"state": "UNASSIGNED"} for row in rows]
+    found = with_reason(states, worker, start, None if outage is None else outage.get("problem"))
+    return [row | {"why": row["why"] or each.get("reason", "")} for row, each in zip(rows, found, strict=True)]
+
+
+# What moves records and cannot commit them makes progress, which a restart would repeat
+_LATE: Final = (
+    ("without progress", (Condition.STUCK, Condition.RETRYING)),
+    ("and not committing", (Condition.NOT_COMMITTING,)),
+)
 
 
 def _problems(document: Mapping[str, Any], starting: str) -> list[str]:
@@ -85,8 +108,9 @@ def _problems(document: Mapping[str, Any], starting: str) -> list[str]:
         found.append("No worker is running")
     found += _parts_in(document["failed"], "FAILED")
     # A backlog that grows is shown, and no fault of the cluster: as in the doctor's findings
-    if late := [row for row in document["late"] if row["condition"] != Condition.LAGGING]:
-        found.append(f"{counted(len(late), 'task')} RUNNING without progress")
+    for word, conditions in _LATE:
+        if late := [row for row in document["late"] if row["condition"] in conditions]:
+            found.append(f"{counted(len(late), 'task')} RUNNING {word}")
     found += _parts_in(document["unassigned"], "UNASSIGNED")
     doctor = document["doctor"]
     if doctor is not None and not doctor["ok"]:

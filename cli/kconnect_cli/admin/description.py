@@ -84,7 +84,8 @@ def _mbeans(session: CliSession, name: str, notes: list[str]) -> list[dict[str, 
     if session.direct is not None:
         return None
     try:
-        tasks = session.client.history(name, cluster=True)["tasks"]
+        with session.another_client() as client:  # on a thread of its own, beside that of the other questions
+            tasks = client.history(name, cluster=True)["tasks"]
     except NotFoundError:
         return None
     except ConnectError as err:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kconnect.clock import now_ms
 from kconnect.logs.wording import counted
 from kconnect_cli.screen.output import Column, painted, table_text
 
@@ -30,7 +31,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"{counted(len(found['workers']), 'worker')}{more}{f': {names}' if names else ''}"
     yield _counts("connector", found["connectors"])
     yield _counts("task", found["tasks"])
-    figures = [("records/s", found["records_per_s"]), ("records behind", found["lag"])]
+    figures = [("records/s", found["records_per_s"]), (f"records behind{_age(found)}", found["lag"])]
     if known := [f"{value:,.0f} {what}" for what, value in figures if value is not None]:
         yield ", ".join(known)
     if found["doctor"] is not None:
@@ -43,6 +44,12 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
             yield from (f"  {line}" for line in table_text(_COLUMNS, rows[:_MOST]).rstrip().splitlines())
             if len(rows) > _MOST:
                 yield f"  .. and {len(rows) - _MOST} more: connect connectors status"
+
+
+def _age(found: Mapping[str, Any]) -> str:
+    """How old a number of records behind is that is not zero: brokers are asked for it now and then."""
+    at_ms = found.get("lag_at_ms")
+    return f" {max(now_ms() - at_ms, 0) / 1000:.0f} s ago" if at_ms is not None and found["lag"] else ""
 
 
 def _counts(what: str, counts: Mapping[str, Any]) -> str:

@@ -59,13 +59,13 @@ def condition_name(row: Row) -> str:
     return "" if condition is None else str(condition["name"])
 
 
-def with_reason(rows: Sequence[Row], worker: str, start: str, outage: Outage | None) -> list[Row]:
+def with_reason(rows: Sequence[Row], worker: str, start: str, outage: str | None) -> list[Row]:
     """Rows with `reason`, for tables: why what is UNASSIGNED on the worker that was asked does not run.
 
     `worker`: host and port by which it was asked. Where the rows name one worker only it is that one, by whatever name.
-    `start`: what it waits for while it starts, else empty.
+    `start`: what it waits for while it starts, else empty; `outage`: why Kafka does not answer, if it is away.
     """
-    reason = start.rstrip(".") or ("" if outage is None else f"Kafka is away: {outage.problem}")
+    reason = start.rstrip(".") or ("" if outage is None else f"Kafka is away: {outage}")
     is_alone = len({row["worker_id"] for row in rows}) == 1
     return [
         {**row, "reason": reason}

@@ -10,6 +10,8 @@ from traceback import FrameSummary
 
 # Frames that lead to a plugin call: ours, and those between them
 _OURS = frozenset(Path(__file__).parents[1] / "runtime" / room for room in ("pipeline", "herder"))
+# Included plugins that only call functions of their users
+_CALLERS = Path(__file__).parents[1] / "builtin" / "connectors" / "python", Path(__file__).parents[1] / "builtin"
 # Of Java itself: libraries, with and without the name of their module
 _JAVAS = ("java.", "jdk.", "sun.")
 _BETWEEN = frozenset({"threading.py", "contextlib.py"})
@@ -34,6 +36,13 @@ def place_of_thread(ident: int | None) -> ThreadPlace | None:
     return ThreadPlace(_line(_of_author(called)), "".join(traceback.format_list(called)))
 
 
+def _calls_users_code(frame: FrameSummary) -> bool:
+    """Whether it is of PythonSource, PythonSink, PythonTransform and the like, or of what stands between."""
+    file = Path(frame.filename)
+    callers, builtin = _CALLERS
+    return file.parent == callers or (file.parent == builtin and file.name == "python_function.py")
+
+
 def place_in_java(frames: list[str]) -> ThreadPlace:
     """The same of a thread of Java's: frames as Java spells them, innermost first. Shape: one or more."""
     line = next((frame for frame in frames if not frame.startswith(_JAVAS)), frames[0])
@@ -46,7 +55,13 @@ def _leads_to_the_call(frame: FrameSummary) -> bool:
 
 
 def _of_author(frames: list[FrameSummary]) -> FrameSummary:
-    """The innermost line in the folder of the plugin's file: calls into libraries tell its author less."""
+    """The innermost line in the folder of the plugin's file: calls into libraries tell its author less.
+
+    Of a plugin that calls functions of its users: in the folder of the function.
+    """
+    if _calls_users_code(frames[0]):
+        users = next((index for index, each in enumerate(frames) if not _calls_users_code(each)), 0)
+        frames = frames[users:]
     folder = Path(frames[0].filename).parent
     return next((frame for frame in reversed(frames) if Path(frame.filename).parent == folder), frames[0])
 

@@ -54,7 +54,7 @@ def test_what_failed_is_told_with_its_root_cause_and_exit_code_1(connect, herder
     ]
     assert list(body) == [
         "healthy", "problems", "place", "cluster_id", "workers", "connectors", "tasks", "failed", "unassigned", "late",
-        "outage", "records_per_s", "lag", "doctor", "notes",
+        "outage", "records_per_s", "lag", "lag_at_ms", "doctor", "notes",
     ]  # fmt: skip
 
 

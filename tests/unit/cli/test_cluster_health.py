@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from kconnect.admin.cluster.activity import Activity
+from kconnect.clock import now_ms
 from kconnect.model import Condition, TaskCondition
+from kconnect.runtime.standing.figures import Figures
 from kconnect_cli.admin.cluster_health import health_document
 from kconnect_cli.screen.description_text import description_text
 from kconnect_cli.screen.health_text import health_text
@@ -43,6 +48,10 @@ def test_what_is_as_somebody_wants_it_is_healthy(found):
         (health(connector("a", "FAILED", own="FAILED")), "1 connector and 1 task FAILED"),
         (health(connector("a", "UNASSIGNED")), "1 task UNASSIGNED"),
         (health(connector("a", "RUNNING", condition=sick(Condition.STUCK))), "1 task RUNNING without progress"),
+        (
+            health(connector("a", "RUNNING", condition=sick(Condition.NOT_COMMITTING))),
+            "1 task RUNNING and not committing",
+        ),
         (health(connector("a", "RUNNING"), workers=()), "No worker is running"),
         (
             health(workers=({"worker": "w2", "answers": False, "problem": "refused", "records_per_s": None},)),
@@ -61,6 +70,24 @@ def test_what_needs_somebody_is_a_problem_and_comes_first_on_the_screen(found, p
     lines = health_text(found).splitlines()
     assert lines[0].startswith("UNHEALTHY")
     assert lines[1] == f"  {problem}"
+
+
+def test_what_waits_says_why_in_an_outage():
+    outage = {"sentence": "Kafka has been away since 12:00", "problem": "the broker at kafka:9092: no answer in time"}
+    found = health(connector("a", "UNASSIGNED", own="UNASSIGNED"), outage=outage)
+    why = "Kafka is away: the broker at kafka:9092: no answer in time"
+    assert [row["why"] for row in found["unassigned"]] == [why, why]
+    assert why in health_text(found)
+
+
+def test_records_behind_say_how_old_the_number_is():
+    def shown(lag: int, at_ms: int | None) -> str:
+        moves = {"a": Activity(Figures(rate=5.0, lag=lag), lag_at_ms=at_ms)}
+        return health_text(health(connector("a", "RUNNING"), activities=moves))
+
+    assert re.search(r"5 records/s, 1,803 records behind 2[0-9] s ago\n", shown(1803, now_ms() - 20_000))
+    assert "5 records/s, 1,803 records behind\n" in shown(1803, None), "a worker that does not tell"
+    assert "5 records/s, 0 records behind\n" in shown(0, now_ms() - 20_000)
 
 
 def test_the_screen_lists_what_failed_with_root_causes_and_not_more_than_fits():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -129,7 +130,7 @@ def test_a_description_has_what_the_lists_have(body):
     client = AskedClient(body=body)
     session = SimpleNamespace(
         client=client, reader=client, direct=None, url=client.url, on_connector=lambda name, read: read(name),
-        given=lambda _kind: None,
+        given=lambda _kind: None, another_client=lambda: nullcontext(client),
     )  # fmt: skip
     found = description_of(session, "orders", lambda config: config)
     assert (found["records_per_s"], found["lag"]) == (740.0, 56_000)

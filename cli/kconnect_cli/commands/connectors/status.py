@@ -251,7 +251,8 @@ def _explained_rows(session: CliSession, rows: Sequence[Row], start: str) -> Seq
     """In tables, which are for people, UNASSIGNED also shows its reason, if known."""
     if session.output is not Format.TABLE or session.direct is not None:
         return rows
-    return with_reason(rows, urlsplit(session.url).netloc, start, session.outage)
+    problem = None if session.outage is None else session.outage.problem
+    return with_reason(rows, urlsplit(session.url).netloc, start, problem)
 
 
 def _news(row: Mapping[str, Any] | None) -> dict[str, Any] | None:

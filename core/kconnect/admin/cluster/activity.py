@@ -29,6 +29,8 @@ class Activity:
     """Records a second over the last hour, a value a minute, the oldest first."""
     restarts: int = 0
     """Within the last hour."""
+    lag_at_ms: int | None = None
+    """When the brokers were asked for the lag, since the epoch; None where that is not known."""
 
 
 NO_ACTIVITY = Activity()
@@ -60,11 +62,11 @@ def together(workers: Iterable[Mapping[str, Activity]]) -> dict[str, Activity]:
 
 
 def _joined(parts: Sequence[Activity]) -> Activity:
-    lags = [each.figures.lag for each in parts if each.figures.lag is not None]
-    # Each looks at its own time, and of a connector that moved two know it for a while: the largest is the newest
-    figures = replace(summed([each.figures for each in parts]), lag=max(lags, default=None))
+    # Each looks at its own time, and of a connector that moved two know it for a while
+    newest = max(parts, key=lambda each: (each.figures.lag is not None, each.lag_at_ms or 0, each.figures.lag or 0))
+    figures = replace(summed([each.figures for each in parts]), lag=newest.figures.lag)
     tasks = {task: found for each in parts for task, found in each.tasks.items()}
-    return Activity(figures, tasks, (), sum(each.restarts for each in parts))
+    return Activity(figures, tasks, (), sum(each.restarts for each in parts), newest.lag_at_ms)
 
 
 def task_figures(found: Mapping[str, Activity]) -> dict[TaskId, Figures]:
@@ -80,4 +82,5 @@ def _activity(line: Mapping[str, Any]) -> Activity:
     records = sum(figures.records or 0 for figures in tasks.values()) if tasks else None
     lag = None if line["lag"] is None else int(line["lag"])
     whole = Figures(float(line["now_per_s"]), records, int(line["errors"]), lag)
-    return Activity(whole, tasks, tuple(line["records_per_s"]), int(line["restarts"]))
+    restarts, at_ms = int(line["restarts"]), line.get("lag_at_ms")
+    return Activity(whole, tasks, tuple(line["records_per_s"]), restarts, at_ms)

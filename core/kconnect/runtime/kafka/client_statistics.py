@@ -1,4 +1,4 @@
-"""What a client of librdkafka counts of itself: bytes, request latency and throttling, each 30 s."""
+"""What a client of librdkafka counts of itself: bytes, request latency and throttling, each 10 s."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 
 log = logging.getLogger(__name__)
 
-# Half of the window of rates and means (60 s), so that each has a value. Measured with 60 idle consumers: a report
-# takes 0.33 ms of processor time, so 0.001 % of a core each where an idle consumer takes 0.037 %.
-_INTERVAL_MS = 30_000
+# That of the history's samples, so that each has a report: with one in three the bytes of 30 s stood in one of them.
+# Measured with 60 idle consumers: a report takes 0.33 ms of processor time, so 0.003 % of a core each where an idle
+# consumer takes 0.037 %.
+_INTERVAL_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,7 @@ class History:
         """The tasks of the last sample."""
         self._left_out = 0
         self._lags: Mapping[str, int] = {}
+        self._lags_at_ms: int | None = None
         self._overview: tuple[int, dict[str, Any]] | None = None
 
     def sample(
@@ -78,8 +79,11 @@ class History:
         meters: Mapping[TaskId, TaskMeter],
         slots: Sequence[SlotLoad],
         lags: Mapping[str, int] | None = None,
+        lags_at_ms: int | None = None,
     ) -> None:
         """Take a sample: `now_s` is the meters' clock, `now_ms` since the epoch; `lags` of sinks, as they are known.
+
+        `lags_at_ms`: when the brokers were asked for them.
 
         One that is not later than the last is ignored: the clock was put back.
         """
@@ -90,7 +94,7 @@ class History:
             self._advance(bucket)
             at = bucket % KEPT
             self._left_out = 0
-            self._lags = lags or {}
+            self._lags, self._lags_at_ms = lags or {}, lags_at_ms
             for task_id, meter in meters.items():
                 values = self._values(task_id, meter, now_s)
                 if (track := self._track(self._tasks, task_id, MOST_TASKS)) is not None:
@@ -133,9 +137,9 @@ class History:
     def overview(self) -> dict[str, Any]:
         """One line for each connector: the records it moved, a value a minute, and what is wrong with it.
 
-        Shape: every_ms, times, connectors: {name: {records_per_s: [..], lag, errors, restarts}}; `errors` and
-        `restarts` are those of the hour, `lag` is by committed offsets, as in `/metrics`, and null where it is not
-        known. Not to be changed: it is made once for each sample.
+        Shape: every_ms, times, connectors: {name: {records_per_s: [..], lag, lag_at_ms, errors, restarts}}. `errors`
+        and `restarts` are those of the hour, `lag` is by committed offsets, as in `/metrics`, and null where it is not
+        known; `lag_at_ms` says when the brokers told it. Not to be changed: it is made once for each sample.
         """
         with self._lock:
             bucket = self._bucket or 0
@@ -211,7 +215,8 @@ class History:
             line = found.setdefault(task_id.connector, empty_line(len(groups)))
             _add_track(line, track, groups)
         for name, lag in self._lags.items():  # of a sink that is FAILED or rests, too
-            found.setdefault(name, empty_line(len(groups)))["lag"] = float(lag)
+            line = found.setdefault(name, empty_line(len(groups)))
+            line["lag"], line["lag_at_ms"] = float(lag), self._lags_at_ms
         times = [minute * step * EVERY_S * 1000 for minute in range(last - POINTS + 1, last)]
         return {"every_ms": step * EVERY_S * 1000, "times": times, "connectors": found}
 
@@ -339,7 +344,7 @@ def _values_between(
 
 def empty_line(points: int) -> dict[str, Any]:
     """Of a connector in the overview, of which nothing is known."""
-    return {"records_per_s": [0.0] * points, "lag": None, "errors": 0.0, "restarts": 0.0}
+    return {"records_per_s": [0.0] * points, "lag": None, "lag_at_ms": None, "errors": 0.0, "restarts": 0.0}
 
 
 def _add_track(line: dict[str, Any], track: _Track, groups: Sequence[Sequence[int]]) -> None:

@@ -91,7 +91,9 @@ def sum_of_overviews(documents: Sequence[Document]) -> dict[str, Any]:
             moved = shift.moved(line["records_per_s"])
             into["records_per_s"] = [a + (b or 0.0) for a, b in zip(into["records_per_s"], moved, strict=True)]
             # Each worker looks at its own time, and a connector that moved is known to two for a while
-            into["lag"] = max((lag for lag in (into["lag"], line["lag"]) if lag is not None), default=None)
+            known = [each for each in (into, line) if each["lag"] is not None]
+            newest = max(known, key=lambda each: (each.get("lag_at_ms") or 0, each["lag"]), default=into)
+            into["lag"], into["lag_at_ms"] = newest["lag"], newest.get("lag_at_ms")
             into["tasks"] = sorted([*into["tasks"], *line.get("tasks", ())], key=lambda task: task["task"])
             for key in ("now_per_s", "errors", "restarts"):
                 into[key] += line[key]

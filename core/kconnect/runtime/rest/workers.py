@@ -40,11 +40,14 @@ class ClusterView(Health, Connectors, Work, Past, Protocol):
 
 
 def list_workers(call: Call[ClusterView]) -> Answer:
-    """The worker that is asked first. Those that do not answer, and Java's, have neither slots nor rebalances."""
+    """The worker that is asked first. Those that do not answer, and Java's, have neither slots nor rebalances.
+
+    Java's answer `/` and know no `/admin/slots`; an older one of ours may not, either.
+    """
     rebalances = own_rebalances(call)
     own, runs = call.herder.worker_id, _runs(call)
     others = _others(call, runs)
-    slots, told, sparks = _ask_at_once(call, others, "/admin/slots", "/admin/rebalances", "/admin/spark")
+    slots, told, sparks, roots = _ask_at_once(call, others, "/admin/slots", "/admin/rebalances", "/admin/spark", "/")
     if (runtime := call.herder.runtime()) is not None:
         sparks[own] = runtime.to_json()
     slots[own], told[own] = visible_slots(call), rebalances
@@ -53,7 +56,7 @@ def list_workers(call: Call[ClusterView]) -> Answer:
         [
             {
                 "worker": worker,
-                "answers": worker in slots,
+                "answers": worker in slots or worker in roots,
                 "is_leader": worker == leader,
                 "connectors": runs.get(worker, ((), ()))[0],
                 "tasks": runs.get(worker, ((), ()))[1],
@@ -124,6 +127,7 @@ _LINE: Final[Schema] = object_of(
         "records_per_s": array_of({"type": "number"}),
         **{name: {"type": "number"} for name in ("now_per_s", "errors", "restarts")},
         "lag": {"type": ["number", "null"]},
+        "lag_at_ms": {"type": ["integer", "null"]},
         "tasks": array_of(
             object_of({"task": integer, "records_per_s": {"type": "number"}, "records": integer, "errors": integer})
         ),

@@ -61,6 +61,18 @@ def no_restart_is_promised(cluster: MixedCluster, java: Node, ours: Node) -> Non
     ours.order("DELETE", "/connectors/nofile", expect=204)
 
 
+def nobody_is_silent(cluster: MixedCluster, ours: Node) -> None:
+    """Java's worker has no slots to tell, and answers all the same: ours does not say that it does not."""
+
+    def told() -> bool:
+        with ConnectClient(ours.url) as client:
+            answers = {each["worker"]: each["answers"] for each in client.workers()}
+        assert answers == {node.id: True for node in cluster.nodes}
+        return True
+
+    eventually(told, 30, "both answer")
+
+
 def lacks_java_plugins(bare: ThreadWorker) -> None:
     """A worker without the folders of plugin.path fails what needs them, as Java's does, and runs the others."""
 
@@ -106,6 +118,7 @@ def test_either_kind_leads_and_either_takes_the_requests_of_the_other(broker: De
             cluster.create_source(f"pair{number}", (java, ours)[number % 2], kind)
         owners = cluster.await_spread()
         no_restart_is_promised(cluster, java, ours)
+        nobody_is_silent(cluster, ours)
         cluster.write()
         assert cluster.await_same_statuses().keys() == {*cluster.sources, *followers.names}
         for kind in (java, ours):

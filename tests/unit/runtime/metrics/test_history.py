@@ -40,7 +40,8 @@ class Hour:
 
     def tick(self, seconds=EVERY_S):
         self.at += seconds
-        self.history.sample(float(self.at), (BEGIN_S + self.at) * 1000, self.meters, self.slots, self.lags)
+        now_ms = (BEGIN_S + self.at) * 1000
+        self.history.sample(float(self.at), now_ms, self.meters, self.slots, self.lags, now_ms - 7_000)
 
     def series(self, task_id, name, last):
         found = next(
@@ -143,6 +144,7 @@ def test_the_overview_has_the_lag_of_sinks_whose_tasks_failed_too(hour):
     hour.tick()
     found = hour.history.overview()["connectors"]
     assert {name: line["lag"] for name, line in found.items()} == hour.lags
+    assert {line["lag_at_ms"] for line in found.values()} == {(BEGIN_S + hour.at) * 1000 - 7_000}, "when that was known"
     hour.lags = {}
     hour.tick()
     assert hour.history.overview()["connectors"]["orders"]["lag"] is None

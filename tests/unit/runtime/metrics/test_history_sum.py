@@ -35,7 +35,7 @@ def test_a_task_that_moved_has_one_series_and_gaps_where_nobody_ran_it():
     assert sum_of_tasks(found["tasks"], "lag", "most") == [5.0, 5.0, 5.0, 5.0]
 
 
-def test_lines_of_a_connector_add_up_and_the_lag_is_the_largest():
+def test_lines_of_a_connector_add_up_and_the_lag_is_the_newest():
     def overview(**line):
         return {"every_ms": 60, "times": [1, 2], "connectors": {"orders": line}}
 
@@ -50,11 +50,16 @@ def test_lines_of_a_connector_add_up_and_the_lag_is_the_largest():
             "records_per_s": [11.0, 22.0],
             "now_per_s": 4.0,
             "lag": 7.0,
+            "lag_at_ms": None,
             "errors": 2.0,
             "restarts": 2.0,
             "tasks": [{"task": 0, "records": 4}, {"task": 1, "records": 9}],
         }
-    }
+    }, "the largest where nobody says when"
+    first["connectors"]["orders"]["lag_at_ms"], second["connectors"]["orders"]["lag_at_ms"] = 10, 11
+    for documents in ([first, second], [second, first]):
+        line = sum_of_overviews(documents)["connectors"]["orders"]
+        assert (line["lag"], line["lag_at_ms"]) == (5.0, 11)
 
 
 def test_what_tasks_move_now_is_added_to_the_last_hour_also_of_a_connector_without_a_sample_yet():

@@ -23,10 +23,17 @@ class SinkLags:
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards the field below
         self._found: Mapping[str, SinkLag] = {}
+        self._at_ms: int | None = None
 
-    def set(self, found: Mapping[str, SinkLag]) -> None:
+    def set(self, found: Mapping[str, SinkLag], at_ms: int | None = None) -> None:
+        """`at_ms`: when they were asked for, since the epoch."""
         with self._lock:
-            self._found = found
+            self._found, self._at_ms = found, at_ms
+
+    def at_ms(self) -> int | None:
+        """When the brokers were asked for what is known, since the epoch."""
+        with self._lock:
+            return self._at_ms
 
     def most(self) -> dict[str, int]:
         """The lag of each sink in the partition where it is the most. One whose lag could not be found is left out."""

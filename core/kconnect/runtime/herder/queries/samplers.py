@@ -84,8 +84,9 @@ class LagWatch:
             self._into.set({})
             return
         self._lags = self._lags or self._make_lags()
+        at_ms = int(time.time() * 1000)
         found = self._lags.read(sinks)
-        self._into.set(found)
+        self._into.set(found, at_ms)
         self._tell(next((f"{name}: {lag.problem}" for name, lag in sorted(found.items()) if lag.problem), None))
 
     def _tell(self, problem: str | None) -> None:
@@ -132,4 +133,6 @@ class HistorySampler:
             if slot.slot is not None
         ]
         meters = self._launcher.task_meters()
-        self._history.sample(time.monotonic(), int(self._wall_s() * 1000), meters, loads, self._lags.totals())
+        self._history.sample(
+            time.monotonic(), int(self._wall_s() * 1000), meters, loads, self._lags.totals(), self._lags.at_ms()
+        )
