@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final, Protocol
 
 JITTER: Final = (0.8, 1.2)
@@ -34,6 +35,17 @@ class Clock(Protocol):
 def now_ms() -> int:
     """Milliseconds since the epoch, for who only shows how long something has lasted."""
     return time.time_ns() // 1_000_000
+
+
+def moment(timestamp_ms: int | None) -> str | None:
+    """A time as ISO 8601 in UTC, to the millisecond; None for none, and for one beyond all calendars."""
+    if timestamp_ms is None:
+        return None
+    try:
+        found = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return found.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class SystemClock:

@@ -143,7 +143,7 @@ def _masks(access: ClusterAccess, name: str, versions: Sequence[ConfigVersion], 
 
 def _row(name: str, version: ConfigVersion, masks: SecretMasks) -> Row:
     from kconnect.admin.direct.history.config_history import setting_changes
-    from kconnect.admin.direct.read.record_json import moment
+    from kconnect.clock import moment
 
     return {
         "version": version.version,

@@ -61,7 +61,8 @@ def _get(
     from kconnect.admin.direct.read.documents import look_up
     from kconnect.admin.direct.read.installed_plugins import secret_masks
     from kconnect.admin.direct.read.reader import ClusterReader
-    from kconnect.admin.direct.read.record_json import bytes_of, moment
+    from kconnect.admin.direct.read.record_json import bytes_of
+    from kconnect.clock import moment
 
     key, bounds, raw, reveal = asked
     try:

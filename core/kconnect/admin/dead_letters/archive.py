@@ -13,8 +13,8 @@ from typing import Any
 
 from kconnect.admin.dead_letters.document import raw_bytes, text_or_base64
 from kconnect.admin.dead_letters.letter import DeadLetter, dead_letter
-from kconnect.admin.records.decoding import moment
 from kconnect.api import ConsumerRecord, TimestampType
+from kconnect.clock import moment
 from kconnect.errors import ConfigError, DataError
 
 

@@ -11,7 +11,8 @@ from kconnect.admin.dead_letters.marks import Marks
 from kconnect.admin.dead_letters.planning import Tally
 from kconnect.admin.dead_letters.replay import Prepared
 from kconnect.admin.dead_letters.selection import Group, Summary
-from kconnect.admin.records.decoding import Decoded, moment
+from kconnect.admin.records.decoding import Decoded
+from kconnect.clock import moment
 
 
 def summary_view(connector: str, topic: str, found: Summary) -> dict[str, Any]:

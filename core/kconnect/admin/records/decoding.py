@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from kconnect.api import ConnectHeaders, ConsumerRecord, Schema, SinkRecord
 from kconnect.api.plain_values import plain
+from kconnect.clock import moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +131,3 @@ class RecordDecoder:
             close = getattr(part, "close", None)
             if close is not None:
                 close()
-
-
-def moment(timestamp_ms: int | None) -> str | None:
-    """A time as ISO 8601 in UTC, to the millisecond; None for none, and for one beyond all calendars."""
-    if timestamp_ms is None:
-        return None
-    try:
-        found = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-    return found.isoformat(timespec="milliseconds").replace("+00:00", "Z")

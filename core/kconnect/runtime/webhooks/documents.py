@@ -5,10 +5,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from kconnect.client.outage import Outage
+from kconnect.clock import moment
 from kconnect.logs.redaction import redact
 from kconnect.logs.wording import counted
 from kconnect.model import TaskId
@@ -77,11 +77,10 @@ def of_outage(outage: Outage, *, is_over: bool) -> Document:
 
 def body_of(document: Document, *, worker_id: str, group_id: str | None, now_ms: int) -> dict[str, Any]:
     """All that is sent, without known secrets: a cause is what a plugin said."""
-    when = datetime.fromtimestamp(now_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return {
         "id": str(uuid.uuid4()),
         "event": document.event,
-        "time": when,
+        "time": moment(now_ms),
         "time_ms": now_ms,
         "group_id": group_id,
         "worker_id": worker_id,

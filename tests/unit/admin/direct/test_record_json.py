@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.admin.direct.access import InternalTopic
-from kconnect.admin.direct.read.record_json import bytes_of, connector_of, kind_of, moment, shown_record
+from kconnect.admin.direct.read.record_json import bytes_of, connector_of, kind_of, shown_record
 from kconnect.admin.direct.read.secret_masks import SecretMasks
+from kconnect.clock import moment
 from kconnect.model import LogRecord
 
 CONFIG, STATUS, OFFSET = InternalTopic.CONFIG, InternalTopic.STATUS, InternalTopic.OFFSET

@@ -23,9 +23,9 @@ from kconnect.admin.direct.access import InternalTopic
 from kconnect.admin.direct.edit.connector_plans import ConfiguredConnector, connector_state, state_step
 from kconnect.admin.direct.edit.plan import Edit, EditPlan, GroupEdit, NoLiveGroup, without_unchanged
 from kconnect.admin.direct.read.reader import ConfigView, OffsetView
-from kconnect.admin.direct.read.record_json import moment
 from kconnect.admin.direct.read.secret_masks import SecretMasks
 from kconnect.client.masks import unmasked
+from kconnect.clock import moment
 from kconnect.errors import BadRequestError, ConflictError
 from kconnect.logs.wording import counted
 from kconnect.model import ConnectorOffset, TargetState, TopicPartition, offsets_from_json, offsets_to_json

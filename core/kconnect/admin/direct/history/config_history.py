@@ -12,8 +12,9 @@ from enum import StrEnum
 from typing import Any
 
 from kconnect.admin.direct.access import InternalTopic
-from kconnect.admin.direct.read.record_json import connector_of, moment
+from kconnect.admin.direct.read.record_json import connector_of
 from kconnect.admin.direct.read.secret_masks import SecretMasks
+from kconnect.clock import moment
 from kconnect.errors import ConflictError, NotFoundError
 from kconnect.logs.wording import counted
 from kconnect.model import LogRecord, TargetState

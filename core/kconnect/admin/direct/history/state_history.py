@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kconnect.admin.direct.access import InternalTopic
-from kconnect.admin.direct.read.record_json import connector_of, moment
+from kconnect.admin.direct.read.record_json import connector_of
+from kconnect.clock import moment
 from kconnect.model import LogRecord, TaskId
 from kconnect.runtime.storage.offset_topic import canonical_key, decode_key
 from kconnect.runtime.storage.status_topic import StatusRead, StoredStatus, TopicRead, TopicUse, decode_record

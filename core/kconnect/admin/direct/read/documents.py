@@ -15,8 +15,9 @@ from typing import Any
 from kconnect.admin.direct.access import InternalTopic
 from kconnect.admin.direct.read.connector_types import connector_type
 from kconnect.admin.direct.read.reader import ConfigView, Latest, OffsetView, StatusView
-from kconnect.admin.direct.read.record_json import moment, shown_bytes
+from kconnect.admin.direct.read.record_json import shown_bytes
 from kconnect.admin.direct.read.secret_masks import SecretMasks
+from kconnect.clock import moment
 from kconnect.errors import DataError
 from kconnect.java.compat.jackson import jackson_text
 from kconnect.logs.redaction import HIDDEN

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
-from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from kconnect.admin.direct.access import InternalTopic
+from kconnect.clock import moment
 from kconnect.java.compat.utf8 import decode_as_java
 from kconnect.model import LogRecord
 from kconnect.runtime.storage.config_topic import LOGGER, SESSION_KEY, TASK, read_key
@@ -51,17 +51,6 @@ def bytes_of(text: str) -> bytes:
     if lead == _BASE64 and colon:
         return base64.b64decode(rest, validate=True)
     return text.encode(errors="replace")
-
-
-def moment(timestamp_ms: int | None) -> str | None:
-    """A time as ISO 8601 in UTC, to the millisecond; None for none, and for one beyond all calendars."""
-    if timestamp_ms is None:
-        return None
-    try:
-        found = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-    return found.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def connector_of(which: InternalTopic, key: bytes | None) -> str | None:
