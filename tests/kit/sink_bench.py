@@ -19,6 +19,7 @@ from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.errors import ConnectError
 from kconnect.model import ConnectorType, RunState, TaskId, TaskSpec, TopicPartition
 from kconnect.runtime.metrics import PluginMetricsRegistry
+from kconnect.runtime.pipeline.build_stages import SinkStages
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
@@ -27,7 +28,6 @@ from kconnect.runtime.pipeline.sink import SinkLoop, SinkParts
 from kconnect.runtime.pipeline.sink_calls import SinkCalls
 from kconnect.runtime.pipeline.sink_commits import CommitTimes
 from kconnect.runtime.pipeline.sink_context import ErrantRecords, SinkContext
-from kconnect.runtime.pipeline.sink_conversion import SinkConversion
 from kconnect.runtime.pipeline.stages import StageError, TransformChain
 from kconnect.runtime.pipeline.tolerance import Tolerance, ToleranceSettings
 from kconnect.testing.manual_clock import ManualClock
@@ -189,27 +189,21 @@ class SinkRun:
         converter = StringConverter()
         converter.configure({}, is_key=False)
         converters = Converters(converter, converter, SimpleHeaderConverter())
-        tolerance = Tolerance(ToleranceSettings(tolerate_all=tolerates_all), self.control.wait, [self.letters])
+        settings = ToleranceSettings(tolerate_all=tolerates_all, retry_delay_max_ms=1000)
+        tolerance = Tolerance(settings, self.control.wait, [self.letters])
         raw_records = RawRecords(is_wanted=False)
         errant = ErrantRecords(tolerance, type(task), raw_records, converters.unguarded().to_kafka_record)
         self.context = SinkContext(self.consumer, dict, PluginMetricsRegistry().of_plugin(), errant.for_task)
-        transforms = TransformChain([])
+        stages = SinkStages(tolerance, TransformChain([]), converters, raw_records, errant, None)
         calling = partial(plugin_call, health=self.control.health)
         parts = SinkParts(
             calls=SinkCalls(task, {}, self.context, calling, raw_records),
-            forms=SinkConversion(
-                converters, transforms, raw_records, self.control.used_topics, takes_batches=task.supports_batches
-            ),
-            transforms=transforms,
-            converters=converters,
+            forms=stages.conversion(self.control.used_topics, takes_batches=task.supports_batches),
+            stages=stages,
             consumer=self.consumer,
             commit_times=TIMES,
             topics=["numbers", "letters"],
             max_records=most,
-            retry_delay_most_s=1.0,
-            tolerance=tolerance,
-            raw_records=raw_records,
-            errant=errant,
             clock=self.clock,
         )
         self.loop = SinkLoop(self.control, parts)

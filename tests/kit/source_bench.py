@@ -16,6 +16,7 @@ from kconnect.model import ConnectorType, TaskId, TaskSpec
 from kconnect.runtime.pipeline.at_least_once import AtLeastOnce
 from kconnect.runtime.pipeline.boundaries import Boundary
 from kconnect.runtime.pipeline.build import OWN_OFFSETS
+from kconnect.runtime.pipeline.build_stages import SourceStages
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.exactly_once import ExactlyOnce, ExactlyOnceParts
 from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee
@@ -30,6 +31,7 @@ from kconnect.runtime.pipeline.source_context import SourceCalls, SourceContext
 from kconnect.runtime.pipeline.source_offsets import SourceOffsetCommitter
 from kconnect.runtime.pipeline.stages import RaiseAlways, TransformChain, TransformStep
 from kconnect.runtime.pipeline.task_hooks import TaskHooks
+from kconnect.runtime.pipeline.tolerance import Tolerance, ToleranceSettings
 from kconnect.runtime.pipeline.topics import OtherTopics
 from kconnect.runtime.pipeline.unit_producer import UnitProducer
 from kconnect.runtime.storage import CommittedOffsets
@@ -237,13 +239,13 @@ class Run:
         converter.configure({}, is_key=False)
         offsets = CommittedOffsets(partial(self._bench.offsets.read, "numbers"))
         context = SourceContext(self.control, offsets, dict, self.control.monitor.of_task)
+        tolerance = Tolerance(ToleranceSettings(retry_delay_max_ms=0), self.control.wait)
+        converters = Converters(converter, converter, SimpleHeaderConverter())
         parts = SourceParts(
             calls=SourceCalls(self.task, {}, context, partial(plugin_call, health=self.control.health)),
-            transforms=TransformChain(steps),
-            converters=Converters(converter, converter, SimpleHeaderConverter()),
+            stages=SourceStages(tolerance, TransformChain(steps), converters, None),
             producer=producer,
             topics=OtherTopics(self.topics, {OFFSETS_TOPIC: OWN_OFFSETS}),
-            retry_delay_most_s=0.0,
             stop_budget_s=self._stop_budget_s,
             form_of=JavaPolls(RaiseAlways()),
         )

@@ -138,13 +138,10 @@ def _source_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> Sour
     )
     parts = SourceParts(
         calls=SourceCalls(task, spec.task_config, context, partial(plugin_call, health=control.health)),
-        transforms=stages.transforms,
-        converters=stages.converters,
+        stages=stages,
         producer=InterceptedProducer(producer, interceptors) if interceptors else producer,
         topics=topics,
-        retry_delay_most_s=config.errors_retry_delay_max_ms / 1000,
         stop_budget_s=_stop_budget_s(spec.worker_config),
-        dead_letters=stages.dead_letters,
         form_of=JavaPolls(stages.tolerance) if isinstance(task, JavaSourceTask) else polled_by,
     )
     return SourceLoop(control, parts, guarantee)
@@ -248,8 +245,7 @@ def _sink_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> SinkLo
         SinkParts(
             calls=SinkCalls(task, spec.task_config, context, calling, stages.raw_records),
             forms=_sink_forms(control, task, chain, stages, calling),
-            transforms=stages.transforms,
-            converters=stages.converters,
+            stages=stages,
             consumer=consumer,
             commit_times=CommitTimes(
                 interval_s=seconds(spec.worker_config, "offset.flush.interval.ms"),
@@ -257,12 +253,7 @@ def _sink_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> SinkLo
                 end_timeout_s=_stop_budget_s(spec.worker_config),
             ),
             topics=TopicPattern.of_sink(spec.worker_config, spec.connector_config) or config.topics,
-            retry_delay_most_s=config.errors_retry_delay_max_ms / 1000,
             max_records=_fetch_size(spec.worker_config, spec.connector_config, task),
-            tolerance=stages.tolerance,
-            raw_records=stages.raw_records,
-            errant=stages.errant,
-            dead_letters=stages.dead_letters,
             clock=ports.clock,
         ),
     )

@@ -13,23 +13,20 @@ from kconnect.clock import Clock
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.model import TopicPartition
 from kconnect.runtime.config.topic_pattern import TopicPattern
-from kconnect.runtime.pipeline.conversion import Converters
-from kconnect.runtime.pipeline.dead_letter import DeadLetterQueue
+from kconnect.runtime.pipeline.build_stages import SinkStages
 from kconnect.runtime.pipeline.health import CONVERSION
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.pipeline.put_queue import PutBatch, PutQueue
-from kconnect.runtime.pipeline.raw_records import RawRecords
 from kconnect.runtime.pipeline.refused_records import RefusedRecords
 from kconnect.runtime.pipeline.retries import FIRST_PUT_PAUSE_S, Patience, Retries
 from kconnect.runtime.pipeline.sink_calls import SinkCalls
 from kconnect.runtime.pipeline.sink_commits import CommitTimes, SinkCommits
 from kconnect.runtime.pipeline.sink_consumer import FetchedRun, RunT, SinkConsumer
-from kconnect.runtime.pipeline.sink_context import ErrantRecords
 from kconnect.runtime.pipeline.sink_conversion import SinkForms
 from kconnect.runtime.pipeline.sink_offsets import SinkOffsets
 from kconnect.runtime.pipeline.sink_partitions import SinkPartitions
-from kconnect.runtime.pipeline.stages import StageError, TransformChain
-from kconnect.runtime.pipeline.tolerance import StoppedInRetryError, Tolerance
+from kconnect.runtime.pipeline.stages import StageError
+from kconnect.runtime.pipeline.tolerance import StoppedInRetryError
 
 log = logging.getLogger(__name__)
 
@@ -46,23 +43,16 @@ class SinkParts(Generic[RunT]):
 
     calls: SinkCalls
     forms: SinkForms[RunT]
-    """Makes of what was fetched what put() takes, by:"""
-    transforms: TransformChain
-    converters: Converters
+    """Makes of what was fetched what put() takes, by these or in Java."""
+    stages: SinkStages
     consumer: SinkConsumer[RunT]
     commit_times: CommitTimes
     topics: Sequence[str] | TopicPattern
     """Names, or one pattern that starts with ^."""
     max_records: int
     """The most records in one fetch."""
-    retry_delay_most_s: float
-    """The longest pause before put() is called again after a RetriableError: errors.retry.delay.max.ms."""
     patience: Patience | None = None
     """How long put() is called again; without it for ever."""
-    tolerance: Tolerance
-    raw_records: RawRecords
-    errant: ErrantRecords
-    dead_letters: DeadLetterQueue | None = None
     clock: Clock
 
 
@@ -79,6 +69,7 @@ class SinkLoop:
     def __init__(self, control: TaskControl, parts: SinkParts[Any]) -> None:
         self._control = control
         self._parts = parts
+        self._stages = stages = parts.stages
         self._calls = parts.calls
         self._consumer = parts.consumer
         self._context = parts.calls.context
@@ -86,7 +77,7 @@ class SinkLoop:
         self._now_s = parts.clock.monotonic
         self._queue = PutQueue()
         self._offsets = SinkOffsets()
-        self._refused = RefusedRecords(parts.errant, parts.raw_records, self._offsets)
+        self._refused = RefusedRecords(stages.errant, stages.raw_records, self._offsets)
         self._commits = SinkCommits(
             control,
             parts.calls,
@@ -114,7 +105,7 @@ class SinkLoop:
             task,
             "put",
             first_s=FIRST_PUT_PAUSE_S,
-            cap_s=parts.retry_delay_most_s,
+            cap_s=stages.tolerance.settings.retry_delay_max_ms / 1000,
             patience=parts.patience,
         )
         self._put_name = f"{type(task).__name__}.put()"
@@ -125,8 +116,8 @@ class SinkLoop:
 
     def start(self) -> None:
         self._control.count_with(self._commits.count)
-        if self._parts.dead_letters is not None:
-            self._parts.dead_letters.start()
+        if self._stages.dead_letters is not None:
+            self._stages.dead_letters.start()
         self._has_started = True
         self._consumer.subscribe(self._parts.topics, self._partitions)
         self._calls.start()
@@ -153,9 +144,7 @@ class SinkLoop:
                 self._calls.stop()
         finally:
             self._consumer.close()
-            self._parts.tolerance.close()
-            self._parts.transforms.close()
-            self._parts.converters.close()
+            self._stages.close()
 
     # --- the steps, in the order of run() ---
 
@@ -259,15 +248,15 @@ class SinkLoop:
     def _settle_reports(self, timeout_s: float) -> None:
         """Wait for all reports; call before a commit. Errors: also what report() raised, if the task swallowed it."""
         try:
-            self._parts.errant.raise_unhandled()
+            self._stages.errant.raise_unhandled()
         except StageError as failure:
             if not self._is_only_failure_in_put(failure):
                 raise
-        self._parts.tolerance.settle(timeout_s)
+        self._stages.tolerance.settle(timeout_s)
 
     def _is_only_failure_in_put(self, failure: StageError) -> bool:
         """Whether just this record failed, in a put that has not succeeded: what was taken before may be committed."""
-        counts, record = self._parts.tolerance.counts, failure.record
+        counts, record = self._stages.tolerance.counts, failure.record
         taken = self._offsets.taken.get(TopicPartition(record.topic, record.kafka_partition))
         return counts.errors - counts.skipped == 1 and taken is not None and record.kafka_offset >= taken
 
@@ -292,7 +281,7 @@ class SinkLoop:
             raise failure from error.__cause__
         finally:
             self._calls.end_put()
-        self._parts.errant.raise_unhandled()
+        self._stages.errant.raise_unhandled()
         if count := len(put):
             counters, took_ms = self._control.counters, put.put_ms
             counters.records_put += count
@@ -305,7 +294,7 @@ class SinkLoop:
         if not self._calls.task.keeps_offsets:
             return
         try:
-            self._parts.tolerance.settle(self._parts.commit_times.timeout_s)
+            self._stages.tolerance.settle(self._parts.commit_times.timeout_s)
         except TimedOutError as error:
             raise RetriableError(f"{error}; nothing is put before that") from error
 

@@ -10,15 +10,13 @@ from typing import Any
 
 from kconnect.api import SourceTask
 from kconnect.errors import RetriableError
-from kconnect.runtime.pipeline.conversion import Converters
+from kconnect.runtime.pipeline.build_stages import SourceStages
 from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee
 from kconnect.runtime.pipeline.polled import EmptyPolls, Polled, SourceConversion, polled_by
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.pipeline.retries import FIRST_POLL_PAUSE_S, Retries
 from kconnect.runtime.pipeline.sending import UnitSender
 from kconnect.runtime.pipeline.source_context import SourceCalls
-from kconnect.runtime.pipeline.source_dead_letters import SourceDeadLetters
-from kconnect.runtime.pipeline.stages import TransformChain
 from kconnect.runtime.pipeline.task_hooks import release
 from kconnect.runtime.pipeline.tolerance import StoppedInRetryError
 from kconnect.runtime.pipeline.topics import SourceTopics
@@ -35,16 +33,11 @@ class SourceParts:
     """The parts of a source loop."""
 
     calls: SourceCalls
-    transforms: TransformChain
-    converters: Converters
+    stages: SourceStages
     producer: UnitProducer
     topics: SourceTopics
-    retry_delay_most_s: float
-    """The longest pause before poll() is called again after a RetriableError: errors.retry.delay.max.ms."""
     stop_budget_s: float
     """How long the shutdown may take: flushing the producer, then the last commit."""
-    dead_letters: SourceDeadLetters | None = None
-    """Takes the records that stages gave up on."""
     form_of: Callable[[SourceTask, Any], Polled | None] = polled_by
     """Says what poll() returned; a task of Java's gives more forms."""
 
@@ -59,20 +52,22 @@ class SourceLoop:
     def __init__(self, control: TaskControl, parts: SourceParts, guarantee: DeliveryGuarantee) -> None:
         self._control = control
         self._parts = parts
+        self._stages = stages = parts.stages
         self._guarantee = guarantee
         self._calls = parts.calls
         self._task = parts.calls.task
         self._sender = UnitSender(
-            control, parts.producer, parts.topics, guarantee, parts.stop_budget_s, parts.dead_letters
+            control, parts.producer, parts.topics, guarantee, parts.stop_budget_s, stages.dead_letters
         )
         self._conversion = SourceConversion(
             self._task,
-            parts.transforms,
-            parts.converters,
+            stages.transforms,
+            stages.converters,
             control.health,
             sends_before_failure=guarantee.sends_before_failure,
         )
-        self._retries = Retries(control, self._task, "poll", first_s=FIRST_POLL_PAUSE_S, cap_s=parts.retry_delay_most_s)
+        cap_s = stages.tolerance.settings.retry_delay_max_ms / 1000
+        self._retries = Retries(control, self._task, "poll", first_s=FIRST_POLL_PAUSE_S, cap_s=cap_s)
         self._empty_polls = EmptyPolls()
         self._has_started = self._has_stopped = False
 
@@ -81,8 +76,8 @@ class SourceLoop:
             return
         self._has_started = True
         self._control.when_cancelled(self._parts.producer.abandon)
-        if self._parts.dead_letters is not None:
-            self._parts.dead_letters.start()
+        if self._stages.dead_letters is not None:
+            self._stages.dead_letters.start()
         self._calls.start()
 
     def run(self) -> None:
@@ -115,8 +110,7 @@ class SourceLoop:
         finally:
             self._parts.producer.close()
             self._parts.topics.close()
-            self._parts.transforms.close()
-            self._parts.converters.close()
+            self._stages.close()
 
     def _stop_task(self) -> None:
         self._has_started, self._has_stopped = False, True

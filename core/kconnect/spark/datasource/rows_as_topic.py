@@ -12,10 +12,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import RecordBatch, SinkTask
-from kconnect.errors import ConnectError, RetriableError, TimedOutError
+from kconnect.errors import ConflictError, ConnectError, RetriableError, TimedOutError
 from kconnect.model import TopicPartition
 from kconnect.runtime.config.topic_pattern import TopicPattern
 from kconnect.runtime.kafka import Behind, RebalanceListener
@@ -43,18 +43,29 @@ _ASKED_BYTES: Final = 64 << 20
 _KEPT_BYTES: Final = 256 << 20
 
 
-class Span(Protocol):
-    """The offsets of what one Spark task writes."""
+@dataclass(frozen=True)
+class Span:
+    """The partition and offsets of what one Spark task writes. `last`: up to there the sink may have its rows already.
 
-    @property
-    def partition(self) -> int: ...
+    None: it may have any.
+    """
 
-    @property
-    def first(self) -> int: ...
+    partition: int
+    first: int
+    last: int | None
+    name: str
 
     def known(self, place: TopicPartition, offset: int) -> int:
         """The offset from which the sink wants rows. Errors: ConflictError when another writer has gone further."""
-        ...
+        if self.last is not None and offset > self.last:
+            raise ConflictError(
+                f"The sink has rows of {place} up to offset {offset}, behind those of this write ({self.first})",
+                hint='Another writes there: run this write again, or give each an .option("name", ..) of its own.',
+            )
+        return offset
+
+    def __str__(self) -> str:
+        return self.name
 
 
 @dataclass(slots=True)

@@ -12,8 +12,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from kconnect.api import SinkTask
-from kconnect.errors import ConfigError, ConflictError
-from kconnect.model import ConnectorType, TopicPartition
+from kconnect.errors import ConfigError
+from kconnect.model import ConnectorType
 from kconnect.runtime.metrics import PluginMetricsRegistry
 from kconnect.runtime.pipeline.build_stages import sink_stages
 from kconnect.runtime.pipeline.plugin_parts import make_task
@@ -25,7 +25,7 @@ from kconnect.runtime.pipeline.sink_context import SinkContext
 from kconnect.runtime.pipeline.stages import StageError
 from kconnect.spark.datasource.connector import ConnectorOfFormat
 from kconnect.spark.datasource.failures import told_to_spark
-from kconnect.spark.datasource.rows_as_topic import RowsCalls, RowsConsumer, RowsConversion
+from kconnect.spark.datasource.rows_as_topic import RowsCalls, RowsConsumer, RowsConversion, Span
 from kconnect.spark.datasource.sink_rows import SinkLayout
 from kconnect.spark.no_host import ports_without_host
 
@@ -49,31 +49,6 @@ class WrittenRows(WriterCommitMessage):
 
     rows: int
     skipped: int
-
-
-@dataclass(frozen=True)
-class Span:
-    """The partition and offsets of what one Spark task writes. `last`: up to there the sink may have its rows already.
-
-    None: it may have any.
-    """
-
-    partition: int
-    first: int
-    last: int | None
-    name: str
-
-    def known(self, place: TopicPartition, offset: int) -> int:
-        """The offset from which the sink wants rows. Errors: ConflictError when another writer has gone further."""
-        if self.last is not None and offset > self.last:
-            raise ConflictError(
-                f"The sink has rows of {place} up to offset {offset}, behind those of this write ({self.first})",
-                hint='Another writes there: run this write again, or give each an .option("name", ..) of its own.',
-            )
-        return offset
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class _Writing:
@@ -201,8 +176,7 @@ class RowsWrite:
         parts = SinkParts(
             calls=RowsCalls(consumer, control, flushes, task, config, context, stages.raw_records),
             forms=RowsConversion(stages, takes_batches=task.supports_batches),
-            transforms=stages.transforms,
-            converters=stages.converters,
+            stages=stages,
             consumer=consumer,
             # When to commit, the consumer says
             commit_times=CommitTimes(
@@ -210,12 +184,7 @@ class RowsWrite:
             ),
             topics=(),
             max_records=1,
-            retry_delay_most_s=cap_s,
             patience=patience,
-            tolerance=tolerance,
-            raw_records=stages.raw_records,
-            errant=stages.errant,
-            dead_letters=stages.dead_letters,
             clock=ports.clock,
         )
         self._loop = SinkLoop(control, parts)

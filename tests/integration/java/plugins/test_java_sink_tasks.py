@@ -17,6 +17,7 @@ from kconnect.java.plugins.index import JavaIndex
 from kconnect.logs.log_context import log_context
 from kconnect.model import ConnectorType, TaskId, TaskSpec, TopicPartition
 from kconnect.runtime.metrics import PluginMetricsRegistry
+from kconnect.runtime.pipeline.build_stages import SinkStages
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.java_chain import JavaDecoding
 from kconnect.runtime.pipeline.plugin_call import plugin_call
@@ -76,23 +77,19 @@ class Bench:
     def journal_of_a_run(self, journal: Path) -> list[str]:
         converter = StringConverter()
         converter.configure({}, is_key=False)
-        tolerance = Tolerance(ToleranceSettings(), self.control.wait, [])
+        tolerance = Tolerance(ToleranceSettings(retry_delay_max_ms=1000), self.control.wait, [])
         converters, raw_records = Converters(converter, converter, SimpleHeaderConverter()), RawRecords(is_wanted=False)
+        errant = ErrantRecords(tolerance, JavaSinkTask, raw_records, converters.unguarded().to_kafka_record)
         context = SinkContext(self.consumer, dict, PluginMetricsRegistry().of_plugin())
         calling = partial(plugin_call, health=self.control.health)
         parts = SinkParts(
             calls=SinkCalls(self.task, {"journal": str(journal)}, context, calling, raw_records),
             forms=JavaDecoding(self.task, tolerance, self.control.used_topics, calling),
-            transforms=TransformChain([]),
-            converters=converters,
+            stages=SinkStages(tolerance, TransformChain([]), converters, raw_records, errant, None),
             consumer=self.consumer,
             commit_times=TIMES,
             topics=["t"],
             max_records=10,
-            retry_delay_most_s=1.0,
-            tolerance=tolerance,
-            raw_records=raw_records,
-            errant=ErrantRecords(tolerance, JavaSinkTask, raw_records, converters.unguarded().to_kafka_record),
             clock=self.clock,
         )
         loop = SinkLoop(self.control, parts)
