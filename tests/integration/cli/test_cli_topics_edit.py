@@ -343,6 +343,19 @@ def test_a_cluster_that_never_ran_gets_its_topics_too(topics, filled, tmp_path, 
         assert reader.admin.topic_configs(names[0], 20)["cleanup.policy"] == "compact"
 
 
+def test_more_replicas_than_brokers_are_refused_at_once_and_no_topic_is_made(topics, filled, tmp_path, broker):
+    fresh = WrittenCluster(
+        broker.bootstrap, tmp_path, more={f"{w}.storage.replication.factor": "1" for w in ("config", "offset")}
+    )
+    file = tmp_path / "state.json"
+    assert topics("export", str(file), "--show-secrets", on=filled)[0] == 0
+    code, _, err = topics("import", str(file), "--create-topics", "--yes", "--timeout", "60s", on=fresh)
+    assert code == 1
+    assert "with 3 replicas (status.storage.replication.factor): the cluster has 1 broker" in err, err
+    with ClusterReader(fresh.access) as reader:
+        assert reader.admin.describe_topics([fresh.access.topic(which) for which in InternalTopic], 20) == {}
+
+
 def test_topics_are_created_without_converters_and_a_wrong_setting_is_told_before_anything_is_asked(
     topics, filled, tmp_path, broker
 ):

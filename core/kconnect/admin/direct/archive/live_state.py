@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from kconnect.admin.direct.access import ClusterAccess, InternalTopic
 from kconnect.admin.direct.archive.document import Archive, GroupState, LiveTopics
 from kconnect.admin.direct.read.connector_types import connector_type
 from kconnect.admin.direct.read.reader import ClusterReader, ConfigView, Latest, OffsetView
-from kconnect.errors import NotFoundError, RetriableError, TimedOutError
+from kconnect.errors import ConfigError, NotFoundError, RetriableError, TimedOutError
+from kconnect.logs.wording import counted
 from kconnect.model import ConnectorType, TopicPartition
 from kconnect.runtime.config.worker_config import DistributedConfig
 from kconnect.runtime.herder.offsets.consumer_groups import kafka_group_offsets
@@ -46,9 +48,25 @@ def topic_specs(access: ClusterAccess, topics: Collection[InternalTopic]) -> lis
 
 
 def create_topics(access: ClusterAccess, reader: ClusterReader, specs: Collection[InternalTopicSpec]) -> None:
-    """Create topics as a worker does. Errors: ConfigError, TimedOutError, ConnectError."""
+    """Create topics as a worker does, and within the command's deadline, which a worker has not.
+
+    Errors: ConfigError, also for more replicas than there are brokers: no patience makes them; TimedOutError,
+    ConnectError.
+    """
+    brokers = reader.admin.broker_count(access.timeout_s)
     for spec in specs:
-        ensure_internal_topic(reader.admin, spec)
+        if spec.replication_factor > brokers:
+            setting = f"{spec.setting.removesuffix('topic')}replication.factor"
+            count = counted(spec.replication_factor, "replica")
+            raise ConfigError(
+                f"Topic {spec.topic} cannot be created with {count} ({setting}): the cluster has "
+                f"{counted(brokers, 'broker')}",
+                hint=f"Lower {setting} (-1 leaves it to the broker), or start more brokers.",
+            )
+    for spec in specs:
+        within_s = min(spec.timeout_s, access.timeout_s)
+        request_s = min(spec.request_timeout_s, access.timeout_s)
+        ensure_internal_topic(reader.admin, replace(spec, timeout_s=within_s, request_timeout_s=request_s))
         _await_leaders(access, reader, spec.topic)
 
 
