@@ -90,6 +90,15 @@ def test_monitoring_reads_codes_and_documents(connect, sick):
     assert {item["topic"] for item in stale["evidence"]} == {sick.worker["status.storage.topic"]}
 
 
+def test_topics_are_looked_at_though_the_password_for_workers_cannot_be_read(capsys, sick, monkeypatch):
+    monkeypatch.setenv("KCONNECT_USER", "ann")
+    monkeypatch.setenv("KCONNECT_PASSWORD_FILE", "/nowhere/password")
+    assert run(["topics", "doctor", "--worker", str(sick.worker_file), "-o", "name"]) == 1
+    assert capsys.readouterr().out.split() == ["inconsistent-tasks", "stale-running", "orphan-tasks"]
+    run(["topics", "doctor", "--worker", str(sick.worker_file)])
+    assert "Not checked: what workers tell the user of this context (" in capsys.readouterr().err
+
+
 def test_without_a_group_what_was_not_checked_is_said(capsys, sick):
     flags = ["--bootstrap-servers", sick.worker["bootstrap.servers"]]
     code = run(["topics", "doctor", *flags, "--status-topic", sick.worker["status.storage.topic"]])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from kconnect.errors import ConnectError
 from kconnect_cli.exits import FAILED
 from kconnect_cli.options.cluster import ON_CLUSTER, ClusterOptions, cluster_of
 from kconnect_cli.screen.output import Format, painted, write_object, write_text
@@ -55,15 +56,21 @@ def doctor(ctx: typer.Context) -> None:
     from kconnect.logs.wording import counted
 
     access = options.access()
+    no_access: list[tuple[str, str]] = []
+    try:
+        to_workers = session.access_to("the workers")
+    except ConnectError as err:  # such as a password that is not set: the topics are read without it
+        to_workers, no_access = None, [("what workers tell the user of this context", str(err))]
     with ClusterReader(access) as reader:
-        facts = gather_facts(access, reader, int(time.time() * 1000), session.access_to("the workers"))
+        facts = gather_facts(access, reader, int(time.time() * 1000), to_workers)
     findings, cluster = diagnose(facts), _cluster_words(options)
+    not_checked = [*no_access, *facts.not_checked]
     counts = severity_counts(findings)
     if session.output is Format.NAME:
         write_text("".join(f"{code}\n" for code in dict.fromkeys(finding.code for finding in findings)))
     elif session.output is Format.TABLE:
         write_text("\n".join(_screen(findings, cluster)))
-        for what, why in facts.not_checked:
+        for what, why in not_checked:
             session.say(f"Not checked: {what} ({why}).")
         summary = ", ".join(counted(count, severity) for severity, count in counts.items() if count)
         session.say(f"Found: {summary}." if summary else "No problems were found in what was checked.")
@@ -72,7 +79,7 @@ def doctor(ctx: typer.Context) -> None:
             "ok": not is_sick(findings),
             "counts": counts,
             "findings": [finding_to_json(finding, cluster) for finding in findings],
-            "not_checked": [{"what": what, "why": why} for what, why in facts.not_checked],
+            "not_checked": [{"what": what, "why": why} for what, why in not_checked],
         }
         write_object(document, session.output)
     if is_sick(findings):
