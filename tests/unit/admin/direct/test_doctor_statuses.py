@@ -138,6 +138,23 @@ def test_a_malformed_status_of_what_workers_run_is_replaced_by_their_next_one(su
     assert finding.repair[2] == "restart", "it may well exist"
 
 
+def test_no_status_is_repaired_while_workers_of_two_clusters_write_to_the_topic():
+    """The statuses of the other's workers look like those of workers that died."""
+    theirs = encode_status(replace(RUNNING, worker_id="o1:8083"))
+    statuses = [(status_key(subject), theirs) for subject in ("src", TaskId("src", 0))]
+    first, second = group("other", urls=["http://o1:8083/", "http://o2:8083/"]).workers
+    other = LiveGroup("other", "Stable", "sessioned", (replace(first, work=Work(("src",), ())), second))
+    [alone] = found("stale-running", facts(statuses=statuses))
+    assert alone.repair
+    sick = facts(statuses=statuses, others=(other,))
+    assert found("topics-shared", sick)
+    [stale] = found("stale-running", sick)
+    assert (stale.repair, stale.hint) == (
+        (),
+        "Workers of two clusters write to this topic: nothing of it is repaired before that has an end.",
+    )
+
+
 def test_offsets_of_a_connector_that_another_live_group_runs_are_not_offered_for_deletion():
     """Two clusters may share this topic alone: what is an orphan in one is in use in the other."""
     first, second = group("other", urls=["http://o1:8083/", "http://o2:8083/"]).workers

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from kconnect.admin.direct.access import InternalTopic
 from kconnect.admin.direct.doctor.facts import (
@@ -41,6 +42,7 @@ from kconnect.runtime.storage.status_topic import (
     status_key,
 )
 
+_SHARED = "Workers of two clusters write to this topic: nothing of it is repaired before that has an end."
 _KINDS = (b"status-connector-", b"status-task-", b"status-topic-")
 # The id that Java's worker gives itself when there is a _ in the name of its host: java.net.URI finds no host then
 _NAMELESS = "null:-1"
@@ -53,9 +55,11 @@ def status_findings(facts: ClusterFacts) -> Iterator[Finding]:
     yield from _unreadable_statuses(facts, facts.statuses)
     yield from _orphan_statuses(facts, facts.statuses)
     yield from _held_back(facts)
-    yield from _of_gone_workers(facts, facts.statuses)
-    yield from late_findings(facts, facts.statuses)
-    yield from _of_other_groups(facts, facts.statuses)
+    shared = list(_of_other_groups(facts, facts.statuses))
+    of_statuses = [*_of_gone_workers(facts, facts.statuses), *late_findings(facts, facts.statuses)]
+    # A repair would take away what the other cluster's live workers wrote
+    yield from (replace(finding, repair=(), hint=_SHARED) for finding in of_statuses) if shared else of_statuses
+    yield from shared
     yield from _scattered(InternalTopic.STATUS, facts.statuses.live)
 
 
