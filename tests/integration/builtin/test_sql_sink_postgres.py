@@ -18,7 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 
-from kconnect.api import ConnectError, RetriableError, SchemaBuilder, Struct
+from kconnect.api import ConnectError, RetriableError, Schema, SchemaBuilder, Struct
 from kconnect.api.config_key import MayPass
 from kconnect.api.logical import Date, Decimal, Timestamp
 from kconnect.builtin.connectors.sql.sql_sink import SqlSinkConnector
@@ -78,6 +78,24 @@ def test_every_type_arrives_as_its_own(server: str) -> None:
     assert rows(server, 'SELECT id, price, day, at, raw, flag, tags FROM "types"') == [
         (1 << 40, decimal.Decimal("9.50"), at.date(), at, b"\x00\xff", None, '["ä"]')
     ]
+
+
+def test_a_column_follows_the_schema_of_its_records_when_that_becomes_wider(server: str) -> None:
+    """As a table does whose source had its column altered: INT32 became INT64. Nothing stands beside it."""
+    narrow, wide = (
+        SchemaBuilder.struct().field("id", Schema.INT32_SCHEMA).field("n", kind).build()
+        for kind in (Schema.OPTIONAL_INT32_SCHEMA, Schema.OPTIONAL_INT64_SCHEMA)
+    )
+    for evolves in ("true", "false"):
+        name = f"follows_{evolves}"
+        with sink_into(server, name, auto_evolve=evolves, errors_tolerance="all") as sink:
+            sink.put(Struct(narrow).put("id", 1).put("n", 7), schema=narrow)
+            sink.put(Struct(wide).put("id", 2).put("n", 1 << 40), schema=wide)
+        kept = [(1, 7), (2, 1 << 40)] if evolves == "true" else [(1, 7)]
+        assert rows(server, f"SELECT * FROM {name} ORDER BY id") == kept
+        assert [str(record.error).partition(": ")[2] for record in sink.errant] == (
+            [] if evolves == "true" else ["MisfitError: Column n is integer, and would change the value 1099511627776"]
+        )
 
 
 def test_a_column_widens_for_numbers_and_no_value_is_changed_by_the_database(server: str) -> None:

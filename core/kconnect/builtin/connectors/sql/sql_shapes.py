@@ -164,12 +164,14 @@ class TableShapes:
         if contract is Contract.DISCARD_VALUE:
             self._nulls.append((column.name, error))
             return None, {}
-        if not row.is_seen or not self._evolves:
+        if not self._evolves:
             raise error
         if self._widen(cursor, row.table, column, value):
             found = self._columns(cursor, row.table)[column.name.lower()]
             with contextlib.suppress(MisfitError):
-                return fitted(found, value, is_seen=True), {}
+                return fitted(found, value, is_seen=row.is_seen), {}
+        if not row.is_seen:
+            raise error  # whose schema says where the value belongs
         return None, self._beside(cursor, row.table, column, value, error, add)
 
     def _beside(
