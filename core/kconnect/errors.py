@@ -39,6 +39,10 @@ class ConnectError(Exception):
         self.log_stage: str | None = None
         """The stage of a task it came from (poll, put, value-converter ..), or None; shown in its log line."""
 
+    def opening(self, root: BaseException) -> str | None:
+        """The sentence that a trace begins with, where this error has one of its own; `root` is its first cause."""
+        return None
+
 
 class RetriableError(ConnectError):
     """The same call may succeed later: the runtime tries again with back-off. Source: RetriableException.

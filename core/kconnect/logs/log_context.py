@@ -95,12 +95,13 @@ class LineFormatter(logging.Formatter):
         context = getattr(record, "connect_context", _context.get())
         when = datetime.fromtimestamp(record.created, tz=UTC).astimezone()
         stamp = f"{when:%Y-%m-%d %H:%M:%S},{int(record.msecs):03d}"
-        line = f"[{stamp}] {record.levelname} {context}{record.getMessage()} ({record.name}:{record.lineno})"
+        line = f"{record.getMessage()} ({record.name}:{record.lineno})"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         if record.stack_info:
             line += "\n" + self.formatStack(record.stack_info)
-        return redact(log_words(line))
+        # A connector's name is no secret, whatever is in it
+        return f"[{stamp}] {record.levelname} {context}{redact(log_words(line))}"
 
 
 _CONTEXT: Final = re.compile(r"\[(?P<connector>.*?)(?:\|task-(?P<task>\d+))?(?:\|(?P<stage>[\w -]+))?\] ")

@@ -1,11 +1,13 @@
 """Secrets that must never leave this process: they are replaced in logs, traces and REST responses.
 
 Each component that learns a secret registers it here under an owner: the herder per connector, a slot per task. Kept
-per process and not per thread, because clients log and fail on their own threads.
+per process and not per thread, because clients log and fail on their own threads. Names of connectors, topics and
+tables, which may have a short password in them, are registered as well and stay as they are.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterable
 from typing import Final
@@ -27,20 +29,37 @@ class Redactor:
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards _owned
         self._owned: dict[str, frozenset[str]] = {}
+        self._names: dict[str, frozenset[str]] = {}  # by owner, guarded likewise
+        self._kept: dict[str, re.Pattern[str] | None] = {}
+        """Of a secret that was met in a text: the names that have it in them."""
         self._hidden: tuple[str, ...] | None = ()  # None: must be rebuilt from _owned
 
-    def remember(self, owner: str, secrets: Iterable[str]) -> None:
-        """Hide these from now on, instead of what the same owner registered before."""
+    def remember(self, owner: str, secrets: Iterable[str], names: Iterable[str] = ()) -> None:
+        """Hide these from now on, instead of what the same owner registered before; but not within `names`."""
         forms = frozenset(form for secret in secrets for form in _forms(secret) if len(form) >= _MIN_CHARS)
+        kept = frozenset(names)
         with self._lock:
+            if self._names.get(owner, frozenset()) != kept:
+                self._names[owner] = kept
+                self._kept = {}
             if self._owned.get(owner, frozenset()) == forms:
                 return
             self._owned[owner] = forms
             self._hidden = None
 
+    def keep(self, owner: str, name: str) -> None:
+        """Hide no secret within this name, such as that of a topic."""
+        with self._lock:
+            before = self._names.get(owner, frozenset())
+            if name not in before:
+                self._names[owner] = before | {name}
+                self._kept = {}
+
     def forget(self, owner: str) -> None:
         """Stop hiding the secrets of this owner."""
         with self._lock:
+            if self._names.pop(owner, None):
+                self._kept = {}
             if self._owned.pop(owner, None):
                 self._hidden = None
 
@@ -53,8 +72,25 @@ class Redactor:
                 hidden = self._hidden = tuple(sorted(known, key=lambda secret: (-len(secret), secret)))
         for secret in hidden:
             if secret in text:
-                text = text.replace(secret, HIDDEN)
+                names = self._names_with(secret)
+                if names is None:
+                    text = text.replace(secret, HIDDEN)
+                else:  # every second part is a name
+                    parts = names.split(text)
+                    parts[::2] = [part.replace(secret, HIDDEN) for part in parts[::2]]
+                    text = "".join(parts)
         return text
+
+    def _names_with(self, secret: str) -> re.Pattern[str] | None:
+        kept = self._kept
+        if secret not in kept:
+            with self._lock:
+                every = {name for names in self._names.values() for name in names}
+            found = sorted((name for name in every if secret in name and name != secret), key=len, reverse=True)
+            # A whole name, not the beginning of a longer one; that of a task or partition ends with a number
+            whole = rf"(?<![\w-])({'|'.join(map(re.escape, found))})(?!\w|-\D)"
+            kept[secret] = re.compile(whole) if found else None
+        return kept[secret]
 
 
 def _forms(secret: str) -> tuple[str, ...]:
@@ -66,5 +102,6 @@ def _forms(secret: str) -> tuple[str, ...]:
 
 _process = Redactor()
 remember = _process.remember
+keep = _process.keep
 forget = _process.forget
 redact = _process.redact

@@ -1,16 +1,19 @@
-"""What a trace says in one line: the root cause first, for tables and pages."""
+"""What a trace says in one line: the root cause first, for statuses, tables and pages."""
 
 from __future__ import annotations
 
 import re
+import traceback
 from typing import Final
+
+from kconnect.errors import ConnectError
 
 # How our workers begin a trace; of a failed record: "Task x-0 failed: CAUSE. Record of topic .. failed in STAGE of .."
 _FAILED, _ROOT_CAUSE, _RECORD, _IN_STAGE = " failed: ", " Root cause: ", ". Record of topic ", " failed in "
-_OF_TASK: Final = re.compile(r"Task \S+ failed: ")
+_OURS: Final = re.compile(r"(?:Task|Connector) .+? failed: ")
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _SAYS_NOTHING: Final = re.compile(r"AuthorizationException: \w+(?: \w+)? authorization failed\.$")
-_PLUGIN: Final = re.compile(r"\w+ of [\w.<>]*\w")
+_PLUGIN: Final = re.compile(r"\w+ of [\w.<>$]*\w(?: \([^()]*\))?")
 _GIVEN: Final = re.compile(r"The (?:key|value) (?:is|begins with) b.*?(?=\.(?: Since|$))")
 
 
@@ -19,7 +22,7 @@ def root_cause(trace: str | None) -> str:
     if not trace:
         return ""
     lines = [line.strip() for line in _ANSI.sub("", trace).splitlines() if line.strip()]
-    is_ours = _OF_TASK.match(lines[0]) is not None
+    is_ours = _OURS.match(lines[0]) is not None
     cause, _, record = lines[0].partition(_FAILED)[2].partition(_RECORD)
     if record:
         place, _, stage = record.partition(_IN_STAGE)
@@ -36,3 +39,43 @@ def root_cause(trace: str | None) -> str:
     if caused:
         return caused[-1]
     return lines[-1] if lines[0].startswith("Traceback") else lines[0]
+
+
+def trace_with_cause(subject: str, failure: BaseException, since: str = "") -> str:
+    """The trace of a FAILED `subject`, such as Task a-1: a line with what failed, the cause and a hint, then the stack.
+
+    `since`: what that line ends with.
+    """
+    head = f"{subject} failed: {what_failed(failure)}"
+    if isinstance(failure, ConnectError) and failure.hint:
+        head += f" {failure.hint}"
+    return " ".join(head.split()) + since + "\n" + "".join(traceback.format_exception(failure))
+
+
+# Errors of the Kafka client, which our own above them say in words
+_NATIVE: Final = frozenset({"cimpl"})
+
+
+def what_failed(failure: BaseException) -> str:
+    """What failed, where, and the root cause, as one line."""
+    root = failure
+    while (earlier := root.__cause__ or (None if root.__suppress_context__ else root.__context__)) is not None:
+        if type(earlier).__module__ in _NATIVE:
+            break
+        root = earlier
+    told = failure.opening(root) if isinstance(failure, ConnectError) else None
+    return " ".join((told or _what_failed(failure, root)).split())
+
+
+def _what_failed(failure: BaseException, root: BaseException) -> str:
+    cause = f"{type(root).__name__}: {root}"
+    message = str(failure) or type(failure).__name__
+    because = (
+        "" if root is failure or cause in message or (str(root) and str(root) in message) else f" Root cause: {cause}"
+    )
+    return f"{sentence(message)}{because}"
+
+
+def sentence(text: str) -> str:
+    """A text with a full stop."""
+    return text if text.endswith(".") else f"{text}."

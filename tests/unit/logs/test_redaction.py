@@ -7,8 +7,9 @@ import logging
 import pytest
 
 from kconnect.logs import redaction
-from kconnect.logs.log_context import LineFormatter, hide_in_urls
+from kconnect.logs.log_context import LineFormatter, hide_in_urls, log_context
 from kconnect.logs.redaction import Redactor
+from kconnect.runtime.config.variables import plain_names
 
 
 def test_the_longest_secret_is_replaced_first() -> None:
@@ -27,6 +28,45 @@ def test_each_owner_tells_its_secrets_anew_and_takes_them_back() -> None:
     assert redactor.redact("first second third") == "first [hidden] [hidden]"
     redactor.forget("b")
     assert redactor.redact("first second third") == "first second [hidden]"
+
+
+def test_a_name_with_a_secret_in_it_stays_as_it_is_and_the_secret_beside_it_does_not() -> None:
+    redactor = Redactor()
+    redactor.remember("a", ["dbz"], ["o-dbz-bin", "shop.dbz_signal", "dbz"])
+
+    told = redactor.redact("Task o-dbz-bin-0 reads shop.dbz_signal with dbz, as o-dbz-binary does: jdbc:x?password=dbz")
+
+    assert told == (
+        "Task o-dbz-bin-0 reads shop.dbz_signal with [hidden], as o-[hidden]-binary does: jdbc:x?password=[hidden]"
+    )
+    redactor.keep("topics", "dbz.orders")
+    assert redactor.redact("dbz.orders and dbz") == "dbz.orders and [hidden]"
+    redactor.forget("a")
+    assert redactor.redact("o-dbz-bin and dbz") == "o-dbz-bin and dbz"
+
+
+def test_the_context_of_a_line_is_not_redacted() -> None:
+    redaction.remember("context", ["dbz"])
+    try:
+        record = logging.LogRecord("l", logging.INFO, "", 7, "password %s", ("dbz",), None)
+        with log_context("o-dbz-bin", 0):
+            line = LineFormatter().format(record)
+    finally:
+        redaction.forget("context")
+    assert line.endswith("INFO [o-dbz-bin|task-0] password [hidden] (l:7)")
+
+
+def test_names_of_a_config_are_those_of_settings_that_are_no_secret_and_refer_to_none() -> None:
+    config = {
+        "name": "o-dbz-bin",
+        "database.password": "dbz1",
+        "token": "dbz2",
+        "signal.data.collection": "shop.dbz_signal, shop.other",
+        "connection.url": "jdbc:x?password=dbz1",
+        "prefix": "a-${env:PASSWORD}",
+        "own": "dbz3",
+    }
+    assert plain_names(config, frozenset({"own"})) == {"o-dbz-bin", "shop.dbz_signal", "shop.other"}
 
 
 def test_a_secret_is_found_as_repr_and_json_spell_it() -> None:

@@ -19,7 +19,7 @@ from kconnect_cli.settings.spelling import unknown_settings_of
 
 _TYPES = ("source", "sink", "converter", "header_converter", "transformation", "predicate")
 _PLUGINS = (
-    Column("CLASS", lambda row: row["class"]),
+    Column("CLASS", lambda row: row.get("named") or row["class"]),
     Column("TYPE", lambda row: row["type"]),
     Column("VERSION", lambda row: row.get("version") or "-"),
 )
@@ -45,8 +45,9 @@ def list_(
 ) -> None:
     """List the connectors, or all plugins, of the worker; without a worker, those installed here.
 
-    LOCATION is the folder or jar on the worker's plugin.path, or classpath for what is included. Java's workers do not
-    tell it: connect plugins path list does, on their machine.
+    LOCATION is the folder or jar on the worker's plugin.path, or classpath for what is included; a class of Java's that
+    has the name of an included one is listed by the name that means it, java:CLASS. Java's workers tell no location:
+    connect plugins path list does, on their machine.
     """
     session = session_of(ctx)
     if kind is not None and kind not in _TYPES:

@@ -25,10 +25,12 @@ class JavaPart:
     config: Mapping[str, str] = field(repr=False)
     tags: Mapping[str, str] = field(default_factory=dict)
     """Of its own metrics, beside those of the task."""
+    place: str = ""
+    """The settings that name it: transforms.X, predicates.X, value.converter."""
 
     def to_json(self) -> dict[str, Any]:
         config, tags = dict(self.config), dict(self.tags)
-        return {"class": self.class_name, "folder": self.folder, "config": config, "tags": tags}
+        return {"class": self.class_name, "folder": self.folder, "config": config, "tags": tags, "place": self.place}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ class EncodedFailure:
     stage: str
     java_class: str
     error: Mapping[str, Any]
+    place: str
+    """The settings that name it; empty of a converter, which its stage tells."""
 
 
 @dataclass(slots=True)
@@ -165,7 +169,9 @@ def encoded_poll(block: BlockReader, head: Mapping[str, Any], task: EncodingTask
         task,
         None
         if failure is None
-        else EncodedFailure(failure["row"], failure["stage"], failure["class"], failure["error"]),
+        else EncodedFailure(
+            failure["row"], failure["stage"], failure["class"], failure["error"], failure["place"] or ""
+        ),
     )
 
 

@@ -23,6 +23,8 @@ class JavaTraced:
     java_class = ""
     java_message: str | None = None
     java_trace = ""
+    java_step: tuple[str, str, str] | None = None
+    """Class, method and place of the step that threw it as a task was started: it is to blame, not the task."""
 
 
 class JavaPluginError(JavaTraced, ConnectError):
@@ -78,6 +80,8 @@ def java_error(told: Mapping[str, Any], location: str | None = None) -> ConnectE
     error.java_class = java_class
     error.java_message = message
     error.java_trace = str(told.get("trace") or "")
+    if step := told.get("step"):
+        error.java_step = step["class"].rpartition(".")[2], step["method"], step["place"] or ""
     # The trace of a status shows it below ours, with the cause first as in all our traces
     error.add_note(error.java_trace.rstrip())
     return error  # type: ignore[no-any-return]

@@ -400,8 +400,16 @@ def _log_line(session: _Session | None, told: Mapping[str, Any]) -> None:
     text = str(told.get("message"))
     if told.get("trace"):
         text += "\n" + str(told["trace"]).rstrip()
+    logger, level = logging.getLogger(str(told["logger"])), int(told["level"])
+    if not logger.isEnabledFor(level):
+        return
+    # The line of Java's that logs it, not this one
+    record = logger.makeRecord(
+        logger.name, level, str(told.get("file") or ""), max(int(told.get("line") or 0), 0), "%s", (text,), None
+    )
+    record.threadName = told.get("thread")
     with log_context(connector, task):
-        logging.getLogger(str(told["logger"])).log(int(told["level"]), "%s", text)
+        logger.handle(record)
 
 
 def _await_ready(

@@ -310,7 +310,13 @@ class JavaSinkTask(Hosted, SinkTask):
         if found is None:
             return None
         return SinkFailure(
-            found["row"], found["stage"], found["class"], found["error"], told["part"], _raw_run(found["raw"])
+            found["row"],
+            found["stage"],
+            found["class"],
+            found["error"],
+            found["place"] or "",
+            told["part"],
+            _raw_run(found["raw"]),
         )
 
     def _event(self, what: str, arguments: Any) -> None:

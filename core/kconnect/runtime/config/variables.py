@@ -41,6 +41,9 @@ _NAME_KEY: Final = re.compile(
 )
 _USUAL_NAMES: Final = frozenset({"file", "env", "dir", "directory"})
 
+_BETWEEN_NAMES: Final = re.compile(r"[,\s]+")
+_NAME: Final = re.compile(r"[\w.$-]{4,249}")
+
 
 FindProvider = Callable[[str], type[ConfigProvider] | None]
 """Finds a provider that is a Java class; None for another name."""
@@ -224,6 +227,17 @@ def secret_values(config: Mapping[str, str], password_keys: frozenset[str] = fro
         if key.endswith("sasl.jaas.config"):
             found |= _jaas_secrets(value)
     return found
+
+
+def plain_names(config: Mapping[str, str | None], password_keys: frozenset[str] = frozenset()) -> set[str]:
+    """Names of connectors, topics, tables and the like in a config whose references are not replaced: no secrets."""
+    return {
+        part
+        for key, value in config.items()
+        if value and not has_reference(value) and not (key in password_keys or is_secret(key))
+        for part in _BETWEEN_NAMES.split(value)
+        if _NAME.fullmatch(part)
+    }
 
 
 def _jaas_secrets(entry: str) -> set[str]:

@@ -90,12 +90,14 @@ def _converter(
 def _part(plugins: PluginRegistry, found: type[Any], spec: PluginSpec, kind: str) -> JavaPart | None:
     """Errors: ConfigError when its version is not the one that its settings request."""
     config = {name: value for name, value in spec.config.items() if value is not None}
+    place = f"{spec.alias}.converter" if kind == "converter" else f"{kind}s.{spec.alias}"
+    place = place.replace("transformations.", "transforms.", 1)
     if config.get(_VERSION) is not None:
         plugins.require_version(found(), config[_VERSION])
     if issubclass(found, Hosted):
-        return JavaPart(found.java_class, found.folder, config, {kind: spec.alias})
+        return JavaPart(found.java_class, found.folder, config, {kind: spec.alias}, place)
     java_name = plugins.java_name(found)
-    return JavaPart(java_name, None, config, {kind: spec.alias}) if java_name.startswith(_TWINS) else None
+    return JavaPart(java_name, None, config, {kind: spec.alias}, place) if java_name.startswith(_TWINS) else None
 
 
 class TakenByJava:
@@ -180,8 +182,8 @@ class TakenByJava:
 
     def _error(self, failure: SinkFailure) -> StageError:
         plugin = java_class(failure.java_class, None, Hosted)
-        record = fetched_of(failure.raw).row(0)
-        return StageError(Stage[failure.stage], plugin, record, java_error(failure.error, self._task.folder))
+        record, error = fetched_of(failure.raw).row(0), java_error(failure.error, self._task.folder)
+        return StageError(Stage[failure.stage], plugin, record, error, failure.place)
 
 
 class JavaDecoding:
@@ -359,8 +361,8 @@ def _again(task: EncodingTask, row: int) -> EncodedPoll:
 
 def _error(poll: EncodedPoll, failure: EncodedFailure) -> StageError:
     plugin = java_class(failure.java_class, None, Hosted)
-    record = poll.task.record(failure.row)
-    return StageError(Stage[failure.stage], plugin, record, java_error(failure.error, poll.task.folder))
+    record, error = poll.task.record(failure.row), java_error(failure.error, poll.task.folder)
+    return StageError(Stage[failure.stage], plugin, record, error, failure.place)
 
 
 def _batch(part: EncodedPart) -> KafkaBatch:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import logging
 import threading
-import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kconnect.errors import ConnectError
 from kconnect.logs import redaction
 from kconnect.logs.log_context import set_log_context
+from kconnect.logs.traces import trace_with_cause, what_failed
 from kconnect.model import RunState, TargetState, TaskCondition, TaskId, TaskSpec
-from kconnect.runtime.config.variables import secret_values
+from kconnect.runtime.config.variables import plain_names, secret_values
 from kconnect.runtime.metrics import TaskCounters
 from kconnect.runtime.pipeline.build import build_loop
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
@@ -190,6 +190,7 @@ def resolved_spec(spec: TaskSpec, plugins: PluginRegistry) -> TaskSpec:
             *secret_values(task.values, passwords),
             *(value for resolved in (worker, connector, task) for value in resolved.references),
         },
+        {spec.id.connector, *plain_names(spec.connector_config, passwords)},
     )
     return replace(spec, worker_config=worker.values, connector_config=connector.values, task_config=task.values)
 
@@ -199,38 +200,5 @@ def failure_text(task_id: TaskId, failure: BaseException) -> str:
 
     For a failed record the line leads with the root cause and the record's coordinates.
     """
-    head = f"Task {task_id} failed: {what_failed(failure)}"
-    if isinstance(failure, ConnectError) and failure.hint:
-        head += f" {failure.hint}"
     since = f" Since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC." if isinstance(failure, StageError) else ""
-    return " ".join(head.split()) + since + "\n" + "".join(traceback.format_exception(failure))
-
-
-# Errors of the Kafka client, which our own above them say in words
-_NATIVE: Final = frozenset({"cimpl"})
-
-
-def what_failed(failure: BaseException) -> str:
-    """What failed, where, and the root cause, as one line."""
-    root = failure
-    while (earlier := root.__cause__ or (None if root.__suppress_context__ else root.__context__)) is not None:
-        if type(earlier).__module__ in _NATIVE:
-            break
-        root = earlier
-    return " ".join(_what_failed(failure, root).split())
-
-
-def _what_failed(failure: BaseException, root: BaseException) -> str:
-    cause = f"{type(root).__name__}: {root}"
-    if isinstance(failure, StageError):
-        between = "" if failure.error is root else f": {str(failure.error).strip().rstrip(':')}"
-        return f"{_sentence(cause)} {_sentence(failure.place + between)} {failure.given}".rstrip()
-    message = str(failure) or type(failure).__name__
-    because = (
-        "" if root is failure or cause in message or (str(root) and str(root) in message) else f" Root cause: {cause}"
-    )
-    return f"{_sentence(message)}{because}"
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith(".") else f"{text}."
+    return trace_with_cause(f"Task {task_id}", failure, since)

@@ -22,9 +22,11 @@ class plugin_call:  # read as a call of a function: with plugin_call(..)
     registered there while it runs, so that a hanging call can be named. It takes half the time of a generator.
     """
 
-    __slots__ = ("_health", "_method", "_plugin")
+    __slots__ = ("_health", "_method", "_place", "_plugin")
 
-    def __init__(self, plugin: object, method: str, health: TaskHealth | None = None) -> None:
+    def __init__(self, plugin: object, method: str, health: TaskHealth | None = None, place: str = "") -> None:
+        """`place`: the settings that name the plugin, such as transforms.X, where its class does not say it."""
+        self._place = place
         self._plugin = plugin
         self._method = method
         self._health = health
@@ -40,7 +42,9 @@ class plugin_call:  # read as a call of a function: with plugin_call(..)
             self._health.call = None
         if isinstance(error, Exception) and not isinstance(error, RetriableError | ErrantRecordsError):
             plugin = self._plugin
-            failure = call_error(_name(plugin), self._method, error)
+            # A step of a task in Java, which starts it
+            name, method, place = getattr(error, "java_step", None) or (_name(plugin), self._method, self._place)
+            failure = call_error(name, method, error, place)
             failure.plugin = plugin if isinstance(plugin, type) else type(plugin)
             raise failure from error
 
@@ -52,10 +56,11 @@ class PluginCallError(ConnectError):
     method = ""
 
 
-def call_error(name: str, method: str, error: Exception) -> PluginCallError:
+def call_error(name: str, method: str, error: Exception, place: str = "") -> PluginCallError:
     """The error to raise when a plugin's method raised; raise it `from` the original."""
     hint = error.hint if isinstance(error, ConnectError) else None
-    failure = PluginCallError(f"{name}.{method}() raised {type(error).__name__}: {error}", hint=hint)
+    of = f" of {place}" if place else ""
+    failure = PluginCallError(f"{name}.{method}(){of} raised {type(error).__name__}: {error}", hint=hint)
     failure.method = method
     failure.log_stage = _STAGES.get(method, method)
     return failure

@@ -100,18 +100,22 @@ def _step(
     closes: Closes,
 ) -> TransformStep:
     own = spec.transform.config
-    transformation = _made(plugins, plugins.transformation(spec.transform.type, own.get(_VERSION), beside), own, defers)
-    _configure(transformation, spec.transform.config)
+    found = plugins.transformation(spec.transform.type, own.get(_VERSION), beside)
+    place = f"transforms.{spec.transform.alias}"
+    transformation = _made(plugins, found, own, defers, place)
+    _configure(transformation, place, spec.transform.config)
     closes.append(transformation.close)
     monitor.attach(transformation, transformation=spec.transform.alias)
     if spec.predicate is None:
-        return TransformStep(transformation)
+        return TransformStep(transformation, place=place)
     own = spec.predicate.config
-    predicate = _made(plugins, plugins.predicate(spec.predicate.type, own.get(_VERSION), beside), own, defers)
-    _configure(predicate, spec.predicate.config)
+    guard = plugins.predicate(spec.predicate.type, own.get(_VERSION), beside)
+    predicate_place = f"predicates.{spec.predicate.alias}"
+    predicate = _made(plugins, guard, own, defers, predicate_place)
+    _configure(predicate, predicate_place, spec.predicate.config)
     closes.append(predicate.close)
     monitor.attach(predicate, predicate=spec.predicate.alias)
-    return TransformStep(transformation, predicate, spec.negate)
+    return TransformStep(transformation, predicate, spec.negate, place, predicate_place)
 
 
 def make_converters(
@@ -132,10 +136,10 @@ def make_converters(
     def converter(key: str, named: str | None, *, is_key: bool) -> Converter:
         settings = prefixed(worker if named is None else config.originals, f"{key}.")
         name, version = named or worker_value(worker, key), settings.get(_VERSION)
-        made = _made(plugins, plugins.converter(name, version, None if version else beside), settings, defers)
+        made = _made(plugins, plugins.converter(name, version, None if version else beside), settings, defers, key)
         if not is_key and any(spec.transform.alias == VALUE_SCHEMA for spec in config.transforms):
             made.keeps_digits = True
-        _configure(made, settings, is_key=is_key)
+        _configure(made, key, settings, is_key=is_key)
         closes.append(made.close)
         monitor.attach(made, converter="key" if is_key else "value")
         return made
@@ -144,8 +148,9 @@ def make_converters(
         key, named = "header.converter", config.header_converter
         settings = prefixed(worker if named is None else config.originals, f"{key}.")
         name, version = named or worker_value(worker, key), settings.get(_VERSION)
-        made = _made(plugins, plugins.header_converter(name, version, None if version else beside), settings, defers)
-        _configure(made, {**settings, "converter.type": "header"})
+        found = plugins.header_converter(name, version, None if version else beside)
+        made = _made(plugins, found, settings, defers, key)
+        _configure(made, key, {**settings, "converter.type": "header"})
         closes.append(made.close)
         monitor.attach(made, converter="header")
         return made
@@ -159,9 +164,12 @@ def make_converters(
         )
 
 
-def _made(plugins: PluginRegistry, plugin_class: type[P], settings: Mapping[str, str], defers: bool) -> P:
-    """A new, unconfigured plugin. Errors: ConfigError when its version is not the one its settings request."""
-    with plugin_call(plugin_class, "__init__"):
+def _made(plugins: PluginRegistry, plugin_class: type[P], settings: Mapping[str, str], defers: bool, place: str) -> P:
+    """A new, unconfigured plugin, which settings at `place` name.
+
+    Errors: ConfigError when its version is not the one its settings request.
+    """
+    with plugin_call(plugin_class, "__init__", place=place):
         plugin = plugin_class()
     if defers and isinstance(plugin, Deferrable):
         plugin.defer()
@@ -169,8 +177,8 @@ def _made(plugins: PluginRegistry, plugin_class: type[P], settings: Mapping[str,
     return plugin
 
 
-def _configure(plugin: Any, *settings: Any, **more: Any) -> None:  # a plugin of any type, and what it takes
-    with plugin_call(plugin, "configure"):
+def _configure(plugin: Any, place: str, *settings: Any, **more: Any) -> None:  # of any type, and what it takes
+    with plugin_call(plugin, "configure", place=place):
         plugin.configure(*settings, **more)
 
 

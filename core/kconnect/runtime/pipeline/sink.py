@@ -271,7 +271,7 @@ class SinkLoop:
                 if not calls:
                     return False
                 put.put(self._calls)
-        except (RetriableError, ErrantRecordsError):
+        except (RetriableError, ErrantRecordsError, StageError):  # the last names the record
             raise
         except ConnectError as error:
             if not batch.after:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kconnect.api import ConnectRecord, Predicate, RecordBatch, Transformation
 from kconnect.errors import ConnectError, DataError
+from kconnect.logs.traces import sentence
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,8 +46,11 @@ class StageError(ConnectError):
     failing record, in order: the loop may still deliver it, as Java delivers the records before the failing one.
     """
 
-    def __init__(self, stage: Stage, plugin: type, record: Any, error: BaseException) -> None:
-        self.place = f"{_coordinates(record)} failed in {stage.value} of {plugin.__qualname__}"
+    def __init__(self, stage: Stage, plugin: type, record: Any, error: BaseException, named: str = "") -> None:
+        """`named`: the settings that name the plugin, such as transforms.X, where the stage does not tell."""
+        self.named = named
+        where = f" ({named})" if named else ""
+        self.place = f"{_coordinates(record)} failed in {stage.value} of {plugin.__qualname__}{where}"
         self.given = _bytes_given(stage, record)
         super().__init__(f"{self.place}: {_said_by(error)}")
         self.stage = stage
@@ -58,6 +62,11 @@ class StageError(ConnectError):
         """In a transformation: the steps that `record` has passed already. A chain in columns knows it no earlier."""
         self.log_stage = stage.log_name
         self.__cause__ = error
+
+    def opening(self, root: BaseException) -> str:
+        """The cause first, then which record."""
+        between = "" if self.error is root else f": {str(self.error).strip().rstrip(':')}"
+        return f"{sentence(f'{type(root).__name__}: {root}')} {sentence(self.place + between)} {self.given}".rstrip()
 
 
 class Dropped(Enum):
@@ -95,6 +104,15 @@ class TransformStep:
     transformation: Transformation
     predicate: Predicate | None = None
     negate: bool = False
+    place: str = ""
+    """The settings that name it: transforms.X."""
+    predicate_place: str = ""
+
+    def named(self, error: BaseException) -> str:
+        """The settings that name what raised an error of this step: the transformation, or its predicate."""
+        if self.predicate is None or not _is_raised_in(error, self.predicate):
+            return self.place
+        return f"{self.place}, in its predicate {type(self.predicate).__qualname__}, {self.predicate_place}"
 
     @property
     def is_columnar(self) -> bool:
@@ -270,7 +288,9 @@ class TransformChain:
                 try:
                     after += step.expand(one)
                 except Exception as error:
-                    failure = StageError(Stage.TRANSFORMATION, type(step.transformation), record, error)
+                    failure = StageError(
+                        Stage.TRANSFORMATION, type(step.transformation), record, error, step.named(error)
+                    )
                     failure.steps_done = steps_done
                     outcome = self._policy.on_failure(failure, lambda step=step, given=one: step.expand(given))  # type: ignore[misc]
                     after += () if outcome is DROPPED else outcome
@@ -283,13 +303,23 @@ class TransformChain:
             try:
                 current = step.apply(current)  # type: ignore[arg-type]  # None leaves the loop below
             except Exception as error:
-                failure = StageError(Stage.TRANSFORMATION, type(step.transformation), record, error)
+                failure = StageError(Stage.TRANSFORMATION, type(step.transformation), record, error, step.named(error))
                 failure.steps_done = steps_done
                 outcome = self._policy.on_failure(failure, lambda step=step, given=current: step.apply(given))  # type: ignore[misc]
                 current = None if outcome is DROPPED else outcome
             if current is None:
                 return None
         return current
+
+
+def _is_raised_in(error: BaseException, plugin: object) -> bool:
+    """Whether a method of this object was at work when an error was raised."""
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_locals.get("self") is plugin:
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def _no_answer(transformation: Transformation, method: str, given: Any, wanted: str) -> DataError:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError, RetriableError
+from kconnect.logs import redaction
 from kconnect.logs.log_context import log_context
 from kconnect.model import TaskId
 from kconnect.runtime.pipeline.conversion import FetchedRecord
@@ -148,6 +149,8 @@ class Tolerance:
             return []
         self.counts.errors += 1
         self.counts.last_error_ms = self._clock.time_ms()
+        if topic := getattr(failure.record, "topic", None):
+            redaction.keep("topics of failed records", str(topic))
         answers = [reporter.report(failure, attempts) for reporter in self._reporters]
         if not self.settings.tolerate_all:
             try:
@@ -221,6 +224,6 @@ class LogReporter:
 
 
 def _again(failure: StageError, error: BaseException) -> StageError:
-    again = StageError(Stage(failure.stage), failure.plugin, failure.record, error)
+    again = StageError(Stage(failure.stage), failure.plugin, failure.record, error, failure.named)
     again.steps_done = failure.steps_done
     return again

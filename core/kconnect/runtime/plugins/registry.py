@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
@@ -258,9 +259,9 @@ class PluginRegistry:
 
         Without `asks_java` no JVM is started: a plugin of Java's whose version is not known yet has none.
 
-        Shape: a class of two kinds is listed twice. Reads plugins in plugin.path without importing them, unless a
-        version is computed; imports those of entry points, of which one that fails is logged and left out. Modules that
-        have come to plugin.path since it was read are among them.
+        Shape: a class of two kinds is listed twice, one version of it in two folders once, with both. Reads plugins in
+        plugin.path without importing them, unless a version is computed; imports those of entry points, of which one
+        that fails is logged and left out. Modules that have come to plugin.path since it was read are among them.
         Source: ConnectorPluginsResource.
         """
         self._look_again()
@@ -509,9 +510,16 @@ class PluginRegistry:
 
 
 def _sorted(infos: Iterable[PluginInfo]) -> list[PluginInfo]:
+    """In the order of lists; a version of a class in two folders is one row."""
     order = list(PluginType)
+    found: dict[tuple[str, str, str | None], PluginInfo] = {}
+    for info in infos:
+        same = found.get((info.class_name, str(info.type), info.version))
+        place = info.location if same is None else f"{same.location}, {info.location}"
+        found[info.class_name, str(info.type), info.version] = replace(info, location=place)
     return sorted(
-        infos, key=lambda info: (order.index(PluginType(info.type)), info.class_name, version_order(str(info.version)))
+        found.values(),
+        key=lambda info: (order.index(PluginType(info.type)), info.class_name, version_order(str(info.version))),
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from kconnect.errors import BadRequestError
 from kconnect.runtime.herder.interface import PluginDescription, Plugins
@@ -17,6 +18,7 @@ def _or_null(schema: Schema) -> Schema:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
+_INCLUDED: Final = "classpath"
 _MAYBE: Schema = {"type": ["string", "null"]}
 
 _KEY: Schema = object_of(
@@ -52,8 +54,17 @@ def list_plugins(call: Call[Plugins]) -> Answer:
     connectors_only = call.flag("connectorsOnly", default=True)
     plugins = call.herder.connector_plugins(connectors_only)
     if call.flag("locations", default=False):
-        return Answer([{**_to_json(plugin), "location": plugin.location} for plugin in plugins])
+        return Answer([{**_to_json(plugin), **place_of(plugin, plugins)} for plugin in plugins])
     return Answer([_to_json(plugin) for plugin in plugins])
+
+
+def place_of(plugin: PluginDescription, every: Sequence[PluginDescription]) -> dict[str, str]:
+    """Where it is, and of a vendor's class that has the name of an included one the name that means it."""
+    found = {"location": plugin.location}
+    same = (plugin.class_name, plugin.type, _INCLUDED)
+    if plugin.location != _INCLUDED and any((one.class_name, one.type, one.location) == same for one in every):
+        found["named"] = f"java:{plugin.class_name}"
+    return found
 
 
 def show_config(call: Call[Plugins]) -> Answer:
@@ -100,7 +111,11 @@ ENDPOINTS = (
                 {200: array_of(ref("Plugin"))},
                 query=(
                     Query("connectorsOnly", "Whether to leave out all but connectors; true if absent", boolean),
-                    Query("locations", "Whether to add the folder or jar of each plugin; false if absent", boolean),
+                    Query(
+                        "locations",
+                        "Whether to add where each is, and java:CLASS for twins; false if absent",
+                        boolean,
+                    ),
                 ),
                 needs=NOTHING,
             )

@@ -18,11 +18,15 @@ import org.apache.kafka.connect.transforms.predicates.Predicate;
  * Source: o.a.k.connect.runtime.TransformationChain, AbstractWorkerSourceTask.convertTransformedRecord.
  */
 final class Chain<R extends ConnectRecord<R>> implements AutoCloseable {
-    private record Step<R extends ConnectRecord<R>>(Transformation<R> transformation, Predicate<R> predicate, boolean negate) {
+    /** `place`: the settings that name the transformation; `predicatePlace`: and those of its predicate. */
+    private record Step<R extends ConnectRecord<R>>(
+            Transformation<R> transformation, Predicate<R> predicate, boolean negate, String place, String predicatePlace) {
         boolean takes(R record) {
             if (predicate == null) return true;
             try (Swap swap = new Swap(predicate)) {
                 return predicate.test(record) != negate;
+            } catch (RuntimeException e) {
+                throw new StageFailure("TRANSFORMATION", transformation, e, predicatePlace);
             }
         }
     }
@@ -33,7 +37,7 @@ final class Chain<R extends ConnectRecord<R>> implements AutoCloseable {
     private final HeaderConverter header;
 
     /** Of the parts that Python named in the start of a task; converters may be missing. */
-    Chain(Session session, JsonNode start) throws ReflectiveOperationException {
+    Chain(Session session, JsonNode start) {
         JsonNode parts = start.path("chain");
         Maker maker = new Maker(session, start.get("tags"));
         for (JsonNode step : parts.path("steps")) steps.add(step(maker, step));
@@ -51,10 +55,11 @@ final class Chain<R extends ConnectRecord<R>> implements AutoCloseable {
         R current = record;
         for (Step<R> step : steps) {
             if (current == null) return null;
+            if (!step.takes(current)) continue;
             try {
-                if (step.takes(current)) current = transformed(step, current);
+                current = transformed(step, current);
             } catch (RuntimeException e) {
-                throw new StageFailure("TRANSFORMATION", step.transformation, e);
+                throw new StageFailure("TRANSFORMATION", step.transformation, e, step.place);
             }
         }
         return current;
@@ -146,31 +151,39 @@ final class Chain<R extends ConnectRecord<R>> implements AutoCloseable {
             void configure(T plugin, Map<String, String> config);
         }
 
-        <T> T make(JsonNode given, Class<T> kind, Configuring<T> configuring) throws ReflectiveOperationException {
-            T made = session.host().folders().make(given.get("class").asText(), Json.text(given.get("folder")), kind);
-            try (Swap swap = new Swap(made)) {
-                configuring.configure(made, Json.texts(given.get("config")));
-                session.meter().attach(made, tags, given.get("tags"));
+        <T> T make(JsonNode given, Class<T> kind, Configuring<T> configuring) {
+            String method = "__init__"; // as Python has it
+            try {
+                T made = session.host().folders().make(given.get("class").asText(), Json.text(given.get("folder")), kind);
+                method = "configure";
+                try (Swap swap = new Swap(made)) {
+                    configuring.configure(made, Json.texts(given.get("config")));
+                    session.meter().attach(made, tags, given.get("tags"));
+                }
+                return made;
+            } catch (ReflectiveOperationException | RuntimeException | LinkageError e) {
+                throw new StartFailure(given.get("class").asText(), method, Json.text(given.get("place")), e);
             }
-            return made;
         }
     }
 
     @SuppressWarnings("unchecked")
-    private static <R extends ConnectRecord<R>> Step<R> step(Maker maker, JsonNode given)
-            throws ReflectiveOperationException {
+    private static <R extends ConnectRecord<R>> Step<R> step(Maker maker, JsonNode given) {
         Transformation<R> made = maker.make(given, Transformation.class, Transformation::configure);
         Predicate<R> predicate = given.hasNonNull("predicate")
                 ? maker.make(given.get("predicate"), Predicate.class, Predicate::configure) : null;
-        return new Step<>(made, predicate, given.path("negate").asBoolean());
+        String place = Json.text(given.get("place"));
+        String predicatePlace = predicate == null ? null : place + ", in its predicate "
+                + predicate.getClass().getName().substring(predicate.getClass().getName().lastIndexOf('.') + 1) + ", " + Json.text(given.get("predicate").get("place"));
+        return new Step<>(made, predicate, given.path("negate").asBoolean(), place, predicatePlace);
     }
 
-    private static Converter converter(Maker maker, JsonNode given, boolean isKey) throws ReflectiveOperationException {
+    private static Converter converter(Maker maker, JsonNode given, boolean isKey) {
         if (given == null || given.isNull()) return null;
         return maker.make(given, Converter.class, (made, config) -> made.configure(config, isKey));
     }
 
-    private static HeaderConverter headerConverter(Maker maker, JsonNode given) throws ReflectiveOperationException {
+    private static HeaderConverter headerConverter(Maker maker, JsonNode given) {
         return maker.make(given, HeaderConverter.class, (made, config) -> {
             config.put("converter.type", "header");
             made.configure(config);

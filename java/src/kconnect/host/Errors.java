@@ -12,6 +12,11 @@ final class Errors {
     private Errors() {}
 
     static Map<String, Object> describe(Throwable thrown) {
+        if (thrown instanceof StartFailure failure) {
+            Map<String, Object> told = describe(failure.getCause());
+            told.put("step", failure.step());
+            return told;
+        }
         return Json.map(
                 "class", thrown.getClass().getName(),
                 "message", thrown.getMessage(),

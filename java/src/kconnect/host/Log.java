@@ -1,5 +1,6 @@
 package kconnect.host;
 
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -11,7 +12,28 @@ public final class Log {
     private static volatile Control control;
     private static volatile int changes;
 
+    /** What stands between the line that logs and this. */
+    private static final List<String> LOGGERS = List.of("kconnect.host.Log", "kconnect.host.HostLogger", "kconnect.host.Control",
+            "org.slf4j.", "org.apache.log4j.", "org.apache.logging.", "org.apache.commons.logging.", "org.jboss.logging.",
+            "java.util.logging.", "java.io.", "java.lang.");
+    private static final StackWalker WALKER = StackWalker.getInstance();
+
     private Log() {}
+
+    private static boolean isLogger(StackWalker.StackFrame frame) {
+        for (String known : LOGGERS) if (frame.getClassName().startsWith(known)) return true;
+        return false;
+    }
+
+    /** Adds where the line comes from: of what logs it, not of a logger. */
+    private static Map<String, Object> placed(Map<String, Object> event) {
+        WALKER.walk(frames -> frames.filter(frame -> !isLogger(frame)).findFirst()).ifPresent(frame -> {
+            event.put("file", frame.getFileName());
+            event.put("line", frame.getLineNumber());
+        });
+        event.put("thread", Thread.currentThread().getName());
+        return event;
+    }
 
     static void open(Control given, Map<String, Integer> levels) {
         control = given;
@@ -66,11 +88,11 @@ public final class Log {
         Map<String, Object> event = Json.map("e", "log", "logger", logger, "level", level, "message", message);
         if (session != null) event.put("session", session.id());
         if (thrown != null) event.put("trace", Errors.trace(thrown));
-        to.tell(event);
+        to.tell(placed(event));
     }
 
     /** What a plugin printed. */
     static void printed(Control to, String stream, String line) {
-        to.tell(Json.map("e", "log", "logger", "kconnect.java." + stream, "level", 20, "message", line));
+        to.tell(placed(Json.map("e", "log", "logger", "kconnect.java." + stream, "level", 20, "message", line)));
     }
 }

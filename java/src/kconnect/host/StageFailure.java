@@ -2,19 +2,28 @@ package kconnect.host;
 
 import java.util.Map;
 
-/** A transformation or converter failed: Python decides whether to retry, to skip the record, or to fail the task. */
+/**
+ * A transformation or converter failed on a record: Python decides whether to retry, to skip it, or to fail the task.
+ * `place`: where the connector's settings name it, which tells a predicate from its transformation.
+ */
 final class StageFailure extends RuntimeException {
     private static final long serialVersionUID = 1;
     private final String stage;
     private final String plugin;
+    private final String place;
 
     StageFailure(String stage, Object plugin, RuntimeException cause) {
+        this(stage, plugin, cause, null);
+    }
+
+    StageFailure(String stage, Object plugin, RuntimeException cause, String place) {
         super(cause);
+        this.place = place;
         this.stage = stage;
         this.plugin = plugin == null ? null : plugin.getClass().getName();
     }
 
     Map<String, Object> describe(int row) {
-        return Json.map("row", row, "stage", stage, "class", plugin, "error", Errors.describe(getCause()));
+        return Json.map("row", row, "stage", stage, "class", plugin, "place", place, "error", Errors.describe(getCause()));
     }
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -61,6 +62,23 @@ def test_the_same_plugins_in_the_same_order(java: JavaConnect, ours: PluginRegis
     assert [plugin for plugin in listed if plugin["class"].startswith(_OWN)] == mine
     every = {(info.class_name, str(info.type)) for info in ours.describe()}
     assert {(plugin["class"], plugin["type"]) for plugin in listed} - every == set(), "Kafka's own are here, too"
+
+
+def test_a_version_of_a_class_in_two_folders_is_one_row(tmp_path: Path, broker: DevBroker) -> None:
+    for name in ("one", "two"):
+        found_folder(tmp_path / "path" / name, "1.0.0", only=("Ticker", "Words"))
+    with JavaConnect(tmp_path / "java", broker.bootstrap, worker={"plugin.path": str(tmp_path / "path")}) as java:
+        _, listed = java.request("GET", "/connector-plugins?connectorsOnly=false")
+    with closing(PluginRegistry.load(str(tmp_path / "path"), java=JavaSettings(heap="128m"))) as plugins:
+        plugins.connector_class(_TICKER)().version()  # the JVM is up
+        mine = [info for info in plugins.describe() if info.class_name.startswith("found.")]
+        assert [info.to_json() for info in mine] == [row for row in listed if row["class"].startswith("found.")]
+        assert mine[0].location == f"{tmp_path / 'path' / 'one'}, {tmp_path / 'path' / 'two'}"
+        validator = ConnectorValidator(plugins, _WORKER, Variables())
+        config = {"name": "r", "connector.class": _TICKER, "topic": "t", "transforms": "a"}
+        for info in validator.validate(config).configs:
+            offered = info.value.recommended_values if info.value else []
+            assert len(offered) == len(set(map(str, offered))), info
 
 
 @pytest.mark.parametrize(

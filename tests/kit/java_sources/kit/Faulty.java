@@ -75,6 +75,7 @@ public final class Faulty {
 
         @Override
         public void start(Map<String, String> given) {
+            in("begin", given);
             config = given;
         }
 

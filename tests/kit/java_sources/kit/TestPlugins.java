@@ -77,6 +77,7 @@ public class TestPlugins {
             if (Thread.currentThread().getContextClassLoader() != getClass().getClassLoader()) {
                 throw new IllegalStateException("The context class loader is that of somebody else");
             }
+            if ("odd".equals(record.value())) throw new IllegalStateException("It is odd");
             return String.valueOf(record.value()).endsWith(end);
         }
 

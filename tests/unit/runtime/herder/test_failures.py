@@ -10,6 +10,8 @@ from kconnect.api import DataError
 from kconnect.errors import ConfigError, NotFoundError
 from kconnect.model import TaskId
 from kconnect.runtime.herder.decisions.failures import NoHelp, failure_of
+from kconnect.runtime.herder.decisions.mending import Notice, NoticeKind
+from kconnect.runtime.herder.decisions.notice_texts import notice_text
 from kconnect.runtime.pipeline.lifecycle import failure_text
 from kconnect.runtime.pipeline.stages import Stage, StageError
 
@@ -75,3 +77,17 @@ def test_the_first_line_is_kept_short_and_without_its_time() -> None:
     assert found.said.startswith("Task c-0 failed: ")
     assert "UTC" not in found.said
     assert len(failure_of("w", "x" * 5_000).said) == 300
+
+
+def test_the_log_says_what_a_restart_of_a_sink_puts_again_and_how_it_is_switched_off() -> None:
+    def text(said: str, restart_in_ms: int | None = 10_000) -> str:
+        notice = Notice(NoticeKind.FAILED, TaskId("copy", 0), "w:1", said, 0, 5, restart_in_ms)
+        return notice_text(notice)
+
+    of_a_sink = "Task copy-0 failed: JdbcSinkTask.put() raised JavaPluginError: refused."
+    assert text(of_a_sink) == (
+        "Task copy-0 is FAILED on w:1, restart 1 of 5 in 10 s, which puts again what came since its last commit (with "
+        f"errors.restart.max=0 it stays FAILED): {of_a_sink}"
+    )
+    assert "puts again" not in text(of_a_sink, None)
+    assert "puts again" not in text("Task copy-0 failed: FileSource.poll() raised OSError: gone.")

@@ -14,6 +14,8 @@ from kconnect.errors import (
     TimedOutError,
 )
 from kconnect.model import PartitionLag, RunState, SinkLag, TargetState, TaskState
+from kconnect.runtime.herder.interface import PluginDescription
+from kconnect.runtime.rest.plugins_api import place_of
 from kit.asgi import RestCaller
 from kit.memory_herder import MemoryHerder, file_source
 
@@ -233,3 +235,13 @@ def test_a_failed_task_shows_version_before_trace_and_null_for_an_unknown_versio
     monkeypatch.setattr(herder, "task_status", lambda _task: failed)
     answer = rest.ask("GET", "/connectors/src/tasks/0/status")
     assert answer.body == b'{"id":0,"state":"FAILED","worker_id":"w:1","version":null,"trace":"boom\\n"}'
+
+
+def test_a_vendors_class_with_the_name_of_an_included_one_is_told_apart() -> None:
+    def row(location: str) -> PluginDescription:
+        return PluginDescription("io.confluent.connect.avro.AvroConverter", "converter", "1", location)
+
+    ours, theirs = row("classpath"), row("/plugins/avro")
+    assert place_of(ours, [ours, theirs]) == {"location": "classpath"}
+    assert place_of(theirs, [ours, theirs]) == {"location": "/plugins/avro", "named": f"java:{theirs.class_name}"}
+    assert place_of(theirs, [theirs]) == {"location": "/plugins/avro"}

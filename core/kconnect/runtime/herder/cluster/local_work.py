@@ -205,7 +205,7 @@ class LocalWork:
             return err
         except Exception as err:  # top of a thread
             log.exception("Connector %s could not be started", entry.name)
-            self._status.set_connector(entry.name, RunState.FAILED, redact(trace_of(err)))
+            self._status.set_connector(entry.name, RunState.FAILED, redact(trace_of(f"Connector {entry.name}", err)))
             return ConnectError(f"Connector {entry.name} could not be started: {type(err).__name__}: {err}")
         return None
 
@@ -330,7 +330,7 @@ class LocalWork:
 
     def _fail(self, ids: Sequence[TaskId], error: Exception) -> None:
         for task_id in ids:
-            self._status.fail_task(task_id, redact(trace_of(error)))
+            self._status.fail_task(task_id, redact(trace_of(f"Task {task_id}", error)))
 
     def _called_off(self, ids: Collection[TaskId]) -> Mapping[TaskId, int | None]:
         """Those of these tasks that have not started yet will not start; gives the runs that are to stop."""

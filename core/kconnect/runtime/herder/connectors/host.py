@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from kconnect.errors import ConfigError, ConnectError, RetriableError, TimedOutError
 from kconnect.logs import redaction
 from kconnect.model import ConnectorType, RunState, TargetState
-from kconnect.runtime.config.variables import Resolved, Variables, has_reference, secret_values
+from kconnect.runtime.config.variables import Resolved, Variables, has_reference, plain_names, secret_values
 from kconnect.runtime.herder.connectors.hosted_connector import ConnectorParts, HostedConnector, PluginTimes, TaskPlan
 from kconnect.runtime.herder.connectors.plugin_classes import ConnectorPlugins, connector_kind, new_connector
 from kconnect.runtime.herder.connectors.reloads import Reloads, WatchedConfigs
@@ -213,7 +213,7 @@ class ConnectorHost:
             self._passwords[entry.name] = self._parts.plugins.password_keys(resolved.values)
         passwords = self._passwords.get(entry.name, frozenset())
         secrets = {*secret_values(resolved.values, passwords), *resolved.references}
-        redaction.remember(f"connector {entry.name}", secrets)
+        redaction.remember(f"connector {entry.name}", secrets, {entry.name, *plain_names(entry.config, passwords)})
         restarts = (resolved.values.get("config.action.reload") or "restart").strip().lower() == "restart"
         self._reloads.schedule(entry.name, resolved.ttl_ms if restarts else None)
         self._watched.watch(entry.name, entry.config if restarts else {})

@@ -138,7 +138,7 @@ class HostedConnector:
             if self._state is _State.FAILED or self._is_shut_down:
                 return
             self._state = _State.FAILED
-            self._parts.on_status(RunState.FAILED, redact(trace_of(error)))
+            self._parts.on_status(RunState.FAILED, redact(trace_of(f"Connector {self._parts.name}", error)))
         log.error("Connector %s has failed", self._parts.name, exc_info=error)
 
     def shut_down(self) -> None:

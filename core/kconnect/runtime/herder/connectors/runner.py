@@ -6,7 +6,6 @@ import contextvars
 import logging
 import queue
 import threading
-import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -14,16 +13,17 @@ from typing import Any, TypeVar
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.logs.log_context import set_log_context
 from kconnect.logs.stacks import ThreadPlace, place_of_thread
+from kconnect.logs.traces import trace_with_cause
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 
-def trace_of(error: BaseException) -> str:
-    """The stack trace a status shows; of a call that hangs its sentence, and where it is."""
+def trace_of(subject: str, error: BaseException) -> str:
+    """The trace that the status of a `subject`, such as Connector a, shows; of a call that hangs where it is."""
     if isinstance(error, HeldUpError):
         return f"{error}\n{error.stack}"
-    return "".join(traceback.format_exception(error))
+    return trace_with_cause(subject, error)
 
 
 class ConnectorRunner:

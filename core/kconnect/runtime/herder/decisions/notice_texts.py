@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import logging
+import re
+from typing import Final
 
 from kconnect.logs.wording import counted
 from kconnect.model import Mend, Restarts, TaskId
 from kconnect.runtime.herder.decisions.mending import Notice, NoticeKind
 from kconnect.runtime.standing.views import restarts_text
+
+# A sink may have written some of the records that it is given again
+_IN_A_SINK: Final = re.compile(r"\.(?:put|put_batch|flush|pre_commit)\(\) raised ")
 
 
 def level_of(notice: Notice) -> int:
@@ -27,4 +32,6 @@ def notice_text(notice: Notice) -> str:
     mend = Mend.GIVEN_UP if notice.kind is NoticeKind.GIVEN_UP else mend
     why = None if notice.no_help is None else str(notice.no_help)
     told = restarts_text(Restarts(mend, notice.restarts, notice.most, why, notice.restart_in_ms), 0)
+    if mend is Mend.WAITING and _IN_A_SINK.search(notice.said):
+        told += ", which puts again what came since its last commit (with errors.restart.max=0 it stays FAILED)"
     return f"{what} is FAILED on {notice.worker_id}, {told}: {notice.said}"
