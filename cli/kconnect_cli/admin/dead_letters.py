@@ -1,129 +1,86 @@
-"""LetterDesk: one connector's dead letters, from what the options of a call say: config, topic, plugins, filters."""
+"""Dead letters as commands show them, whoever reads them: this process, or a worker over REST."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import cached_property
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from kconnect.errors import UnreachableError
+from kconnect.errors import BadRequestError
 from kconnect.logs.wording import counted
-from kconnect_cli.options.cluster import cluster_of
 from kconnect_cli.options.dead_letters import LetterOptions
 from kconnect_cli.session import CliSession
 
 if TYPE_CHECKING:
-    from kconnect.admin.dead_letters import DeadLetter, DeadLetterTopic, Documents, Selection
-    from kconnect.admin.direct.access import ClusterAccess
-    from kconnect.model import ConnectorInfo
-    from kconnect.runtime.plugins import PluginRegistry
+    from kconnect_cli.admin.letter_desk import LetterDesk
 
 
-class LetterDesk:
-    """Reads the connector's config at once, anything else when it is asked for. A context manager. Threads: one.
+@dataclass(frozen=True, slots=True)
+class LetterPage:
+    """Letters as `letter_view` shows them, and whether there are more."""
 
-    Errors: NotFoundError for an unknown connector, one without a dead letter topic, or a topic that does not exist;
-    ConfigError when the brokers are not known; UnreachableError, TimedOutError.
-    """
+    topic: str
+    letters: Sequence[dict[str, Any]]
+    more: bool
+
+
+class WorkerLetters:
+    """The same letters, as a worker reads them. A context manager. Threads: one. Errors: as AskedWorker."""
 
     def __init__(self, session: CliSession, connector: str) -> None:
-        from kconnect.admin.dead_letters import dead_letter_settings
+        from kconnect_cli.admin.asked_worker import AskedWorker
 
-        self.session = session
-        self.name = connector
-        self.access = cluster_of(session).access()
-        _ = self.access.bootstrap_servers  # says best what is missing
-        info = _connector(session, connector)
-        self._type = info.type
-        self.config = dict(info.config)
-        self._brokers = self._where_letters_are()
-        self._brokers.raise_if_refused()
-        self.settings = dead_letter_settings(connector, self.config)
-        self._topic: DeadLetterTopic | None = None
+        self._name = connector
+        self._query = list((session.given(LetterOptions) or LetterOptions()).query())
+        self._worker = AskedWorker(session)
+        self.topic_name = ""
 
-    def __enter__(self) -> LetterDesk:
+    def __enter__(self) -> WorkerLetters:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._topic is not None:
-            self._topic.close()
+        self._worker.__exit__()
 
-    @property
-    def topic(self) -> DeadLetterTopic:
-        if self._topic is None:
-            from kconnect.admin.dead_letters import DeadLetterTopic, KafkaAccess
+    def summary(self) -> dict[str, Any]:
+        return dict(self._ask("summary", None)["summary"])
 
-            clients = self._brokers.clients()
-            access = KafkaAccess(
-                producer=clients.producer,
-                consumer=clients.consumer,
-                admin=clients.admin,
-                timeout_s=self.access.timeout_s,
+    def shown(self, limit: int) -> LetterPage:
+        body = self._ask("show", limit)
+        return LetterPage(body["topic"], body["letters"], body["more"])
+
+    def archived(self, limit: int | None) -> Iterator[dict[str, Any]]:
+        body = self._ask("export", limit)
+        if body["more"] and limit is None:
+            raise BadRequestError(
+                f"{self._name} has more than {len(body['letters']):,} dead letters, the most that a worker gives",
+                hint="--worker FILE or --bootstrap-servers reads all; --offset and --limit give a part.",
             )
-            self._topic = DeadLetterTopic(self.settings.topic, access, self.session.say)
-        return self._topic
+        yield from body["letters"]
 
-    @cached_property
-    def selection(self) -> Selection:
-        """What the options say. Letters that name no connector are its own where it writes no context headers."""
-        options = self.session.given(LetterOptions) or LetterOptions()
-        return options.selection(self.name, takes_unknown=not self.settings.context_headers)
-
-    @cached_property
-    def plugins(self) -> PluginRegistry:
-        from kconnect.runtime.plugins import PluginRegistry
-
-        return PluginRegistry.load(self.access.worker.get("plugin.path"), tells_skipped=False)
-
-    @cached_property
-    def is_source(self) -> bool:
-        from kconnect.admin.dead_letters import is_source
-
-        return is_source(self._type, self.config, self.plugins)
-
-    @cached_property
-    def documents(self) -> Documents:
-        """What reads its letters: its converters, or a guess where they are not installed here."""
-        from kconnect.admin.dead_letters import letter_documents
-
-        return letter_documents(
-            self.config, self.access.worker, self.plugins, is_source=self.is_source, note=self.session.say
-        )
-
-    def letters(self) -> Iterator[DeadLetter]:
-        """Those that are meant."""
-        from kconnect.admin.dead_letters import selected
-
-        return selected(self.topic.letters(), self.selection)
-
-    def _where_letters_are(self) -> ClusterAccess:
-        from kconnect.admin.dead_letters import letters_worker
-
-        worker = letters_worker(self.config, self.access.worker)
-        if worker is self.access.worker:
-            return self.access
-        access = replace(self.access, worker=worker)
-        self.session.say(f"Dead letters of {self.name} are in Kafka at {access.bootstrap_servers}, as its config says.")
-        return access
-
-    def say_skipped(self, others: int, unknown: int) -> None:
-        """What else is in the topic."""
-        told = []
-        if others:
-            told.append(f"{counted(others, 'letter')} of other connectors")
-        if unknown:
-            told.append(f"{counted(unknown, 'record')} that name no connector")
-        if told:
-            self.session.say(f"{self.settings.topic} has also {' and '.join(told)}; --all shows them.")
+    def _ask(self, what: str, limit: int | None) -> dict[str, Any]:
+        more = [] if limit is None else [("limit", str(limit))]
+        body = self._worker.letters(self._name, [("as", what), *self._query, *more])
+        self.topic_name = body["summary"]["topic"] if what == "summary" else body["topic"]
+        return body
 
 
-def _connector(session: CliSession, name: str) -> ConnectorInfo:
-    read: Callable[[str], ConnectorInfo] = session.reader.connector
-    try:
-        return session.on_connector(name, read)
-    except UnreachableError as error:
-        if session.direct is None:
-            hint = "--direct reads the connector's config from the cluster's topics, with no worker."
-            error.hint = f"{error.hint} {hint}" if error.hint else hint
-        raise
+def open_letters(session: CliSession, connector: str) -> LetterDesk | WorkerLetters:
+    """A connector's letters: read here where something names the brokers, else by a worker."""
+    from kconnect_cli.admin.asked_worker import asks_worker
+
+    if asks_worker(session):
+        return WorkerLetters(session, connector)
+    from kconnect_cli.admin.letter_desk import LetterDesk  # loads converters and clients of Kafka
+
+    return LetterDesk(session, connector)
+
+
+def say_skipped(session: CliSession, view: Mapping[str, Any]) -> None:
+    """What else is in the topic."""
+    told = []
+    if view["others"]:
+        told.append(f"{counted(view['others'], 'letter')} of other connectors")
+    if view["unknown"]:
+        told.append(f"{counted(view['unknown'], 'record')} that name no connector")
+    if told:
+        session.say(f"{view['topic']} has also {' and '.join(told)}; --all shows them.")

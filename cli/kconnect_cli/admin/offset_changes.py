@@ -11,6 +11,7 @@ from kconnect.client.offset_history import OffsetEntry, OffsetHistory, moved_off
 from kconnect.errors import BadRequestError
 from kconnect.model import ConnectorOffset, ConnectorType
 from kconnect_cli.admin.connector_admin import connector_admin
+from kconnect_cli.options.cluster import cluster_of
 
 if TYPE_CHECKING:
     from kconnect.admin.cluster.port import Changes, PreparedChange
@@ -62,20 +63,24 @@ class OffsetChanges:
         """Errors: NotFoundError without a change."""
         return self.history.last(name)
 
-    def offsets_at(self, access: ClusterAccess, name: str, target: SinkTarget, chosen: Chosen) -> list[ConnectorOffset]:
+    def offsets_at(self, name: str, target: SinkTarget, chosen: Chosen) -> list[ConnectorOffset]:
         """Where a sink's partitions are at a target, looked up at the brokers; a source's at a time, if it can say it.
 
         Errors: BadRequestError for another source, and for the brokers of another cluster; NotFoundError; ConnectError.
         """
-        from kconnect.admin.direct.offsets.sink_targets import AtTime, Chosen, sink_offsets_at
+        from kconnect_cli.admin.asked_worker import AskedWorker, asks_worker
 
+        if asks_worker(self._session):
+            from kconnect.admin.direct.offsets.sink_targets import target_to_json
+
+            which = {"topics": sorted(chosen.topics), "partitions": sorted(chosen.partitions)}
+            with AskedWorker(self._session) as worker:
+                return worker.offsets_at(name, {**target_to_json(target), **which})
+        from kconnect.admin.direct.offsets.source_targets import offsets_at
+
+        access = cluster_of(self._session).access()
         info = self._session.reader.connector(name)
-        if info.type is ConnectorType.SOURCE and isinstance(target, AtTime) and chosen == Chosen():
-            from kconnect.admin.direct.offsets.source_targets import source_offsets_at
-
-            committed = self._session.reader.connector_offsets(name)
-            return source_offsets_at(access.worker, info, committed, target.time_ms)
-        if self._session.direct is None:
+        if self._session.direct is None and info.type is not ConnectorType.SOURCE:
             from kconnect.runtime.kafka.admin import cluster_id
 
             found = cluster_id(access.clients().admin, access.timeout_s)
@@ -85,7 +90,7 @@ class OffsetChanges:
                     f"({self.cluster_id})",
                     hint="Give the brokers of the worker: --worker FILE or --bootstrap-servers.",
                 )
-        return sink_offsets_at(access, info, target, chosen)
+        return offsets_at(access, info, self._session.reader.connector_offsets(name), target, chosen)
 
     def _kept(
         self,

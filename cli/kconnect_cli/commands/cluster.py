@@ -21,7 +21,6 @@ from kconnect_cli.session import CliSession, session_of
 
 if TYPE_CHECKING:
     from kconnect.admin.direct.access import ClusterAccess
-    from kconnect.admin.direct.read.cluster_state import ClusterState
 
 app = command_group("Show members, leader and last rebalances of a cluster, as the broker knows them.")
 
@@ -48,7 +47,7 @@ def show(ctx: typer.Context) -> None:
     and tasks (how many are assigned), members (as `connect cluster members`). A cluster without workers is no error.
     """
     session = session_of(ctx)
-    document = _state(session).to_json()
+    document = _document(session)
     if session.output in (Format.JSON, Format.YAML):
         write_object(document, session.output)
     elif session.output is Format.NAME:
@@ -69,7 +68,7 @@ def members(ctx: typer.Context) -> None:
     JSON: a list of objects with url, host, client_id, member_id, leader, config_offset, connectors, tasks.
     """
     session = session_of(ctx)
-    document = _state(session).to_json()
+    document = _document(session)
     write_rows(document["members"], _MEMBERS, session.output, name="url")
     if not document["members"]:
         _say_nobody(session, document)
@@ -81,13 +80,11 @@ def members(ctx: typer.Context) -> None:
 def leader(ctx: typer.Context) -> None:
     """Print the URL of the worker that leads; JSON: that member. Ends with 3 without workers, 4 in a rebalance."""
     session = session_of(ctx)
-    found = _state(session).found_leader()
-    from kconnect.admin.direct.read.cluster_state import member_json, shown_url
-
+    found = _leader(_document(session))
     if session.output in (Format.JSON, Format.YAML):
-        write_object(member_json(found), session.output)
+        write_object(found, session.output)
     else:
-        write_text(f"{shown_url(found)}\n")
+        write_text(f"{found['url']}\n")
 
 
 @app.command(cls=ON_CLUSTER)
@@ -100,17 +97,15 @@ def rebalances(ctx: typer.Context, limit: _Limit = _DEFAULT_LIMIT) -> None:
     connectors_revoked, tasks_added, tasks_revoked, delay_ms, and of the leader members, joined, left (URLs).
     """
     session = session_of(ctx)
-    state = _state(session)
-    from kconnect.admin.direct.read.cluster_state import shown_url
-
-    if not state.group.is_live:
-        raise NotFoundError(f"No worker of group {state.group.name} is running (the broker says {state.group.state})")
+    document = _document(session)
+    if not document["members"]:
+        raise _nobody(document)
     answers = _Answers()
-    for worker in state.group.workers:
-        _fetch_rebalances(session, shown_url(worker), answers)
+    for worker in document["members"]:
+        _fetch_rebalances(session, worker["url"], answers)
     if not answers.answered:
         raise answers.failure or NotFoundError(
-            f"No worker of group {state.group.name} keeps a list of its rebalances",
+            f"No worker of group {document['group']} keeps a list of its rebalances",
             hint="Java workers do not; look in their logs for: `Rebalance started`, `Joined group at generation`.",
         )
     rows = sorted(_with_reasons(answers.rows), key=lambda row: (row["ended_ms"], row["worker"]))[-limit:]
@@ -144,19 +139,35 @@ def trace(ctx: typer.Context, member: _Member = None, limit: _Limit = _DEFAULT_L
 
 
 def _leader_url(session: CliSession) -> str:
-    access = _checked_access(session)
-    from kconnect.admin.direct.read.cluster_state import await_leader, cluster_state, shown_url
+    """Waits for a leader while a rebalance runs. Errors: as of `_leader`."""
+    from kconnect.admin.direct.read.cluster_state import await_leader
     from kconnect.clock import SystemClock
 
-    return shown_url(await_leader(lambda: cluster_state(access), session.retry_s, SystemClock()))
+    return str(await_leader(lambda: _leader(_document(session)), session.retry_s, SystemClock())["url"])
 
 
-def _state(session: CliSession) -> ClusterState:
-    """The broker's view of the cluster. Errors: as of `cluster_state`."""
+def _leader(document: dict[str, Any]) -> dict[str, Any]:
+    """The leader. Errors: NotFoundError without workers, ConflictError while a rebalance runs."""
+    from kconnect.admin.direct.read.cluster_state import leader_of
+
+    return leader_of(document)
+
+
+def _nobody(document: dict[str, Any]) -> NotFoundError:
+    return NotFoundError(f"No worker of group {document['group']} is running (the broker says {document['state']})")
+
+
+def _document(session: CliSession) -> dict[str, Any]:
+    """The broker's view of the cluster, as a worker tells it where nothing names the brokers."""
+    from kconnect_cli.admin.asked_worker import AskedWorker, asks_worker
+
+    if asks_worker(session):
+        with AskedWorker(session) as worker:
+            return worker.cluster()
     access = _checked_access(session)
     from kconnect.admin.direct.read.cluster_state import cluster_state
 
-    return cluster_state(access)
+    return cluster_state(access).to_json()
 
 
 def _checked_access(session: CliSession) -> ClusterAccess:

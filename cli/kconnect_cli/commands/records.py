@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kconnect.errors import ConnectError
 from kconnect.logs.wording import counted
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.cluster import ClusterArguments, cluster_of
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
     from kconnect.admin.direct.access import ClusterAccess
     from kconnect.admin.records import AtTime, Edge, Range, RecordFilter
 
+REGISTRY_VARIABLE = "KCONNECT_REGISTRY"
+# A look takes a worker some milliseconds
+_FOLLOW_EVERY_S = 0.5
 _Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Topic to read.", show_default=False)]
 _Limit = Annotated[
     int | None, typer.Option("--limit", metavar="N", min=0, help="End after N records.", show_default=False)
@@ -88,7 +94,7 @@ def records(
     """Show records of a topic, decoded: the last ten, from a time or an offset on, or as they come.
 
     \b
-    connect records orders --worker distributed.properties
+    connect records orders
     connect records orders --from -2h --where "amount > 100" -o jsonl
     connect records orders --follow --as orders-sink
 
@@ -101,24 +107,13 @@ def records(
     if follow and until:
         raise UsageProblem("--follow cannot be combined with --until", hint="--follow has no end.")
     wanted = range_of(from_, offset, last, partition, until)
-    access = cluster_of(session).access()
-    from kconnect.admin.records import RecordFilter
-    from kconnect.runtime.plugins import PluginRegistry
-    from kconnect_cli.admin.record_decoding import record_decoder
+    look = _Look(
+        topic=topic, wanted=wanted, follow=follow, limit=limit, is_committed=not uncommitted, reveal=show_secrets
+    )
+    chosen, writer = _Chosen(key, where, connector, registry), RecordWriter(form, with_headers=headers)
+    from kconnect_cli.admin.asked_worker import asks_worker
 
-    access.raise_if_refused()
-    plugins = PluginRegistry.load(access.worker.get("plugin.path"), tells_skipped=False)
-    decoder = record_decoder(session, access, plugins, connector=connector, registry=registry)
-    with closing(RecordFilter(decoder, plugins, key=key, where=where)) as chosen:
-        look = _Look(
-            topic=topic, wanted=wanted, follow=follow, limit=limit, is_committed=not uncommitted, reveal=show_secrets
-        )
-        count = _show(session, access, look, chosen, RecordWriter(form, with_headers=headers))
-        if chosen.first_untested is not None:
-            session.say(
-                f"The condition has no answer for {counted(chosen.untested, 'record')}, which are left out. "
-                f"The first: {chosen.first_untested}"
-            )
+    count = _ask(session, look, chosen, writer) if asks_worker(session) else _read(session, look, chosen, writer)
     if not count and not follow:
         session.say(
             f"No records of {topic} are in this range." if not (key or where) else f"No records of {topic} match."
@@ -133,6 +128,39 @@ class _Look:
     limit: int | None
     is_committed: bool
     reveal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Which records are shown, and by what they are decoded."""
+
+    key: str | None
+    where: str | None
+    connector: str | None
+    registry: str | None
+
+
+def _read(session: CliSession, look: _Look, chosen: _Chosen, writer: RecordWriter) -> int:
+    """Reads them from the brokers that the options name; gives how many it wrote."""
+    from kconnect.admin.records import RecordFilter, record_decoder
+    from kconnect.runtime.plugins import PluginRegistry
+
+    access = cluster_of(session).access()
+    access.raise_if_refused()
+    plugins = PluginRegistry.load(access.worker.get("plugin.path"), tells_skipped=False)
+    config = None
+    if chosen.connector is not None:
+        config = session.on_connector(chosen.connector, session.reader.connector).config
+    registry = chosen.registry or os.environ.get(REGISTRY_VARIABLE)
+    try:
+        decoder = record_decoder(access.worker, plugins, config=config, registry=registry)
+    except ConnectError as err:
+        err.hint = err.hint or "Without --as the records are decoded by a registry (--registry URL), or guessed."
+        raise
+    with closing(RecordFilter(decoder, plugins, key=chosen.key, where=chosen.where)) as wanted:
+        count = _show(session, access, look, wanted, writer)
+        _say_untested(session, wanted.untested, wanted.first_untested)
+    return count
 
 
 def _show(session: CliSession, access: ClusterAccess, look: _Look, chosen: RecordFilter, writer: RecordWriter) -> int:
@@ -163,6 +191,60 @@ def _show(session: CliSession, access: ClusterAccess, look: _Look, chosen: Recor
                 if look.follow:
                     writer.flush()
     return writer.count
+
+
+def _ask(session: CliSession, look: _Look, chosen: _Chosen, writer: RecordWriter) -> int:
+    """Has a worker read and decode them, page by page; gives how many were written."""
+    if chosen.registry is not None or look.reveal:
+        option = "--registry" if chosen.registry is not None else "--show-secrets"
+        raise UsageProblem(f"{option} needs the brokers", hint="Give --worker FILE or --bootstrap-servers.")
+    from kconnect.admin.records.decoding import ToldRecord
+    from kconnect_cli.admin.asked_worker import AskedWorker
+
+    untested, first_untested, pause = 0, None, Event()
+    query = list(_query(look, chosen, with_raw=writer.wants_raw))
+    with AskedWorker(session) as worker, signals_raise(), _ended(writer):
+        while True:
+            left = None if look.limit is None else look.limit - writer.count
+            page = worker.records(look.topic, [*query, *([] if left is None else [("limit", str(left))])])
+            for record in page["records"]:
+                writer.write(ToldRecord(record))
+            untested += page["untested"]
+            first_untested = first_untested or page["first_untested"]
+            if writer.count == look.limit or not (look.follow or page["more"]):
+                break
+            query = [pair for pair in query if pair[0] != "positions"]
+            query.append(("positions", json.dumps(page["positions"])))
+            if not page["more"]:
+                writer.flush()
+                pause.wait(_FOLLOW_EVERY_S)
+    _say_untested(session, untested, first_untested)
+    return writer.count
+
+
+def _query(look: _Look, chosen: _Chosen, *, with_raw: bool) -> Iterator[tuple[str, str]]:
+    from kconnect.admin.records import AtOffset, AtTime, Edge, Last
+
+    match look.wanted.start:
+        case AtOffset(offset):
+            yield "offset", str(offset)
+        case Last(count):
+            yield "last", str(count)
+        case AtTime(time_ms):
+            yield "from", str(time_ms)
+        case Edge() as edge:
+            yield "from", edge.value
+    yield from (("partition", str(number)) for number in sorted(look.wanted.partitions))
+    given = {"until": look.wanted.until_ms, "key": chosen.key, "where": chosen.where, "as": chosen.connector}
+    yield from ((name, str(value)) for name, value in given.items() if value is not None)
+    yield from ((name, "true") for name, on in (("uncommitted", not look.is_committed), ("raw", with_raw)) if on)
+
+
+def _say_untested(session: CliSession, count: int, first: str | None) -> None:
+    if first is not None:
+        session.say(
+            f"The condition has no answer for {counted(count, 'record')}, which are left out. The first: {first}"
+        )
 
 
 def _form_of(session: CliSession) -> RecordFormat:

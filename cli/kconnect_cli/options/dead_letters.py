@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kconnect.errors import BadRequestError
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.topic_points import milliseconds_of
 from kconnect_cli.session import CliSession
@@ -21,7 +21,6 @@ _STAGES = (
     *("TRANSFORMATION", "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER", "TASK_PUT"),
     *("TASK_POLL", "KAFKA_PRODUCE", "KAFKA_CONSUME"),
 )
-_PLACE = re.compile(r"(?:(\d+):)?(\d+)(?:(-)(\d+)?)?", re.ASCII)
 
 _STAGE_HELP = "Only those that failed in this stage, such as VALUE_CONVERTER; may be repeated."
 _EXCEPTION_HELP = "Only those that failed with this class, with or without its package, or this start of a message."
@@ -62,6 +61,20 @@ class LetterOptions:
     def apply(self, session: CliSession) -> None:
         session.keep(self)
 
+    def query(self) -> Iterator[tuple[str, str]]:
+        """As a worker is asked for it. Errors: UsageProblem that names the option."""
+        now_s = time.time()
+        yield from (("stage", _stage(each)) for each in self.stage or ())
+        yield from (("exception", each) for each in self.exception or ())
+        yield from (("topic", each) for each in self.topic or ())
+        _ranges(self.offset or ())
+        yield from (("offset", each) for each in self.offset or ())
+        for name, option, given in (("from", "--from", self.from_), ("to", "--to", self.to)):
+            if given is not None:
+                yield name, str(milliseconds_of(given, option, now_s))
+        if self.all_:
+            yield "all", "true"
+
     def selection(self, connector: str, *, takes_unknown: bool) -> Selection:
         """Errors: UsageProblem that names the option."""
         from kconnect.admin.dead_letters import Selection
@@ -90,14 +103,7 @@ def _stage(text: str) -> str:
 def _ranges(texts: Sequence[str]) -> tuple[OffsetRange, ...]:
     from kconnect.admin.dead_letters import OffsetRange
 
-    found = []
-    for text in texts:
-        form = _PLACE.fullmatch(text.strip())
-        if form is None:
-            raise UsageProblem(f"--offset {text} is not a range of offsets", hint="Examples: 7, 7-12, 7-, 3:7-12.")
-        first = int(form[2])
-        last = first if form[3] is None else None if form[4] is None else int(form[4])
-        if last is not None and last < first:
-            raise UsageProblem(f"--offset {text} ends before it begins")
-        found.append(OffsetRange(int(form[1] or 0), first, last))
-    return tuple(found)
+    try:
+        return tuple(OffsetRange.parse(text) for text in texts)
+    except BadRequestError as err:
+        raise UsageProblem(f"--offset {err}", hint=err.hint) from err

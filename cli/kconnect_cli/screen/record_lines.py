@@ -15,7 +15,7 @@ from kconnect_cli.screen.output import json_cell, painted, write_text
 from kconnect_cli.screen.topic_pages import safe
 
 if TYPE_CHECKING:
-    from kconnect.admin.records import Decoded, DecodedRecord
+    from kconnect.admin.records.decoding import Decoded, ShownRecord
 
 
 class RecordFormat(StrEnum):
@@ -48,7 +48,7 @@ class RecordWriter:
         self._with_headers = with_headers
         self._count = 0
         self._form = form
-        self._write: Callable[[DecodedRecord], None] = {
+        self._write: Callable[[ShownRecord], None] = {
             RecordFormat.TABLE: self._table,
             RecordFormat.JSON: self._json,
             RecordFormat.JSONL: self._line,
@@ -56,11 +56,16 @@ class RecordWriter:
         }[form]
 
     @property
+    def wants_raw(self) -> bool:
+        """Whether it writes the bytes of values."""
+        return self._form is RecordFormat.RAW
+
+    @property
     def count(self) -> int:
         """How many were written."""
         return self._count
 
-    def write(self, record: DecodedRecord) -> None:
+    def write(self, record: ShownRecord) -> None:
         self._write(record)
         self._count += 1
 
@@ -72,12 +77,12 @@ class RecordWriter:
         if self._form is RecordFormat.JSON:
             write_text("\n]\n" if self._count else "[]\n")
 
-    def _table(self, record: DecodedRecord) -> None:
+    def _table(self, record: ShownRecord) -> None:
         if not self._count:
             head = f"{'PLACE':<{_PLACE_COLUMNS}} {'TIME':<{_TIME_COLUMNS}} {'KEY':<{_KEY_COLUMNS}} VALUE"
             write_text(painted(head, bold=True) + "\n")
         body = record.to_json()
-        place = f"{record.raw.partition}:{record.raw.offset}"
+        place = f"{body['partition']}:{body['offset']}"
         key = _cut(cell(record.key), _MOST_KEY)
         lead = f"{place:<{_PLACE_COLUMNS}} {body['timestamp'] or '-':<{_TIME_COLUMNS}} {key:<{_KEY_COLUMNS}} "
         write_text(self._at_edge(lead + cell(record.value)) + "\n")
@@ -90,11 +95,11 @@ class RecordWriter:
     def _at_edge(self, line: str) -> str:
         return line if self._columns is None else _cut_to_columns(line, self._columns)
 
-    def _json(self, record: DecodedRecord) -> None:
+    def _json(self, record: ShownRecord) -> None:
         text = self._json_text(record.to_json(), indent=2)
         write_text(("," if self._count else "[") + "\n  " + text.replace("\n", "\n  "))
 
-    def _line(self, record: DecodedRecord) -> None:
+    def _line(self, record: ShownRecord) -> None:
         write_text(self._json_text(record.to_json()) + "\n")
 
     def _json_text(self, body: Mapping[str, Any], indent: int | None = None) -> str:
@@ -105,8 +110,8 @@ class RecordWriter:
             text = json.dumps(body, indent=indent)
         return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text) if self._is_terminal else text
 
-    def _raw(self, record: DecodedRecord) -> None:
-        value = record.raw.value or b""
+    def _raw(self, record: ShownRecord) -> None:
+        value = record.raw_value or b""
         if self._is_terminal:
             write_text(safe(value.decode(errors="backslashreplace")) + "\n")
             return

@@ -296,6 +296,28 @@ class ConnectClient:
             "PUT", f"/connector-plugins/{_segment(plugin)}/config/validate", as_object, dict(config)
         )
 
+    def cluster(self) -> dict[str, Any]:
+        """The workers' group as the broker knows it; NotFoundError from a worker that does not ask, such as Java's."""
+        return self._exchange.read("GET", "/admin/cluster", as_object)
+
+    def records(self, topic: str, query: Sequence[tuple[str, str]]) -> dict[str, Any]:
+        """Records of a topic that the worker reads and decodes; NotFoundError from Java's workers.
+
+        `query`: the parameters of `/admin/topics/{topic}/records`. Shape: records, notes, positions, untested,
+        first_untested.
+        """
+        return self._exchange.read("GET", f"/admin/topics/{_segment(topic)}/records?{urlencode(query)}", as_object)
+
+    def dead_letters(self, name: str, query: Sequence[tuple[str, str]]) -> dict[str, Any]:
+        """Dead letters of a connector that the worker reads. Shape: summary, notes; or topic, letters, more, notes."""
+        path = f"/admin/connectors/{_segment(name)}/dead-letters/letters?{urlencode(query)}"
+        return self._exchange.read("GET", path, as_object)
+
+    def offsets_at(self, name: str, target: Mapping[str, Any]) -> list[ConnectorOffset]:
+        """Where a connector's partitions are at a target, such as {"to_time": ms}; changes nothing."""
+        path = f"/admin/connectors/{_segment(name)}/offsets/target"
+        return self._exchange.read("POST", path, offsets_from_json, dict(target))
+
     def conditions(self) -> dict[TaskId, TaskCondition]:
         """Conditions of the tasks this worker runs; NotFoundError from a worker without them, such as Java's."""
         return self._exchange.read("GET", "/conditions", as_conditions)

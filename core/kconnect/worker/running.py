@@ -320,6 +320,7 @@ class RunningWorker(ABC, Generic[H, C]):
         """Let REST answer; /health says that the worker is starting."""
         # Here: they load while Spark's JVM starts
         from kconnect.admin.console import worker_console
+        from kconnect.admin.served.routes import served_endpoints
         from kconnect.runtime.rest import AppSettings, RestOptions, RestServer
 
         self._warn_of_keys(config)
@@ -331,7 +332,8 @@ class RunningWorker(ABC, Generic[H, C]):
             read_s = config.kconnect.ui_read_timeout_ms / 1000
             shown = partial(worker_console, settings=self._props, read_s=read_s)
             console = shown if config.kconnect.ui_enable else None
-            rest = self._rest = RestServer(herder, config.listeners, settings, options, console)
+            served = served_endpoints(self._props, lambda: plugins) if config.kconnect.rest_records_enable else ()
+            rest = self._rest = RestServer(herder, config.listeners, settings, options, console, served)
             self._stack.callback(lambda: rest.stop(_REST_STOP_S, log_level=self._stop_level()))
             rest.start()
 

@@ -209,10 +209,11 @@ def test_options_that_are_incompatible_are_refused(connect, arguments, message):
     assert message in err
 
 
-def test_a_target_needs_brokers(connect):
+def test_a_target_needs_brokers_or_a_worker_that_asks_them(connect):
     code, _, err = connect("offsets", "reset", "lines-in", "--to-time", "2h")
     assert code == 1
-    assert err.startswith("No cluster was given\nHint: Give the worker's file")
+    assert "does not read Kafka for others: it is one of Java's" in err
+    assert err.endswith("--worker FILE or --bootstrap-servers asks Kafka itself.\n")
     _, _, err = connect("offsets", "reset", "lines-in", "--to-time", "9999-01-01")
     assert err.startswith("--to-time 9999-01-01 is in the future: whatever is there now comes before it.\n")
 

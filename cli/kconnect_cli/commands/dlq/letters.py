@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Annotated
 
 import typer
 
 from kconnect.logs.wording import counted
-from kconnect_cli.admin.dead_letters import LetterDesk
+from kconnect_cli.admin.dead_letters import open_letters, say_skipped
 from kconnect_cli.options.dead_letters import Limit
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.screen.letter_pages import GROUP_COLUMNS, letter_page
@@ -23,27 +22,24 @@ def list_(ctx: typer.Context, name: Name) -> None:
     """Count dead letters by stage, exception, topic.
 
     \b
-    connect dlq list orders-out --worker distributed.properties
+    connect dlq list orders-out
     connect dlq list orders-out --stage VALUE_CONVERTER --from -2h
 
     JSON: connector, topic, count, replayed, broken (letters with headers that cannot be read), others and unknown
     (records of other connectors, and of none), groups with stage, exception, topic, count, replayed, first, last,
-    example, message, root_cause. The brokers are those of a worker's file, --bootstrap-servers or the context.
+    example, message, root_cause. The worker reads them; --worker FILE or --bootstrap-servers reads them here.
     """  # noqa: D301  # \b is the help's mark of lines that stay as they are
-    from kconnect.admin.dead_letters import summary, summary_view
-
     session = session_of(ctx)
-    with signals_raise(), LetterDesk(session, name) as desk:
-        found = summary(desk.topic.letters(), desk.selection, desk.topic.marks())
-        view = summary_view(name, desk.settings.topic, found)
-        if session.output in (Format.JSON, Format.YAML):
-            write_object(view, session.output)
-            return
-        write_rows(view["groups"], GROUP_COLUMNS, session.output, name="example")
-        replayed = f", {found.replayed} of them replayed" if found.replayed else ""
-        broken = f" {counted(found.broken, 'letter')} with headers that cannot be read." if found.broken else ""
-        session.say(f"{counted(found.count, 'dead letter')} in {desk.settings.topic}{replayed}.{broken}")
-        desk.say_skipped(view["others"], view["unknown"])
+    with signals_raise(), open_letters(session, name) as letters:
+        view = letters.summary()
+    if session.output in (Format.JSON, Format.YAML):
+        write_object(view, session.output)
+        return
+    write_rows(view["groups"], GROUP_COLUMNS, session.output, name="example")
+    replayed = f", {view['replayed']} of them replayed" if view["replayed"] else ""
+    broken = f" {counted(view['broken'], 'letter')} with headers that cannot be read." if view["broken"] else ""
+    session.say(f"{counted(view['count'], 'dead letter')} in {view['topic']}{replayed}.{broken}")
+    say_skipped(session, view)
 
 
 def show(ctx: typer.Context, name: Name, limit: _AtMost = 10, trace: _Trace = False) -> None:
@@ -58,25 +54,19 @@ def show(ctx: typer.Context, name: Name, limit: _AtMost = 10, trace: _Trace = Fa
     root_cause, trace, origin (topic, partition, offset), replays, replayed (state, time, target; null: not), key,
     value, headers, decoded (by what key and value were read), source (of a source's letter), problems if any.
     """  # noqa: D301  # \b is the help's mark of lines that stay as they are
-    from kconnect.admin.dead_letters import letter_view
-
     session = session_of(ctx)
-    with signals_raise(), LetterDesk(session, name) as desk:
-        marks = desk.topic.marks()
-        letters = desk.letters()
-        views = (letter_view(letter, desk.documents, marks) for letter in islice(letters, limit))
-        if session.output in (Format.JSON, Format.YAML):
-            write_object(list(views), session.output)
-            return
-        count = 0
-        for view in views:
-            text = view["letter"] if session.output is Format.NAME else letter_page(view, with_trace=trace)
-            write_text(f"{text}\n")
-            count += 1
-        if not count:
-            session.say(f"No dead letter of {name} in {desk.settings.topic} matches.")
-        elif next(letters, None) is not None:
-            session.say(f"There are more: --limit {limit * 10}, or -o json.")
+    with signals_raise(), open_letters(session, name) as letters:
+        found = letters.shown(limit)
+    if session.output in (Format.JSON, Format.YAML):
+        write_object(found.letters, session.output)
+        return
+    for view in found.letters:
+        text = view["letter"] if session.output is Format.NAME else letter_page(view, with_trace=trace)
+        write_text(f"{text}\n")
+    if not found.letters:
+        session.say(f"No dead letter of {name} in {found.topic} matches.")
+    elif found.more:
+        session.say(f"There are more: --limit {limit * 10}, or -o json.")
 
 
 def export(ctx: typer.Context, name: Name, limit: Limit = None) -> None:
@@ -93,15 +83,10 @@ def export(ctx: typer.Context, name: Name, limit: Limit = None) -> None:
     """  # noqa: D301  # \b is the help's mark of lines that stay as they are
     import json
 
-    from kconnect.admin.dead_letters.archive import archived
-
     session = session_of(ctx)
     count = 0
-    with signals_raise(), LetterDesk(session, name) as desk:
-        for letter in desk.letters():
-            if count == limit:
-                break
-            line = archived(letter, desk.documents.document(letter.as_read()).body)
+    with signals_raise(), open_letters(session, name) as letters:
+        for line in letters.archived(limit):
             write_text(json.dumps(line, ensure_ascii=False) + "\n")
             count += 1
-    session.say(f"{counted(count, 'dead letter')} of {name} exported from {desk.settings.topic}.")
+    session.say(f"{counted(count, 'dead letter')} of {name} exported from {letters.topic_name}.")

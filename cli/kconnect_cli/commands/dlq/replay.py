@@ -12,7 +12,6 @@ import typer
 from kconnect.errors import ConfigError
 from kconnect.logs.redaction import redact
 from kconnect.logs.wording import counted
-from kconnect_cli.admin.dead_letters import LetterDesk
 from kconnect_cli.exits import FAILED, UsageProblem
 from kconnect_cli.options.dead_letters import Limit
 from kconnect_cli.processes.signals import signals_raise
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from kconnect.admin.dead_letters import DeadLetter, Marks, Preparation, ReplayRules, Tally
     from kconnect.admin.dead_letters.archive import ArchivedLetter
     from kconnect.admin.dead_letters.edits import Edit
+    from kconnect_cli.admin.letter_desk import LetterDesk
 
 _MAX_REPLAYS = 3
 _EDIT_HELP = "Change each record: a file with a JSON patch (RFC 6902), or module:function as PythonTransform takes it."
@@ -72,6 +72,7 @@ def replay(
     failed, or stay behind for another reason that needs you.
     """  # noqa: D301  # \b is the help's mark of lines that stay as they are
     from kconnect.admin.dead_letters import ReplayRules, refuse_two_clusters
+    from kconnect_cli.admin.letter_desk import LetterDesk
 
     session = session_of(ctx)
     is_edited = edit is not None or file is not None

@@ -127,10 +127,10 @@ def reset(ctx: typer.Context, dry_run: DryRun = False, yes: Yes = False, force: 
 
     \b
     connect offsets reset orders-out
-    connect offsets reset orders-out --to-time 2h --worker distributed.properties
+    connect offsets reset orders-out --to-time 2h
     connect offsets reset orders-out --shift-by -1000 --topic orders --partition 0 --bootstrap-servers kafka:9092
 
-    A target is looked up at the brokers: name them by a worker's file, --bootstrap-servers or the context.
+    The worker looks a target up at its brokers; of a Java worker name them, by a worker's file or --bootstrap-servers.
     """  # noqa: D301  # \b is the help's mark of lines that stay as they are
     session = session_of(ctx)
     names, _ = selected(session)
@@ -141,10 +141,9 @@ def reset(ctx: typer.Context, dry_run: DryRun = False, yes: Yes = False, force: 
         refuse_cluster_without_direct(session)
         make_changes(session, "Reset offsets of", list(dict.fromkeys(names)), options, changes.reset)
         return
-    access = cluster_of(session).access()
 
     def moved(name: str) -> PreparedChange:
-        return changes.alter(name, changes.offsets_at(access, name, *target), "reset")
+        return changes.alter(name, changes.offsets_at(name, *target), "reset")
 
     make_changes(session, "Change offsets of", list(dict.fromkeys(names)), options, moved)
 
@@ -164,7 +163,7 @@ def move(
     """Move a running connector: stop it, change its offsets, verify them, and resume it.
 
     \b
-    connect offsets move orders-out --to-time 2h --worker distributed.properties
+    connect offsets move orders-out --to-time 2h
     connect offsets move orders-in -f saved.json
 
     If a step fails, the offsets are restored. At the end the connector is RUNNING, PAUSED or STOPPED, as it was before.
@@ -185,7 +184,7 @@ def move(
     def wanted() -> Sequence[ConnectorOffset]:
         if target is None:
             return given
-        return changes.offsets_at(cluster_of(session).access(), name, *target)
+        return changes.offsets_at(name, *target)
 
     def prepare(name: str) -> PreparedChange:
         from kconnect_cli.admin.offset_move import MoveChange

@@ -7,25 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from typing import Final, Self
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
 
 from kconnect.admin.cluster.port import Announced
 from kconnect.admin.console.visit import Visit
-from kconnect.admin.dead_letters import (
-    DeadLetter,
-    DeadLetterTopic,
-    Documents,
-    KafkaAccess,
-    OffsetRange,
-    Selection,
-    dead_letter_settings,
-    is_source,
-    letter_documents,
-    letters_worker,
-)
+from kconnect.admin.dead_letters import DeadLetter, DeadLetterTopic, OffsetRange, Selection
 from kconnect.admin.direct.access import ClusterAccess
+from kconnect.admin.served.letters import ConnectorLetters
 from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.runtime.plugins import PluginRegistry
 
@@ -64,28 +54,17 @@ class Wanted:
         return {name: text for name, text in found.items() if text}
 
 
-class LetterDesk:
+class LetterDesk(ConnectorLetters):
     """A context manager. Threads: one. Errors: ForbiddenError, NotFoundError, BadRequestError; those of Kafka."""
 
     def __init__(self, visit: Visit) -> None:
-        self.name = visit.path["name"]
         self.open_sink = visit.cluster.open_sink
         self._cluster = visit.cluster
-        # Asked first: who may not see the connector over REST does not see its letters either
-        self.info = visit.cluster.connector(self.name)
-        self.config = dict(self.info.config)
-        self.settings = dead_letter_settings(self.name, self.config)
-        self.access = _brokers(visit)
         self.notes: list[str] = []
         """Sentences on what was not shown, or not as it should be."""
-        self._topic: DeadLetterTopic | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._topic is not None:
-            self._topic.close()
+        # Asked first: who may not see the connector over REST does not see its letters either
+        info, access = visit.cluster.connector(visit.path["name"]), _brokers(visit)
+        super().__init__(info, access, self.notes.append, lambda: _registry(access.worker.get("plugin.path")))
 
     def allow(self, replay: Announced | None = None) -> None:
         """`replay`: to be carried out. Errors: ForbiddenError for who may see the connector, and not its records."""
@@ -93,18 +72,9 @@ class LetterDesk:
 
     @property
     def topic(self) -> DeadLetterTopic:
-        if self._topic is None:
-            brokers = replace(self.access, worker=letters_worker(self.config, self.access.worker))
-            brokers.raise_if_refused()
-            clients = brokers.clients()
-            access = KafkaAccess(
-                producer=clients.producer,
-                consumer=clients.consumer,
-                admin=clients.admin,
-                timeout_s=self.access.timeout_s,
-            )
-            self._topic = DeadLetterTopic(self.settings.topic, access, self.notes.append)
-        return self._topic
+        if not self.is_open:
+            self.brokers.raise_if_refused()
+        return super().topic
 
     def selection(self, wanted: Wanted | None = None) -> Selection:
         """Of a shared topic this connector's letters only."""
@@ -128,21 +98,6 @@ class LetterDesk:
         if found is None or not self.selection().owns(found):
             raise NotFoundError(f"{self.settings.topic} has no dead letter of {self.name} at {wanted.at}")
         return found
-
-    @cached_property
-    def documents(self) -> Documents:
-        """What reads its letters; a note tells of converters that are not installed here."""
-        return letter_documents(
-            self.config, self.access.worker, self.plugins, is_source=self.is_source, note=self.notes.append
-        )
-
-    @cached_property
-    def plugins(self) -> PluginRegistry:
-        return _registry(self.access.worker.get("plugin.path"))
-
-    @cached_property
-    def is_source(self) -> bool:
-        return is_source(self.info.type, self.config, self.plugins)
 
 
 @lru_cache(maxsize=4)

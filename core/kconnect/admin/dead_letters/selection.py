@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from kconnect.admin.dead_letters.letter import DeadLetter
 from kconnect.admin.dead_letters.marks import Marks
+from kconnect.errors import BadRequestError
 
 
 class Owner(StrEnum):
@@ -21,6 +24,9 @@ class Owner(StrEnum):
     """Nothing in it names a connector: no context headers, or a record that is no dead letter at all."""
 
 
+_RANGE: Final = re.compile(r"(?:(\d+):)?(\d+)(?:(-)(\d+)?)?", re.ASCII)
+
+
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
     """Letters of one partition from `first` to `last`, both included; None: to the end."""
@@ -28,6 +34,18 @@ class OffsetRange:
     partition: int
     first: int = 0
     last: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> OffsetRange:
+        """Of 7, 7-12, 7- or, of partition 3, 3:7-12. Errors: BadRequestError."""
+        form = _RANGE.fullmatch(text.strip())
+        if form is None:
+            raise BadRequestError(f"{text} is not a range of offsets", hint="Examples: 7, 7-12, 7-, 3:7-12.")
+        first = int(form[2])
+        last = first if form[3] is None else None if form[4] is None else int(form[4])
+        if last is not None and last < first:
+            raise BadRequestError(f"{text} ends before it begins")
+        return cls(int(form[1] or 0), first, last)
 
     def __contains__(self, place: tuple[int, int]) -> bool:
         partition, offset = place

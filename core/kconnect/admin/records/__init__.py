@@ -5,7 +5,7 @@ raises for what is in a record: bytes that it cannot read are given as bytes, wi
 """
 
 from kconnect.admin.records.bounds import AtOffset, AtTime, Edge, Last, Range
-from kconnect.admin.records.decoders import RegistryDecoder, converter_decoder
+from kconnect.admin.records.decoders import RegistryDecoder, converter_decoder, record_decoder
 from kconnect.admin.records.decoding import Decoded, DecodedRecord, FieldDecoder, RecordDecoder
 from kconnect.admin.records.filters import RecordFilter
 from kconnect.admin.records.guess import GuessDecoder, guess
@@ -29,4 +29,5 @@ __all__ = [
     "converter_decoder",
     "guess",
     "plain",
+    "record_decoder",
 ]

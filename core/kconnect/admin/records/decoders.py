@@ -30,6 +30,56 @@ URL: Final = "schema.registry.url"
 _TIMEOUTS: Final = {"http.connect.timeout.ms": "3000", "http.read.timeout.ms": "5000"}
 
 
+# Converters that take everything for text or bytes say less than the guess does
+_SAY_NOTHING: Final = ("StringConverter", "ByteArrayConverter")
+_OF_REGISTRY: Final = ("schema.registry.", "basic.auth.", "bearer.auth.", "http.")
+_PARTS: Final = ("key.converter", "value.converter")
+
+
+def record_decoder(
+    worker: Mapping[str, str],
+    plugins: PluginRegistry,
+    *,
+    config: Mapping[str, str] | None = None,
+    registry: str | None = None,
+) -> RecordDecoder:
+    """Decodes as the tasks of a connector with this config do, else by a registry or the worker's converters.
+
+    What that cannot read is looked up in the registry, if one is known, and guessed. Errors: ConfigError for a
+    converter that is not here.
+    """
+    settings = registry_settings(worker, registry)
+    rest: FieldDecoder = RegistryDecoder(settings, plugins) if settings else GuessDecoder()
+    if config is not None:
+        return converter_decoder(config, worker, plugins, otherwise=rest)
+    if registry is not None:
+        return RecordDecoder(rest, rest, GuessDecoder())
+    telling = {
+        key: value
+        for key, value in worker.items()
+        if not any(_says_nothing(worker, part) and key.startswith(part) for part in _PARTS)
+    }
+    if any(part in telling for part in _PARTS):
+        return converter_decoder({}, telling, plugins, is_lenient=True, otherwise=rest)
+    return RecordDecoder(rest, rest, GuessDecoder())
+
+
+def registry_settings(worker: Mapping[str, str], url: str | None) -> dict[str, str]:
+    """Settings of the registry's client: of the URL that was given, or the worker's converters; else none."""
+    if url:
+        return {"schema.registry.url": url}
+    for part in reversed(_PARTS):
+        prefix = f"{part}."
+        if worker.get(f"{prefix}schema.registry.url"):
+            inner = {key.removeprefix(prefix): value for key, value in worker.items() if key.startswith(prefix)}
+            return {key: value for key, value in inner.items() if key.startswith(_OF_REGISTRY)}
+    return {}
+
+
+def _says_nothing(worker: Mapping[str, str], part: str) -> bool:
+    return worker.get(part, "").rpartition(".")[2] in _SAY_NOTHING
+
+
 class RegistryDecoder:
     """Decodes bytes with a schema id; others, and all once the registry does not answer, go to the guess.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -39,6 +40,62 @@ class FieldDecoder(Protocol):
         ...
 
 
+class ShownRecord(Protocol):
+    """A decoded record as it is shown, whoever has decoded it."""
+
+    @property
+    def key(self) -> Decoded: ...
+
+    @property
+    def value(self) -> Decoded: ...
+
+    @property
+    def headers(self) -> Sequence[tuple[str, Decoded]]: ...
+
+    @property
+    def raw_value(self) -> bytes | None:
+        """The bytes of the value."""
+        ...
+
+    def to_json(self) -> Mapping[str, Any]:
+        """As of DecodedRecord."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToldRecord:
+    """A record that a worker has read and decoded. Implements ShownRecord. `body`: as of DecodedRecord.to_json."""
+
+    body: Mapping[str, Any]
+
+    @property
+    def key(self) -> Decoded:
+        return _told(self.body["key"], self.body["decoded"]["key"])
+
+    @property
+    def value(self) -> Decoded:
+        return _told(self.body["value"], self.body["decoded"]["value"])
+
+    @property
+    def headers(self) -> Sequence[tuple[str, Decoded]]:
+        return [(header["key"], _told(header["value"], "")) for header in self.body["headers"]]
+
+    @property
+    def raw_value(self) -> bytes | None:
+        given = self.body.get("raw")
+        return None if given is None else base64.b64decode(given)
+
+    def to_json(self) -> Mapping[str, Any]:
+        return {key: value for key, value in self.body.items() if key != "raw"}
+
+
+def _told(value: Any, how: str) -> Decoded:  # data of JSON
+    """Bytes that nothing could read come as {"base64": ..}."""
+    if isinstance(value, dict) and list(value) == ["base64"] and isinstance(value["base64"], str):
+        return Decoded(base64.b64decode(value["base64"]), how)
+    return Decoded(value, how)
+
+
 @dataclass(frozen=True, slots=True)
 class DecodedRecord:
     """One record, decoded. `raw` is what was fetched."""
@@ -59,6 +116,10 @@ class DecodedRecord:
         parts = [("key", self.key), ("value", self.value)]
         parts += [(f"header {name}", decoded) for name, decoded in self.headers]
         return [f"{self.place}: {part}: {decoded.problem}" for part, decoded in parts if decoded.problem is not None]
+
+    @property
+    def raw_value(self) -> bytes | None:
+        return self.raw.value
 
     @property
     def size(self) -> int:

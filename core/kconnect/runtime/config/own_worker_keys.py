@@ -285,6 +285,15 @@ KCONNECT: Final[Rows] = (
         "The largest body of a REST request.",
     ),
     (
+        "kconnect.rest.records.enable",
+        BOOLEAN,
+        True,
+        None,
+        LOW,
+        "Whether REST gives records of topics, dead letters and the state of the group, read with the worker's login. "
+        "With roles a grant names the topics.",
+    ),
+    (
         "kconnect.rest.max.header.bytes",
         INT,
         65_536,

@@ -93,6 +93,7 @@ class KConnectSettings:
     jaas_file: str | None
     rest_roles_file: str | None
     rest_max_body_bytes: int
+    rest_records_enable: bool
     rest_max_header_bytes: int
     rest_max_connections: int
     rest_request_read_timeout_ms: int

@@ -93,6 +93,10 @@ class Call(Generic[H]):
         """For handlers that were sent a config: what the caller may name in it. Errors: DeniedError."""
         self.access.require_config(config, connector)
 
+    def require_topic(self, topic: str) -> None:
+        """For handlers that give records of a topic. Errors: DeniedError."""
+        self.access.require_topic(topic, f"{self.method} {self.raw_path}")
+
     def query_values(self, key: str) -> list[str]:
         return [value for name, value in self.query if name == key]
 

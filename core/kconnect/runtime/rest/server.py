@@ -27,6 +27,7 @@ from kconnect.runtime.herder.interface import Herder
 from kconnect.runtime.rest.app import AppSettings, create_app, endpoints_for
 from kconnect.runtime.rest.conditions import ANSWER_S, OtherWorkers
 from kconnect.runtime.rest.connection import ConnectionLimits, connection_class
+from kconnect.runtime.rest.exchange import Endpoint
 from kconnect.runtime.rest.extensions import Extensions
 from kconnect.runtime.rest.forward import Forwarder
 from kconnect.runtime.rest.guards import Guards
@@ -63,7 +64,9 @@ class RestServer:
         settings: AppSettings | None = None,
         options: RestOptions | None = None,
         console: MakeConsole | None = None,
+        more: Sequence[Endpoint] = (),
     ) -> None:
+        """`more`: routes below /admin that a floor above answers."""
         self._herder = herder
         self._wanted = listeners
         self._settings = settings
@@ -71,6 +74,7 @@ class RestServer:
         self._extensions = Extensions(self._options.extensions)
         self._guards = Guards(self._options, herder)
         self._make_console = console
+        self._more = tuple(more)
         self._consoles: list[Console] = []
         self._listeners: Listeners | None = None
         self._admin: Listeners | None = None
@@ -189,6 +193,7 @@ class RestServer:
             await apps[False](scope, receive, send)
 
         served = endpoints_for(admin=None if options.admin_listeners is None else False)
+        served += self._more if options.admin_listeners is None else ()
         app = create_app(
             self._herder,
             pool,
@@ -208,7 +213,7 @@ class RestServer:
         apps[False] = main = options.around_main(extensions.around(guards.around(app)), guards.refused_login)
         servers = _by_scheme(main, listeners, options.tls, options.connections)
         if self._admin is not None:
-            served = endpoints_for(admin=True)
+            served = endpoints_for(admin=True) + self._more
             admin_app = create_app(
                 self._herder,
                 pool,

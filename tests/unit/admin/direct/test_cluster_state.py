@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kconnect.admin.direct.group.live_group import LiveGroup, read_group
-from kconnect.admin.direct.read.cluster_state import ClusterState, await_leader
+from kconnect.admin.direct.read.cluster_state import ClusterState, await_leader, leader_of
 from kconnect.errors import ConflictError, NotFoundError
 from kconnect.model import TaskId
 from kconnect.runtime.herder.assignment.protocol import (
@@ -74,6 +74,10 @@ def test_a_settled_group_tells_who_leads_and_what_each_member_runs() -> None:
     ]
 
 
+def _leader(found: LiveGroup) -> dict[str, object]:
+    return leader_of(ClusterState(found).to_json())
+
+
 def test_the_eager_protocol_is_called_as_the_setting_calls_it() -> None:
     assert ClusterState(replace(group(), protocol="default")).protocol == "eager"
 
@@ -83,20 +87,20 @@ def test_nobody_leads_while_the_group_rebalances(state: str) -> None:
     found = ClusterState(group(state))
     assert (found.leader, found.to_json()["leader"], found.to_json()["config_offset"]) == (None, None, None)
     with pytest.raises(ConflictError, match="rebalancing"):
-        found.found_leader()
+        leader_of(found.to_json())
 
 
 def test_without_workers_there_is_no_leader_to_be_found() -> None:
     found = ClusterState(read_group(GroupDescription("g", "Dead", "", "")))
     assert found.to_json()["members"] == []
     with pytest.raises(NotFoundError, match="No worker of group g is running"):
-        found.found_leader()
+        leader_of(found.to_json())
 
 
 def test_a_leader_is_awaited_while_the_group_rebalances() -> None:
     looks = iter([group("PreparingRebalance"), group("CompletingRebalance"), group()])
     clock = ManualClock()
-    assert await_leader(lambda: ClusterState(next(looks)), 10, clock).member_id == "m1"
+    assert await_leader(lambda: _leader(next(looks)), 10, clock)["member_id"] == "m1"
     assert clock.monotonic() == pytest.approx(0.4)
 
 
@@ -104,7 +108,7 @@ def test_a_leader_is_awaited_while_the_group_rebalances() -> None:
 def test_a_wait_for_a_leader_ends_and_says_how_long_it_was(patience_s: float, told: str) -> None:
     clock = ManualClock()
     with pytest.raises(ConflictError, match=told) as caught:
-        await_leader(lambda: ClusterState(group("PreparingRebalance")), patience_s, clock)
+        await_leader(lambda: _leader(group("PreparingRebalance")), patience_s, clock)
     assert caught.value.hint == "--retry TIME waits longer."
     assert patience_s - 0.3 < clock.monotonic() <= patience_s
 
@@ -112,5 +116,5 @@ def test_a_wait_for_a_leader_ends_and_says_how_long_it_was(patience_s: float, to
 def test_nobody_is_awaited_where_there_are_no_workers() -> None:
     clock = ManualClock()
     with pytest.raises(NotFoundError):
-        await_leader(lambda: ClusterState(read_group(GroupDescription("g", "Dead", "", ""))), 10, clock)
+        await_leader(lambda: _leader(read_group(GroupDescription("g", "Dead", "", ""))), 10, clock)
     assert clock.waits == []

@@ -283,3 +283,19 @@ def test_every_built_in_that_names_a_function_a_command_or_spark_counts_as_code(
 
 def test_a_path_in_a_list_counts_as_one_alone_does():
     assert list(local_paths({"inputs": "a,/etc/passwd"})) == [("inputs", "/etc/passwd")]
+
+
+def test_records_of_a_topic_are_for_whom_a_grant_names_it(host):
+    grants = '[[grant]]\nrole = "reader"\nusers = ["bob", "ANONYMOUS"]\nrecords = ["orders-*"]\n' + ROLES
+    roles = parse_roles(grants, "roles.toml")
+
+    def may(user: str | None, topic: str) -> bool:
+        try:
+            Access(Caller(user), roles, host=host).require_topic(topic, "GET /admin/topics/x/records")
+        except DeniedError as err:
+            assert err.status == (401 if user is None else 403)
+            return False
+        return True
+
+    assert [may(user, "orders-eu") for user in ("bob", None, "ann", "eve")] == [True, True, True, False]
+    assert [may(user, "payments") for user in ("bob", None, "ann")] == [False, False, True]

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 _PROTOCOL_TYPE = "connect"
 # In these states the members' bytes are not the last ones, and work may be on its way to anyone.
-_UNSETTLED = frozenset({"PreparingRebalance", "CompletingRebalance"})
+UNSETTLED = frozenset({"PreparingRebalance", "CompletingRebalance"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class LiveGroup:
     @property
     def is_settled(self) -> bool:
         """Whether no rebalance runs, so that what each worker runs is known."""
-        return self.state not in _UNSETTLED
+        return self.state not in UNSETTLED
 
     @property
     def is_told(self) -> bool:

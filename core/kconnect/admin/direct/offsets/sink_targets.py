@@ -5,9 +5,10 @@ Source: kafka-consumer-groups.sh --reset-offsets (Kafka 4.3), which does the sam
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from kconnect.admin.direct.access import ClusterAccess
 from kconnect.admin.direct.read.connector_offsets import resolved_config
@@ -48,6 +49,39 @@ class ToOffset:
 
 
 SinkTarget = Edge | AtTime | ShiftBy | ToOffset
+
+
+def target_to_json(target: SinkTarget) -> dict[str, Any]:
+    """As a worker is asked for it."""
+    match target:
+        case AtTime(time_ms):
+            return {"to_time": time_ms}
+        case ToOffset(offset):
+            return {"to_offset": offset}
+        case ShiftBy(records):
+            return {"shift_by": records}
+        case Edge():
+            return {"to": target.value}
+
+
+def target_of_json(body: Mapping[str, Any]) -> SinkTarget:
+    """Errors: BadRequestError for none, several, or another value."""
+    made: dict[str, Callable[[Any], SinkTarget]] = {
+        "to_time": AtTime,
+        "to_offset": ToOffset,
+        "shift_by": ShiftBy,
+        "to": Edge,
+    }
+    given = [(name, body[name]) for name in made if name in body]
+    if len(given) != 1:
+        raise BadRequestError(f"The target must be one of {', '.join(made)}")
+    name, value = given[0]
+    if (name == "to") != isinstance(value, str) or isinstance(value, bool) or not isinstance(value, str | int):
+        raise BadRequestError(f"{name} cannot be {value!r}")
+    try:
+        return made[name](value)
+    except ValueError:
+        raise BadRequestError(f"{name} must be {' or '.join(edge.value for edge in Edge)}, not {value!r}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,30 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from kconnect.admin.direct.access import ClusterAccess
+from kconnect.admin.direct.offsets.sink_targets import AtTime, Chosen, SinkTarget, sink_offsets_at
 from kconnect.api import SourceConnector
 from kconnect.errors import BadRequestError, ConfigError, ConnectError
-from kconnect.model import ConnectorInfo, ConnectorOffset
+from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType
 from kconnect.runtime.plugins import PluginRegistry
 
 _BY_FILE: Final = "connect offsets show NAME -o json > saved.json; edit it; connect offsets move NAME -f saved.json"
+
+
+def offsets_at(
+    access: ClusterAccess,
+    info: ConnectorInfo,
+    committed: Sequence[ConnectorOffset],
+    target: SinkTarget,
+    chosen: Chosen,
+) -> list[ConnectorOffset]:
+    """Where a sink's partitions are at a target, looked up at the brokers; a source's at a time, if it can say it.
+
+    Errors: BadRequestError for another source; NotFoundError; ConnectError of the brokers.
+    """
+    if info.type is ConnectorType.SOURCE and isinstance(target, AtTime) and chosen == Chosen():
+        return source_offsets_at(access.worker, info, committed, target.time_ms)
+    return sink_offsets_at(access, info, target, chosen)
 
 
 def source_offsets_at(

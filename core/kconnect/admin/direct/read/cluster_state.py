@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kconnect.admin.direct.access import ClusterAccess, InternalTopic
-from kconnect.admin.direct.group.live_group import LiveGroup, LiveWorker, live_group
+from kconnect.admin.direct.group.live_group import UNSETTLED, LiveGroup, LiveWorker, live_group
 from kconnect.errors import ConflictError, NotFoundError
 from kconnect.model import TopicPartition
 
 if TYPE_CHECKING:
     from kconnect.clock import Clock
+
+T = TypeVar("T")
 
 # The group protocol's own names of Connect's sub-protocols, as connect.protocol spells them
 _PROTOCOLS = {"default": "eager"}
@@ -41,19 +43,6 @@ class ClusterState:
             return None
         return next((worker for worker in self.group.workers if worker.is_leader), None)
 
-    def found_leader(self) -> LiveWorker:
-        """The leader. Errors: NotFoundError without workers, ConflictError while a rebalance runs."""
-        if not self.group.is_live:
-            raise NotFoundError(
-                f"No worker of group {self.group.name} is running (the broker says {self.group.state})",
-                hint="--group-id, or group.id of --worker, must be that of the workers.",
-            )
-        if not self.group.is_settled:
-            raise ConflictError(f"Group {self.group.name} is rebalancing: who leads it is not decided yet")
-        if self.leader is None:
-            raise ConflictError(f"Group {self.group.name} has workers, and none of them was told that it leads")
-        return self.leader
-
     def to_json(self) -> dict[str, Any]:
         leader, workers = self.leader, self.group.workers
         return {
@@ -70,16 +59,31 @@ class ClusterState:
         }
 
 
-def await_leader(look: Callable[[], ClusterState], patience_s: float, clock: Clock) -> LiveWorker:
+def leader_of(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The leader among the members. Errors: NotFoundError without workers, ConflictError while a rebalance runs."""
+    group, state = document["group"], document["state"]
+    if not document["members"]:
+        raise NotFoundError(
+            f"No worker of group {group} is running (the broker says {state})",
+            hint="--group-id, or group.id of --worker, must be that of the workers.",
+        )
+    found = next((member for member in document["members"] if member["leader"]), None)
+    if state in UNSETTLED:
+        raise ConflictError(f"Group {group} is rebalancing: who leads it is not decided yet")
+    if found is None:
+        raise ConflictError(f"Group {group} has workers, and none of them was told that it leads")
+    return dict(found)
+
+
+def await_leader(look: Callable[[], T], patience_s: float, clock: Clock) -> T:
     """The leader, also once a rebalance has ended: while it is not known who leads, look again for `patience_s`.
 
     Errors: NotFoundError without workers, at once; ConflictError that says how long it waited; those of `look`.
     """
     deadline = clock.monotonic() + patience_s
     while True:
-        state = look()
         try:
-            return state.found_leader()
+            return look()
         except ConflictError as err:
             if clock.monotonic() + _LOOK_EVERY_S > deadline:
                 waited = f"; waited {patience_s:g} s" if patience_s else ""

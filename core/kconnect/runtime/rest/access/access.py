@@ -114,6 +114,16 @@ class Access:
             is_unknown=False,
         )
 
+    def require_topic(self, topic: str, what: str) -> None:
+        """Refuse who may not read the records of a topic. Errors: DeniedError."""
+        if self.roles is None or self.roles.reads(self.caller, topic):
+            return
+        raise DeniedError(
+            f"User {self.caller} may not read the records of {topic}: {what} needs a grant whose records name it "
+            f"(setting {SETTING} of the worker)",
+            is_unknown=self.caller.name is None,
+        )
+
 
 OPEN: Final = Access()
 """Of a server without roles."""

@@ -27,7 +27,7 @@ from kconnect.runtime.rest.access.needs import Role
 _EVERYBODY: Final = "*"
 _EVERY_CONNECTOR: Final = "*"
 _LIMITS: Final = ("classes", "files", "topics", "providers", "secrets")
-_KNOWN: Final = ("role", "users", "connectors", *_LIMITS)
+_KNOWN: Final = ("role", "users", "connectors", "records", *_LIMITS)
 _TABLE = re.compile(r"^\s*\[\[\s*grant\s*]]", re.MULTILINE)
 EXAMPLE: Final = 'It looks like: [[grant]] / role = "operator" / users = ["bob"] / connectors = ["orders-*"]'
 
@@ -41,6 +41,8 @@ class Grant:
     connectors: Sequence[str] = (_EVERY_CONNECTOR,)
     limits: Limits = field(default_factory=Limits)
     """Of the configs of an editor."""
+    records: Sequence[str] = ()
+    """Topics whose records the users may read over REST."""
 
 
 class Roles:
@@ -68,15 +70,22 @@ class Roles:
         """Those of the grants by which the caller may edit a connector, or any; of an admin there are none."""
         if self.allows(caller, Role.ADMIN, None):
             return []
-        user = ANONYMOUS if caller.name is None else caller.name
-        is_known = caller.name is None or (user in self._of and user not in (ANONYMOUS, _EVERYBODY))
         return [
             grant.limits
-            for grant in self.grants
-            if grant.role is Role.EDITOR
-            and _is_for(grant, user if is_known else _EVERYBODY)
-            and (connector is None or _pattern(grant.connectors).fullmatch(connector))
+            for grant in self._grants_of(caller)
+            if grant.role is Role.EDITOR and (connector is None or _pattern(grant.connectors).fullmatch(connector))
         ]
+
+    def reads(self, caller: Caller, topic: str) -> bool:
+        """Whether the caller may read the records of a topic: an administrator, or whom a grant names its topic."""
+        if self.allows(caller, Role.ADMIN, None):
+            return True
+        return any(_pattern(grant.records).fullmatch(topic) for grant in self._grants_of(caller) if grant.records)
+
+    def _grants_of(self, caller: Caller) -> list[Grant]:
+        user = ANONYMOUS if caller.name is None else caller.name
+        is_known = caller.name is None or (user in self._of and user not in (ANONYMOUS, _EVERYBODY))
+        return [grant for grant in self.grants if _is_for(grant, user if is_known else _EVERYBODY)]
 
     def knows_anonymous(self) -> bool:
         return ANONYMOUS in self._of
@@ -162,7 +171,8 @@ def _grant(table: Mapping[str, Any], place: _Place) -> Grant:
     given = [key for key in _LIMITS if key in table]
     if given and role is not Role.EDITOR:
         raise place.wrong(given[0], f"{given[0]} limits the configs of an editor; {role} has no such limit")
-    return Grant(role, users, connectors, Limits(**{key: _texts(table, key, place) for key in given}))
+    records = _texts(table, "records", place) if "records" in table else ()
+    return Grant(role, users, connectors, Limits(**{key: _texts(table, key, place) for key in given}), records)
 
 
 def _texts(table: Mapping[str, Any], key: str, place: _Place) -> tuple[str, ...]:

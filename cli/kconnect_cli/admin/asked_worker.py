@@ -1,0 +1,79 @@
+"""What a worker of ours reads from its Kafka for a command that names its URL alone, without a worker's file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kconnect.errors import ConnectError, NotFoundError, UnreachableError
+from kconnect_cli.durations import seconds_of
+from kconnect_cli.options.cluster import DEFAULT_TIMEOUT, ClusterOptions, cluster_of
+from kconnect_cli.session import CliSession
+
+if TYPE_CHECKING:
+    from kconnect.client import ConnectClient
+    from kconnect.model import ConnectorOffset
+
+T = TypeVar("T")
+
+_BY_FILE = "--worker FILE or --bootstrap-servers asks Kafka itself."
+# A worker's answer ends by itself after 20 s, and is on its way a moment longer
+_ANSWER_S = 25.0
+
+
+def asks_worker(session: CliSession) -> bool:
+    """Whether nothing says where Kafka is, so that a worker is asked for what is in it."""
+    return session.direct is None and not cluster_of(session).is_given
+
+
+class AskedWorker:
+    """The worker of the call. Threads: one. A context manager.
+
+    Errors of all methods: UnreachableError, and NotFoundError of a worker that does not read Kafka for others, as
+    Java's, both with what to give instead; those of the worker.
+    """
+
+    def __init__(self, session: CliSession) -> None:
+        self._session = session
+        options = cluster_of(session) or ClusterOptions()
+        limit_s = max(_ANSWER_S, seconds_of(options.timeout or DEFAULT_TIMEOUT, "--timeout"))
+        self._client: ConnectClient = session.client_of(session.target.urls, limit_s=limit_s)
+
+    def __enter__(self) -> AskedWorker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def cluster(self) -> dict[str, Any]:
+        """The document of `connect cluster show`."""
+        return self._asked(self._client.cluster)
+
+    def records(self, topic: str, query: Sequence[tuple[str, str]]) -> dict[str, Any]:
+        return self._noted(self._asked(lambda: self._client.records(topic, query)))
+
+    def letters(self, name: str, query: Sequence[tuple[str, str]]) -> dict[str, Any]:
+        return self._noted(self._asked(lambda: self._client.dead_letters(name, query)))
+
+    def offsets_at(self, name: str, target: Mapping[str, Any]) -> list[ConnectorOffset]:
+        return self._asked(lambda: self._client.offsets_at(name, target))
+
+    def _noted(self, body: dict[str, Any]) -> dict[str, Any]:
+        for note in body.get("notes", ()):
+            self._session.say(note)
+        return body
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        try:
+            return ask()
+        except NotFoundError as err:
+            if str(err).endswith("HTTP 404 Not Found"):
+                raise ConnectError(
+                    f"The worker at {self._session.url} does not read Kafka for others: it is one of Java's, an older "
+                    "one, or has kconnect.rest.records.enable=false",
+                    hint=_BY_FILE,
+                ) from err
+            raise
+        except UnreachableError as err:
+            err.hint = f"{err.hint} {_BY_FILE}" if err.hint else _BY_FILE
+            raise

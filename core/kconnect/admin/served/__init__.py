@@ -1,0 +1,5 @@
+"""What a worker reads from its Kafka for who knows its URL alone: the group, records, dead letters, sinks' targets.
+
+`routes.py` has the routes of the worker's REST server (`served_endpoints`), and is imported by `worker`; `letters.py`
+has what these share with commands and pages about dead letters. Both are imported by name: routes need a web server.
+"""

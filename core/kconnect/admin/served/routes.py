@@ -1,0 +1,358 @@
+"""Routes below /admin that read the worker's Kafka with its login, for who has the worker's URL alone.
+
+Records are read for who may read them: a grant names their topics, and dead letters are for editors of the connector.
+One answer ends after some seconds, some thousand records or some megabytes, and says that it did.
+Differs: Java has none; its users need a login to Kafka.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, Protocol
+
+from kconnect.admin.dead_letters.archive import archived
+from kconnect.admin.dead_letters.selection import OffsetRange, Selection, selected, summary
+from kconnect.admin.dead_letters.views import letter_view, summary_view
+from kconnect.admin.direct.access import ClusterAccess
+from kconnect.admin.direct.offsets.sink_targets import Chosen, target_of_json
+from kconnect.admin.direct.offsets.source_targets import offsets_at
+from kconnect.admin.direct.read.cluster_state import cluster_state
+from kconnect.admin.direct.read.installed_plugins import config_masks
+from kconnect.admin.records import AtOffset, AtTime, Edge, Last, Range, RecordFilter, TopicRecords
+from kconnect.admin.records.bounds import Span
+from kconnect.admin.records.decoders import record_decoder
+from kconnect.admin.records.decoding import DecodedRecord
+from kconnect.admin.served.letters import ConnectorLetters
+from kconnect.errors import BadRequestError, TimedOutError
+from kconnect.model import ConnectorInfo, offsets_to_json
+from kconnect.runtime.herder.interface import Connectors, Offsets
+from kconnect.runtime.plugins import PluginRegistry
+from kconnect.runtime.rest.access.needs import EDITS, READS, SEES_SOME, Needs, Of, Role
+from kconnect.runtime.rest.exchange import Answer, Call, Endpoint
+from kconnect.runtime.rest.operation import (
+    Operation,
+    Query,
+    Schema,
+    array_of,
+    boolean,
+    integer,
+    object_of,
+    ref,
+    text,
+)
+
+# What is left of a request's deadline is for the answer on its way
+_MOST_S: Final = 20.0
+_MOST_RECORDS: Final = 10_000
+_MOST_BYTES: Final = 8 << 20
+_OBJECT: Final[Schema] = {"type": "object"}
+_READS_TOPICS: Final = Needs(Role.READER, Of.ANY)
+"""A reader of any connector; the handler asks for the topic."""
+
+
+class _ConnectorOffsets(Connectors, Offsets, Protocol):
+    """What the offsets of a connector at a target need."""
+
+
+class _SpentError(Exception):
+    """The time for one answer is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The handlers of one worker. Threads: those of the REST server's pool, each with clients of its own."""
+
+    access: ClusterAccess
+    plugins: Callable[[], PluginRegistry]
+    monotonic: Callable[[], float] = time.monotonic
+
+    def cluster(self, call: Call[Connectors]) -> Answer:
+        """The group as the broker knows it. Errors: NotFoundError on a standalone worker, which has none."""
+        if not self.access.has_group:
+            raise BadRequestError("This worker is standalone: it is in no group")
+        self.access.raise_if_refused()
+        return Answer(cluster_state(self.access).to_json())
+
+    def records(self, call: Call[Connectors]) -> Answer:
+        """Records of a topic, decoded, with what was not shown, and from where to go on."""
+        topic = call.path["topic"]
+        call.require_topic(topic)
+        asked = _Asked.of(call)
+        connector = asked.connector
+        if connector is not None:
+            call.require(READS, connector)
+        config = None if connector is None else call.herder.connector_config(connector)
+        self.access.raise_if_refused()
+        notes: list[str] = []
+        decoder = record_decoder(self.access.worker, self.plugins(), config=config)
+        with closing(RecordFilter(decoder, self.plugins(), key=asked.key, where=asked.where)) as chosen:
+            found, ends, more = self._read(topic, asked, chosen, notes)
+            return Answer(
+                {
+                    "records": [_record_json(record, with_raw=asked.with_raw) for record in found],
+                    "notes": notes,
+                    "untested": chosen.untested,
+                    "first_untested": chosen.first_untested,
+                    "more": more,
+                    "positions": {str(number): end for number, end in ends.items()},
+                }
+            )
+
+    def _read(
+        self, topic: str, asked: _Asked, chosen: RecordFilter, notes: list[str]
+    ) -> tuple[list[DecodedRecord], dict[int, int], bool]:
+        """The records, for each partition the first offset that was not read, and whether others are there."""
+        clients, mask = self.access.clients(), config_masks(self.access, topic)
+        deadline = self.monotonic() + _MOST_S
+
+        def accept(raw: Any) -> Any:  # as of RecordFilter
+            if self.monotonic() > deadline:
+                raise _SpentError
+            return chosen.accept(mask(raw))
+
+        with TopicRecords(
+            topic,
+            clients.consumer,
+            clients.admin,
+            self.access.timeout_s,
+            is_committed=asked.is_committed,
+            note=notes.append,
+        ) as records:
+            spans = records.spans(asked.range)
+            ends = {number: span.end for number, span in spans.items()}
+            if asked.positions is not None:
+                spans = {
+                    number: Span(min(asked.positions.get(number, span.end), span.end), span.end)
+                    for number, span in spans.items()
+                }
+            if isinstance(asked.range.start, Last) and asked.positions is None:
+                try:
+                    last = records.last(asked.range.start.count, spans, accept)
+                    return [chosen.shown(one) for one in last], ends, False
+                except _SpentError:
+                    raise TimedOutError(
+                        f"The last {asked.range.start.count} records that match were not found within {_MOST_S:.0f} s",
+                        hint="Say where to begin, as --from -1h does, or ask for fewer.",
+                    ) from None
+            found, size, more = list[DecodedRecord](), 0, False
+            try:
+                for one in records.within(spans, accept):
+                    found.append(chosen.shown(one))
+                    size += found[-1].size
+                    if len(found) >= asked.limit or size > _MOST_BYTES:
+                        more = True
+                        break
+            except _SpentError:
+                more = True
+            return found, ends | (_reached(found, spans) if more else {}), more
+
+    def letters(self, call: Call[Connectors]) -> Answer:
+        """A connector's dead letters, counted, or with `show` or `export` each by itself."""
+        name, wanted = call.path["name"], call.query_values("as") or ["summary"]
+        info, notes = call.herder.connector_info(name), list[str]()
+        with ConnectorLetters(info, self.access, notes.append, self.plugins) as desk:
+            desk.brokers.raise_if_refused()
+            chosen = _selection(call, name, takes_unknown=not desk.settings.context_headers)
+            if wanted[0] == "summary":
+                found = summary(desk.topic.letters(), chosen, desk.topic.marks())
+                return Answer({"summary": summary_view(name, desk.settings.topic, found), "notes": notes})
+            limit = min(_number(call, "limit") or _MOST_RECORDS, _MOST_RECORDS)
+            letters = selected(desk.topic.letters(), chosen)
+            taken = list(islice(letters, limit + 1))
+            if wanted[0] == "export":
+                shown = [archived(one, desk.documents.document(one.as_read()).body) for one in taken[:limit]]
+            else:
+                marks = desk.topic.marks()
+                shown = [letter_view(one, desk.documents, marks) for one in taken[:limit]]
+            body = {"topic": desk.settings.topic, "letters": shown, "more": len(taken) > limit, "notes": notes}
+            return Answer(body)
+
+    def target(self, call: Call[_ConnectorOffsets]) -> Answer:
+        """The offsets that a connector has at a target, such as a time; changes nothing."""
+        body = call.json_object('a JSON object such as {"to_time": 1700000000000}', known=_TARGET_FIELDS)
+        target = target_of_json(body)
+        topics, partitions = body.get("topics", []), body.get("partitions", [])
+        if not (isinstance(topics, list) and isinstance(partitions, list)):
+            raise BadRequestError('"topics" and "partitions" must be lists')
+        chosen = Chosen(frozenset(map(str, topics)), frozenset(int(number) for number in partitions))
+        info: ConnectorInfo = call.herder.connector_info(call.path["name"])
+        committed = call.herder.connector_offsets(info.name)
+        return Answer(offsets_to_json(offsets_at(self.access, info, committed, target, chosen)))
+
+
+_TARGET_FIELDS: Final = ("to_time", "to", "to_offset", "shift_by", "topics", "partitions")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a request for records asks for."""
+
+    range: Range
+    limit: int
+    key: str | None
+    where: str | None
+    connector: str | None
+    is_committed: bool
+    with_raw: bool
+    positions: Mapping[int, int] | None
+
+    @classmethod
+    def of(cls, call: Call[Any]) -> _Asked:
+        """Errors: BadRequestError that names the parameter."""
+        last, offset, from_ = _number(call, "last"), _number(call, "offset"), _text(call, "from")
+        start: Edge | AtTime | AtOffset | Last = Last(10 if last is None else min(last, _MOST_RECORDS))
+        if offset is not None:
+            start = AtOffset(offset)
+        elif from_ is not None:
+            edges = {edge.value: edge for edge in Edge}
+            start = edges[from_] if from_ in edges else AtTime(_number(call, "from") or 0)
+        partitions = frozenset(_as_number("partition", value) for value in call.query_values("partition"))
+        limit = _number(call, "limit")
+        return cls(
+            range=Range(start, partitions, _number(call, "until")),
+            limit=min(_MOST_RECORDS if limit is None else limit, _MOST_RECORDS),
+            key=_text(call, "key"),
+            where=_text(call, "where"),
+            connector=_text(call, "as"),
+            is_committed=not call.flag("uncommitted"),
+            with_raw=call.flag("raw"),
+            positions=_positions(_text(call, "positions")),
+        )
+
+
+def _positions(given: str | None) -> dict[int, int] | None:
+    if given is None:
+        return None
+    try:
+        return {int(number): int(offset) for number, offset in json.loads(given).items()}
+    except (ValueError, TypeError, AttributeError) as err:
+        raise BadRequestError('positions must be those of an earlier answer, such as {"0": 17}') from err
+
+
+def _reached(found: list[DecodedRecord], spans: Mapping[int, Span]) -> dict[int, int]:
+    """The first offset of each partition behind what was found; where nothing was, where it began."""
+    ends = {number: span.begin for number, span in spans.items()}
+    return ends | {record.raw.partition: record.raw.offset + 1 for record in found}
+
+
+def _record_json(record: DecodedRecord, *, with_raw: bool) -> dict[str, Any]:
+    body = record.to_json()
+    if with_raw:
+        body["raw"] = None if record.raw.value is None else base64.b64encode(record.raw.value).decode()
+    return body
+
+
+def _selection(call: Call[Any], connector: str, *, takes_unknown: bool) -> Selection:
+    return Selection(
+        connector=connector,
+        takes_unknown=takes_unknown,
+        takes_all=call.flag("all"),
+        stages=frozenset(call.query_values("stage")),
+        exceptions=tuple(call.query_values("exception")),
+        topics=frozenset(call.query_values("topic")),
+        from_ms=_number(call, "from"),
+        to_ms=_number(call, "to"),
+        offsets=tuple(OffsetRange.parse(text) for text in call.query_values("offset")),
+    )
+
+
+def _text(call: Call[Any], key: str) -> str | None:
+    values = call.query_values(key)
+    return values[0] if values and values[0] else None
+
+
+def _number(call: Call[Any], key: str) -> int | None:
+    given = _text(call, key)
+    return None if given is None else _as_number(key, given)
+
+
+def _as_number(key: str, given: str) -> int:
+    try:
+        return int(given)
+    except ValueError:
+        raise BadRequestError(f"{key} must be a whole number, not {given!r}") from None
+
+
+_RECORD_QUERY: Final = (
+    Query("from", "Where to begin: earliest, latest, or a time in ms since 1970", text),
+    Query("offset", "The first offset of each partition", integer),
+    Query("last", "The last so many records; 10 unless one of these is given", integer),
+    Query("until", "The last time, in ms since 1970", integer),
+    Query("partition", "Only this partition", integer, many=True),
+    Query("positions", "From where to go on: positions of an earlier answer, as JSON", text),
+    Query("limit", "How many records at most", integer),
+    Query("key", "Only records with this key, as shown, or base64:..", text),
+    Query("where", "Only records for which this holds, as for SqlPredicate", text),
+    Query("as", "The connector by whose converters they are decoded", text),
+    Query("uncommitted", "Also records of transactions that are open or were aborted", boolean),
+    Query("raw", "Also the bytes of each value, in base64", boolean),
+)
+_LETTER_QUERY: Final = (
+    Query("as", "What of them: summary, show, or export", {"enum": ["summary", "show", "export"]}),
+    Query("stage", "Only those that failed in this stage", text, many=True),
+    Query("exception", "Only those that failed with this class", text, many=True),
+    Query("topic", "Only those that were read from this topic", text, many=True),
+    Query("offset", "Only these, by where they are: 7, 7-12, 3:7-12", text, many=True),
+    Query("from", "Only those since then, in ms since 1970", integer),
+    Query("to", "Only those before then, in ms since 1970", integer),
+    Query("all", "Also records that name another connector, or none", boolean),
+    Query("limit", "How many at most", integer),
+)
+
+
+def served_endpoints(worker: Mapping[str, str], plugins: Callable[[], PluginRegistry]) -> tuple[Endpoint, ...]:
+    """The routes of a worker with these settings, references resolved. `plugins`: the worker's registry."""
+    served = Served(ClusterAccess(worker), plugins)
+    return (
+        Endpoint(
+            "/admin/cluster",
+            {
+                "GET": Operation(
+                    served.cluster, "The workers' group, as the broker knows it", {200: _OBJECT}, needs=SEES_SOME
+                )
+            },
+        ),
+        Endpoint(
+            "/admin/topics/{topic}/records",
+            {
+                "GET": Operation(
+                    served.records,
+                    "Records of a topic, decoded; the last ten by default",
+                    {200: object_of({"records": array_of(_OBJECT), "notes": array_of(text), "positions": _OBJECT})},
+                    query=_RECORD_QUERY,
+                    needs=_READS_TOPICS,
+                )
+            },
+        ),
+        Endpoint(
+            "/admin/connectors/{name}/dead-letters/letters",
+            {
+                "GET": Operation(
+                    served.letters,
+                    "Dead letters of a connector: counted, shown, or as lines for a replay",
+                    {200: _OBJECT},
+                    query=_LETTER_QUERY,
+                    needs=EDITS,
+                )
+            },
+        ),
+        Endpoint(
+            "/admin/connectors/{name}/offsets/target",
+            {
+                "POST": Operation(
+                    served.target,
+                    "The offsets that a connector has at a time, at an end, or some records on",
+                    {200: ref("Offsets")},
+                    body=_OBJECT,
+                    needs=READS,
+                    changes=False,
+                )
+            },
+        ),
+    )
