@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kconnect.errors import BadRequestError
 from kconnect.logs.wording import counted
 from kconnect_cli.options.dead_letters import LetterOptions
 from kconnect_cli.session import CliSession
-
-if TYPE_CHECKING:
-    from kconnect_cli.admin.letter_desk import LetterDesk
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +59,6 @@ class WorkerLetters:
         body = self._worker.letters(self._name, [("as", what), *self._query, *more])
         self.topic_name = body["summary"]["topic"] if what == "summary" else body["topic"]
         return body
-
-
-def open_letters(session: CliSession, connector: str) -> LetterDesk | WorkerLetters:
-    """A connector's letters: read here where something names the brokers, else by a worker."""
-    from kconnect_cli.admin.asked_worker import asks_worker
-
-    if asks_worker(session):
-        return WorkerLetters(session, connector)
-    from kconnect_cli.admin.letter_desk import LetterDesk  # loads converters and clients of Kafka
-
-    return LetterDesk(session, connector)
 
 
 def say_skipped(session: CliSession, view: Mapping[str, Any]) -> None:

@@ -23,6 +23,7 @@ class MoveChange:
     name: str
     wanted: Callable[[], Sequence[ConnectorOffset]]
     say: Callable[[str], None]
+    action: str = "move"
 
     @property
     def is_empty(self) -> bool:
@@ -47,5 +48,5 @@ class MoveChange:
         return ()
 
     def _alter(self, wanted: Sequence[ConnectorOffset]) -> None:
-        for line in self.changes.alter(self.name, wanted, "move").make():
+        for line in self.changes.alter(self.name, wanted, self.action).make():
             self.say(line)

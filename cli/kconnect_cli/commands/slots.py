@@ -2,33 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import typer
 
+from kconnect.errors import NotFoundError
 from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.output import Column, Format, Row, write_object, write_rows
-from kconnect_cli.session import session_of
+from kconnect_cli.session import CliSession, session_of
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 @app.command(cls=takes())
 def slots(ctx: typer.Context) -> None:
-    """Show each slot of a worker: Spark job, executor, host, process, tasks, CPU, memory; queries run in the driver.
+    """Show each slot of all workers: Spark job, executor, host, process, tasks, CPU, memory; queries run in the driver.
 
     Where kconnect.java.opts name a port, the JVMs of each slot, and of the worker (driver), have their own.
+    Workers that do not answer, and Java's, are named on stderr.
+
+    JSON: a list of objects with worker, slot (null: the driver), attached, job_group, executor, host, pid, tasks,
+    cpu_seconds, cpu_percent, memory_bytes, java_ports.
     """
     session = session_of(ctx)
-    found = session.client.slots()
+    workers = _workers(session)
+    found = [{"worker": worker["worker"], **slot} for worker in workers for slot in worker["slots"]]
     if session.output in (Format.JSON, Format.YAML):
         write_object(found, session.output)
-        return
-    rows: list[Row] = [{**slot, "name": _name(slot)} for slot in found]
-    write_rows(rows, _COLUMNS + ([_PORTS] if any(slot.get("java_ports") for slot in found) else []), session.output)
-    if not rows:
-        session.say("The worker has no slots yet: Spark is starting.")
+    else:
+        rows: list[Row] = [{**slot, "name": _name(slot)} for slot in found]
+        write_rows(rows, _columns(found, len(workers)), session.output)
+    for worker in workers:
+        if not worker["answers"]:
+            session.say(f"The slots of {worker['worker']} are not known: it does not answer, or is one of Java's.")
+        elif not worker["slots"]:
+            session.say(f"{worker['worker']} has no slots yet: Spark is starting.")
+
+
+def _workers(session: CliSession) -> list[dict[str, Any]]:
+    """Errors: NotFoundError of a worker of Java's."""
+    try:
+        return session.client.workers()
+    except NotFoundError as err:
+        raise NotFoundError(
+            f"The worker at {session.url} has no slots: it is one of Java's, whose tasks are threads",
+            hint="connect tasks list shows its tasks.",
+        ) from err
+
+
+def _columns(found: Sequence[Mapping[str, Any]], workers: int) -> Sequence[Column]:
+    has_ports = any(slot.get("java_ports") for slot in found)
+    return (*([_WORKER] if workers > 1 else []), *_COLUMNS, *([_PORTS] if has_ports else []))
 
 
 def _text(key: str) -> Column:
@@ -60,7 +85,8 @@ def _number(key: str, form: str) -> Column:
 
 
 _PORTS = Column("JAVA PORTS", lambda slot: ", ".join(map(str, slot.get("java_ports") or ())) or "-")
-_COLUMNS = [
+_WORKER = Column("WORKER", lambda slot: slot["worker"])
+_COLUMNS = (
     Column("SLOT", _name),
     Column("STATE", lambda slot: "up" if slot["attached"] else "starting"),
     _text("job_group"),
@@ -71,4 +97,4 @@ _COLUMNS = [
     _number("cpu_percent", ".1f"),
     Column("MEMORY", _memory),
     Column("TASKS", _tasks),
-]
+)

@@ -67,6 +67,12 @@ class OffsetEntry:
                 hint=f"Its tasks ran, or somebody else changed them. {otherwise}",
             )
 
+    def check_running(self, name: str, now: Sequence[ConnectorOffset], *, otherwise: str) -> None:
+        """As `check`, for a sink that runs: it may have read on since. Errors: ConflictError."""
+        current = {offset_text(item.partition): item.offset for item in now}
+        if not all(_is_at_or_behind(m.new, current.get(offset_text(m.partition))) for m in self.moved):
+            self.check(name, now, otherwise=otherwise)
+
     def differences(self, now: Sequence[ConnectorOffset]) -> list[str]:
         """What is no longer as this change left it, a sentence for each partition."""
         current = {offset_text(item.partition): item.offset for item in now}
@@ -75,6 +81,14 @@ class OffsetEntry:
             for m in self.moved
             if (found := current.get(offset_text(m.partition))) != m.new
         ]
+
+
+def _is_at_or_behind(offset: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> bool:
+    """Whether a sink that continued at an offset can be where it is now."""
+    if offset == now:
+        return True
+    was, found = ((each or {}).get("kafka_offset") for each in (offset, now))
+    return isinstance(was, int) and isinstance(found, int) and was <= found
 
 
 def moved_offsets(old: Sequence[ConnectorOffset], new: Sequence[ConnectorOffset]) -> tuple[MovedOffset, ...]:

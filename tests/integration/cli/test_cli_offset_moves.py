@@ -6,13 +6,13 @@ import io
 import json
 import stat
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 import pytest
 
 from kconnect.client.offset_history import OffsetEntry, OffsetHistory, moved_offsets
-from kconnect.errors import ConnectError
+from kconnect.errors import ConflictError, ConnectError
 from kconnect.model import ConnectorOffset, ConnectorState, RunState, TargetState
 from kconnect.runtime.rest import RestServer
 from kconnect_cli.app import run
@@ -144,6 +144,27 @@ def test_a_running_connector_is_stopped_moved_and_resumed(connect, herder):
     assert (position(herder), states(herder)) == (8, [TargetState.STOPPED, TargetState.STARTED])
     assert err.splitlines()[-1] == "resumed lines-in"
     assert json.loads(connect("offsets", "history", "lines-in", "-o", "json")[1])[-1]["action"] == "move"
+
+
+def test_a_move_of_a_running_connector_is_taken_back_in_one_go(connect, herder):
+    assert connect("offsets", "move", "lines-in", "-f", "-", "--yes", stdin=offsets_text(8))[0] == 0
+    herder.calls.clear()
+    code, _, err = connect("offsets", "undo", "lines-in", "--yes")
+    assert code == 0, err
+    assert (position(herder), states(herder)) == (14, [TargetState.STOPPED, TargetState.STARTED])
+    assert json.loads(connect("offsets", "history", "lines-in", "-o", "json")[1])[-1]["action"] == "undo"
+
+
+@pytest.mark.parametrize(
+    ("now", "is_refused"),
+    [({"kafka_offset": 8}, False), ({"kafka_offset": 20}, False), ({"kafka_offset": 7}, True), (None, True)],
+)
+def test_a_sink_that_read_on_since_its_move_is_moved_back_and_one_that_was_moved_again_is_not(now, is_refused):
+    place = {"kafka_topic": "t", "kafka_partition": 0}
+    moved = moved_offsets([ConnectorOffset(place, {"kafka_offset": 14})], [ConnectorOffset(place, {"kafka_offset": 8})])
+    entry = OffsetEntry(0, "move", "http://w", moved)
+    with pytest.raises(ConflictError, match="have changed since") if is_refused else nullcontext():
+        entry.check_running("out", [ConnectorOffset(place, now)], otherwise="")
 
 
 @pytest.mark.parametrize("before", [TargetState.PAUSED, TargetState.STOPPED])

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kconnect.logs.wording import counted
-from kconnect_cli.admin.dead_letters import open_letters, say_skipped
+from kconnect_cli.admin.dead_letters import WorkerLetters, say_skipped
 from kconnect_cli.options.dead_letters import Limit
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.screen.letter_pages import GROUP_COLUMNS, letter_page
 from kconnect_cli.screen.output import Format, write_object, write_rows, write_text
-from kconnect_cli.session import Name, session_of
+from kconnect_cli.session import CliSession, Name, session_of
+
+if TYPE_CHECKING:
+    from kconnect_cli.admin.letter_desk import LetterDesk
 
 _AtMost = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="How many at most, oldest first.")]
 _Trace = Annotated[bool, typer.Option("--trace", help="With the whole stack trace; JSON always has it.")]
@@ -30,7 +33,7 @@ def list_(ctx: typer.Context, name: Name) -> None:
     example, message, root_cause. The worker reads them; --worker FILE or --bootstrap-servers reads them here.
     """  # noqa: D301  # \b is the help's mark of lines that stay as they are
     session = session_of(ctx)
-    with signals_raise(), open_letters(session, name) as letters:
+    with signals_raise(), _open(session, name) as letters:
         view = letters.summary()
     if session.output in (Format.JSON, Format.YAML):
         write_object(view, session.output)
@@ -55,7 +58,7 @@ def show(ctx: typer.Context, name: Name, limit: _AtMost = 10, trace: _Trace = Fa
     value, headers, decoded (by what key and value were read), source (of a source's letter), problems if any.
     """  # noqa: D301  # \b is the help's mark of lines that stay as they are
     session = session_of(ctx)
-    with signals_raise(), open_letters(session, name) as letters:
+    with signals_raise(), _open(session, name) as letters:
         found = letters.shown(limit)
     if session.output in (Format.JSON, Format.YAML):
         write_object(found.letters, session.output)
@@ -85,8 +88,19 @@ def export(ctx: typer.Context, name: Name, limit: Limit = None) -> None:
 
     session = session_of(ctx)
     count = 0
-    with signals_raise(), open_letters(session, name) as letters:
+    with signals_raise(), _open(session, name) as letters:
         for line in letters.archived(limit):
             write_text(json.dumps(line, ensure_ascii=False) + "\n")
             count += 1
     session.say(f"{counted(count, 'dead letter')} of {name} exported from {letters.topic_name}.")
+
+
+def _open(session: CliSession, connector: str) -> LetterDesk | WorkerLetters:
+    """A connector's letters: read here where something names the brokers, else by a worker."""
+    from kconnect_cli.admin.asked_worker import asks_worker
+
+    if asks_worker(session):
+        return WorkerLetters(session, connector)
+    from kconnect_cli.admin.letter_desk import LetterDesk  # loads converters and clients of Kafka
+
+    return LetterDesk(session, connector)

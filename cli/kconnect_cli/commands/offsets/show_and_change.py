@@ -196,19 +196,27 @@ def move(
 
 @app.command(cls=takes(DirectOrChecked, ClusterArguments))
 def undo(ctx: typer.Context, name: Name, dry_run: DryRun = False, yes: Yes = False, force: _ForceUndo = False) -> None:
-    """Take back the last change of a stopped connector's offsets that was made from this machine.
+    """Take back the last change of a connector's offsets that was made from this machine.
 
-    Refused if they are no longer as that change left them. A second undo restores what the first one took back.
+    One that runs is stopped, moved back, and resumed, as by `move`. Refused if the offsets are no longer as that change
+    left them; a sink that runs may have read on. A second undo restores what the first one took back.
     """
     session = session_of(ctx)
     changes = offset_changes(session, force=force)
-    make_changes(
-        session,
-        "Restore offsets of",
-        [name],
-        WriteOptions(dry_run, yes, force),
-        lambda name: changes.undo(name, force=force),
-    )
+
+    def prepare(name: str) -> PreparedChange:
+        from kconnect.model import RunState
+        from kconnect_cli.admin.offset_move import MoveChange
+
+        if session.direct is not None or session.client.connector_status(name).connector.state is RunState.STOPPED:
+            return changes.undo(name, force=force)
+        entry = changes.last(name)
+        if not force:
+            now = session.client.connector_offsets(name)
+            entry.check_running(name, now, otherwise="--force restores the old ones all the same.")
+        return MoveChange(session.client, changes, name, lambda: entry.undone, session.say, "undo")
+
+    make_changes(session, "Restore offsets of", [name], WriteOptions(dry_run, yes, force), prepare)
 
 
 @app.command(cls=takes(DirectOrChecked, ClusterArguments))

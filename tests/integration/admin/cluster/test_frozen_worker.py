@@ -89,6 +89,8 @@ def test_a_worker_that_is_asked_does_not_wait_for_one_that_is_frozen(pair, froze
     frozen = pair.frozen.url.removeprefix("http://")
     if words == "status":
         assert f"Worker {frozen} does not answer: {pair.alive.url} gets no answer from it" in told.stdout
+    if words == "slots":
+        assert f"The slots of {frozen} are not known: it does not answer, or is one of Java's." in told.stderr
     if words == "describe NAME":
         assert f"Some rates are not known: {pair.alive.url} gets no answer from {frozen}." in told.stderr
 

@@ -158,3 +158,9 @@ def test_a_look_at_many_records_is_continued_where_an_answer_ended(world: World)
 def test_what_is_wrong_is_said_as_with_the_workers_file(connect, command, code, message):
     told = connect(*command)
     assert (told.code, message in told.stderr) == (code, True), told.stderr
+
+
+def test_slots_of_all_workers_are_shown_and_one_without_any_is_named(world: World, connect):
+    told = connect("slots")
+    assert told.code == 0
+    assert told.stderr.endswith("has no slots yet: Spark is starting.\n")
