@@ -77,6 +77,8 @@ class TestBrowser:
         login: tuple[str, str] | None = None,
         trusts_any: bool = False,
         scale: float = 1.0,
+        locale: str = "en-GB",
+        zone: str = "UTC",
         allowed: Sequence[str] = (),
     ) -> Iterator[Page]:
         """A page at a URL. `allowed`: expressions of complaints that the test expects.
@@ -91,8 +93,8 @@ class TestBrowser:
             reduced_motion="reduce",
             ignore_https_errors=trusts_any,
             device_scale_factor=scale,
-            timezone_id="UTC",
-            locale="en-GB",
+            timezone_id=zone,
+            locale=locale,
             **more,
         )
         context.set_default_timeout(ample_s(_PATIENCE_S) * 1000)

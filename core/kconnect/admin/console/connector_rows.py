@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from kconnect.admin.cluster.activity import NO_ACTIVITY, Activity
 from kconnect.clock import now_ms
@@ -28,6 +29,8 @@ class ConnectorRow:
     line: str
     """Points of the sparkline; empty without any."""
     lag: str
+    lag_at: str
+    """When the brokers said so: they are asked now and then; empty where that is not known."""
     errors: str
 
 
@@ -67,8 +70,13 @@ def _row(view: ConnectorView, activity: Activity | None) -> ConnectorRow:
         per_s="" if figures.rate is None else number_text(figures.rate),
         line="" if activity is None else sparkline(activity.per_s),
         lag=number_text(figures.lag) if figures.lag else "",
+        lag_at=_clock(activity.lag_at_ms) if activity is not None and figures.lag else "",
         errors=number_text(figures.errors) if figures.errors else "",
     )
+
+
+def _clock(at_ms: int | None) -> str:
+    return "" if at_ms is None else f"As of {datetime.fromtimestamp(at_ms / 1000, UTC):%H:%M:%S} UTC"
 
 
 def number_text(value: float) -> str:
@@ -85,14 +93,15 @@ def number_text(value: float) -> str:
 def sparkline(values: Iterable[float]) -> str:
     """Points of an SVG polyline, each series as high as its own largest value; empty when all are zero.
 
-    It begins where something first moved: what was before, perhaps no worker at all, is left blank.
+    It begins where something first moved, and takes the whole width: what was before, perhaps no worker at all, would
+    press the minutes of a new one into a corner.
     """
     found = list(values)
     top = max(found, default=0.0)
     if top <= 0 or len(found) < 2:
         return ""
-    step, room = _LINE_WIDTH / (len(found) - 1), _LINE_HEIGHT - 2
     begin = max(0, next(place for place, value in enumerate(found) if value > 0) - 1)
-    seen = enumerate(found[begin:], begin)
-    points = ((place * step, _LINE_HEIGHT - 1 - room * value / top) for place, value in seen)
+    seen = found[begin:]
+    step, room = _LINE_WIDTH / (len(seen) - 1), _LINE_HEIGHT - 2
+    points = ((place * step, _LINE_HEIGHT - 1 - room * value / top) for place, value in enumerate(seen))
     return " ".join(f"{across:.1f},{down:.1f}" for across, down in points)

@@ -166,6 +166,25 @@ def test_an_error_goes_once_the_same_request_succeeds(browser, world):
         expect(page.locator("#message")).to_be_empty()
 
 
+def test_times_have_24_hours_in_every_language_and_the_zone_is_said(browser, world):
+    def with_time(route):
+        found = route.fetch()
+        route.fulfill(response=found, body=found.text().replace("<h1>", '<time data-ms="79200000">79200000</time><h1>'))
+
+    with browser.page(locale="en-US", zone="America/New_York") as page:
+        page.route("**/ui/plugins", with_time)
+        page.goto(f"{world.url}/ui/plugins")
+        expect(page.locator("time[title^='1970-01-01']")).to_have_text("1970-01-01 17:00:00")
+        expect(page.locator("#zone")).to_have_text(re.compile(r"^(GMT-[45]|E[SD]T)$"))
+
+
+def test_a_page_that_has_nothing_beside_its_title_has_it_at_the_left(browser, world):
+    with browser.page(f"{world.url}/ui/create") as page:
+        title = page.get_by_role("heading", name="New connector").bounding_box()
+        assert title is not None
+        assert title["x"] < 40
+
+
 def test_a_time_beyond_all_calendars_is_a_number_and_the_rest_of_the_page_works(browser, world):
     def in_nanoseconds(route):
         found = route.fetch()

@@ -75,7 +75,8 @@ def test_numbers_are_short(value, text):
 def test_a_sparkline_is_drawn_only_where_something_moved():
     assert sparkline([0, 0, 0]) == ""
     assert sparkline([5]) == ""
-    assert sparkline([0, 0, 0, 4, 4]) == "30.0,15.0 45.0,1.0 60.0,1.0"
+    assert sparkline([0, 0, 0, 4, 4]) == "0.0,15.0 30.0,1.0 60.0,1.0", "a new one has the whole width"
+    assert sparkline([0, 0, 0, 0, 4]) == "0.0,15.0 60.0,1.0"
     assert sparkline([0, 10, 5]) == "0.0,15.0 30.0,1.0 60.0,8.0"
 
 

@@ -3,6 +3,14 @@
 (() => {
   const root = document.documentElement;
 
+  // One clock on all pages, 24 hours whatever the browser's language does; the zone stands in the header
+  const clock = (at) => at.toLocaleTimeString("en-GB", { hour12: false });
+  const day = (at) => `${at.getFullYear()}-${String(at.getMonth() + 1).padStart(2, "0")}-${String(at.getDate()).padStart(2, "0")}`;
+  const zone = () => {
+    const parts = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" }).formatToParts(new Date());
+    return parts.find((part) => part.type === "timeZoneName").value;
+  };
+
   function localTimes(within) {
     for (const time of within.querySelectorAll("time[data-ms]")) {
       const at = new Date(Number(time.dataset.ms));
@@ -10,8 +18,8 @@
       if (Number.isNaN(at.getTime())) continue;
       time.dateTime = at.toISOString();
       time.title = at.toISOString();
-      const day = at.toDateString() === new Date().toDateString() ? "" : at.toLocaleDateString() + " ";
-      time.textContent = day + at.toLocaleTimeString();
+      const before = at.toDateString() === new Date().toDateString() ? "" : day(at) + " ";
+      time.textContent = before + clock(at);
       delete time.dataset.ms;
     }
   }
@@ -31,11 +39,13 @@
     else goneSince ||= Date.now();
     if (!banner) return;
     banner.hidden = !isGone;
-    if (isGone) banner.querySelector("time").textContent = new Date(goneSince).toLocaleTimeString();
+    if (isGone) banner.querySelector("time").textContent = clock(new Date(goneSince));
   }
 
   document.addEventListener("DOMContentLoaded", () => {
     localTimes(document);
+    const told = document.getElementById("zone");
+    if (told) told.textContent = zone();
     document.getElementById("theme")?.addEventListener("click", switchTheme);
     if (location.search.includes("note=")) {
       const url = new URL(location.href);
