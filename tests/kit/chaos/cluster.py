@@ -51,9 +51,9 @@ class Shape:
 class ChaosCluster:
     """A context manager: the broker runs inside, and at the end nothing does. `start` brings all to RUNNING."""
 
-    def __init__(self, folder: Path, shape: Shape) -> None:
+    def __init__(self, folder: Path, shape: Shape, broker: PatientBroker | None = None) -> None:
         self.folder, self.shape = folder, shape
-        self.broker = PatientBroker(free_port(), folder / "broker")
+        self.broker = broker or PatientBroker(free_port(), folder / "broker")
         self.journal = folder / "sink.jsonl"
         self.services: list[Service] = []
         self.spark = SparkCluster(folder / "spark", shape.workers, cores=SLOTS) if shape.on_spark else None
@@ -77,7 +77,10 @@ class ChaosCluster:
         """Bring workers and connectors up."""
         bootstrap = self.broker.bootstrap
         create_topic(bootstrap, TOPIC, partitions=self.shape.source_tasks)
-        self.services = [Service(self.folder, number, self._settings()) for number in range(self.shape.workers)]
+        self.services = [
+            Service(self.folder, number, self._settings_of(number)) for number in range(self.shape.workers)
+        ]
+        self._connect()
         for service in self.services:
             service.start()
         for service in self.services:
@@ -190,6 +193,13 @@ class ChaosCluster:
     def rebalances(self) -> int:
         """Generations of the group that any worker's log tells of."""
         return len(set().union(*(service.generations() for service in self.services)))
+
+    def _connect(self) -> None:
+        """The services are made, and not started yet."""
+
+    def _settings_of(self, number: int) -> dict[str, str]:
+        """Of one worker."""
+        return self._settings()
 
     def _settings(self) -> dict[str, str]:
         once = {"exactly.once.source.support": "enabled"} if self.shape.exactly_once else {}

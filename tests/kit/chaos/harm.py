@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -17,9 +19,9 @@ from kit.spark_cluster import SparkCluster
 
 __all__ = ["KINDS", "ON_SPARK", "Deed", "Harm", "drawn"]
 
-KINDS = ("worker", "slot", "broker", "freeze", "freeze-worker")
+KINDS = ("worker", "slot", "broker", "freeze", "freeze-worker", "freeze-broker")
 """kill -9 of a worker, of a slot; kill -9 or stop of the broker, and its start; SIGSTOP of a worker with all its
-processes, of the worker's process alone.
+processes, of the worker's process alone, of the broker.
 
 Where transactions are open a broker is only killed. One run stopped its only broker (Kafka 4.3) in good order while
 tasks wrote: afterwards __transaction_state had CompleteCommit for transactions whose partitions have no marker behind
@@ -72,11 +74,17 @@ class Harm:
         self._freeze_s = freeze_s
         self._say = say
         self._thaw_at: dict[str, float] = {}
+        self._thaw_broker_at = float("inf")
         self.done: dict[str, int] = {}
 
     def do(self, deed: Deed) -> None:
         """Do it; what cannot be done to the one chosen is done to the next."""
+        if deed.kind == "freeze-broker":
+            self._freeze_broker()
+            self._note(deed, "broker")
+            return
         if deed.kind == "broker":
+            self._thaw_broker()
             is_killed = deed.choose % 2 == 0 or not self._stops_broker
             self._restart_broker(is_killed=is_killed)
             self._note(deed, "broker, killed" if is_killed else "broker, stopped")
@@ -94,6 +102,9 @@ class Harm:
 
     def tend(self) -> None:
         """Call this often: services are kept up, who was frozen long enough is thawed."""
+        if self._thaw_broker_at <= time.monotonic():
+            self._thaw_broker()
+            self._say("          the broker goes on")
         for service in self._services:
             service.keep_up()
             if self._thaw_at.get(service.name, float("inf")) <= time.monotonic():
@@ -103,6 +114,7 @@ class Harm:
 
     def end(self) -> None:
         """Nobody stays frozen."""
+        self._thaw_broker()
         for service in self._services:
             service.thaw()
         self._thaw_at.clear()
@@ -132,6 +144,16 @@ class Harm:
         with suppress(psutil.NoSuchProcess):  # it ended just now by itself
             victim.kill()
             self._note(deed, f"process {victim.pid}")
+
+    def _freeze_broker(self) -> None:
+        assert self._broker.pid is not None
+        os.kill(self._broker.pid, signal.SIGSTOP)
+        self._thaw_broker_at = time.monotonic() + self._freeze_s
+
+    def _thaw_broker(self) -> None:
+        if self._thaw_broker_at < float("inf") and self._broker.pid is not None:
+            os.kill(self._broker.pid, signal.SIGCONT)
+        self._thaw_broker_at = float("inf")
 
     def _restart_broker(self, *, is_killed: bool) -> None:
         if is_killed:

@@ -47,6 +47,8 @@ class Service:
         self.folder.mkdir(parents=True)
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
+        self.worker_id = f"127.0.0.1:{settings.get('rest.advertised.port', self.port)}"
+        """As statuses name it."""
         self.log = self.folder / "worker.log"
         self.file = write_properties(
             self.folder / "worker.properties",

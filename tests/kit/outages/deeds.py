@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import signal
+import threading
+import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +21,20 @@ __all__ = ["HOW", "WHAT", "Deed", "Strike", "drawn"]
 WHAT = ("broker", "worker", "slot")
 HOW = ("kill", "freeze", "stop")
 """SIGKILL; SIGSTOP and, at its end, SIGCONT; SIGTERM."""
+KINDS = (
+    *product(WHAT, HOW),
+    ("broker", "freeze twice"),
+    ("broker", "freeze at a start"),
+    ("network", "cut"),
+    ("rest", "cut"),
+)
+"""All that happens: also a broker that stands still with requests on their way, wakes for a moment and stands still
+again; one that stands still some seconds after a worker was started; what one worker and its slots say to the broker
+does not come through; what the other worker says to its REST does not."""
+
+
+# A broker may stand still at any moment of a worker's start
+_YOUNG_S = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +55,11 @@ def drawn(seed: int, count: int) -> list[Deed]:
     while True:
         bag: list[tuple[str, str]] = []
         while len(bag) < count:
-            kinds = list(product(WHAT, HOW))
+            kinds = list(KINDS)
             chance.shuffle(kinds)
             bag += kinds
         deeds = [Deed(what, how, chance.randrange(1 << 16)) for what, how in bag[:count]]
-        if count < 18 or _orders(deeds) == set(product(WHAT, WHAT)):
+        if count < 18 or _orders(deeds) >= set(product(WHAT, WHAT)):
             return deeds
 
 
@@ -62,8 +78,9 @@ class Strike:
         """Gives who it was done to."""
         deed, workers = self._deed, self._world.workers
         if deed.what == "broker":
-            self._broker()
-            return "broker"
+            return self._broker()
+        if deed.what in ("network", "rest"):
+            return self._cut(deed.choose % len(self._world.services))
         worker = workers[deed.choose % len(workers)]
         assert worker.is_running, f"{worker.name} does not run before the outage"
         if deed.what == "worker":
@@ -76,16 +93,53 @@ class Strike:
         """What was stopped goes on; what was killed may start again, which a worker does when it is kept up."""
         self._undo()
 
-    def _broker(self) -> None:
-        broker = self._world.broker
-        if self._deed.how == "freeze":
-            self._undo = self._world.freeze_broker()
-            return
-        if self._deed.how == "kill":
-            broker.kill()
-        else:
-            broker.stop()
-        self._undo = broker.start
+    def _broker(self) -> str:
+        broker, whom = self._world.broker, "broker"
+        match self._deed.how:
+            case "freeze":
+                self._undo = self._world.freeze_broker()
+            case "freeze twice":
+                self._undo = self._again(self._freeze_with_requests())
+            case "freeze at a start":
+                services = self._world.services
+                young = services[self._deed.choose % len(services)]
+                young.kill()
+                young.start()
+                threading.Event().wait(self._deed.choose % _YOUNG_S)
+                whom = f"broker, {young.name}"
+                self._undo = self._world.freeze_broker()
+            case "kill":
+                broker.kill()
+                self._undo = broker.start
+            case _:
+                broker.stop()
+                self._undo = broker.start
+        return whom
+
+    def _freeze_with_requests(self) -> Callable[[], None]:
+        """With some on their way that only Kafka can answer."""
+        thaw = self._world.freeze_broker()
+        for service in self._world.workers:
+            if service.is_running:
+                for path in ("/connectors/chaos-source/offsets", "/connectors/chaos-sink/offsets"):
+                    threading.Thread(target=_ask, args=(f"{service.url}{path}",), daemon=True).start()
+        return thaw
+
+    def _again(self, thaw: Callable[[], None]) -> Callable[[], None]:
+        def undo() -> None:
+            thaw()
+            threading.Event().wait(self._deed.choose % 20 / 10)
+            thaw_again = self._freeze_with_requests()
+            threading.Event().wait(2 + self._deed.choose % 5)
+            thaw_again()
+
+        return undo
+
+    def _cut(self, number: int) -> str:
+        relays = self._world.to_broker if self._deed.what == "network" else self._world.to_rest
+        relays[number].cut()
+        self._undo = relays[number].mend
+        return self._world.services[number].name
 
     def _worker(self, worker: Service) -> None:
         match self._deed.how:
@@ -105,6 +159,11 @@ class Strike:
         victim.send_signal(signals[self._deed.how])
         if self._deed.how == "freeze":
             self._undo = lambda: _go_on(victim)
+
+
+def _ask(url: str) -> None:
+    with suppress(OSError), urllib.request.urlopen(url, timeout=20) as answer:
+        answer.read()
 
 
 def _go_on(process: psutil.Process) -> None:

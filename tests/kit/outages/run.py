@@ -40,6 +40,8 @@ _BOUND_S = {
     "broker": 2 * HEARTBEAT_S + _MARGIN_S,
     "worker": SESSION_S + 2 * HEARTBEAT_S + _MARGIN_S,
     "slot": SLOT_TIMEOUT_S + HEARTBEAT_S + _MARGIN_S,
+    "network": SESSION_S + 2 * HEARTBEAT_S + _MARGIN_S,
+    "rest": SESSION_S + 2 * HEARTBEAT_S + _MARGIN_S,
 }
 # A sink whose group has lost a member waits for its session to end, and for the next round of the group
 _SINK_MORE_S = SESSION_S + 2 * HEARTBEAT_S
@@ -236,7 +238,7 @@ class Observer:
     def _disagreements(self, words: Sequence[Word], before: Mapping[Task, int]) -> list[str]:
         world, counts = self._world, self._flow.counts()
         moving = [task for task in world.tasks if counts[task] > before[task]]
-        ids = {worker.name: worker.url.removeprefix("http://") for worker in world.workers}
+        ids = {worker.name: worker.worker_id for worker in world.workers}
         told = disagreements(words, moving, world.tasks, ids)
         return told + [f"{worker.name} does not run" for worker in world.workers if not worker.is_running]
 
