@@ -6,9 +6,9 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from kconnect.java.archives import ClassArchive
+from kconnect.java.archives import ARCHIVE_FLAGS, ClassArchive
 from kconnect.java.devbroker import Java, cache_folder
-from kconnect.java.devbroker.broker_archive import QUIET, recording
+from kconnect.java.devbroker.broker_archive import recording
 
 __all__ = ["JavaArchive"]
 
@@ -25,7 +25,7 @@ class JavaArchive:
 
     def flags(self) -> list[str]:
         """For the JVM of the worker."""
-        return [*(self._archive.flags() or recording(self._recorded)), *QUIET]
+        return [*(self._archive.flags() or recording(self._recorded)), *ARCHIVE_FLAGS]
 
     def keep(self) -> None:
         """After an orderly end: publish what was recorded, unless another worker's is there by now."""

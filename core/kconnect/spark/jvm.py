@@ -23,20 +23,14 @@ from typing import Any
 import javaproperties
 
 from kconnect.errors import EnvironmentProblemError, TimedOutError
+from kconnect.java.archives import ARCHIVE_FLAGS
 
 log = logging.getLogger(__name__)
 jvm_log = logging.getLogger("kconnect.spark.jvm")
 
 # Start time of the session on 2 cores: 4.5 s plain, 3.0 s with the first two. The JVM only schedules here, so the
-# optimising compiler and a parallel collector bring nothing. Log lines about class archives would go to stdout.
-FAST_FLAGS = (
-    "-XX:TieredStopAtLevel=1",
-    "-XX:+UseSerialGC",
-    "-XX:-UsePerfData",
-    "-Xshare:auto",
-    "-Xlog:disable",
-    "-Xlog:all=error:stderr",
-)
+# optimising compiler and a parallel collector bring nothing.
+FAST_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", *ARCHIVE_FLAGS)
 _LINE = re.compile(r"^(TRACE|DEBUG|INFO|WARN|ERROR|FATAL) (\S+) - (.*)$")
 _LEVELS = {
     "TRACE": logging.DEBUG,

@@ -11,9 +11,6 @@ from pathlib import Path
 from kconnect.java.archives import ClassArchive
 from kconnect.java.installed import Java
 
-QUIET = ("-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr")
-"""Lines about class archives would go to the broker's log."""
-
 
 def recording(unfinished: Path) -> tuple[str, ...]:
     """JVM options that have the classes of a run written at its end."""

@@ -18,8 +18,8 @@ from types import TracebackType
 
 from kconnect.errors import EnvironmentProblemError, TimedOutError
 from kconnect.files.folders import cache_folder, data_folder
-from kconnect.java.archives import ClassArchive, make_in_background
-from kconnect.java.devbroker.broker_archive import QUIET, broker_archive
+from kconnect.java.archives import ARCHIVE_FLAGS, ClassArchive, make_in_background
+from kconnect.java.devbroker.broker_archive import broker_archive
 from kconnect.java.devbroker.folder import NODE_ID, BrokerFolder
 from kconnect.java.devbroker.readiness import ask_broker
 from kconnect.java.devbroker.server_folder import telling_lines
@@ -239,7 +239,7 @@ class DevBroker:
         command = [
             str(java.executable),
             *archive_flags,
-            *QUIET,
+            *ARCHIVE_FLAGS,
             *_JVM_OPTIONS,
             *self._jvm_options,
             f"-Dlog4j2.configurationFile={self.folder.log_settings}",

@@ -20,7 +20,7 @@ from typing import Final
 from kconnect.errors import EnvironmentProblemError
 from kconnect.files.file_turn import turn
 from kconnect.files.folders import cache_folder
-from kconnect.java.archives import ClassArchive, make_in_background
+from kconnect.java.archives import ARCHIVE_FLAGS, ClassArchive, make_in_background
 from kconnect.java.compiler import compile_once
 from kconnect.java.installed import Java
 from kconnect.java.kafka_jars import JarSet
@@ -34,8 +34,6 @@ _SOURCES = Path(__file__).parents[4] / "java" / "src"
 _IN_WHEEL = Path(__file__).with_name("host.jar")
 # Its own binding of slf4j takes the place of log4j's.
 _NOT_NEEDED: Final = ("log4j-slf4j-impl",)
-# The JVM's own lines, as those about a class archive it cannot use, would go to standard output, which is ours.
-_QUIET: Final = ("-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr")
 # A heap that begins small and grows: the JVM's own choice, a 64th of the memory, fills while a plugin does next to
 # nothing. 20 idle sources: PSS 54 MB, not 75; a source of 1.5 million lines takes as much CPU as with 384 MB. What
 # one batch of a sink makes must fit into the young part, or collections take a fifth of its CPU.
@@ -140,7 +138,7 @@ class HostProgram:
         return [
             str(self.java.executable),
             *self.archive.flags(),
-            *_QUIET,
+            *ARCHIVE_FLAGS,
             *_FLAGS,
             f"-Xmx{heap}",
             *options,

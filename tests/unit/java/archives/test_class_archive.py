@@ -39,7 +39,7 @@ def test_a_whole_archive_is_used(tmp_path):
     path = _store(tmp_path, b"classes" * 100)
 
     assert f"{zlib.crc32(b'classes' * 100):08x}" in path.name
-    assert _archive(tmp_path).flags() == [f"-XX:SharedArchiveFile={path}"]
+    assert _archive(tmp_path).flags()[:1] == [f"-XX:SharedArchiveFile={path}"]
 
 
 def test_a_cut_archive_is_not_used_and_goes(tmp_path):
