@@ -76,6 +76,8 @@ def java_error(told: Mapping[str, Any], location: str | None = None) -> ConnectE
             hint = "Raise the limit that it names in kconnect.java.opts, such as -XX:MaxDirectMemorySize."
     elif root and message and root.partition(": ")[2] not in message:
         text = f"{text}: {root}"
+    if root.startswith("java.lang.NoSuchFieldException") and _WORKERS_OWN in str(told.get("trace") or ""):
+        hint = hint or _not_given(location or "the plugin's folder")
     error: Any = _CLASSES.get(str(kind), JavaPluginError)(text, hint=hint)
     error.java_class = java_class
     error.java_message = message
@@ -114,9 +116,22 @@ def _missing(java_class: str, text: str, root: str, location: str | None, trace:
             f"{simple}: the class {named}{needs} is missing in {where}",
             f"Put the jar that has {named} into {where}, or install the plugin with all its dependencies.",
         )
+    if _WORKERS_OWN in text.replace("/", "."):
+        return f"{simple}: {text}", _not_given(where)
     if text == simple and root:  # such as an ExceptionInInitializerError, which says nothing itself
         text = root
     return f"{simple}: {text}", f"Jars in {where} do not fit each other, or not Kafka's."
+
+
+# Classes of Java's worker, of which plugins get a few
+_WORKERS_OWN: Final = "org.apache.kafka.connect.runtime."
+
+
+def _not_given(where: str) -> str:
+    return (
+        f"The plugin in {where} (connector.class) reaches for a part of Java's worker that is not here: What plugins "
+        "reach for, in docs/java-plugins.md, lists those that are."
+    )
 
 
 _FRAME: Final = re.compile(r"^\s*at (?:[^\s(]*/)?([\w.$]+)\.[\w$<>]+\(", re.MULTILINE)

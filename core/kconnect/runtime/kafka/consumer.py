@@ -168,10 +168,12 @@ class RecordConsumer:
         """The partitions that are ours now."""
         return set(self._assigned)
 
-    @property
-    def facts(self) -> ConsumerFacts:
-        """What it knows of its group and partitions."""
-        return ConsumerFacts(self._client, lambda: self._topics, self._reset)
+    def answer(self, asked: Mapping[str, Any]) -> Any:
+        """What it knows of its group and partitions, as ConsumerFacts answers. Threads: any. Errors: ConnectError."""
+        if self._is_closed:
+            raise ConnectError(f"The consumer of {self._name} is closed")
+        # Nobody keeps the client: it ends with its last reference
+        return ConsumerFacts(self._client, lambda: self._topics, self._reset).answer(asked)
 
     @property
     def last_error(self) -> str | None:

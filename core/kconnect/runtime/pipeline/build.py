@@ -288,7 +288,7 @@ def _consumer(control: TaskControl, ports: TaskPorts, task: SinkTask) -> SinkCon
     noted = partial(note_usage, control.counters)
     consumer = RecordConsumer(settings, str(spec.id), note_usage=noted, reset=reset)
     if isinstance(task, JavaSinkTask):
-        task.ask_consumer_by(consumer.facts.answer)
+        task.ask_consumer_by(consumer.answer)
     return InterceptedConsumer(consumer, interceptors) if interceptors else consumer
 
 

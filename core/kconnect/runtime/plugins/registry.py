@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -221,7 +222,7 @@ class PluginRegistry:
         """
         found: list[type[Any]] = self._of_java(name.strip(), base, None, None)
         if len(found) > 1:
-            raise ConfigError(_ambiguous(name, base, [self.java_name(match) for match in found]))
+            raise self._ambiguous(name, base, found)
         return found[0] if found else None
 
     def python_class(self, name: str, base: type[P]) -> type[P] | None:
@@ -378,11 +379,21 @@ class PluginRegistry:
             matches = list(dict.fromkeys(find()))
             fitting = [match for match in matches if issubclass(match, base)]
             if len(fitting) > 1:
-                raise ConfigError(_ambiguous(name, base, [self.java_name(match) for match in fitting]))
+                raise self._ambiguous(name, base, fitting)
             if fitting:
                 return self._in_version(fitting[0], base, wanted), others
             others += matches
         return None, others
+
+    def _ambiguous(self, name: str, base: type, found: Sequence[type[Any]]) -> ConfigError:
+        """Java's sentence; the hint says where each class lies."""
+        names = [self.java_name(match) for match in found]
+        places = [f"{named} in {_place(match)}" for named, match in zip(names, found, strict=True)]
+        return ConfigError(
+            f"More than one {base.__name__.lower()} matches alias {name}. Please use full package and class name "
+            f"instead. Classes found: {', '.join(names)}",
+            hint=f"They are {' and '.join(places)}.",
+        )
 
     def _in_version(self, found: type, base: type, wanted: VersionRange | None) -> type:
         """Java's class of the same name where that is the one which has the version."""
@@ -531,8 +542,7 @@ def _span(version: str | None) -> VersionRange | None:
         return None
 
 
-def _ambiguous(name: str, base: type, class_names: list[str]) -> str:
-    return (
-        f"More than one {base.__name__.lower()} matches alias {name}. Please use full package and class name instead. "
-        f"Classes found: {', '.join(class_names)}"
-    )
+def _place(found: type[Any]) -> str:
+    """The folder of Java's class, the file of Python's."""
+    module = sys.modules.get(found.__module__)
+    return getattr(found, "folder", None) or getattr(module, "__file__", None) or "classpath"

@@ -80,3 +80,20 @@ def test_a_driver_for_a_newer_java_is_named_with_its_jar_whatever_the_plugin_mak
         f"Cannot connect: UnsupportedClassVersionError: the class org.db.Driver of driver-9.jar in {folder} needs "
         "Java 25, and plugins run in Java 17 (kconnect.java.home)"
     )
+
+
+def test_a_part_of_javas_worker_that_is_not_here_is_told_as_that(folder: Path) -> None:
+    method = "'java.util.Map org.apache.kafka.connect.runtime.WorkerSinkTaskContext.offsets()'"
+    lacks = {"class": "java.lang.NoSuchMethodError", "kind": "linkage", "message": method, "root": "", "trace": ""}
+    field = "java.lang.NoSuchFieldException: sinkTask"
+    trace = f"{field}\n\tat com.a.Plugin.reach(org.apache.kafka.connect.runtime.WorkerSinkTaskContext)\n"
+    hidden = {
+        "class": "java.lang.IllegalStateException",
+        "kind": "other",
+        "message": "No",
+        "root": field,
+        "trace": trace,
+    }
+    for one in (lacks, hidden):
+        hint = java_error(one, str(folder)).hint or ""
+        assert hint.startswith(f"The plugin in {folder} (connector.class) reaches for a part of Java's worker")

@@ -422,6 +422,8 @@ def test_an_alias_that_fits_two_plugins_is_refused(tmp_path: Path) -> None:
         "More than one connector matches alias Twin. Please use full package and class name instead. "
         "Classes found: kc_twin_a.Twin, kc_twin_b.Twin"
     )
+    files = [tmp_path / folder / f"kc_twin_{folder}.py" for folder in ("a", "b")]
+    assert caught.value.hint == f"They are kc_twin_a.Twin in {files[0]} and kc_twin_b.Twin in {files[1]}."
     assert registry.connector_class("kc_twin_b.Twin").__module__ == "kc_twin_b"
 
 
