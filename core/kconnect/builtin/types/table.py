@@ -43,6 +43,14 @@ TABLE: Final[dict[str, tuple[str, ...]]] = {
         "Avro objects": """boolean | int | int | int | long | float | double | bytes decimal | string | string
             | bytes | int date | long time-micros | int time-millis | long timestamp-micros | long timestamp-millis
             | long local-timestamp-micros | string | string | array | map | record""",
+        "PostgreSQL": """BOOLEAN | SMALLINT | SMALLINT | INTEGER | BIGINT | REAL | DOUBLE PRECISION | NUMERIC(12,2)
+            | TEXT | TEXT | BYTEA | DATE | TIME | TIME | TIMESTAMPTZ | TIMESTAMPTZ | TIMESTAMP | UUID | JSONB
+            | TEXT | TEXT | TEXT""",
+        "MySQL": """BOOLEAN | SMALLINT | SMALLINT | INT | BIGINT | FLOAT | DOUBLE | DECIMAL(12,2) | LONGTEXT | LONGTEXT
+            | LONGBLOB | DATE | TIME(6) | TIME(3) | DATETIME(6) | DATETIME(3) | DATETIME(6) | CHAR(36) | JSON
+            | LONGTEXT | LONGTEXT | LONGTEXT""",
+        "SQLite": """BOOLEAN | INTEGER | INTEGER | INTEGER | INTEGER | REAL | REAL | TEXT | TEXT | TEXT | BLOB | TEXT
+            | TEXT | TEXT | TEXT | TEXT | TEXT | TEXT | TEXT | TEXT | TEXT | TEXT""",
         "JSON": """true | 7 | 7 | 7 | 7 | 5.7 | 5.7 | "JQ==" | "a" | "a" | "AAE=" | 20000 | 11045123 | 11045123
             | 1764237600123 | 1764237600123 | 1764237600123 | "6ba7b810-9dad-11d1-80b4-00c04fd430c8" | "{}"
             | [7,null] | {"k":7} | {"a":7}""",

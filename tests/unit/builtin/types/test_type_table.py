@@ -13,6 +13,7 @@ import pytest
 from kconnect.api import Decimal, Schema, SchemaBuilder
 from kconnect.api.columns import arrow_type, column_of, values_of
 from kconnect.builtin.connectors.objects.avro_types import avro_schema
+from kconnect.builtin.connectors.sql.sql_dialect import DIALECTS, kind_of_schema
 from kconnect.builtin.connectors.tables.delta_table import DeltaLakeTable
 from kconnect.builtin.connectors.tables.iceberg_table import IcebergTable
 from kconnect.builtin.connectors.tables.table_config import TableConfig
@@ -128,8 +129,13 @@ def json_text(text):
     return made.decode()
 
 
+def database(name):
+    return lambda text: DIALECTS[name].type_of(kind_of_schema(schema(text)))
+
+
 ROOMS = {"Connect": connect, "Arrow, Parquet": arrow, "Spark": spark, "Delta": delta, "Iceberg": iceberg,
-         "Avro objects": avro, "JSON": json_text}  # fmt: skip
+         "Avro objects": avro, "JSON": json_text, "PostgreSQL": database("postgresql"), "MySQL": database("mysql"),
+         "SQLite": database("sqlite")}  # fmt: skip
 
 
 @pytest.mark.parametrize("room", ROOMS)
