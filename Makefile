@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCK := $(BIN)/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev quickstart check lint types layers unit browser screenshots test test-all archives $(PARTS:%=test-%) differential roundtrips bench spark-matrix chaos outages databases debezium mixed mariadb queries queries-tables tables pooled fuzz mutations lock docs clean java-plugins mirror
+.PHONY: help install dev quickstart check lint types layers unit browser screenshots test test-all archives $(PARTS:%=test-%) differential roundtrips bench spark-matrix chaos outages databases debezium mixed mariadb queries queries-tables tables pooled fuzz mutations lock docs clean java-plugins java-parity mirror
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -162,6 +162,10 @@ debezium: $(DEV) install  ## 100,000 changes of PostgreSQL through Debezium whil
 java-plugins: $(DEV) install  ## plugins of others, unmodified, from Maven: Camel, MongoDB, Apicurio, Kafka's test tools and tests
 	KCONNECT_JAVA_PLUGINS=long $(BIN)/pytest -q tests/integration/java/plugins/test_java_third_party.py \
 	  tests/system/java/plugins/test_java_plugins_that_block.py
+
+java-parity: $(DEV) install  ## plugins of others beside Java Connect, all compared: the table of docs/java-plugins.md; PARITY="transforms --write"
+	$(call from_debian,mariadbd,mariadb-server,Debezium of MariaDB)
+	$(KIT) -m kit.parity.run $(PARITY)
 
 mirror: $(DEV) install  ## MirrorMaker 2 beside Java's in one group, exactly once through kills, a failover, TLS and SASL
 	KCONNECT_MIRROR=long $(BIN)/pytest -q tests/system/worker/mirror/test_mirror_with_java.py tests/system/worker/mirror/test_mirror_clusters.py
