@@ -26,8 +26,17 @@ _USER, _PASSWORD = "connect", "test-secret-of-mariadb"
 class MariaDb:
     """One server: `start()`, `stop()`, `kill()`, again and again; data and port stay. Threads: one."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, is_followed: bool = False) -> None:
+        """`is_followed`: it keeps a log of its changes, row by row, which others may read."""
         self._folder = folder
+        self._log = ["--skip-log-bin"]
+        if is_followed:
+            self._log = [
+                f"--log-bin={folder / 'binlog'}",
+                "--server-id=1",
+                "--binlog-format=ROW",
+                "--binlog-row-image=FULL",
+            ]
         self._process = ServerProcess("MariaDB", folder / "log", self._answers)
         self.port = free_port()
         self._own = ["--no-defaults", f"--datadir={folder / 'data'}", f"--user={getpass.getuser()}"]
@@ -48,7 +57,7 @@ class MariaDb:
 
     def start(self) -> MariaDb:
         """Start, and wait until it answers."""
-        own = [f"--port={self.port}", "--bind-address=127.0.0.1", f"--socket={self._folder / 's'}", "--skip-log-bin"]
+        own = [f"--port={self.port}", "--bind-address=127.0.0.1", f"--socket={self._folder / 's'}", *self._log]
         own.append("--innodb-flush-log-at-trx-commit=2")  # commits outlive a kill, not a machine without power
         log = f"--log-error={self._folder / 'log'}"
         command = ["mariadbd", *self._own, *own, log, f"--pid-file={self._folder / 'pid'}"]
@@ -94,9 +103,9 @@ class MariaDb:
 
 
 @contextmanager
-def mariadb(folder: Path) -> Iterator[MariaDb]:
+def mariadb(folder: Path, *, is_followed: bool = False) -> Iterator[MariaDb]:
     """A running server with its data in the folder; stops it at the end."""
-    server = MariaDb(folder).make().start()
+    server = MariaDb(folder, is_followed=is_followed).make().start()
     try:
         yield server
     finally:

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
             rows += found
             for row in found:
                 _tell("\n".join([row.line, *(f"  {one}" for one in row.differences)]))
-    _tell(table_text(rows))
+    _tell(table_text([row.line for row in rows]))
     if chosen.write:
         write_table(_PAGE, rows)
     return 0

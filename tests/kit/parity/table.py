@@ -48,19 +48,20 @@ class Row:
         return "| " + " | ".join([self.case, self.plugin, self.run, *cells]) + " |"
 
 
-def table_text(rows: Sequence[Row]) -> str:
+def table_text(lines: Sequence[str]) -> str:
     """The table for docs/java-plugins.md."""
     head = ("what", "plugin", "what was run", *COLUMNS)
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *(row.line for row in rows)]
-    return "\n".join(lines) + "\n"
+    return "\n".join(["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *lines]) + "\n"
 
 
 def write_table(page: Path, rows: Sequence[Row]) -> None:
-    """Put it where the page has its place for it."""
+    """Put it where the page has its place for it; rows of what was not run now stay."""
     text = page.read_text("utf-8")
     before, _, rest = text.partition(_BEGIN)
-    _, _, after = rest.partition(_END)
-    page.write_text(f"{before}{_BEGIN}\n{table_text(rows)}{_END}{after}", "utf-8")
+    there, _, after = rest.partition(_END)
+    lines = {line.split(" | ")[0]: line for line in there.splitlines()[3:]}
+    lines |= {row.line.split(" | ")[0]: row.line for row in rows}
+    page.write_text(f"{before}{_BEGIN}\n{table_text(list(lines.values()))}{_END}{after}", "utf-8")
 
 
 def _differences(java: Any, ours: Any, where: str = "") -> list[str]:

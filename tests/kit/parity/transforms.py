@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from confluent_kafka import Producer
 
-from kit.parity.sides import DUMP, Pair, Side, causes
+from kit.parity.sides import DUMP, Pair, Side, causes, totals_of
 from kit.parity.table import Row
 from kit.topics import create_topic
 from kit.waiting import eventually
@@ -132,7 +132,7 @@ def compare_transforms(pair: Pair, row: Row, label: str, cases: Cases) -> None:
     both = {case: causes(java[case][2], ours[case][2]) for case in failed}
     row.compare("errors", *({case: pair[at] for case, pair in both.items()} for at in (0, 1)), "failures")
     names = [configs[case][0] for case in running if case not in failed]
-    row.compare("metrics", *pair.each(lambda side: side.totals(names)), "sinks")
+    row.compare("metrics", *totals_of(pair, names), "sinks")
     pair.each(lambda side: [side.delete(name) for name, _ in configs.values()])
 
 
