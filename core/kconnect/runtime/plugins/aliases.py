@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -267,3 +268,15 @@ def short_names(class_name: str, kind: PluginType) -> tuple[str, ...]:
     simple = class_name.rsplit(".", 1)[-1]
     cut = simple.rfind(kind.suffix)
     return (simple, simple[:cut]) if cut > 0 else (simple,)
+
+
+def names_of(plugins: Iterable[tuple[str, Iterable[str]]]) -> dict[str, str]:
+    """Full names by what plugins may be called: of each its class and kinds. Of a short name the first one counts."""
+    of_name = {str(kind): kind for kind in PluginType}
+    found: dict[str, str] = {}
+    for class_name, kinds in plugins:
+        found.setdefault(class_name, class_name)
+        for kind in kinds:
+            for short in short_names(class_name, of_name[kind]) if kind in of_name else ():
+                found.setdefault(short, class_name)
+    return found

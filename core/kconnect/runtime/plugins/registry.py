@@ -23,7 +23,7 @@ from kconnect.errors import ConfigError, ConfigProblem
 from kconnect.java.compat.maven_version_range import VersionRange, version_order
 from kconnect.java.plugins import DiscoveryCheck, Hosted, JavaIndex, JavaPlugins, JavaSettings, Preparation
 from kconnect.model import named_plugins
-from kconnect.runtime.plugins.aliases import BUILTINS, NOT_THERE, PluginType, short_names
+from kconnect.runtime.plugins.aliases import BUILTINS, NOT_THERE, PluginType, names_of, short_names
 from kconnect.runtime.plugins.isolation import PLUGIN_GROUP, PluginFolders
 from kconnect.runtime.plugins.plugin_info import BASES, PluginInfo, info_of, kinds_of, python_name, version_told
 from kconnect.runtime.plugins.python_classes import load_builtin, load_point, nearest, python_class
@@ -275,17 +275,30 @@ class PluginRegistry:
         return nearest(name, [info for info in self._all if info.type in kinds])
 
     def known_as(self, name: str) -> str | None:
-        """The full name of the listed plugin, of any kind, that a setting means; None if no listed one is called so.
+        """The full name of the plugin, of any kind, that a setting means; None if none of the worker's is called so.
 
-        Imports no module for its name, as a setting's value may be anything that Python can import.
+        Imports and starts nothing, as a setting's value may be anything that Python can import.
         """
         name = name.strip().removeprefix("java:").replace(":", ".")
         if name in _JAVA_NAMES:
             return _JAVA_NAMES[name]
-        for info in self._in_order:
-            if name == info.class_name or name in short_names(info.class_name, PluginType(info.type)):
-                return info.class_name
-        return None
+        names = self._names
+        if name not in names and self._java is not None and self._java.index.locations(name):
+            return name
+        return names.get(name)
+
+    @property
+    def _names(self) -> dict[str, str]:
+        """Full names by what a plugin may be called; of plugins with one short name the first counts."""
+        kinds: list[tuple[str, Iterable[str]]] = [
+            (plugin.java_name, plugin.types if plugin.has_short_name else ()) for plugin in BUILTINS
+        ]
+        points = {point.name: point.value.replace(":", ".") for point in self._points}
+        kinds += [(name, PluginType) for name in points.values()]
+        kinds += [(f"{declared.module}.{declared.name}", of) for declared, of, _ in self._folder_classes]
+        if self._java is not None:
+            kinds += self._java.index.plugins(reads=False).items()
+        return {**names_of(kinds), **points}
 
     def require_version(self, plugin: Any, wanted: str | None) -> None:  # a plugin of any type
         """Refuse a plugin whose version does not match a setting such as `key.converter.plugin.version`.
