@@ -413,18 +413,30 @@ def test_ctrl_c_ends_a_worker_whose_file_uses_every_syntax(broker: DevBroker, tm
 
 
 def test_a_killed_worker_takes_its_processes_with_it(broker: DevBroker, tmp_path: Path) -> None:
-    """Its offsets have no folder: it runs all the same, as Java's does, and says so."""
     case = Case(tmp_path, broker.bootstrap)
+    (tmp_path / "nonexistent-dir").mkdir()
     with Run(tmp_path, case.write(_CASES["42-offset-dir-missing"])) as run:
         wait_http(f"{case.url}/health")
         eventually(lambda: _all_up(case, {"fsrc"}), 40, "fsrc runs")
         _await_status(case, "42-offset-dir-missing")
-        run.log_has(f"Folder {tmp_path}/nonexistent-dir of offset.storage.file.filename is missing")
         run.signal(signal.SIGKILL)
         assert run.end().code == _CASES["05-sigkill"]["exit_code"]
         eventually(lambda: not run.left_running(), 15, "nothing of it lives")
         folders = f"kconnect-spark-{run.process.pid}-*"
         eventually(lambda: not [*Path(tempfile.gettempdir()).glob(folders)], 15, "its folder goes along")
+
+
+def test_a_folder_of_the_offsets_file_that_does_not_exist_is_refused_at_the_start(
+    broker: DevBroker, tmp_path: Path
+) -> None:
+    """Java's worker runs, and tells at its first flush that no offset can be kept."""
+    case = Case(tmp_path, broker.bootstrap)
+    with Run(tmp_path, case.write(_CASES["42-offset-dir-missing"])) as run:
+        ended = run.end()
+        assert not run.left_running()
+    assert ended.code == 3
+    assert f"The folder {tmp_path}/nonexistent-dir of offset.storage.file.filename does not exist." in ended.stderr
+    assert f"mkdir -p {tmp_path}/nonexistent-dir" in ended.stderr
 
 
 def test_a_worker_without_connectors_runs_until_sigterm(broker: DevBroker, tmp_path: Path) -> None:

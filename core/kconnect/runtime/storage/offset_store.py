@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from kconnect.clock import Clock, SystemClock
-from kconnect.errors import ConnectError, DataError
+from kconnect.errors import ConfigError, ConnectError, DataError
 from kconnect.files.durable_file import DurableFile
 from kconnect.java.compat.serialized_map import dump_map, load_map
 from kconnect.runtime.storage.offset_topic import canonical_key
@@ -93,8 +93,12 @@ class FileOffsetStore:
     copy. Commits that arrive during a write share the next write.
     """
 
-    def __init__(self, path: str | os.PathLike[str], clock: Clock | None = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], clock: Clock | None = None, *, may_be_unwritable: bool = False
+    ) -> None:
+        """`may_be_unwritable`: for who perhaps only reads it; a worker does not start then."""
         self._path = Path(path)
+        self._may_be_unwritable = may_be_unwritable
         self._file = DurableFile(self._path)  # guarded by _write_lock, once started
         self._clock = clock or SystemClock()
         self._memory = MemoryOffsetStore()
@@ -105,10 +109,8 @@ class FileOffsetStore:
 
     def start(self) -> None:
         """Read the file, which may be missing or empty. Errors: ConnectError; the file is left unchanged."""
-        folder = self._path.parent
-        if not folder.is_dir():
-            # Differs: Java says nothing until the first flush fails.
-            log.warning("Folder %s of offset.storage.file.filename is missing: offsets cannot be written", folder)
+        if not self._may_be_unwritable:
+            self._refuse_what_cannot_be_written()
         try:
             data = self._file.read()
         except OSError as err:
@@ -126,6 +128,22 @@ class FileOffsetStore:
             self._memory.set(load_map(data))
         except DataError as err:
             raise self._damaged(err) from err
+
+    def _refuse_what_cannot_be_written(self) -> None:
+        """Differs: Java says nothing until the first flush fails, when records are in Kafka already."""
+        folder = self._path.parent
+        if not folder.is_dir():
+            raise ConfigError(
+                f"The folder {folder} of offset.storage.file.filename does not exist.",
+                hint=f"Create it: mkdir -p {folder}",
+            )
+        # The folder, as a new file takes the place of the old one
+        for place in (folder, *([self._path] if self._path.exists() else [])):
+            if not os.access(place, os.W_OK):
+                raise ConfigError(
+                    f"{place} (offset.storage.file.filename) may not be written by this user.",
+                    hint=f"Give this user the right to write: chmod u+w {place}, or chown; or name another file.",
+                )
 
     def get(self, keys: Collection[bytes]) -> dict[bytes, bytes | None]:
         return self._memory.get(keys)

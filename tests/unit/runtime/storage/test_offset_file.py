@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import stat
 import threading
 
 import pytest
 
-from kconnect.errors import ConnectError
+from kconnect.errors import ConfigError, ConnectError
 from kconnect.java.compat.serialized_map import dump_map, load_map
 from kconnect.model import ConnectorOffset
 from kconnect.runtime.storage import FileOffsetStore, commit_source_offsets, list_source_offsets, read_source_offsets
@@ -45,17 +44,27 @@ def test_a_folder_in_place_of_the_file_is_told(tmp_path):
         opened(tmp_path)
 
 
-def test_a_missing_folder_warns_at_start_and_fails_at_the_write(tmp_path, caplog):
-    with caplog.at_level(logging.WARNING):
-        store = opened(tmp_path / "none" / "offsets")
-    assert "is missing" in caplog.text
-    with pytest.raises(ConnectError, match=r"Cannot write the offsets file .*No such file"):
-        store.set({KEY: b"{}"})
+def test_a_missing_folder_is_refused_at_the_start(tmp_path):
+    with pytest.raises(
+        ConfigError, match=r"The folder .*none of offset\.storage\.file\.filename does not exist"
+    ) as refused:
+        opened(tmp_path / "none" / "offsets")
+    assert refused.value.hint == f"Create it: mkdir -p {tmp_path / 'none'}"
+
+
+def test_what_may_not_be_written_is_refused_at_the_start(tmp_path, monkeypatch):
+    (tmp_path / "offsets").touch()
+    for refused in (tmp_path, tmp_path / "offsets"):  # tests run as root, who may write everything
+        monkeypatch.setattr(os, "access", lambda place, _mode, refused=refused: place != refused)
+        with pytest.raises(ConfigError, match=rf"^{refused} \(offset\.storage\.file\.filename\) may not be written"):
+            opened(tmp_path / "offsets")
 
 
 def test_what_could_not_be_written_goes_with_the_next_write(tmp_path):
+    (tmp_path / "late").mkdir()
     store = opened(tmp_path / "late" / "offsets")
-    with pytest.raises(ConnectError):
+    (tmp_path / "late").rmdir()
+    with pytest.raises(ConnectError, match=r"Cannot write the offsets file .*No such file"):
         store.set({KEY: b"{}"})
     (tmp_path / "late").mkdir()
     store.stop()

@@ -34,7 +34,7 @@ class OffsetFileNow:
     def __init__(self, path: Path) -> None:
         """Errors: ConnectError when it cannot be read or is damaged."""
         self.path = path
-        self._store = FileOffsetStore(path)
+        self._store = FileOffsetStore(path, may_be_unwritable=True)
         self._store.start()
 
     def offsets(self, tell: Callable[[str], None]) -> Offsets:
