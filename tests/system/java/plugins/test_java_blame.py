@@ -95,24 +95,42 @@ def test_a_step_that_fails_on_a_record_is_blamed_by_class_and_alias(
 
 
 def test_the_trace_of_a_failed_connector_begins_with_its_cause(worker: JavaWorker, tmp_path: Path) -> None:
-    when = tmp_path / "now"
+    name, when = "o-dbz-bin", tmp_path / "now"  # its password is a part of its name
     when.touch()
-    bad = {"connector.class": "kit.Faulty$Source", "does": "fail", "in": "begin", "when": str(when), "topic": "t"}
+    bad = {"connector.class": "kit.Faulty$Source", "does": "fail", "in": "begin", "when": str(when), "topic": "t",
+           "database.password": "dbz"}  # fmt: skip
     with suppress(ConnectError):  # which says so, too
-        worker.create("broken", **_OFF, **bad)
+        worker.create(name, **_OFF, **bad)
 
     def trace() -> str:
         with worker.client() as client:
-            status = client.connector_status("broken")
+            status = client.connector_status(name)
         assert status.connector.state == RunState.FAILED
         return status.connector.trace or ""
 
     told = eventually(trace, 30, "the connector is FAILED")
-    assert told.startswith("Connector broken failed: It does not do fail.\nTraceback"), told[:300]
+    assert told.startswith("Connector o-dbz-bin failed: It does not do fail.\nTraceback"), told[:300]
     assert root_cause(told) == "It does not do fail."
     assert "at kit.Faulty.in(Faulty.java:" in told
     # Its line of the log has Java's own line
     source = (Path(__file__).parents[3] / "kit" / "java_sources" / "kit" / "Faulty.java").read_text().splitlines()
     (line,) = [number for number, text in enumerate(source, 1) if 'info("now {} fails"' in text]
-    worker.await_logged(f"INFO [broken|worker] now begin fails (kit.Faulty:{line})")
-    worker.delete("broken")
+    worker.await_logged(f"INFO [o-dbz-bin|worker] now begin fails (kit.Faulty:{line})")
+    worker.delete(name)
+
+
+def test_the_log_says_what_a_restart_of_a_sink_puts_again(
+    worker: JavaWorker, broker: DevBroker, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    when = tmp_path / "now"
+    when.touch()
+    topic = topic_for(request)
+    create_topic(broker.bootstrap, topic)
+    produce_lines(broker.bootstrap, topic, ["one"])
+    bad = {"connector.class": "kit.Faulty$Sink", "does": "fail", "in": "put", "when": str(when), "topics": topic,
+           "journal": str(tmp_path / "journal"), "consumer.override.auto.offset.reset": "earliest"}  # fmt: skip
+    worker.create("twice", **bad)
+    worker.await_logged(
+        ", which puts again what came since its last commit (with errors.restart.max=0 it stays FAILED): Task twice-0 "
+    )
+    worker.delete("twice")
