@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import urllib.request
 import uuid
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,7 @@ from kconnect.model import RunState
 from kit.changed_rows import ChangedRows
 from kit.debezium import debezium_plugin_path, jdbc_plugin_path, postgres_source
 from kit.distributed_worker import Distributed
+from kit.pace import ample_s
 from kit.postgres import Database
 from kit.processes import below, named
 from kit.topics import create_topic, end_offset
@@ -79,6 +81,12 @@ class DebeziumRun:
             self.worker.await_task(name, RunState.RUNNING, 60)
         eventually(self._follows, 60, "the replication slot is in use")
         eventually(self._has_offset, 60, "the snapshot is over")
+
+    def is_monitored(self) -> bool:
+        """Whether /metrics has what Debezium's users alert on."""
+        labels = f'connector="source",task="0",plugin="postgres",context="streaming",name="{self.prefix}"'
+        with urllib.request.urlopen(f"{self.worker.url}/metrics", timeout=ample_s(10)) as answer:
+            return f"debezium_metrics_MilliSecondsBehindSource{{{labels}}} " in str(answer.read(), "utf-8")
 
     def _has_offset(self) -> bool:
         with self.worker.client() as client:

@@ -64,6 +64,7 @@ def change_and_kill(
                     break
                 run.kill(what)
             rows.await_done(count, 900)
+            eventually(run.is_monitored, 60, "Debezium's MBeans are in /metrics, of the JVM that runs now")
 
         def all_there() -> dict[str, int]:
             return assert_in_order(changes, consume(broker.bootstrap, run.topic, run.written(), 300))
