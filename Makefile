@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCK := $(BIN)/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev quickstart check lint types layers unit browser screenshots test test-all archives $(PARTS:%=test-%) differential roundtrips bench spark-matrix chaos outages databases debezium mixed mariadb queries queries-tables tables pooled fuzz mutations lock docs clean java-plugins java-parity mirror
+.PHONY: help install dev quickstart check lint types layers unit browser screenshots test test-all archives $(PARTS:%=test-%) differential roundtrips day bench spark-matrix chaos outages databases debezium mixed mariadb queries queries-tables tables pooled fuzz mutations lock docs clean java-plugins java-parity mirror
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -109,6 +109,9 @@ differential: $(DEV)  ## a million random records, values and texts each, throug
 roundtrips: $(DEV) install  ## a million random values of declared types through every room: converters, tables, databases, Spark; CASES=, SEED=
 	KCONNECT_ROUND_TRIPS=$(or $(CASES),1000000) KCONNECT_ROUND_TRIPS_SEED=$(or $(SEED),1) $(BIN)/pytest -q -s -n 0 --timeout 14400 \
 	  tests/unit/builtin/types/test_round_trips.py tests/integration/builtin/test_round_trips_outside.py
+
+day: $(DEV) install  ## a table with every kind of column through four converters into six kinds of sinks, altered and killed; ROWS=
+	KCONNECT_DAY_ROWS=$(or $(ROWS),10000) $(BIN)/pytest -q -s -p no:xdist tests/system/builtin/test_day.py
 
 bench: $(DEV) install  ## records per second, beside Java Kafka Connect in the same run; BENCH="--cases cold-start" picks
 	$(BIN)/python tests/bench/run.py $(BENCH)

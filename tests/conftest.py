@@ -75,7 +75,12 @@ _OF_MARIADB = [
     "integration/builtin/test_sql_mariadb_troubles.py",
     "system/builtin/test_sql_killed.py",
 ]
-collect_ignore = [] if os.environ.get("KCONNECT_MARIADB") else _OF_MARIADB
+# Minutes: `make day` alone
+_OF_DAY = ["system/builtin/test_day.py"]
+collect_ignore = [
+    *([] if os.environ.get("KCONNECT_MARIADB") else _OF_MARIADB),
+    *([] if os.environ.get("KCONNECT_DAY_ROWS") else _OF_DAY),
+]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
