@@ -162,10 +162,10 @@ _VALIDATED: Final[Mapping[str, tuple[str, str, Mapping[str, str]]]] = {
         "io.debezium.connector.sqlserver.SqlServerConnector",
         {"database.port": "none"},
     ),
-    "Snowflake": (
-        "com.snowflake:snowflake-kafka-connector:2.5.0",
-        "com.snowflake.kafka.connector.SnowflakeSinkConnector",
-        {"topics": "a", "buffer.count.records": "x"},
+    "Debezium MongoDB": (
+        "io.debezium:debezium-connector-mongodb:3.6.1.Final",
+        "io.debezium.connector.mongodb.MongoDbConnector",
+        {"topic.prefix": "a b"},
     ),
     "Debezium JDBC sink": (
         "io.debezium:debezium-connector-jdbc:3.2.0.Final",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -70,7 +71,7 @@ def compare_camel_sources(pair: Pair, row: Row) -> None:
 
 def compare_camel_sinks(pair: Pair, row: Row) -> None:
     """Camel's generic sink into a file, over HTTP, and into the log."""
-    topic = f"camel-{pair.java.token}-{pair.ours.token}"
+    topic = f"camel-{uuid.uuid4().hex[:8]}"
     create_topic(pair.bootstrap, topic)
     produce_lines(pair.bootstrap, topic, ["one", "two", "three"])
     with _received() as (port, received):
@@ -126,7 +127,7 @@ def compare_camel_sinks(pair: Pair, row: Row) -> None:
 
 def compare_iceberg(pair: Pair, row: Row) -> None:
     """Iceberg's sink into a table of a Hadoop catalog on disk."""
-    topic = f"ice-{pair.java.token}"
+    topic = f"ice-{uuid.uuid4().hex[:8]}"
     create_topic(pair.bootstrap, topic)
     fields = [
         {"field": "id", "type": "int64", "optional": False},
@@ -180,7 +181,7 @@ def compare_iceberg(pair: Pair, row: Row) -> None:
 
 def compare_mirror(pair: Pair, row: Row) -> None:
     """MirrorMaker's source and heartbeats as connectors: a topic with keys and headers."""
-    topic = f"mirrored-{pair.java.token}"
+    topic = f"mirrored-{uuid.uuid4().hex[:8]}"
     create_topic(pair.bootstrap, topic, partitions=2)
     for partition in (0, 1):
         produce_lines(pair.bootstrap, topic, [f"{partition} {n}" for n in range(50)], key=b"k", partition=partition)
@@ -258,7 +259,7 @@ def compare_apicurio(pair: Pair, row: Row, url: str) -> None:
 
 def compare_config_providers(pair: Pair, row: Row) -> None:
     """References of Strimzi's provider in a sink's config; the Kubernetes ones without a cluster."""
-    topic = f"provided-{pair.java.token}"
+    topic = f"provided-{uuid.uuid4().hex[:8]}"
     create_topic(pair.bootstrap, topic)
     produce_lines(pair.bootstrap, topic, ["one"])
 
@@ -343,7 +344,17 @@ def _is_connects(key: str) -> bool:
     """Connect's own settings, which are told in our words."""
     return (
         key in _OF_CONNECT
-        or key.startswith(("errors.", "topic.creation.", "transforms.", "predicates."))
+        or key.startswith(
+            (
+                "errors.",
+                "topic.creation.",
+                "transforms.",
+                "predicates.",
+                "consumer.",
+                "key.converter.",
+                "value.converter.",
+            )
+        )
         or key.endswith(".converter.plugin.version")
     )
 
