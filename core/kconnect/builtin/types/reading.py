@@ -186,12 +186,12 @@ def _decimal_reader(kind: ColumnType) -> Read:
 
     def read(value: Any) -> decimal.Decimal:
         number = number_of(value, kind)
-        if abs(number) >= limit:
+        if number.copy_abs() >= limit:  # abs() rounds to 28 digits
             raise misfit(value, kind)
         made = number.quantize(scale, context=_EXACT)
         if made != number:
             raise misfit(value, kind)
-        return made if made else abs(made)  # zero has no sign
+        return made if made else made.copy_abs()  # zero has no sign
 
     return read
 

@@ -42,6 +42,7 @@ def read(kind, value, schema=None):
         ("decimal(12,2)", 3, decimal.Decimal("3.00")),
         ("decimal(12,2)", "1e3", decimal.Decimal("1000.00")),
         ("decimal(20,0)", 12345678901234567890, decimal.Decimal("12345678901234567890")),
+        ("decimal(38,10)", "9" * 28 + "." + "9" * 10, decimal.Decimal("9" * 28 + "." + "9" * 10)),
         ("decimal(5,1)", -0.0, decimal.Decimal("0.0")),
         ("bigint", "12", 12),
         ("bigint", 12.0, 12),
