@@ -96,7 +96,8 @@ def test_spark_and_duckdb_read_the_parquet_that_a_sink_wrote(spark: Any, tmp_pat
             sink.put(*drawn.values, schema=drawn.schema)
         assert drawn.of_table(spark.read.parquet(config["table.path"]).toArrow()) == drawn.wanted
 
-    try_all("Parquet in Spark", drawings(is_fine=True, has_nan=True), run, small=5, share=0.005)
+    # Spark reads no TIME of milliseconds out of Parquet
+    try_all("Parquet in Spark", drawings(["time(3)"], is_fine=True, has_nan=True), run, small=5, share=0.005)
 
 
 def refuse(record: Any, error: Exception) -> None:
