@@ -154,6 +154,9 @@ class RecordConsumer:
         self._gone: set[TopicPartition] = set()
         """Partitions revoked during the current fetch: records it already returned of them belong to another member
         now."""
+        self._came_back: set[TopicPartition] = set()
+        """Of these, the ones that were assigned again: they are paused until the fetch ends. What it returned of them
+        is dropped, and the records of the new assignment would be dropped with it, and never come again."""
         self._raised: BaseException | None = None
         self._unanswered = UnansweredCommits()
         is_timed = reset is not None and reset.to == "time"
@@ -225,6 +228,16 @@ class RecordConsumer:
         if self._pattern is not None:
             self._follow_pattern(self._pattern)
         try:
+            messages = self._fetched(max_records, timeout_s)
+        finally:
+            back, self._came_back = self._came_back, set()
+            self.resume(back)
+        self._raise_from_listener()
+        self._log.raise_if_refused()
+        return self._runs(messages) if messages else []
+
+    def _fetched(self, max_records: int, timeout_s: float) -> list[Message]:
+        try:
             messages = self._client.consume(max_records, 0)
             if not messages and self._raised is None:
                 # consume() would wait for the full number or the full time; poll() returns the first record at once.
@@ -235,9 +248,7 @@ class RecordConsumer:
         except KafkaException as error:
             self._raise_from_listener()
             raise self._error("Records cannot be fetched", error.args[0]) from error
-        self._raise_from_listener()
-        self._log.raise_if_refused()
-        return self._runs(messages) if messages else []
+        return messages
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         with kafka_errors(f"Cannot go to offset {offset} of {partition}"):
@@ -365,7 +376,9 @@ class RecordConsumer:
             self._client.incremental_assign(given)
         else:
             self._client.assign(given)
-        self.pause(listener.to_pause(partitions))
+        paused = set(listener.to_pause(partitions))
+        self._came_back |= self._gone.intersection(partitions) - paused
+        self.pause(paused | self._came_back)
 
     def _revoke(self, given: list[ClientPartition], notify: Callable[[Sequence[TopicPartition]], None]) -> None:
         partitions = _ours(given)
@@ -379,6 +392,7 @@ class RecordConsumer:
         self._is_cut_off = False
         self._assigned -= set(partitions)
         self._gone |= set(partitions)
+        self._came_back -= set(partitions)
 
     def _on_commit(self, error: KafkaError | None, offsets: list[ClientPartition]) -> None:
         failed = error or next((partition.error for partition in offsets if partition.error is not None), None)
