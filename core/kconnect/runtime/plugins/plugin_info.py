@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kconnect.api import Converter, HeaderConverter, Predicate, SinkConnector, SourceConnector, Transformation
+from kconnect.java.compat.maven_version_range import version_order
 from kconnect.runtime.plugins.aliases import PluginType
 
 log = logging.getLogger(__name__)
@@ -61,3 +63,17 @@ def version_told(plugin_class: type) -> str:
 
 def python_name(plugin_class: type) -> str:
     return f"{plugin_class.__module__}.{plugin_class.__qualname__}"
+
+
+def in_order(infos: Iterable[PluginInfo]) -> list[PluginInfo]:
+    """In the order of lists; a version of a class in two folders is one row."""
+    order = list(PluginType)
+    found: dict[tuple[str, str, str | None], PluginInfo] = {}
+    for info in infos:
+        same = found.get((info.class_name, str(info.type), info.version))
+        place = info.location if same is None else f"{same.location}, {info.location}"
+        found[info.class_name, str(info.type), info.version] = replace(info, location=place)
+    return sorted(
+        found.values(),
+        key=lambda info: (order.index(PluginType(info.type)), info.class_name, version_order(str(info.version))),
+    )

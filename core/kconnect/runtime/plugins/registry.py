@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
@@ -19,28 +17,21 @@ from kconnect.api import (
     Predicate,
     Transformation,
 )
-from kconnect.errors import ConfigError, ConfigProblem
+from kconnect.errors import ConfigError
 from kconnect.java.compat.maven_version_range import VersionRange, version_order
 from kconnect.java.plugins import DiscoveryCheck, Hosted, JavaIndex, JavaPlugins, JavaSettings, Preparation
 from kconnect.model import named_plugins
-from kconnect.runtime.plugins.aliases import BUILTINS, NOT_THERE, PluginType, names_of, short_names
+from kconnect.runtime.plugins.aliases import BUILTINS, PluginType, names_of, short_names
 from kconnect.runtime.plugins.isolation import PLUGIN_GROUP, PluginFolders
-from kconnect.runtime.plugins.plugin_info import BASES, PluginInfo, info_of, kinds_of, python_name, version_told
+from kconnect.runtime.plugins.plugin_info import PluginInfo, in_order, info_of, kinds_of, python_name, version_told
 from kconnect.runtime.plugins.python_classes import load_builtin, load_point, nearest, python_class
 from kconnect.runtime.plugins.source_reading import ClassFacts
+from kconnect.runtime.plugins.unclear_names import several_plugins, unknown_plugin
 
 log = logging.getLogger(__name__)
 
 P = TypeVar("P")
 
-# The name of the list in Java's messages: "available connectors are: ..".
-_PLURALS: dict[type, str] = {
-    Connector: "connectors",
-    Converter: "converters",
-    HeaderConverter: "header converters",
-    Predicate: "predicates",
-    Transformation: "transformations",
-}
 # Java names by ours; a connector's task is in the same module or package in both languages
 _JAVA_NAMES = {known.target.replace(":", "."): known.java_name for known in BUILTINS}
 _JAVA_NAMES |= {
@@ -222,7 +213,7 @@ class PluginRegistry:
         """
         found: list[type[Any]] = self._of_java(name.strip(), base, None, None)
         if len(found) > 1:
-            raise self._ambiguous(name, base, found)
+            raise several_plugins(name, base, [(self.java_name(match), match) for match in found])
         return found[0] if found else None
 
     def python_class(self, name: str, base: type[P]) -> type[P] | None:
@@ -268,7 +259,7 @@ class PluginRegistry:
         self._look_again()
         if asks_java or "_all" in self.__dict__:
             return list(self._in_order)
-        return _sorted(self._with_java(asks=False))
+        return in_order(self._with_java(asks=False))
 
     def nearest(self, name: str, *kinds: str) -> list[str]:
         """Short names of the plugins of these kinds (PluginType) that `name` may have meant; empty if none is close."""
@@ -371,7 +362,7 @@ class PluginRegistry:
     def _resolve(self, name: str, base: type, wanted: VersionRange | None, beside: str | None) -> type:
         found, others = self._match(name, base, wanted, beside)
         if found is None:
-            raise self._unknown(name, base, others)
+            raise unknown_plugin(name, base, others, self._all, self._notes())
         return found
 
     def _match(
@@ -392,21 +383,11 @@ class PluginRegistry:
             matches = list(dict.fromkeys(find()))
             fitting = [match for match in matches if issubclass(match, base)]
             if len(fitting) > 1:
-                raise self._ambiguous(name, base, fitting)
+                raise several_plugins(name, base, [(self.java_name(match), match) for match in fitting])
             if fitting:
                 return self._in_version(fitting[0], base, wanted), others
             others += matches
         return None, others
-
-    def _ambiguous(self, name: str, base: type, found: Sequence[type[Any]]) -> ConfigError:
-        """Java's sentence; the hint says where each class lies."""
-        names = [self.java_name(match) for match in found]
-        places = [f"{named} in {_place(match)}" for named, match in zip(names, found, strict=True)]
-        return ConfigError(
-            f"More than one {base.__name__.lower()} matches alias {name}. Please use full package and class name "
-            f"instead. Classes found: {', '.join(names)}",
-            hint=f"They are {' and '.join(places)}.",
-        )
 
     def _in_version(self, found: type, base: type, wanted: VersionRange | None) -> type:
         """Java's class of the same name where that is the one which has the version."""
@@ -450,7 +431,7 @@ class PluginRegistry:
 
     @cached_property
     def _in_order(self) -> list[PluginInfo]:
-        return _sorted(self._all)
+        return in_order(self._all)
 
     @cached_property
     def _all(self) -> list[PluginInfo]:
@@ -501,50 +482,9 @@ class PluginRegistry:
         found = self._folders.load(declared)
         return "undefined" if found is None else version_told(found)
 
-    def _unknown(self, name: str, base: type, others: list[type]) -> ConfigError:
-        available = sorted(
-            (info for info in self._all if issubclass(BASES[PluginType(info.type)], base)),
-            key=lambda info: info.class_name,
-        )
-        listed = ", ".join(str(info) for info in available)
-        lead = f"Failed to find any class that implements {base.__name__} and which name matches {name}"
-        message = f"{lead}, available {_PLURALS[base]} are: {listed}"
-        # The list is long and has Java's text: REST shows it, a terminal only the problem and the hint
-        problem = ConfigProblem("", name, lead)
-        return ConfigError(message, [problem], hint=self._hint(name, base, others, available))
-
-    def _hint(self, name: str, base: type, others: list[type], available: list[PluginInfo]) -> str:
-        if others:
-            return f"{name} is a class ({python_name(others[0])}), but not a {base.__name__}."
-        if name in NOT_THERE:
-            return NOT_THERE[name]
-        close = nearest(name, available)
-        if close:
-            return " ".join([f"Did you mean {' or '.join(close)}?", *self._notes()])
-        shorts = dict.fromkeys(short_names(info.class_name, PluginType(info.type))[-1] for info in available)
-        hint = (
-            f"Available {_PLURALS[base]}: {', '.join(shorts)}. To name a Python class, write package.module.Class and "
-            "add its folder to plugin.path."
-        )
-        return " ".join([hint, *self._notes()])
-
     def _notes(self) -> list[str]:
         """Why modules in `plugin.path` failed to load: the missing plugin may be in one of them."""
         return [f"Note: {note}." for note in (*self._folders.conflicts, *self._folders.broken.values())]
-
-
-def _sorted(infos: Iterable[PluginInfo]) -> list[PluginInfo]:
-    """In the order of lists; a version of a class in two folders is one row."""
-    order = list(PluginType)
-    found: dict[tuple[str, str, str | None], PluginInfo] = {}
-    for info in infos:
-        same = found.get((info.class_name, str(info.type), info.version))
-        place = info.location if same is None else f"{same.location}, {info.location}"
-        found[info.class_name, str(info.type), info.version] = replace(info, location=place)
-    return sorted(
-        found.values(),
-        key=lambda info: (order.index(PluginType(info.type)), info.class_name, version_order(str(info.version))),
-    )
 
 
 def _span(version: str | None) -> VersionRange | None:
@@ -553,9 +493,3 @@ def _span(version: str | None) -> VersionRange | None:
         return None if version is None else VersionRange.parse(version)
     except ConfigError:
         return None
-
-
-def _place(found: type[Any]) -> str:
-    """The folder of Java's class, the file of Python's."""
-    module = sys.modules.get(found.__module__)
-    return getattr(found, "folder", None) or getattr(module, "__file__", None) or "classpath"
