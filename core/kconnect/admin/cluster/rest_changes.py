@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kconnect.client.offset_history import offset_text
-from kconnect.errors import BadRequestError, ConnectError, NotFoundError
+from kconnect.errors import BadRequestError, ConnectError
 from kconnect.logs.java_messages import is_failed_start
 from kconnect.model import ConnectorOffset, ConnectorStatus, ConnectorType, RunState, TargetState, TaskId
 
@@ -97,10 +97,10 @@ class RestChanges:
         def request() -> str:
             client = self._connect()
             if not (include_tasks or only_failed):
-                left: Sequence[int] = ()
-                with suppress(NotFoundError):  # it has no status yet, or does not exist, which the restart tells
-                    left = _failed_tasks(client.connector_status(name))
                 client.restart_connector(name)
+                left: Sequence[int] = ()
+                with suppress(ConnectError):  # it was restarted, whatever may be known of its tasks
+                    left = _failed_tasks(client.connector_status(name))
                 return f"restarted {name}{_left(name, left)}"
             status = client.restart_connector(name, include_tasks=include_tasks, only_failed=only_failed)
             assert status is not None, "a restart by a plan answers with its status"
