@@ -211,8 +211,7 @@ def test_a_connector_that_does_not_start_is_told_with_the_cause_and_that_it_exis
     assert code == 1
     sentence, hint = err.splitlines()
     assert sentence == (
-        "Connector dead exists now, but is FAILED: "
-        "FileNotFoundError: [Errno 2] No such file or directory: '/no/such/ca.pem'"
+        "Connector dead exists now, but is FAILED: [Errno 2] No such file or directory: '/no/such/ca.pem'."
     )
     assert hint.startswith("Hint: Correct its settings: connect config set dead KEY=VALUE.")
     assert "FAILED" in connect("connectors", "list")[1]

@@ -25,10 +25,9 @@ _NEEDED: Final = ("READ", "WRITE", "DESCRIBE")
 
 def topic_probes(config: DistributedConfig, identity: ClientIdentity) -> list[Probe]:
     """One for all three, with the identity of the worker's own clients."""
-    who = client_of_java(identity.java)
 
     def look(within_s: float) -> Iterator[Result]:
-        specs = internal_topic_specs(config)
+        who, specs = client_of_java(identity.java), internal_topic_specs(config)
         client = TopicLook(internal_clients(config.originals, client_id="connect-check").admin, within_s * 0.9)
         brokers = client.broker_count()
         facts = client.facts({spec.topic for spec in specs})

@@ -30,6 +30,7 @@ from kconnect.admin.records.decoders import record_decoder
 from kconnect.admin.records.decoding import DecodedRecord
 from kconnect.admin.served.letters import ConnectorLetters
 from kconnect.errors import BadRequestError, TimedOutError
+from kconnect.logs.wording import counted
 from kconnect.model import ConnectorInfo, offsets_to_json
 from kconnect.runtime.herder.interface import Connectors, Offsets
 from kconnect.runtime.plugins import PluginRegistry
@@ -137,7 +138,8 @@ class Served:
                     return [chosen.shown(one) for one in last], ends, False
                 except _SpentError:
                     raise TimedOutError(
-                        f"The last {asked.range.start.count} records that match were not found within {_MOST_S:.0f} s",
+                        f"The last {counted(asked.range.start.count, 'record')} of this kind were not found within "
+                        f"{_MOST_S:.0f} s",
                         hint="Say where to begin, as --from -1h does, or ask for fewer.",
                     ) from None
             found, size, more = list[DecodedRecord](), 0, False

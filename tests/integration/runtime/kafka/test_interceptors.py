@@ -21,6 +21,7 @@ from kconnect.api import (
 )
 from kconnect.java.devbroker import DevBroker
 from kconnect.model import TopicPartition
+from kconnect.runtime.metrics.plugin_values import PluginValue
 from kit.pipeline_host import FILE_SOURCE, SINK, Behaviour, PipelineHost
 from kit.topics import consume, topic_for
 from kit.waiting import eventually
@@ -82,7 +83,7 @@ def test_interceptors_see_and_change_records_on_both_ways(
 
     assert taken == ["ONE", "TWO"]
     tags = {"client-id": f"connector-producer-{name}-0", "config": "interceptor.classes", "class": "Stamp"}
-    assert counted == (("sent-total", "Records stamped.", tuple(tags.items()), 3),)
+    assert counted == (PluginValue("sent-total", "Records stamped.", tuple(tags.items()), 3),)
     assert Upper.committed == {TopicPartition(topic, 0): (3, "")}
     assert Stamp.acknowledged == [(topic, 0), (topic, 1), (topic, 2)]
     sent = [message.headers() for message in consume(broker.bootstrap, topic, 3)]

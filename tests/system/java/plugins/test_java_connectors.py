@@ -192,7 +192,7 @@ def test_a_java_chain_that_fails_names_stage_plugin_record_and_javas_stack_or_is
     failing = {**NUMBERS, **MISBEHAVES, "topic": topic, "count": "500", "bad": "333", "errors.restart.max": "0"}
     worker.create("failing", **failing)
     trace = worker.await_task("failing", RunState.FAILED)
-    assert "failed in TRANSFORMATION of TestPlugins$Misbehaves: This is bad" in trace
+    assert "failed in TRANSFORMATION of TestPlugins$Misbehaves (transforms.bad): This is bad" in trace
     assert "source offset {'next': 334}" in trace
     assert "at kit.TestPlugins$Misbehaves.apply(TestPlugins.java" in trace
     assert texts(broker, topic, 333) == [f"number {number}" for number in range(333)]
