@@ -479,9 +479,9 @@ def test_tables_of_several_kinds_are_found_and_names_stay_names(server: Database
     made = sql.SQL("CREATE TABLE {} (id serial PRIMARY KEY, {} int)").format(*[sql.Identifier(nasty)] * 2)
     put = sql.SQL("INSERT INTO {} ({}) VALUES (5)").format(*[sql.Identifier(nasty)] * 2)
     run(server, made, put, "CREATE VIEW seen AS SELECT 1 AS id", schema=schema)
-    with source_of(
-        server, schema, mode="incrementing", table_types="TABLE,VIEW", table_blacklist="seen", transforms="names"
-    ) as source:
+    named = {"transforms": "n", "transforms_n_type": "RegexRouter", "transforms_n_regex": ".*"}
+    named |= {"transforms_n_replacement": "t", "table_types": "TABLE,VIEW", "table_blacklist": "seen"}
+    with source_of(server, schema, mode="incrementing", **named) as source:
         (record,) = source.poll(1)
         assert values_of(record) == {"id": 1, nasty: 5}
     with source_of(server, schema, mode="bulk", table_types="VIEW") as source:
