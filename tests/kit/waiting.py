@@ -62,6 +62,11 @@ def stays(check: Callable[[], object], for_s: float, why: str) -> None:
         left_s = deadline - time.monotonic()
 
 
+def stand_still(for_s: float) -> None:
+    """The calling thread does nothing, as one of a machine that is too busy: what others do meanwhile is the test."""
+    time.sleep(for_s)
+
+
 def bound_said(within_s: float, began: float) -> str:
     """A bound for a sentence, with the time that it took since `began` (monotonic) when the machine is slow."""
     took_s = time.monotonic() - began

@@ -102,7 +102,7 @@ def test_a_name_like_no_other_lists_what_is_there(connect):
 def test_restart_alone_with_tasks_and_one_task(connect, herder):
     herder.calls.clear()
     assert connect("connectors", "restart", "orders")[0] == 0
-    assert herder.calls[-1] == ("restart_connector", "orders")
+    assert ("restart_connector", "orders") in herder.calls
     herder.calls.clear()
     for option in ("--tasks", "--include-tasks"):
         herder.calls.clear()

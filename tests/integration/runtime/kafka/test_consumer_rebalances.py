@@ -12,6 +12,7 @@ from kconnect.model import TopicPartition
 from kconnect.runtime.kafka.consumer import RecordConsumer
 from kit.pace import ample_s
 from kit.topics import create_topic, produce_lines
+from kit.waiting import stand_still
 
 pytestmark = pytest.mark.broker
 RECORDS = 300
@@ -32,12 +33,12 @@ class Stalling:
 
     def to_pause(self, partitions: Sequence[TopicPartition]) -> Collection[TopicPartition]:
         if self.revoked_s is not None:
-            time.sleep(1.0)  # records of the new assignment arrive meanwhile
+            stand_still(1.0)  # records of the new assignment arrive meanwhile
         return ()
 
     def revoked(self, partitions: Sequence[TopicPartition]) -> None:
         if self.revoked_s is None:
-            time.sleep(0.5)  # statistics come due meanwhile, which are told of next
+            stand_still(0.5)  # statistics come due meanwhile, which are told of next
             self.revoked_s = time.monotonic()
 
     lost = revoked
@@ -46,7 +47,7 @@ class Stalling:
         """Called inside the fetch, with the client's statistics: the group has time to rebalance."""
         if self.revoked_s is not None and not self.stalled:
             self.stalled = True
-            time.sleep(3.0)
+            stand_still(3.0)
 
 
 def config(broker, group: str) -> dict[str, object]:
@@ -87,7 +88,7 @@ def test_records_of_a_partition_that_went_and_came_back_in_one_fetch_are_not_lef
         found.clear()
         thread.start()
         deadline = time.monotonic() + ample_s(20)
-        time.sleep(2.0)  # the thread stands still here: that its partitions go is the first thing that fetch() meets
+        stand_still(2.0)  # the thread stands still here: that its partitions go is the first thing that fetch() meets
         while time.monotonic() < deadline and sum(map(len, found.values())) < RECORDS:
             for run in first.fetch(500, 0.2):
                 if listener.came:
