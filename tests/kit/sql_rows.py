@@ -9,6 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from kconnect.api import ConnectError, RetriableError
+from kconnect.builtin.connectors.sql.sql_errors import Cause
+
 _UTC = datetime.UTC
 
 ROWS = pa.table(
@@ -76,3 +79,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     return [plain(item) for item in value]
+
+
+def is_as_its_cause(cause: Cause, error: ConnectError | None, blamed: list[int], there: list[int]) -> bool:
+    """Whether the error of the second of three rows was taken for what its cause is."""
+    if cause.is_of_record:
+        return (error, blamed, there) == (None, [1], [1, 3])
+    is_passing = cause is not Cause.REFUSED
+    return isinstance(error, RetriableError) is is_passing and (blamed, there) == ([], [])

@@ -20,7 +20,7 @@ def topic_name_problem(name: str) -> str | None:
     if len(name) > MOST_LETTERS:
         return f"'{name[:40]}..' cannot be the name of a topic: it has {len(name)} letters, {MOST_LETTERS} are the most"
     if other := _OTHER.search(name):
-        return f"'{name}' cannot be the name of a topic: {other[0]!r} is no letter (a-z), digit, '.', '_' or '-'"
+        return f"'{name}' cannot be the name of a topic: {other[0]!r} is not a letter (a-z), a digit, '.', '_' or '-'"
     return None
 
 

@@ -10,10 +10,11 @@ import psycopg
 import pytest
 
 from kconnect.api import ConnectError, DataError, RetriableError
-from kconnect.builtin.connectors.sql.sql_errors import POSTGRESQL, Cause, blame, code_of
+from kconnect.builtin.connectors.sql.sql_errors import POSTGRESQL, blame, code_of
 from kconnect.testing import ManualClock, SinkHarness
 from kit.postgres import Database, Door, database, socket_of
 from kit.postgres_standby import standby
+from kit.sql_rows import is_as_its_cause
 from kit.waiting import eventually
 
 UPSERT = {"insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "id"}
@@ -147,12 +148,7 @@ def test_each_state_of_postgresql_is_what_the_table_says(server: Database, table
             error = failed(lambda: sink.put(*records)) if not cause.is_of_record else sink.put(*records)  # noqa: B023
             blamed = [item.record.kafka_offset for item in sink.errant]
         there = [id for (id,) in run(server, f'SELECT id FROM "{table}" ORDER BY id')]
-        if cause.is_of_record:
-            is_right = (error, blamed, there) == (None, [1], [1, 3])
-        else:
-            is_passing = cause is not Cause.REFUSED
-            is_right = isinstance(error, RetriableError) is is_passing and (blamed, there) == ([], [])
-        if not is_right:
+        if not is_as_its_cause(cause, error, blamed, there):
             wrong.append((code, cause, error, blamed, there))
     assert not wrong
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from kconnect.api import ConfigError, ConnectError, RetriableError
-from kconnect.builtin.connectors.sql.sql_errors import MYSQL, Cause
+from kconnect.builtin.connectors.sql.sql_errors import MYSQL
 from kit.mariadb import MariaDb, mariadb, sink_into, source_of
+from kit.sql_rows import is_as_its_cause
 from kit.waiting import eventually
 
 BOTH = {"mode": "timestamp+incrementing", "timestamp_column_name": "at", "incrementing_column_name": "id"}
@@ -133,12 +134,7 @@ def test_each_number_of_mariadb_is_what_the_table_says(maria: MariaDb, schema: s
             error = failed(lambda: sink.put(*records)) if not cause.is_of_record else sink.put(*records)  # noqa: B023
             blamed = [item.record.kafka_offset for item in sink.errant]
         there = [row[0] for row in maria.run("SELECT id FROM t ORDER BY id", schema=schema)]
-        if cause.is_of_record:
-            is_right = (error, blamed, there) == (None, [1], [1, 3])
-        else:
-            is_passing = cause is not Cause.REFUSED
-            is_right = isinstance(error, RetriableError) is is_passing and (blamed, there) == ([], [])
-        if not is_right:
+        if not is_as_its_cause(cause, error, blamed, there):
             wrong.append((number, cause, error, blamed, there))
     assert not wrong
 

@@ -109,14 +109,16 @@ def test_an_editor_becomes_no_administrator_and_nobody_touches_the_files_of_the_
         with of["ann"] as ann, of["eve"] as eve:
             # lines of a file that become a grant, then a sink over the roles: the way that was found
             source = {"connector.class": "FileStreamSource", "file": "o.txt", "topic": "eve-roles"}
-            refused(eve, source, "User eve may not give connector eve-x this config: file=o.txt is a path of this mach")
+            refused(
+                eve, source, "User eve may not give connector eve-x this config: file names o.txt, a path of this m"
+            )
             sink = {"connector.class": "FileStreamSink", "topics": "eve-roles"}
-            refused(eve, {**sink, "file": str(roles)}, "files of the grant does not hold it")
+            refused(eve, {**sink, "file": str(roles)}, "that the grant's files do not hold")
             refused(eve, {"connector.class": "PythonSource", "function": "os:getcwd", "topic": "t"}, "runs code")
             # the files of the guard: not even by an administrator, by whatever name
             for file in (roles, users, jaas, tmp_path / "audit.log", tmp_path / "eves" / "link", f"file:{roles}"):
                 refused(ann, {**sink, "file": str(file)}, "is a file of the worker's security, which no")
-            refused(eve, {**sink, "file": str(tmp_path / "eves" / "link")}, "does not hold it")
+            refused(eve, {**sink, "file": str(tmp_path / "eves" / "link")}, "do not hold")
             throughput = {"connector.class": "VerifiableSource", "throughput": "1"}
             secret = f"${{file:{users}:ann}}"
             refused(ann, {**throughput, "topic": "t", "label": secret}, "no config refers to")

@@ -14,20 +14,7 @@ import pytest
 
 from kconnect.api import ConfigError, ConnectError, DataError, ExactlyOnceSupport
 from kconnect.builtin.connectors.sql import sql_source
-from kconnect.builtin.connectors.sql.sql_columns import TypeSettings
-from kconnect.builtin.connectors.sql.sql_connection import engine_of
-from kconnect.builtin.connectors.sql.sql_cursor import Place
-from kconnect.builtin.connectors.sql.sql_reader import (
-    Chunk,
-    ReadSettings,
-    RoundBegin,
-    RoundEnd,
-    RoundLeftError,
-    RoundReader,
-    Target,
-)
 from kconnect.builtin.connectors.sql.sql_source import SqlSourceConnector
-from kconnect.builtin.connectors.sql.sql_tables import TableId
 from kconnect.testing import SourceHarness
 from kit.waiting import eventually
 
@@ -468,35 +455,3 @@ def test_offsets_are_checked_when_they_are_altered_and_found_for_a_time() -> Non
         connector.offsets_at({"mode": "incrementing"}, pairs, 2000)
     assert connector.exactly_once_support({"mode": "incrementing"}) is ExactlyOnceSupport.SUPPORTED
     assert connector.exactly_once_support({"mode": "bulk"}) is ExactlyOnceSupport.UNSUPPORTED
-
-
-def test_a_round_that_nobody_takes_rows_of_is_ended_and_gone_on_with_later(file: Path) -> None:
-    """A paused task would else keep a transaction open in the database."""
-    add(file, *"abc")
-    settings = ReadSettings(
-        types=TypeSettings("none", "connect_logical", "UTC"),
-        zone=datetime.UTC,
-        batch_rows=1,
-        delay_ms=0,
-        suffix="",
-        quotes=True,
-        idle_s=0.2,
-    )
-    table = TableId("", "", "orders")
-    target = Target(table=table, query="", mode="incrementing", incrementing="", timestamps=(), requires_values=True)
-    engine = engine_of({"connection.url": f"sqlite:///{file}", "connection.user": None, "connection.password": None})
-    reader = RoundReader("test", engine, settings)
-    reader.start()
-    try:
-        reader.begin(target, Place())
-        assert isinstance(reader.take(5), RoundBegin)
-        eventually(lambda: reader.has_let_go, 5, "the connection is closed")
-        first, end = reader.take(5), reader.take(5)
-        assert isinstance(first, Chunk)
-        assert isinstance(end, RoundEnd)
-        assert isinstance(end.error, RoundLeftError)
-        reader.begin(target, Place(first.ids[-1].as_py()))
-        rest = [reader.take(5), reader.take(5), reader.take(5)]
-        assert [chunk.ids.to_pylist() for chunk in rest if isinstance(chunk, Chunk)] == [[2], [3]]
-    finally:
-        reader.stop(5)

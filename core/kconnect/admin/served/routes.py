@@ -76,7 +76,7 @@ class Served:
     def cluster(self, call: Call[Connectors]) -> Answer:
         """The group as the broker knows it. Errors: NotFoundError on a standalone worker, which has none."""
         if not self.access.has_group:
-            raise BadRequestError("This worker is standalone: it is in no group")
+            raise BadRequestError("This worker is standalone and has no group")
         self.access.raise_if_refused()
         return Answer(cluster_state(self.access).to_json())
 

@@ -174,7 +174,7 @@ class _MavenInstall:
         found = _inner(staged)
         jars = sorted(path.relative_to(found) for path in found.rglob("*.jar"))
         if not jars:
-            raise BadRequestError(f"There is no jar in {root}.")
+            raise BadRequestError(f"{root} contains no jar.")
         self.notes += _too_new(found / jar for jar in jars)
         if locked:
             self.notes += _repaired(found, self.target, jars)
@@ -283,7 +283,7 @@ def _plugin(plugin_path: Path, name: str) -> Path:
     if not target.is_dir():
         there = sorted(path.name for path in plugin_path.iterdir() if path.is_dir()) if plugin_path.is_dir() else []
         hint = did_you_mean(name, there) or f"Those in {plugin_path}: {', '.join(there) or 'none'}."
-        raise NotFoundError(f"There is no plugin {name} in {plugin_path}.", hint=hint)
+        raise NotFoundError(f"Plugin {name} does not exist in {plugin_path}.", hint=hint)
     return target
 
 
@@ -321,7 +321,7 @@ def _from_files(path: Path, plugin_path: Path, name: str | None) -> Installed:
             _unpack(path, staged, str(path))
         jars = sorted(staged.rglob("*.jar"))
         if not jars:
-            raise BadRequestError(f"There is no jar in {path}.")
+            raise BadRequestError(f"{path} contains no jar.")
         notes = tuple(_too_new(jars))
         os.replace(_inner(staged), target)
     return Installed(target, tuple(sorted(jar.name for jar in jars)), notes)

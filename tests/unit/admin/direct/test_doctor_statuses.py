@@ -177,7 +177,7 @@ def test_work_that_nobody_runs_while_the_group_waits_for_its_worker_is_found():
     held = replace(first, delay_ms=300_000, held=Work(("src",), (TaskId("src", 0), TaskId("src", 1))))
     (told,) = found("work-held-back", facts(group=LiveGroup("c", "Stable", "sessioned", (held, second))))
     assert told.sentence == (
-        "1 connector and 2 tasks of workers that left group c: run by nobody for up to 5 min 0 s, as the group waits "
+        "1 connector and 2 tasks of workers that left group c: not run for up to 5 min 0 s, as the group waits "
         "for them (scheduled.rebalance.max.delay.ms)"
     )
     waits_no_more = replace(held, delay_ms=0)

@@ -41,7 +41,7 @@ def test_a_single_jar_and_a_folder_have_a_folder_of_their_own(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("names", "error", "said"),
     [
-        (("readme.txt",), BadRequestError, "There is no jar in"),
+        (("readme.txt",), BadRequestError, "contains no jar"),
         (("../outside.jar",), EnvironmentProblemError, "would lie outside of its folder: ../outside.jar"),
     ],
 )
@@ -136,7 +136,7 @@ def test_a_jar_is_added_to_an_installed_plugin(tmp_path: Path) -> None:
     assert (tmp_path / "p" / "thing" / "driver.jar").is_file()
     with pytest.raises(AlreadyExistsError, match=r"driver\.jar exists"):
         install(str(driver), tmp_path / "p", into="thing")
-    with pytest.raises(NotFoundError, match="There is no plugin thin in") as told:
+    with pytest.raises(NotFoundError, match="Plugin thin does not exist in") as told:
         install(str(driver), tmp_path / "p", into="thin")
     assert told.value.hint == "Did you mean thing?"
     with pytest.raises(BadRequestError, match=r"thing\.zip cannot be added to a plugin"):

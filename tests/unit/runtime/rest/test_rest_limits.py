@@ -137,7 +137,7 @@ def test_classes_are_the_only_connectors_and_allow_steps_that_run_code(host):
     # what it reads is asked of its folders all the same
     spark = one("SparkSource", topic="t", **{"spark.query": "SELECT * FROM text.`/etc/passwd`"})
     assert Limits(classes=("SparkSource",)).beyond(spark, host) == [
-        f"spark.query={spark['spark.query']} is a path of this machine, and files of the grant does not hold it"
+        "spark.query names /etc/passwd, a path of this machine that the grant's files do not hold"
     ]
 
 
@@ -255,8 +255,8 @@ def test_the_refusal_says_who_what_and_where_it_is_granted(host):
         access.require_config(one("PythonSource", function="os:getcwd", topic="connect-configs"), "eve-1")
     assert str(raised.value) == (
         "User eve may not give connector eve-1 this config: connector.class=PythonSource runs code or reads local "
-        "folders, and classes of the grant does not name it; and 1 more: topic names connect-configs, a topic of the "
-        "worker's own (setting kconnect.rest.roles.file of the worker)"
+        "folders, and the grant's classes do not name it; and 1 more: topic names connect-configs, one of the "
+        "worker's own topics (setting kconnect.rest.roles.file of the worker)"
     )
     assert raised.value.status == 403
 

@@ -187,7 +187,7 @@ def test_a_change_is_refused_by_the_whole_config_that_it_makes(herder, tmp_path)
     for method, body in (("PATCH", {"file": "/etc/passwd"}), ("PUT", file_source(file="/etc/passwd"))):
         answer = caller.ask(method, config, body, scope=eve)
         assert answer.status == 403
-        assert "file=/etc/passwd is a path of this machine, and files of the grant does not hold it" in answer.message
+        assert "file names /etc/passwd, a path of this machine that the grant's files do not hold" in answer.message
     assert herder.connector_config("orders")["file"] == "/in.txt"
     assert caller.ask("PATCH", config, {"tasks.max": "2", "batch.size": None}, scope=eve).status == 200
     # what is there already counts too: else a connector of somebody else's would be led elsewhere

@@ -168,7 +168,7 @@ def _held_back(facts: ClusterFacts) -> Iterator[Finding]:
     yield Finding(
         code="work-held-back",
         severity=Severity.WARNING,
-        sentence=f"{what} of workers that left group {facts.group.name}: run by nobody for up to "
+        sentence=f"{what} of workers that left group {facts.group.name}: not run for up to "
         f"{length_text(told.delay_ms / 1000)}, as the group waits for them (scheduled.rebalance.max.delay.ms)",
         hint="A worker that comes back at its address gets its work at once. GET /health of any worker says how long "
         "the others have to wait.",

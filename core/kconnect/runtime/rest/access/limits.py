@@ -112,11 +112,11 @@ class Limits:
             if _names_class(self.classes or (), called, name):
                 continue
             if full is None:
-                yield f"{key}={name} is not among this worker's plugins, and classes of the grant does not name it"
+                yield f"{key}={name} is not among this worker's plugins, and the grant's classes do not name it"
             elif any(fnmatchcase(called, pattern) for pattern in _CODE):
-                yield f"{key}={name} runs code or reads local folders, and classes of the grant does not name it"
+                yield f"{key}={name} runs code or reads local folders, and the grant's classes do not name it"
             elif self.classes is not None and not (key != "connector.class" and _is_own(called)):
-                yield f"{key}={name} is not among classes of the grant"
+                yield f"{key}={name} is not among the grant's classes"
 
     def _code_beyond(self, config: Mapping[str, str]) -> Iterator[str]:
         """Settings by which a connector runs code that it would not run; for a grant that does not name its class."""
@@ -126,29 +126,29 @@ class Limits:
             if key.endswith("sasl.jaas.config") and not _LOGIN_MODULE.search(value):
                 yield f"{key} names a login module that is not Kafka's"
             elif key == "connection.driver" and value.strip() not in ("", *_DRIVERS):
-                yield f"{key}={value} is none of {', '.join(_DRIVERS)}"
+                yield f"{key}={value} is not one of {', '.join(_DRIVERS)}"
             elif key.endswith(("url", "query", "suffix")) and (found := _DRIVER_CODE.search(value)):
                 yield f"{key} has {found[0]}, by which a driver runs code or sends files of this machine"
 
     def _files_beyond(self, config: Mapping[str, str]) -> Iterator[str]:
         for key, path in local_paths(config):
             if not any(_holds(pattern, path) for pattern in self.files):
-                yield f"{key}={config[key]} is a path of this machine, and files of the grant does not hold it"
+                yield f"{key} names {path}, a path of this machine that the grant's files do not hold"
 
     def _topics_beyond(self, config: Mapping[str, str], host: Host) -> Iterator[str]:
         for key, name, is_start in _topics(config):
             if name in host.own_topics:
-                yield f"{key} names {name}, a topic of the worker's own"
+                yield f"{key} names {name}, one of the worker's own topics"
             elif key == "topics.regex" and (own := _matched(name, host.own_topics)):
-                yield f"{key}={name} matches {own}, a topic of the worker's own"
+                yield f"{key}={name} matches {own}, one of the worker's own topics"
             elif self.topics is not None and not any(_covers(one, name, key, is_start) for one in self.topics):
-                yield f"{key}={config[key]} is not among topics of the grant"
+                yield f"{key}={config[key]} is not among the grant's topics"
         if self.topics is None:
             return
         for key, name in _classes(config):
             full = host.full_name(name.removeprefix("java:")) or name
             if key.startswith("transforms.") and not _is_own(full) and not _names_class(self.classes or (), full, name):
-                yield f"{key}={name} may rename topics, of which the grant allows some: classes does not name it"
+                yield f"{key}={name} may rename topics, and the grant's classes do not name it"
 
     def _references_beyond(self, config: Mapping[str, str], host: Host) -> Iterator[str]:
         for key, value in config.items():
@@ -156,9 +156,9 @@ class Limits:
                 if provider not in host.providers:
                     continue
                 if self.providers is not None and provider not in self.providers:
-                    yield f"{key} asks the config provider {provider}, which is not among providers of the grant"
+                    yield f"{key} asks the config provider {provider}, which is not among the grant's providers"
                 elif self.secrets is not None and not _any_of(self.secrets, f"{provider}:{rest}"):
-                    yield f"{key} asks for ${{{provider}:{rest}}}, which is not among secrets of the grant"
+                    yield f"{key} asks for ${{{provider}:{rest}}}, which is not among the grant's secrets"
 
 
 def local_paths(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
