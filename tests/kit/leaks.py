@@ -1,10 +1,12 @@
 """Nothing may outlive a test: threads, child processes, listening ports.
 
-Processes below one that stood before the test belong to that one's owner, a fixture of the module or the session.
+Processes below one that stood before the test, and threads of a pool that had some before it, belong to that one's
+owner, a fixture of the module or the session.
 """
 
 from __future__ import annotations
 
+import concurrent.futures.thread
 import os
 import sys
 import threading
@@ -33,13 +35,14 @@ class Snapshot:
     """What this process owns at one moment."""
 
     threads: frozenset[int]
+    pools: frozenset[int]
     processes: frozenset[int]
     sockets: frozenset[str]
 
     @classmethod
     def now(cls) -> Snapshot:
         threads = frozenset(thread.ident or 0 for thread in threading.enumerate())
-        return cls(threads, frozenset(_children()), _sockets())
+        return cls(threads, frozenset(_pools().values()), frozenset(_children()), _sockets())
 
     def left_behind(self, grace_s: float) -> list[str]:
         """What came since, and is still there after the grace time; empty when nothing is."""
@@ -57,17 +60,24 @@ class Snapshot:
                 psutil.Process(pid).kill()
 
     def _newcomers(self) -> list[str]:
+        pools = _pools()
         left = [
             f"thread {thread.name}"
             for thread in threading.enumerate()
             if thread.ident not in self.threads
             and not thread.name.startswith(_LIBRARY_THREADS)
+            and pools.get(thread) not in self.pools
             and thread not in _pyiceberg_threads()
         ]
         left += [f"process {pid}: {text}" for pid, text in _children(self.processes).items()]
         if _sockets() - self.sockets:  # who listens takes ten times as long to find out as who has a socket
             left += [f"listening port {port}" for inode, port in _listening().items() if inode not in self.sockets]
         return left
+
+
+def _pools() -> dict[threading.Thread, int]:
+    """Threads of pools, each with what its pool's threads have in common: the queue they take their work from."""
+    return {thread: id(queue) for thread, queue in list(concurrent.futures.thread._threads_queues.items())}
 
 
 def _pyiceberg_threads() -> set[threading.Thread]:

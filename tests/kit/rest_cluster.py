@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 
 from kconnect.client.peers import Peers
 from kconnect.runtime.herder.cluster.cluster_parts import ClusterParts
@@ -88,7 +87,7 @@ class RestCluster:
             store.start()
             stack.callback(store.stop)
         is_https = options is not None and options.tls is not None
-        peers = Peers(partial(peer_context, settings), 5.0)
+        peers = Peers(peer_context(settings), 5.0)
         stack.callback(peers.close)
         cluster = ClusterParts(
             group_id="connect-cluster",
@@ -128,4 +127,4 @@ def rest_cluster(settings: Mapping[str, str] | None = None) -> Iterator[RestClus
 
 def https_options(settings: Mapping[str, str], login: Login | None = None) -> RestOptions:
     """Options of an https listener with these worker settings."""
-    return RestOptions(login=login, tls=server_context(settings), peer_tls=partial(peer_context, settings))
+    return RestOptions(login=login, tls=server_context(settings), peer_tls=peer_context(settings))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING
 
 from kconnect.client.peers import Peers
@@ -174,12 +175,13 @@ def _check_topics(config: DistributedConfig) -> None:
 
 
 def _peers(config: DistributedConfig) -> Peers:
-    def tls() -> ssl.SSLContext:
+    @cache
+    def context() -> Callable[[], ssl.SSLContext]:
         from kconnect.runtime.rest.tls import peer_context  # here: as all of REST it loads while Spark's JVM starts
 
         return peer_context(config.originals)
 
-    return Peers(tls, config.kconnect.request_timeout_ms / 1000)
+    return Peers(lambda: context()(), config.kconnect.request_timeout_ms / 1000)
 
 
 def cluster_parts(config: DistributedConfig, stores: ClusterStores, peers: Peers) -> ClusterParts:

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -56,3 +57,15 @@ def test_a_thread_is_left_behind_until_it_ends() -> None:
     gate.set()
     thread.join()
     assert before.left_behind(0) == []
+
+
+def test_a_pool_that_grows_is_its_owners_and_a_new_pool_is_left_behind() -> None:
+    gate = threading.Event()
+    with ThreadPoolExecutor(3, thread_name_prefix="old") as old, ThreadPoolExecutor(1, thread_name_prefix="new") as new:
+        old.submit(gate.wait)
+        before = Snapshot.now()
+        old.submit(gate.wait)
+        assert before.left_behind(0) == []
+        new.submit(gate.wait)
+        assert before.left_behind(0) == ["thread new_0"]
+        gate.set()

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from email.utils import formatdate
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
@@ -101,7 +100,7 @@ class RestOptions:
             ),
             extensions=load_extensions(others, plugins, config.originals, EXTENSION.rpartition(".")[2]),
             peer_scheme=(config.values["rest.advertised.listener"] or "").strip().lower() or None,
-            peer_tls=partial(peer_context, config.originals, MAIN_TLS),
+            peer_tls=peer_context(config.originals, MAIN_TLS),
         )
 
     def around_main(self, app: ASGIApp, refused: Callable[[Scope], Response | None] = lambda _: None) -> ASGIApp:

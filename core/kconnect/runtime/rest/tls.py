@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -46,15 +47,7 @@ def server_context(worker: Mapping[str, str], prefix: str = "listeners.https.") 
     Its files are read again when they change: each handshake is made with what they hold then.
     Differs: Java's server shows what it read at its start.
     """
-    settings, _ = tls_settings(worker, prefix)
-    stores = [settings.get(f"ssl.{kind}.location") or "" for kind in ("keystore", "truststore")]
-    files = [Path(name) for name in stores if name]
-    current = Reread(
-        lambda: _read_context(worker, prefix),
-        lambda: files,
-        told=lambda _: log.info("The certificates of https listeners were read again from %s", _named(files)),
-        failed=lambda err: log.error("%s The certificates from before are shown (%s)", err, _named(files)),
-    )
+    current = _reread(worker, prefix, lambda: _read_context(worker, prefix), "https listeners", "shown")
     context = current.value()
 
     def choose(connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
@@ -62,6 +55,20 @@ def server_context(worker: Mapping[str, str], prefix: str = "listeners.https.") 
 
     context.sni_callback = choose  # it is called for connections without a name too
     return context
+
+
+def _reread(
+    worker: Mapping[str, str], prefix: str, read: Callable[[], ssl.SSLContext], whose: str, used: str
+) -> Reread[ssl.SSLContext]:
+    settings, _ = tls_settings(worker, prefix)
+    stores = [settings.get(f"ssl.{kind}.location") or "" for kind in ("keystore", "truststore")]
+    files = [Path(name) for name in stores if name]
+    return Reread(
+        read,
+        lambda: files,
+        told=lambda _: log.info("The certificates of %s were read again from %s", whose, _named(files)),
+        failed=lambda err: log.error("%s The certificates from before are %s (%s)", err, used, _named(files)),
+    )
 
 
 def _named(files: Sequence[Path]) -> str:
@@ -85,13 +92,29 @@ def _read_context(worker: Mapping[str, str], prefix: str) -> ssl.SSLContext:
     return context
 
 
-def peer_context(worker: Mapping[str, str], prefix: str = "listeners.https.") -> ssl.SSLContext:
-    """How other workers of the cluster are spoken to over https. Errors: ConfigError that names the setting.
+def peer_context(worker: Mapping[str, str], prefix: str = "listeners.https.") -> Callable[[], ssl.SSLContext]:
+    """How other workers of the cluster are spoken to over https, as a function to call for each request.
 
-    What https listeners show is shown to them too. Source: SSLUtils.createClientSideSslContextFactory.
+    What https listeners show is shown to them too. Files are read at the first call and again when they change; while
+    one cannot be read, perhaps since it is being written, what it held before is used.
+
+    Threads: any. Errors of a call: ConfigError that names the setting.
+    Source: SSLUtils.createClientSideSslContextFactory.
     """
-    settings, found = tls_settings(worker, prefix)
-    return client_context(settings, found, trusts_key_store=True)
+    lock = threading.Lock()
+    made: list[Reread[ssl.SSLContext]] = []
+
+    def read() -> ssl.SSLContext:
+        settings, found = tls_settings(worker, prefix)
+        return client_context(settings, found, trusts_key_store=True)
+
+    def current() -> ssl.SSLContext:
+        with lock:
+            if not made:
+                made.append(_reread(worker, prefix, read, "requests to other workers", "used"))
+        return made[0].value()
+
+    return current
 
 
 def _verify_clients(context: ssl.SSLContext, settings: Mapping[str, str], prefix: str, store: KeyStore) -> None:

@@ -9,7 +9,6 @@ import socket
 import ssl
 import time
 from dataclasses import replace
-from functools import partial
 from urllib.parse import urlsplit
 
 import pytest
@@ -72,7 +71,7 @@ def guarded(tmp_path):
             rules = PrincipalRules.parse("RULE:^CN=(.*)$/$1/")
             options = RestOptions(
                 tls=server_context(settings),
-                peer_tls=partial(peer_context, settings),
+                peer_tls=peer_context(settings),
                 gatekeeper=Gatekeeper(RolesFile(tmp_path / "roles"), rules, is_auditing=True),
                 trail=AuditTrail([FileSink(file, 1_000_000, 1)]),
             )

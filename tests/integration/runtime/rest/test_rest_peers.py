@@ -146,7 +146,7 @@ def test_a_signature_that_the_leader_refuses_is_told_with_the_key_and_both_clock
     assert _put(leader, "c")[0] == 201
     eventually(lambda: leader.herder.session_key, 10, "there is a key")
     mine = SessionKey(bytes(32), "HmacSHA256", 1_700_000_000_000)
-    peers = Peers(lambda: peer_context({}), 5.0)
+    peers = Peers(peer_context({}), 5.0)
     for _ in range(2):
         with pytest.raises(ForbiddenError) as err:
             RestLeader(peers, clock=_Clock()).put_task_configs(leader.url, "c", [{}], mine)
@@ -255,7 +255,7 @@ def test_a_worker_that_stops_breaks_off_what_it_forwards() -> None:
 
 
 def test_requests_after_the_end_are_refused() -> None:
-    peers = Peers(lambda: peer_context({}), 1.0)
+    peers = Peers(peer_context({}), 1.0)
     peers.close()
     with pytest.raises(UnreachableError, match="is stopping"):
         peers.send("http://127.0.0.1:1", Request("GET", "/"))
