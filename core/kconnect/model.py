@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Any
 
 from kconnect.errors import BadRequestError
@@ -36,6 +36,27 @@ class TopicPartition:
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+class Edge(Enum):
+    """An end of a partition: its first record, or the one that will be written next."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """The first record of each partition at or after a time, in ms since 1970; the end where there is none."""
+
+    time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class AtOffset:
+    """The same offset in each partition."""
+
+    offset: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,8 @@ from kconnect_cli.session import CliSession, ShowSecrets, session_of
 
 if TYPE_CHECKING:
     from kconnect.admin.direct.access import ClusterAccess
-    from kconnect.admin.records import AtTime, Edge, Range, RecordFilter
+    from kconnect.admin.records import Range, RecordFilter
+    from kconnect.model import AtTime, Edge
 
 REGISTRY_VARIABLE = "KCONNECT_REGISTRY"
 # A look takes a worker some milliseconds
@@ -223,7 +224,8 @@ def _ask(session: CliSession, look: _Look, chosen: _Chosen, writer: RecordWriter
 
 
 def _query(look: _Look, chosen: _Chosen, *, with_raw: bool) -> Iterator[tuple[str, str]]:
-    from kconnect.admin.records import AtOffset, AtTime, Edge, Last
+    from kconnect.admin.records import Last
+    from kconnect.model import AtOffset, AtTime, Edge
 
     match look.wanted.start:
         case AtOffset(offset):
@@ -278,7 +280,8 @@ def range_of(
     from_: str | None, offset: int | None, last: int | None, partitions: Sequence[int] | None, until: str | None
 ) -> Range:
     """What the options say; the last ten records by default. Errors: UsageProblem that names the option."""
-    from kconnect.admin.records import AtOffset, Last, Range
+    from kconnect.admin.records import Last, Range
+    from kconnect.model import AtOffset
 
     given = [name for name, value in (("--from", from_), ("--offset", offset), ("--last", last)) if value is not None]
     if len(given) > 1:
@@ -293,7 +296,7 @@ def range_of(
 
 
 def _start_of(text: str) -> Edge | AtTime:
-    from kconnect.admin.records import AtTime, Edge
+    from kconnect.model import AtTime, Edge
 
     word = text.strip().lower()
     for edge in Edge:

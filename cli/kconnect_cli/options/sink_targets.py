@@ -70,7 +70,8 @@ def target_of(session: CliSession) -> tuple[SinkTarget, Chosen] | None:
         if options.topic or options.partition:
             raise UsageProblem("--topic and --partition need a target", hint=f"Add {TARGETS}.")
         return None
-    from kconnect.admin.direct.offsets.sink_targets import AtTime, Chosen
+    from kconnect.admin.direct.offsets.sink_targets import Chosen
+    from kconnect.model import AtTime
 
     target = _target(options)
     if isinstance(target, AtTime) and target.time_ms > time.time() * 1000:
@@ -79,14 +80,15 @@ def target_of(session: CliSession) -> tuple[SinkTarget, Chosen] | None:
 
 
 def _target(options: TargetOptions) -> SinkTarget:
-    from kconnect.admin.direct.offsets.sink_targets import AtTime, Edge, ShiftBy, ToOffset
+    from kconnect.admin.direct.offsets.sink_targets import ShiftBy
+    from kconnect.model import AtOffset, AtTime, Edge
 
     if options.to_time is not None:
         text = options.to_time.strip()
         ago = text[:1].isdigit() and text[-1:] in "smhd"
         return AtTime(milliseconds_of(f"-{text}" if ago else text, "--to-time", time.time()))
     if options.to_offset is not None:
-        return ToOffset(options.to_offset)
+        return AtOffset(options.to_offset)
     if options.shift_by is not None:
         return ShiftBy(options.shift_by)
     return Edge.EARLIEST if options.to_earliest else Edge.LATEST

@@ -25,7 +25,7 @@ from kconnect.runtime.herder.decisions.facts import HerderTimes
 from kconnect.runtime.herder.decisions.request_signatures import key_form
 from kconnect.runtime.herder.membership import Membership
 from kconnect.worker.cluster_stores import ClusterStores, client_id_base
-from kconnect.worker.running import LAUNCHER_STOP_S, POLL_S, RunningWorker, herder_parts
+from kconnect.worker.running import LAUNCHER_STOP_S, POLL_S, RunningWorker
 from kconnect.worker.startup_errors import EXIT_HERDER, EXIT_WORKER, exit_code
 
 if TYPE_CHECKING:
@@ -83,21 +83,7 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
             cluster = cluster_parts(config, stores, peers)
         self.kafka.look()
         launcher = self._make_launcher()
-        parts = herder_parts(
-            config,
-            plugins,
-            launcher,
-            stores.offsets,
-            variables,
-            raw,
-            self.health,
-            self.kafka.contact,
-            self.override_policy,
-            self.history,
-            self.sink_lags,
-            self.log_tail,
-            self.webhooks,
-        )
+        parts = self._herder_parts(config, plugins, launcher, stores.offsets, variables, raw)
         herder = self._herder = DistributedHerder(parts, cluster)
         self._stack.callback(stores.stop)
         self._stack.callback(peers.close)

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, Self, TypeVar
 
 from kconnect.client.outage import Outage
 from kconnect.errors import (
-    ConfigError,
     ConnectError,
     EnvironmentProblemError,
     NotFoundError,
@@ -35,7 +34,6 @@ from kconnect.runtime.config.restart_keys import RestartSettings
 from kconnect.runtime.config.variables import Variables, secret_values
 from kconnect.runtime.config.worker_config import WorkerConfig
 from kconnect.runtime.herder.connectors.hosted_connector import PluginTimes
-from kconnect.runtime.herder.health.kafka_contact import KafkaContact
 from kconnect.runtime.herder.health.reasons import Health, Reason
 from kconnect.runtime.herder.interface import Herder, Launcher
 from kconnect.runtime.herder.offsets.consumer_groups import kafka_group_offsets
@@ -54,7 +52,6 @@ from kconnect.worker.startup_errors import EXIT_WORKER, exit_code
 from kconnect.worker.webhook_parts import WorkerWebhooks
 
 if TYPE_CHECKING:
-    from kconnect.api import ConnectorClientConfigOverridePolicy
     from kconnect.runtime.rest import RestServer
 
 log = logging.getLogger(__name__)
@@ -253,7 +250,7 @@ class RunningWorker(ABC, Generic[H, C]):
         self._stack.callback(plugins.close)
         with exit_code(EXIT_WORKER, self._lead(), self._file):
             variables = self._resolve_properties(plugins)
-            config = parse(self._props, lambda name: _worker_plugin(plugins, name))
+            config = parse(self._props, lambda name: plugins.any_converter(name))
             self._guard_files(config)
             self.override_policy = load_policy(plugins, config.originals)
             self._prepare(plugins)
@@ -315,6 +312,48 @@ class RunningWorker(ABC, Generic[H, C]):
         self._stack.callback(sampler.stop)
         sampler.start()
         return launcher
+
+    def _herder_parts(
+        self,
+        config: C,
+        plugins: PluginRegistry,
+        launcher: Launcher,
+        offsets: OffsetStore,
+        variables: Variables,
+        raw: Mapping[str, str],
+    ) -> HerderParts:
+        """What any herder works with; `raw`: the worker's properties as written, which tasks get."""
+        validator = ConnectorValidator(plugins, config.originals, variables, policy=self.override_policy)
+        return HerderParts(
+            worker_config=raw,
+            variables=variables,
+            plugins=plugins,
+            launcher=launcher,
+            offsets=offsets,
+            groups=kafka_group_offsets(
+                config.originals,
+                config.kconnect.request_timeout_ms / 1000,
+                timeout_setting="kconnect.request.timeout.ms",
+            ),
+            validate=validator.raise_if_invalid,
+            explain=validator.validate,
+            plugin_config=partial(plugin_config_keys, plugins),
+            tracks_topics=config.topic_tracking_enable,
+            allows_topics_reset=config.topic_tracking_allow_reset,
+            times=PluginTimes(
+                call_s=config.kconnect.connector_start_timeout_ms / 1000,
+                stop_s=config.task_shutdown_graceful_timeout_ms / 1000,
+            ),
+            health=self.health,
+            restarts=RestartSettings.of_worker(config.originals),
+            answer_s=config.kconnect.kafka_answer_timeout_ms / 1000,
+            kafka=self.kafka.contact,
+            webhooks=self.webhooks,
+            history=self.history,
+            sink_lags=self.sink_lags,
+            log_tail=self.log_tail,
+            lags=lambda: _lag_reader(config),
+        )
 
     def _serve(self, config: C, herder: H, plugins: PluginRegistry) -> None:
         """Let REST answer; /health says that the worker is starting."""
@@ -379,7 +418,7 @@ class RunningWorker(ABC, Generic[H, C]):
         sinks: Callable[[Callable[[Mapping[str, str]], bool]], Mapping[str, Mapping[str, str]]],
     ) -> None:
         """From now on lag is looked up, and events are posted."""
-        assert parts.lags is not None  # herder_parts() gives one
+        assert parts.lags is not None  # _herder_parts() gives one
 
         def is_away() -> bool:
             return self.kafka.contact.outage is not None
@@ -402,55 +441,6 @@ def _with_conditions(status: ConnectorStatus, conditions: Mapping[TaskId, TaskCo
     return replace(status, tasks=tuple(tasks))
 
 
-def herder_parts(
-    config: WorkerConfig,
-    plugins: PluginRegistry,
-    launcher: Launcher,
-    offsets: OffsetStore,
-    variables: Variables,
-    raw: Mapping[str, str],
-    health: Health,
-    kafka: KafkaContact,
-    policy: ConnectorClientConfigOverridePolicy | None,
-    history: History,
-    sink_lags: SinkLags,
-    log_tail: LogTail,
-    webhooks: WorkerWebhooks,
-) -> HerderParts:
-    """What any herder works with; `raw`: the worker's properties as written, which tasks get."""
-    validator = ConnectorValidator(plugins, config.originals, variables, policy=policy)
-    return HerderParts(
-        worker_config=raw,
-        variables=variables,
-        plugins=plugins,
-        launcher=launcher,
-        offsets=offsets,
-        groups=kafka_group_offsets(
-            config.originals,
-            config.kconnect.request_timeout_ms / 1000,
-            timeout_setting="kconnect.request.timeout.ms",
-        ),
-        validate=validator.raise_if_invalid,
-        explain=validator.validate,
-        plugin_config=partial(plugin_config_keys, plugins),
-        tracks_topics=config.topic_tracking_enable,
-        allows_topics_reset=config.topic_tracking_allow_reset,
-        times=PluginTimes(
-            call_s=config.kconnect.connector_start_timeout_ms / 1000,
-            stop_s=config.task_shutdown_graceful_timeout_ms / 1000,
-        ),
-        health=health,
-        restarts=RestartSettings.of_worker(config.originals),
-        answer_s=config.kconnect.kafka_answer_timeout_ms / 1000,
-        kafka=kafka,
-        webhooks=webhooks,
-        history=history,
-        sink_lags=sink_lags,
-        log_tail=log_tail,
-        lags=lambda: _lag_reader(config),
-    )
-
-
 def _lag_reader(config: WorkerConfig) -> Lags:
     from kconnect.runtime.herder.offsets.lag_reader import LagReader  # here: a worker without sinks needs none of it
 
@@ -462,14 +452,3 @@ def _spark_launcher(props: Mapping[str, str]) -> Launcher:
     from kconnect.spark.worker_launcher import WorkerLauncher
 
     return WorkerLauncher(SparkSettings.parse(props))
-
-
-def _worker_plugin(plugins: PluginRegistry, name: str) -> object:
-    """A converter or header converter of the worker. Errors: ConfigError, with a hint at converters."""
-    try:
-        return plugins.converter(name)
-    except ConfigError as no_converter:
-        try:
-            return plugins.header_converter(name)
-        except ConfigError:
-            raise no_converter from None

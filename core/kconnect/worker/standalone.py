@@ -12,7 +12,7 @@ from pathlib import Path
 from kconnect.runtime.config import ConnectorFile, StandaloneConfig
 from kconnect.runtime.herder.standalone.herder import StandaloneHerder
 from kconnect.runtime.storage import FileOffsetStore
-from kconnect.worker.running import LAUNCHER_STOP_S, MakeLauncher, RunningWorker, herder_parts
+from kconnect.worker.running import LAUNCHER_STOP_S, MakeLauncher, RunningWorker
 from kconnect.worker.startup_errors import EXIT_CONNECTORS, EXIT_WORKER, exit_code
 
 log = logging.getLogger(__name__)
@@ -76,21 +76,7 @@ class StandaloneWorker(RunningWorker[StandaloneHerder, StandaloneConfig]):
         self.kafka.look()
         launcher = self._make_launcher()
         offsets = FileOffsetStore(config.offset_storage_file_filename)
-        parts = herder_parts(
-            config,
-            plugins,
-            launcher,
-            offsets,
-            variables,
-            raw,
-            self.health,
-            self.kafka.contact,
-            self.override_policy,
-            self.history,
-            self.sink_lags,
-            self.log_tail,
-            self.webhooks,
-        )
+        parts = self._herder_parts(config, plugins, launcher, offsets, variables, raw)
         herder = self._herder = StandaloneHerder(parts)
         self._stack.callback(offsets.stop)
         self._stack.callback(lambda: launcher.stop(LAUNCHER_STOP_S))

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kconnect.admin.direct.offsets.sink_targets import AtTime, Edge, ShiftBy, SinkTarget
+from kconnect.admin.direct.offsets.sink_targets import ShiftBy, SinkTarget
 from kconnect.client.offset_history import offset_text
 from kconnect.errors import BadRequestError
-from kconnect.model import ConnectorOffset
+from kconnect.model import AtTime, ConnectorOffset, Edge
 
 PREFIX: Final = "o:"
 """Before the partition in a field's name."""

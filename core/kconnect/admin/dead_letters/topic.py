@@ -15,11 +15,11 @@ from typing import Any, Final, Literal, Self
 
 from kconnect.admin.dead_letters.letter import ORIGIN_HEADER, DeadLetter, dead_letter
 from kconnect.admin.dead_letters.marks import Marks, Run, marks_of, marks_topic
-from kconnect.admin.records.bounds import Edge, Range, Span, last_of
+from kconnect.admin.records.bounds import Range, Span, last_of
 from kconnect.admin.records.reading import TopicRecords
 from kconnect.api import ConsumerRecord
 from kconnect.errors import BadRequestError, NotFoundError, TimedOutError
-from kconnect.model import TopicPartition
+from kconnect.model import Edge, TopicPartition
 from kconnect.runtime.config.addresses import parse_servers
 from kconnect.runtime.config.client_config import brokers_of
 from kconnect.runtime.config.connector_config import DeadLetterSettings

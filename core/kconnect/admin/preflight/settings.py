@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kconnect.admin.preflight.results import Result, Verdict
-from kconnect.errors import ConfigError, ConnectError
+from kconnect.errors import ConnectError
 from kconnect.logs import redaction
 from kconnect.runtime.config.misspelt import misspelt_settings
 from kconnect.runtime.config.removed_settings import removed_of_worker
@@ -90,18 +90,9 @@ class WorkerStart:
         )
 
     def _parse(self, plugins: PluginRegistry) -> Iterator[Result]:
-        def find_class(name: str) -> object:
-            try:
-                return plugins.converter(name)
-            except ConfigError as no_converter:
-                try:
-                    return plugins.header_converter(name)
-                except ConfigError:
-                    raise no_converter from None
-
         try:
             parse = DistributedConfig.parse if self.is_distributed else StandaloneConfig.parse
-            self.config = parse(self.properties, find_class)
+            self.config = parse(self.properties, plugins.any_converter)
             policy = load_policy(plugins, self.config.originals)
         except ConnectError as err:
             yield self._result(Verdict.FAILED, str(err).rstrip("."), err.hint or f"Correct it in {self.source}.")

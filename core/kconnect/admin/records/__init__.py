@@ -4,7 +4,7 @@ Imported by `direct`, `rest` and the CLI; imports `pipeline`, `plugins`, `kafka`
 raises for what is in a record: bytes that it cannot read are given as bytes, with the reason.
 """
 
-from kconnect.admin.records.bounds import AtOffset, AtTime, Edge, Last, Range
+from kconnect.admin.records.bounds import Last, Range
 from kconnect.admin.records.decoders import RegistryDecoder, converter_decoder, record_decoder
 from kconnect.admin.records.decoding import Decoded, DecodedRecord, FieldDecoder, RecordDecoder
 from kconnect.admin.records.filters import RecordFilter
@@ -13,11 +13,8 @@ from kconnect.admin.records.reading import TopicRecords
 from kconnect.api.plain_values import plain
 
 __all__ = [
-    "AtOffset",
-    "AtTime",
     "Decoded",
     "DecodedRecord",
-    "Edge",
     "FieldDecoder",
     "GuessDecoder",
     "Last",

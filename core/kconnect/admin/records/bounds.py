@@ -4,32 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import TypeAlias
 
 from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.logs.wording import counted
-
-
-class Edge(Enum):
-    """An end of each partition."""
-
-    EARLIEST = "earliest"
-    LATEST = "latest"
-
-
-@dataclass(frozen=True, slots=True)
-class AtTime:
-    """The first record of each partition at or after a time, in ms since 1970."""
-
-    time_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class AtOffset:
-    """An offset of each partition."""
-
-    offset: int
+from kconnect.model import AtOffset, AtTime, Edge
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
-from kconnect.admin.records.bounds import AtTime, Last, Range, Span, Watermarks, chosen_partitions, remarks, spans_of
+from kconnect.admin.records.bounds import Last, Range, Span, Watermarks, chosen_partitions, remarks, spans_of
 from kconnect.api import ConsumerRecord
 from kconnect.errors import RetriableError
-from kconnect.model import TopicPartition
+from kconnect.model import AtTime, TopicPartition
 from kconnect.runtime.kafka import KafkaAdmin
 from kconnect.runtime.kafka.consumed_records import RECORDS
 from kconnect.runtime.kafka.partition_reader import READ_COMMITTED, READ_UNCOMMITTED, PartitionReader

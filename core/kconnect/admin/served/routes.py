@@ -24,14 +24,14 @@ from kconnect.admin.direct.offsets.sink_targets import Chosen, target_of_json
 from kconnect.admin.direct.offsets.source_targets import offsets_at
 from kconnect.admin.direct.read.cluster_state import cluster_state
 from kconnect.admin.direct.read.installed_plugins import config_masks
-from kconnect.admin.records import AtOffset, AtTime, Edge, Last, Range, RecordFilter, TopicRecords
+from kconnect.admin.records import Last, Range, RecordFilter, TopicRecords
 from kconnect.admin.records.bounds import Span
 from kconnect.admin.records.decoders import record_decoder
 from kconnect.admin.records.decoding import DecodedRecord
 from kconnect.admin.served.letters import ConnectorLetters
 from kconnect.errors import BadRequestError, TimedOutError
 from kconnect.logs.wording import counted
-from kconnect.model import ConnectorInfo, offsets_to_json
+from kconnect.model import AtOffset, AtTime, ConnectorInfo, Edge, offsets_to_json
 from kconnect.runtime.herder.interface import Connectors, Offsets
 from kconnect.runtime.plugins import PluginRegistry
 from kconnect.runtime.rest.access.needs import EDITS, READS, SEES_SOME, Needs, Of, Role

@@ -194,6 +194,16 @@ class PluginRegistry:
         found: type[HeaderConverter] = self._class(name, HeaderConverter, version, beside)
         return found
 
+    def any_converter(self, name: str) -> type[Converter | HeaderConverter]:
+        """The class that one of a worker's converters names, of whichever kind. Errors: ConfigError, as of values'."""
+        try:
+            return self.converter(name)
+        except ConfigError as no_converter:
+            try:
+                return self.header_converter(name)
+            except ConfigError:
+                raise no_converter from None
+
     def transformation(
         self, name: str, version: str | None = None, beside: type[Any] | None = None
     ) -> type[Transformation]:

@@ -15,8 +15,9 @@ from threading import Event, Thread
 import pytest
 from confluent_kafka import Producer
 
-from kconnect.admin.records import Edge, Range, TopicRecords
+from kconnect.admin.records import Range, TopicRecords
 from kconnect.java.devbroker import DevBroker
+from kconnect.model import Edge
 from kconnect_cli.app import run
 from kit.cli import CliResult, cli_env, connect_command
 from kit.pace import ample_s

@@ -7,17 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.admin.direct.access import ClusterAccess
-from kconnect.admin.direct.offsets.sink_targets import (
-    AtTime,
-    Chosen,
-    Edge,
-    ShiftBy,
-    ToOffset,
-    offsets_at,
-    sink_offsets_at,
-)
+from kconnect.admin.direct.offsets.sink_targets import Chosen, ShiftBy, offsets_at, sink_offsets_at
 from kconnect.errors import BadRequestError, NotFoundError
-from kconnect.model import ConnectorInfo, ConnectorType, TopicPartition
+from kconnect.model import AtOffset, AtTime, ConnectorInfo, ConnectorType, Edge, TopicPartition
 
 THERE = {"orders": 2, "orders-eu": 1, "lines": 3}
 LISTED = {"topics": " orders ,lines,gone", "topics.regex": ""}
@@ -65,9 +57,9 @@ def test_a_pattern_that_java_would_refuse_is_refused():
 def test_an_offset_is_taken_where_each_partition_has_it_and_refused_elsewhere():
     known = {at("orders", 0): (5, 9), at("orders", 1): (0, 7)}
     for offset in (5, 7):
-        assert offsets_at(ToOffset(offset), known, {}, {}) == dict.fromkeys(known, offset)
+        assert offsets_at(AtOffset(offset), known, {}, {}) == dict.fromkeys(known, offset)
     with pytest.raises(BadRequestError, match="orders-1 has no offset 8: its records are from 0 to 6, the next is 7"):
-        offsets_at(ToOffset(8), known, {}, {})
+        offsets_at(AtOffset(8), known, {}, {})
 
 
 ranges = st.dictionaries(

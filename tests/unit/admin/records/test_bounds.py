@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kconnect.admin.records import AtOffset, AtTime, Edge, Last
+from kconnect.admin.records import Last
 from kconnect.admin.records.bounds import Span, Watermarks, chosen_partitions, last_of, remarks, spans_of
 from kconnect.admin.records.reading import _by_time
 from kconnect.api import ConsumerRecord
 from kconnect.errors import BadRequestError, NotFoundError
+from kconnect.model import AtOffset, AtTime, Edge
 
 MARKS = Watermarks({0: 5, 1: 0}, {0: 20, 1: 4}, {0: 18, 1: 4})
 

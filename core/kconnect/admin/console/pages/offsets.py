@@ -17,12 +17,12 @@ from kconnect.admin.console.pages.connector import header
 from kconnect.admin.console.seen import SeenOffsets
 from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Route, Visit, note_of, shown
 from kconnect.admin.direct.offsets.changes import check_readable
-from kconnect.admin.direct.offsets.sink_targets import AtTime, Chosen, sink_offsets_at
+from kconnect.admin.direct.offsets.sink_targets import Chosen, sink_offsets_at
 from kconnect.admin.direct.offsets.source_targets import source_offsets_at
 from kconnect.client.offset_history import MovedOffset, OffsetEntry, OffsetHistory, moved_offsets, offset_text
 from kconnect.client.offset_move import OffsetMove
 from kconnect.errors import BadRequestError, ConnectError, PreconditionFailedError
-from kconnect.model import ConnectorOffset, ConnectorType, RunState, offsets_from_json, offsets_to_json
+from kconnect.model import AtTime, ConnectorOffset, ConnectorType, RunState, offsets_from_json, offsets_to_json
 
 # A page ends within 120 s, and the change itself takes its time too
 _MOST_STOPPING_S: Final = 45.0

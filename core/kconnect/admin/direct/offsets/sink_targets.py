@@ -7,31 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 from kconnect.admin.direct.access import ClusterAccess
 from kconnect.admin.direct.read.connector_offsets import resolved_config
 from kconnect.errors import BadRequestError, ConfigError, NotFoundError
 from kconnect.logs.wording import counted
-from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType, TopicPartition
+from kconnect.model import AtOffset, AtTime, ConnectorInfo, ConnectorOffset, ConnectorType, Edge, TopicPartition
 from kconnect.runtime.config.topic_pattern import TopicPattern
 from kconnect.runtime.herder.offsets.consumer_groups import kafka_group_offsets
 from kconnect.runtime.herder.offsets.offsets_admin import OFFSET, PARTITION, TOPIC, consumer_group_of
-
-
-class Edge(Enum):
-    """An end of a partition: its first record, or the one that will be written next."""
-
-    EARLIEST = "earliest"
-    LATEST = "latest"
-
-
-@dataclass(frozen=True, slots=True)
-class AtTime:
-    """The first record at or after a time, in ms since 1970; the end where there is none."""
-
-    time_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +26,7 @@ class ShiftBy:
     records: int
 
 
-@dataclass(frozen=True, slots=True)
-class ToOffset:
-    """The same offset in each partition, which must have it."""
-
-    offset: int
-
-
-SinkTarget = Edge | AtTime | ShiftBy | ToOffset
+SinkTarget = Edge | AtTime | ShiftBy | AtOffset
 
 
 def target_to_json(target: SinkTarget) -> dict[str, Any]:
@@ -56,7 +34,7 @@ def target_to_json(target: SinkTarget) -> dict[str, Any]:
     match target:
         case AtTime(time_ms):
             return {"to_time": time_ms}
-        case ToOffset(offset):
+        case AtOffset(offset):
             return {"to_offset": offset}
         case ShiftBy(records):
             return {"shift_by": records}
@@ -68,7 +46,7 @@ def target_of_json(body: Mapping[str, Any]) -> SinkTarget:
     """Errors: BadRequestError for none, several, or another value."""
     made: dict[str, Callable[[Any], SinkTarget]] = {
         "to_time": AtTime,
-        "to_offset": ToOffset,
+        "to_offset": AtOffset,
         "shift_by": ShiftBy,
         "to": Edge,
     }
@@ -143,7 +121,7 @@ def offsets_at(
                     hint="Choose others with --topic and --partition, or use --to-time, --to-earliest, --to-latest.",
                 )
             return {at: min(max(committed[at] + records, begin), end) for at, (begin, end) in ranges.items()}
-        case ToOffset(offset):
+        case AtOffset(offset):
             for at, (begin, end) in sorted(ranges.items()):
                 if not begin <= offset <= end:
                     raise BadRequestError(

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Final
 
 from kconnect.admin.direct.access import ClusterAccess
-from kconnect.admin.direct.offsets.sink_targets import AtTime, Chosen, SinkTarget, sink_offsets_at
+from kconnect.admin.direct.offsets.sink_targets import Chosen, SinkTarget, sink_offsets_at
 from kconnect.api import SourceConnector
 from kconnect.errors import BadRequestError, ConfigError, ConnectError
-from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType
+from kconnect.model import AtTime, ConnectorInfo, ConnectorOffset, ConnectorType
 from kconnect.runtime.plugins import PluginRegistry
 
 _BY_FILE: Final = "connect offsets show NAME -o json > saved.json; edit it; connect offsets move NAME -f saved.json"
