@@ -19,6 +19,7 @@ from kconnect.spark.application import SparkApplication
 from kconnect.spark.cluster import slot_group
 from kconnect.spark.event_relay import EventRelay
 from kconnect.spark.messages import (
+    FailedRecords,
     ForgetTopics,
     Heartbeat,
     Hello,
@@ -80,17 +81,17 @@ class SparkLauncher:
         app: Application | None = None,
         ports: PoolPorts | None = None,
         *,
-        note_tally: Callable[[TaskMetrics], None] | None = None,
+        query_said: Callable[[TaskMetrics | FailedRecords], FailedRecords | None] = lambda message: None,
     ) -> None:
         """`app` and `ports` stand in for a real Spark and its slots, in tests.
 
-        `note_tally` takes what processes of queries have counted.
+        `query_said` takes what processes of queries say, and gives the answer.
         """
         self._settings = settings
         self._app: Application = SparkApplication(settings) if app is None else app
         ports = ports or PoolPorts(jobs=self._app)
         self._clock = ports.clock
-        self._note_tally = note_tally
+        self._query_said = query_said
         self._pool = SlotPool(settings, ports, self)
         self._meters = TaskMeters()
         self._relay = EventRelay()
@@ -297,9 +298,8 @@ class SparkLauncher:
                 self._meters.forget([spec.id])  # the next process counts from zero
                 self._relay.post(TaskReport(spec.id, spec.run, RunState.UNASSIGNED, None))
 
-    def query_counted(self, message: TaskMetrics) -> None:
-        if self._note_tally is not None:
-            self._note_tally(message)
+    def query_said(self, message: TaskMetrics | FailedRecords) -> FailedRecords | None:
+        return self._query_said(message)
 
     def tick(self) -> None:
         with self._lock:

@@ -120,6 +120,23 @@ class TaskMetrics:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedRecords:
+    """A process of a query asks which of these records, of one range, are reported; or says that all of them are.
+
+    The answer to the question is the same with those that are.
+    """
+
+    id: TaskId
+    run: int
+    topic: str
+    partition: int
+    begin: int
+    end: int
+    offsets: tuple[int, ...]
+    are_reported: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TaskConditions:
     """Changed conditions: task, run, and condition."""
 
@@ -244,6 +261,7 @@ Message = (
     | ReconfigureRequest
     | TaskTopic
     | TaskMetrics
+    | FailedRecords
     | TaskConditions
     | LogLine
     | Console
@@ -395,6 +413,19 @@ _BY_NAME: Final[dict[str, tuple[Any, dict[str, _Codec]]]] = {
     "reconfigure": (ReconfigureRequest, {"connector": _TEXT}),
     "task_topic": (TaskTopic, {"id": _TASK_ID, "topic": _TEXT}),
     "task_metrics": (TaskMetrics, {"tasks": _many(_Codec(_write_counted, _read_counted))}),
+    "failed_records": (
+        FailedRecords,
+        {
+            "id": _TASK_ID,
+            "run": _INT,
+            "topic": _TEXT,
+            "partition": _INT,
+            "begin": _INT,
+            "end": _INT,
+            "offsets": _many(_INT),
+            "are_reported": _BOOL,
+        },
+    ),
     "task_conditions": (TaskConditions, {"tasks": _many(_Codec(_write_condition, _read_condition))}),
     "log": (
         LogLine,

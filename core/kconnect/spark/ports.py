@@ -15,7 +15,7 @@ from kconnect.errors import LinkRefusedError
 from kconnect.runtime.herder.interface import RuntimeInfo
 from kconnect.spark.executors import Executor, RunningSlot
 from kconnect.spark.link import LinkServer
-from kconnect.spark.messages import Hello, Message, TaskMetrics
+from kconnect.spark.messages import FailedRecords, Hello, Message, TaskMetrics
 from kconnect.spark.processes import kill_descendant
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_spec import SlotSpec
@@ -143,8 +143,8 @@ class PoolEvents(Protocol):
         ...
 
     def slot_lost(self, slot: int, reason: str) -> None: ...
-    def query_counted(self, message: TaskMetrics) -> None:
-        """A process of a query has counted so much more than it said before."""
+    def query_said(self, message: TaskMetrics | FailedRecords) -> FailedRecords | None:
+        """A process of a query has counted so much more than it said before, or asks or says what is reported."""
         ...
 
     def tick(self) -> None:

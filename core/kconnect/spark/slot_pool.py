@@ -17,7 +17,7 @@ import kconnect
 from kconnect.clock import Backoff
 from kconnect.errors import ConnectError, LinkError
 from kconnect.logs.wording import counted
-from kconnect.spark.messages import Console, Heartbeat, Hello, LogLine, Message, Quit, TaskMetrics
+from kconnect.spark.messages import Console, FailedRecords, Heartbeat, Hello, LogLine, Message, Quit, TaskMetrics
 from kconnect.spark.ports import PoolEvents, PoolPorts, SlotLink
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_io import replay_log_line
@@ -219,8 +219,10 @@ class SlotPool:
 
     def _serve(self, link: SlotLink) -> None:
         hello = link.receive(self._settings.heartbeat_timeout_s)
-        if isinstance(hello, TaskMetrics):  # of a process that works for a query: it says that, and goes
-            self._events.query_counted(hello)
+        if isinstance(hello, TaskMetrics | FailedRecords):  # of a process that works for a query, which goes then
+            answer = self._events.query_said(hello)
+            if answer is not None:
+                link.send(answer)
             return
         if not isinstance(hello, Hello):
             raise LinkError("A slot must say hello first")

@@ -17,7 +17,7 @@ from kconnect.runtime.herder.task_events import TaskEvents
 from kconnect.runtime.metrics import TaskCounters, TaskMeter, TaskMeters
 from kconnect.spark.application import SparkApplication
 from kconnect.spark.launcher import SparkLauncher
-from kconnect.spark.messages import TaskMetrics
+from kconnect.spark.messages import FailedRecords, TaskMetrics
 from kconnect.spark.query.engine import QueryEngine, set_current
 from kconnect.spark.query.marks import is_query
 from kconnect.spark.query.tallies import Tallies
@@ -35,7 +35,7 @@ class WorkerLauncher:
     def __init__(self, settings: SparkSettings) -> None:
         app = SparkApplication(settings)
         self._queries = QueryLauncher(settings, app, lambda timeout_s: self._slots.tally_address(timeout_s))
-        self._slots = SparkLauncher(settings, app, note_tally=self._queries.note_tally)
+        self._slots = SparkLauncher(settings, app, query_said=self._queries.said)
         self._lock = threading.Lock()  # guards the one below
         self._in_driver: set[TaskId] = set()
 
@@ -224,9 +224,12 @@ class QueryLauncher:
                     self._meters.fares(task_id, run, condition)
         return self._meters.conditions()
 
-    def note_tally(self, message: TaskMetrics) -> None:
-        """A process of Spark has counted errors in records of a query."""
+    def said(self, message: TaskMetrics | FailedRecords) -> FailedRecords | None:
+        """A process of Spark has counted errors in records of a query, or asks or says which of them are reported."""
+        if isinstance(message, FailedRecords):
+            return self._tallies.reported(message)
         self._tallies.add(message)
+        return None
 
     def slots(self) -> Sequence[SlotInfo]:
         """The driver, if it has queries."""

@@ -17,7 +17,17 @@ import kconnect
 from kconnect.errors import LinkError, LinkRefusedError
 from kconnect.spark import link as link_module
 from kconnect.spark.link import Link, LinkServer, connect, greet_slot, greet_worker
-from kconnect.spark.messages import Challenge, Heartbeat, Hello, Message, Refused, TaskMetrics, Welcome, encode
+from kconnect.spark.messages import (
+    Challenge,
+    FailedRecords,
+    Heartbeat,
+    Hello,
+    Message,
+    Refused,
+    TaskMetrics,
+    Welcome,
+    encode,
+)
 from kconnect.spark.ports import PoolPorts
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_pool import SlotPool
@@ -159,7 +169,7 @@ class _NoEvents:
     def slot_said(self, slot: int, message: Message, reply: Callable[[Message], None]) -> None:
         raise AssertionError(f"slot {slot} was let in, and said {message}")
 
-    def query_counted(self, message: TaskMetrics) -> None:
+    def query_said(self, message: TaskMetrics | FailedRecords) -> FailedRecords | None:
         raise AssertionError(f"a slot was let in, and said {message}")
 
     def slot_lost(self, slot: int, reason: str) -> None:

@@ -65,8 +65,8 @@ class _World:
         self.broker, self.topic, self.folder, self.uri, self.door = broker, topic, folder, uri, door
         self.shop, self.orders = (f"{name}_{topic[-6:]}" for name in ("shop", "orders"))
         self.topics = {name: f"{topic}-{name}" for name in ("mixed", "orders", "at", "late", "grown", "many-1", "rows")}
-        for name in self.topics.values():
-            create_topic(broker.bootstrap, name)
+        for name, full in self.topics.items():
+            create_topic(broker.bootstrap, full, partitions=2 if name == "grown" else 1)
         self.send("mixed", [{"id": 1}, "{", {"id": "x"}, {"id": 2}, {"id": 3, "more": 1}])
         self.send("orders", [{"id": n, "country": "de" if n % 2 else "fr", "before": n - 1} for n in range(10)])
         times = [10, 20, _HOUR + 5, 3 * _HOUR]  # the last one ends the first two hours, and is in none of them
@@ -84,9 +84,9 @@ class _World:
             connection.execute(f"INSERT INTO {self.shop} VALUES (0, 'zero', now())")
             connection.execute(f"INSERT INTO {self.shop} SELECT n, n, now() FROM generate_series(1, 99) n")
 
-    def send(self, name: str, values: Iterable[Any]) -> None:
+    def send(self, name: str, values: Iterable[Any], partition: int = 0) -> None:
         texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
-        produce_lines(self.broker.bootstrap, self.topics[name], texts, partition=0)
+        produce_lines(self.broker.bootstrap, self.topics[name], texts, partition=partition)
 
     def connectors(self) -> dict[str, dict[str, str]]:
         at = self.topics
@@ -193,14 +193,29 @@ class _World:
         return len(committed_values(self.broker.bootstrap, f"{self.topic}-dlq"))
 
     def sees_letters_once(self, client: ConnectClient) -> None:
-        """A batch with a new field is read again; its dead letter is written when it is read to its end."""
+        """A batch with a new field is read again, its other partition too; each dead letter is written once."""
         eventually(lambda: {row["id"] for row in self.rows("grown")} == {1}, 60, "the first record")
         self.send("grown", ["{", {"id": 2, "more": "x"}, "[", {"id": 3}])
         eventually(lambda: {row["id"] for row in self.rows("grown")} == {1, 2, 3}, 60, "the new field is a column")
         assert [row["more"] for row in self.rows("grown") if row.get("more")] == ["x"]
-        assert committed_values(self.broker.bootstrap, f"{self.topic}-grown-dlq") == [b"{", b"["]
+        client.pause_connector("grown")
+        eventually(lambda: client.connector_status("grown").tasks[0].state is RunState.PAUSED, 30, "it is paused")
+        self.send("grown", ["<", {"id": 4}])  # read to its end before the second partition, whose new fields end that
+        self.send("grown", [">", {"id": 5, "inner": {"a": 1}}], partition=1)
+        client.resume_connector("grown")
+        eventually(lambda: {row["id"] for row in self.rows("grown")} == {1, 2, 3, 4, 5}, 60, "one more is a column")
+        client.pause_connector("grown")
+        eventually(lambda: client.connector_status("grown").tasks[0].state is RunState.PAUSED, 30, "it is paused")
+        self.send("grown", ["!", {"id": 6, "inner": {"a": 2}}])
+        self.send("grown", [{"id": 7, "inner": {"a": 3, "b": "y"}}], partition=1)
+        client.resume_connector("grown")
+        eventually(lambda: {row["id"] for row in self.rows("grown")} == set(range(1, 8)), 60, "a member more")
+        rows = sorted(self.rows("grown"), key=lambda row: int(row["id"]))
+        assert [row["inner"] for row in rows[4:]] == [{"a": 1}, {"a": 2, "b": None}, {"a": 3, "b": "y"}]
+        letters = committed_values(self.broker.bootstrap, f"{self.topic}-grown-dlq")
+        assert sorted(letter or b"" for letter in letters) == sorted([b"{", b"[", b"<", b">", b"!"])
         full = "kafka_connect_task_error_metrics_total_record_errors"
-        eventually(lambda: _metric(client, full, "grown") == 2, 20, "each is counted once")
+        eventually(lambda: _metric(client, full, "grown") == 5, 20, "each is counted once")
 
     def sees_letters_of_a_source(self, client: ConnectClient) -> None:
         (letter,) = consume(self.broker.bootstrap, f"{self.topic}-source-dlq", 1)

@@ -16,9 +16,9 @@ from kconnect.api import ConfigError, DataError, Schema, SchemaBuilder, SinkReco
 from kconnect.builtin.connectors.tables.open_table import OpenTable
 from kconnect.builtin.connectors.tables.record_columns import batches_of_records, rows_of_batch
 from kconnect.builtin.connectors.tables.table_config import TableConfig
-from kconnect.builtin.connectors.tables.table_schema import conformed
 from kconnect.builtin.connectors.tables.table_sink import TableSinkConnector
 from kconnect.builtin.types.contracts import Contract, Contracts, Discards
+from kconnect.builtin.types.evolution import conformed
 from kconnect.testing import SinkHarness
 from kit.tables import FORMATS, memory_settings, read_table, table_settings
 

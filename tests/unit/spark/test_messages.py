@@ -48,6 +48,7 @@ EVERY_KIND = [
     m.Heartbeat(2, 1.5, 20.0, 4096),
     m.TaskTopic(TASK, "lines"),
     m.TaskMetrics(((TASK, 7, TaskCounters(records_read=5, put_ms=Spread(2, 3.5, 2.25))), (TASK, 8, TaskCounters()))),
+    m.FailedRecords(TASK, 7, "orders", 1, 10, 20, (11, 17), are_reported=True),
     m.TaskConditions(
         (
             (TASK, 7, TaskCondition(Condition.HEALTHY, 1)),

@@ -113,6 +113,67 @@ def test_a_new_field_ends_the_reading_and_its_type_can_be_read_from_the_trace() 
     assert SchemaGrownError.fields_in("something else") is None
 
 
+def _growth(rows: RowsOfBatch, payload: Any) -> pa.Schema | None:
+    with pytest.raises(SchemaGrownError) as caught:
+        rows.of(payload, Reports())
+    return SchemaGrownError.fields_in(str(caught.value))
+
+
+@pytest.mark.parametrize("form", ["records", "columns"])
+def test_members_that_a_struct_or_list_lacks_are_new_fields(form: str) -> None:
+    columns = pa.schema([("s", pa.struct([("x", pa.int32())])), ("l", pa.list_(pa.struct([("x", pa.int32())])))])
+    rows = RowsOfBatch(columns, (), is_inferred=True, keeps_tombstones=False)
+    value = {"s": {"x": 1, "y": "a", "z": None}, "l": [{"x": 1, "y": "b"}]}
+    batch = RecordBatch("t", kafka_partition=0, value=pa.array([value]), kafka_offsets=pa.array([0]))
+    both = pa.struct([("x", pa.int32()), ("y", pa.string())])
+    grown = pa.schema([("s", both), ("l", pa.list_(both))])
+    assert _growth(rows, [record(value)] if form == "records" else batch) == grown
+    made = RowsOfBatch(grown, (), is_inferred=True, keeps_tombstones=False).of([record(value)], Reports())
+    assert made.to_pylist() == [{"s": {"x": 1, "y": "a"}, "l": [{"x": 1, "y": "b"}]}]
+
+
+def test_what_a_member_cannot_hold_goes_beside_it() -> None:
+    rows = RowsOfBatch(pa.schema([("s", pa.struct([("x", pa.int64())]))]), (), is_inferred=True, keeps_tombstones=False)
+    assert _growth(rows, [record({"s": {"x": 1}}), record({"s": {"x": "a"}})]) == pa.schema(
+        [("s", pa.struct([("x", pa.int64()), ("x__v_text", pa.string())]))]
+    )
+
+
+@pytest.mark.parametrize("form", ["records", "columns"])
+def test_columns_become_wider_for_records_with_a_schema_where_the_format_can(form: str) -> None:
+    schema = SchemaBuilder.struct().field("i", Schema.INT64_SCHEMA).field("r", Schema.FLOAT64_SCHEMA).build()
+    columns = pa.schema([("i", pa.int32()), ("r", pa.float32())])
+    values = [{"i": 1, "r": 0.5}, {"i": 1 << 40, "r": 0.1}]
+    records = [record(Struct(schema, value), at, schema) for at, value in enumerate(values)]
+    batch = RecordBatch(
+        "t", kafka_partition=0, value_schema=schema, value=pa.array(values), kafka_offsets=pa.array([0, 1]),
+        original_topic="t",
+    )  # fmt: skip
+    payload: Any = records if form == "records" else batch
+    wider = pa.schema([("i", pa.int64()), ("r", pa.float64())])
+    settings: dict[str, Any] = {"is_inferred": True, "keeps_tombstones": False, "where": "/data"}
+
+    assert _growth(RowsOfBatch(columns, (), widens=True, **settings), payload) == wider
+    assert RowsOfBatch(wider, (), widens=True, **settings).of(payload, Reports()).to_pylist() == values
+    reports = Reports()
+    assert RowsOfBatch(columns, (), **settings).of(payload, reports).to_pylist() == values[:1]
+    frozen = Contracts(Contract.FREEZE)
+    assert len(RowsOfBatch(columns, (), widens=True, contracts=frozen, **settings).of(payload, reports)) == 1
+    left, dropped = Reports(), Contracts(Contract.DISCARD_ROW, {"r": Contract.DISCARD_VALUE})
+    rows = RowsOfBatch(columns, (), widens=True, contracts=dropped, discard=left, **settings)
+    assert rows.of(payload, reports).to_pylist() == values[:1]
+    assert [offset for offset, _ in reports.seen] == [1, 1]
+    assert [offset for offset, _ in left.seen] == [1]
+
+
+def test_a_type_that_has_nothing_in_common_is_an_error_of_its_record() -> None:
+    schema = SchemaBuilder.struct().field("id", Schema.STRING_SCHEMA).build()
+    reports = Reports()
+    assert not len(rows_of(widens=True).of([record(Struct(schema, {"id": "x"}), 4, schema)], reports))
+    assert reports.seen[0][0] == 4
+    assert "Column id is string in the record, and cannot be int64: 'x'" in reports.seen[0][1]
+
+
 def test_with_a_configured_schema_other_fields_are_left_out() -> None:
     made = rows_of(is_inferred=False).of([record({"id": 1, "at": 1.5})], Reports())
 

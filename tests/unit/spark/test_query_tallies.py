@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kconnect.model import TaskId
 from kconnect.runtime.metrics import TaskCounters
-from kconnect.spark.messages import TaskMetrics
+from kconnect.spark.messages import FailedRecords, TaskMetrics
 from kconnect.spark.query.tallies import Tallies, since
 
 TASK = TaskId("lake", 0)
@@ -24,6 +26,22 @@ def test_what_processes_say_is_added_up_for_the_run_that_they_work_for() -> None
     untouched = TaskCounters()
     tallies.copy_to(TASK, 3, untouched)
     assert untouched == TaskCounters()
+
+
+def test_a_record_is_reported_once_however_often_its_range_is_read() -> None:
+    tallies = Tallies()
+    asked = FailedRecords(TASK, 3, "t", 1, begin=10, end=20, offsets=(11, 17), are_reported=False)
+    other = replace(asked, partition=2)
+    assert tallies.reported(asked) == replace(asked, offsets=())
+    assert tallies.reported(replace(asked, offsets=(11,), are_reported=True)) is None
+    assert tallies.reported(asked) == replace(asked, offsets=(11,))
+    assert tallies.reported(other) == replace(other, offsets=())
+    assert tallies.reported(replace(asked, begin=11)) == replace(asked, begin=11, offsets=()), "another batch"
+    for forget in (lambda: tallies.forget([TASK]), lambda: tallies.forget_reported(TASK)):
+        tallies.reported(replace(asked, are_reported=True))
+        assert tallies.reported(asked) == asked
+        forget()
+        assert tallies.reported(asked) == replace(asked, offsets=())
 
 
 def test_only_what_is_new_is_said() -> None:

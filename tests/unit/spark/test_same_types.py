@@ -12,7 +12,7 @@ import pytest
 
 from kconnect.api import RecordBatch, SinkRecord
 from kconnect.builtin.connectors.tables.record_columns import batches_of_records, rows_of_batch
-from kconnect.builtin.connectors.tables.table_schema import Evolution, SchemaRules, conformed, schema_for
+from kconnect.builtin.types.evolution import Evolution, SchemaRules, conformed, schema_for
 from kconnect.errors import DataError
 from kconnect.spark.datasource.chain import Part, Rows
 from kconnect.spark.datasource.columns import Columns

@@ -213,6 +213,28 @@ def joined_schemas(schemas: Sequence[pa.Schema]) -> pa.Schema:
     return pa.schema(list(merged))
 
 
+def with_members(old: pa.DataType, new: pa.DataType) -> pa.DataType:
+    """The old type with the fields, at any depth, that the new one has beside; those of no type are left out."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(old) and pa.types.is_struct(new):
+        fields = {part.name: part.type for part in old}
+        for part in new:
+            if part.name in fields:
+                fields[part.name] = with_members(fields[part.name], part.type)
+            elif not is_untyped(part.type):
+                fields[part.name] = part.type
+        made = pa.struct(list(fields.items()))
+        return old if [part.type for part in made] == [part.type for part in old] else made
+    if pa.types.is_map(old) and pa.types.is_map(new):
+        item = with_members(old.item_type, new.item_type)
+        return old if item == old.item_type else pa.map_(old.key_type, item)
+    if _is_list(old) and _is_list(new):
+        item = with_members(old.value_type, new.value_type)
+        return old if item == old.value_type else pa.list_(item)
+    return old
+
+
 def turns_to_text(old: pa.Schema | pa.StructType, new: pa.Schema | pa.StructType) -> bool:
     """Whether a field, at any depth, is JSON text in `new`, which was joined with `old`, and something else in that.
 

@@ -165,11 +165,17 @@ class Tolerance:
         """Keep tolerated failures until `release`: for records that may have to be read again."""
         self._held, self._before = [], replace(self.counts)
 
-    def release(self) -> None:
-        """Report what was held. Errors: what a reporter raises."""
+    @property
+    def held(self) -> Sequence[StageError]:
+        """Tolerated failures since `hold`."""
+        return [failure for failure, _ in self._held or ()]
+
+    def release(self, is_reported: Callable[[StageError], bool] = lambda failure: False) -> None:
+        """Report what was held, but for what was reported before. Errors: what a reporter raises."""
         held, self._held = self._held or [], None
         for failure, attempts in held:
-            self.give_up(failure, attempts)
+            if not is_reported(failure):
+                self.give_up(failure, attempts)
 
     def forget(self) -> None:
         """What was held and counted since `hold` comes again."""

@@ -16,6 +16,8 @@ class Format:
     """A batch that is written again after a crash counts once: the table remembers the number of the last one."""
     merges: bool = False
     """Has MERGE INTO."""
+    widens: bool = False
+    """Each file has columns of its own, so that those of later ones may be wider."""
     conf: tuple[tuple[str, str], ...] = ()
     """Settings of the worker without which it does not work."""
 
@@ -25,14 +27,17 @@ _DELTA_CONF: Final = (
     ("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"),
 )
 FORMATS: Final[dict[str, Format]] = {
-    "parquet": Format(),
-    "orc": Format(),
-    "json": Format(),
-    "csv": Format(),
-    "text": Format(),
-    "xml": Format(),
+    "parquet": Format(widens=True),
+    "orc": Format(widens=True),
+    "json": Format(widens=True),
+    "csv": Format(widens=True),
+    "text": Format(widens=True),
+    "xml": Format(widens=True),
     "jdbc": Format(),
-    "avro": Format(packages=tuple((line, "org.apache.spark:spark-avro_2.13:4.1.1") for line in ("4.1", "4.2", "4.3"))),
+    "avro": Format(
+        packages=tuple((line, "org.apache.spark:spark-avro_2.13:4.1.1") for line in ("4.1", "4.2", "4.3")),
+        widens=True,
+    ),
     "kafka": Format(
         packages=(
             ("4.1", "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1"),

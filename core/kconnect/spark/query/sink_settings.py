@@ -9,6 +9,7 @@ from typing import Final
 from kconnect.api import ConfigDef
 from kconnect.builtin.types.contracts import with_contract
 from kconnect.builtin.types.declarations import VALUE_SCHEMA, with_value_schema
+from kconnect.spark.query.formats import known
 
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 OPTIONS: Final = "spark.options."
@@ -148,6 +149,16 @@ class SinkQuerySettings:
             max_records=values["spark.max.records"],
             options=options_of(props),
         )
+
+    @property
+    def where(self) -> str:
+        """What the table is called in sentences."""
+        return self.table or self.options.get("path", self.format)
+
+    @property
+    def widens(self) -> bool:
+        """Whether later rows may have wider columns: a catalog's table and a query's state keep those they have."""
+        return known(self.format).widens and not (self.table or self.checkpoint)
 
 
 def options_of(props: Mapping[str, str]) -> dict[str, str]:

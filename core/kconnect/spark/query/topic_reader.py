@@ -16,9 +16,12 @@ from kconnect.runtime.kafka import RangeConsumer
 from kconnect.runtime.pipeline.build_stages import SinkStages, sink_stages
 from kconnect.runtime.pipeline.lifecycle import resolved_spec
 from kconnect.runtime.pipeline.ports import TaskControl
+from kconnect.runtime.pipeline.stages import StageError
 from kconnect.runtime.plugins import PluginRegistry
 from kconnect.spark.arrow_types import arrow_schema
+from kconnect.spark.messages import FailedRecords
 from kconnect.spark.no_host import ports_without_host
+from kconnect.spark.query.sink_settings import SinkQuerySettings
 from kconnect.spark.query.spark_sink import SparkSinkTask
 from kconnect.spark.query.tallies import TallySender
 from kconnect.spark.query.topic_rows import RowsOfBatch
@@ -53,6 +56,7 @@ class TopicReader:
         self.key = order.key
         self._path = TopicPath(spec, plugins, order.tally)
         schema = arrow_schema(StructType.fromJson(dict(order.schema)))
+        settings = SinkQuerySettings.parse(spec.connector_config)
         self._rows = RowsOfBatch(
             schema,
             order.about,
@@ -62,6 +66,8 @@ class TopicReader:
             contracts=Contracts.parse(spec.connector_config),
             discard=self._path.discard,
             infers=spec.connector_config.get(INFER, "true").strip().lower() != "false",
+            widens=settings.widens,
+            where=settings.where,
         )
 
     @classmethod
@@ -78,6 +84,7 @@ class TopicReader:
         """All records of the range; returns when the dead letters among them are acknowledged.
 
         None of them is written before the range is read: what ends the query, such as a new field, has it read again.
+        None of them is written again when another range has ended it.
         """
         path = self._path
         path.hold()
@@ -86,9 +93,9 @@ class TopicReader:
                 made = self._rows.of(payload, path.report)
                 if made.num_rows:
                     yield made
-            path.settle()
+            path.settle(at, begin, end)
         except GeneratorExit:  # Spark wants no more of it, and ends the batch
-            path.settle()
+            path.settle(at, begin, end)
             raise
         except BaseException:
             path.forget()
@@ -157,10 +164,17 @@ class TopicPath:
         """The records since `hold` are read again."""
         self._stages.tolerance.forget()
 
-    def settle(self) -> None:
-        """Write dead letters, and wait for them. Errors: ConnectError."""
-        self._stages.tolerance.release()
-        self._stages.tolerance.settle(_SETTLE_S)
+    def settle(self, at: TopicPartition, begin: int, end: int) -> None:
+        """Write dead letters of the range that were not written before, and wait for them. Errors: ConnectError."""
+        tolerance, spec = self._stages.tolerance, self._control.spec
+        if not (held := tolerance.held):
+            return
+        offsets = tuple(sorted({_offset_of(failure) for failure in held}))
+        failed = FailedRecords(spec.id, spec.run, at.topic, at.partition, begin, end, offsets, are_reported=False)
+        known = set(self._tally.reported(failed))
+        tolerance.release(lambda failure: _offset_of(failure) in known)
+        tolerance.settle(_SETTLE_S)
+        self._tally.are_reported(failed)
 
     def tell_counted(self) -> None:
         """Say to the worker what has failed since the last time."""
@@ -169,6 +183,12 @@ class TopicPath:
     def close(self) -> None:
         self._consumer.close()
         self._stages.close()
+
+
+def _offset_of(failure: StageError) -> int:
+    """Where the record was read, whatever transformations have made of its place."""
+    record = failure.record
+    return int(record.original_kafka_offset if isinstance(record, SinkRecord) else record.kafka_offset)
 
 
 @cache

@@ -9,13 +9,14 @@ from typing import Any, Final
 import pyarrow as pa
 
 from kconnect.api import RecordBatch, SinkRecord, Struct
-from kconnect.api.columns import values_of
+from kconnect.api.columns import column_of, values_of
 from kconnect.builtin.types.contracts import EVOLVES, Contracts, DiscardedRowError
+from kconnect.builtin.types.evolution import Evolution, SchemaRules, merged, schema_for
 from kconnect.builtin.types.fitting import DECLARED, WIDENED, NotFittingError, as_mapping, build, fit
-from kconnect.builtin.types.meaning import meant_column, meant_value
+from kconnect.builtin.types.meaning import meant_column, meant_value, meant_values
+from kconnect.builtin.types.seen import joined_schemas, with_members
 from kconnect.builtin.types.seen_columns import seen_column, seen_table
 from kconnect.builtin.types.settling import Settling, settled
-from kconnect.builtin.types.settling import kept as fits
 from kconnect.errors import ConnectError, DataError
 
 ABOUT: Final[dict[str, pa.DataType]] = {
@@ -34,7 +35,10 @@ Report = Callable[[SinkRecord, Exception], None]
 
 
 class SchemaGrownError(ConnectError):
-    """Records have fields that the schema, which was found in earlier ones, has not. `fields` is part of the text."""
+    """Records have fields that the schema, which was found in earlier ones, has not, or not so wide.
+
+    `fields` is part of the text.
+    """
 
     MARK: Final = "Fields that the schema does not have yet: "
 
@@ -65,21 +69,33 @@ class RowsOfBatch:
         contracts: Contracts = EVOLVES,
         discard: Report = lambda record, error: None,
         infers: bool = True,
+        widens: bool = False,
+        where: str = "",
     ) -> None:
         """`schema`: the value's fields, then the columns in `about`. `merge_keys`: those that tombstones need.
 
         `contracts`, of an inferred schema: what becomes of other fields and types; `discard` hears of what is left out.
-        `infers`: values without schema are rows as well.
+        `infers`: values without schema are rows as well. `widens`: columns of later rows may be wider than those of
+        earlier ones, of the table that errors call `where`.
         """
         self._schema = schema
         self._about = tuple(about)
         self._fields = [field for field in schema if field.name not in self._about]
-        self._names = {field.name for field in self._fields}
+        self._known: dict[str, pa.DataType] = {field.name: field.type for field in self._fields}
         self._struct = pa.struct(self._fields)
+        self._table = pa.schema(self._fields)
         self._is_inferred = is_inferred
         # A declared type says how to read; of what was seen nothing is read as something else
         self._rules = WIDENED if is_inferred else DECLARED
         self._contracts, self._discard = contracts, discard
+        self._evolution = SchemaRules(
+            where,
+            Evolution.WIDEN,
+            lambda kind: kind,
+            # Whether a file that is there has a number that no double is, nobody knows
+            lambda column, old, new: widens and not (pa.types.is_int64(old) and pa.types.is_floating(new)),
+            contracts,
+        )
         self._refuses_plain = is_inferred and not infers
         self._keeps_tombstones = keeps_tombstones
         self._keys = [field for field in self._fields if field.name in merge_keys]
@@ -101,12 +117,13 @@ class RowsOfBatch:
             return None
         if value is None or not pa.types.is_struct(value.type) or (self._refuses_plain and batch.value_schema is None):
             return None
-        names = {field.name for field in value.type}
-        if not self._contracts.is_open and not names <= self._names:
-            return None
-        if self._is_inferred and self._refusal(names):
-            return None
-        self._check_new(value.type, batch.topic)
+        if self._is_inferred:
+            if self._refusal({field.name for field in value.type}):
+                return None
+            more = with_members(self._struct, value.type)
+            if more != self._struct and not self._contracts.is_open:
+                return None
+            self._check_grown(pa.schema(list(more)), f"topic {batch.topic}")
         if value.null_count:
             return None
         present = {field.name: value.field(index) for index, field in enumerate(value.type)}
@@ -147,8 +164,6 @@ class RowsOfBatch:
                 continue
             kept.append(record)
             rows.append(row if isinstance(row, dict) else {VALUE: row} if row is not None else {})
-        if self._is_inferred and self._contracts.is_open:
-            self._check_rows(rows, kept)
         column = self._column(rows)
         if column is None and self._is_inferred:
             kept, rows = self._settled(kept, rows, report)
@@ -163,16 +178,16 @@ class RowsOfBatch:
 
     def _refusal(self, names: Set[str]) -> str:
         """As `refused_names`, which costs only records with new names."""
-        return "" if names <= self._names else refused_names(names, self._names)
+        return "" if names <= self._known.keys() else refused_names(names, self._known)
 
     def _column(self, rows: list[dict[str, Any]]) -> pa.Array | None:
         """The rows as one column; None where each must be looked at alone."""
         try:
             if not self._is_inferred:
                 return build(rows, self._struct)
-            if any(not row.keys() <= self._names for row in rows):
-                return None
-            return fit(seen_column(rows), self._struct, self._rules)
+            seen = seen_column(rows)
+            is_whole = with_members(self._struct, seen.type) == self._struct
+            return fit(seen, self._struct, self._rules) if is_whole else None
         except (NotFittingError, DataError):
             return None
 
@@ -182,18 +197,11 @@ class RowsOfBatch:
         """Each row by the contract, with what its columns cannot hold beside them. Errors: SchemaGrownError."""
         kept: list[SinkRecord] = []
         made: list[dict[str, Any]] = []
-        table, fixed = pa.schema(self._fields), [field.name for field in self._keys]
+        grown, first = self._table, None
         for record, row in zip(records, rows, strict=True):
             discarded: list[DataError] = []
-            how = Settling(
-                self._contracts,
-                lambda old, column, path: fits(column, old, path),
-                moves=record.value_schema is None,
-                fixed=fixed,
-                discarded=lambda path, count, error, into=discarded: into.append(error),  # type: ignore[misc]  # bound now
-            )
             try:
-                (found,) = settled(seen_table([row]), table, how).to_pylist()
+                found, schema = self._by_contract(record, row, discarded)
             except DiscardedRowError as error:
                 self._discard(record, error)
                 continue
@@ -202,10 +210,32 @@ class RowsOfBatch:
                 continue
             for told in discarded:
                 self._discard(record, told)
+            if schema is not self._table:
+                grown, first = joined_schemas([grown, schema]), first or record
             kept.append(record)
-            made.append(found)
-        self._check_rows(made, kept)
+            made += found.to_pylist()
+        if first is not None:
+            self._check_grown(possible_fields(grown), f"{first.topic}-{first.kafka_partition}@{first.kafka_offset}")
         return kept, made
+
+    def _by_contract(
+        self, record: SinkRecord, row: dict[str, Any], discarded: list[DataError]
+    ) -> tuple[pa.RecordBatch, pa.Schema]:
+        """A row as it may be, and the columns that it needs. Errors: DiscardedRowError, DataError."""
+        rules = self._evolution
+        found = _typed_row(record) if record.value_schema is not None else seen_table([row])
+        try:
+            return found, schema_for(self._table, found, rules)
+        except DataError:
+            how = Settling(
+                self._contracts,
+                lambda old, column, path: merged(old, column, path, rules),
+                moves=record.value_schema is None,
+                fixed=[field.name for field in self._keys],
+                discarded=lambda path, count, error: discarded.append(error),
+            )
+            found = settled(found, self._table, how)
+            return found, schema_for(self._table, found, rules)
 
     def _fitting(
         self, records: list[SinkRecord], rows: list[dict[str, Any]], report: Report
@@ -221,22 +251,10 @@ class RowsOfBatch:
                 good.append(index)
         return [records[index] for index in good], [rows[index] for index in good]
 
-    def _check_new(self, found: pa.StructType, topic: str) -> None:
-        if not self._is_inferred:
-            return
-        new = [field for field in found if field.name not in self._names]
-        if new:
-            raise SchemaGrownError(pa.schema(new), f"topic {topic}")
-
-    def _check_rows(self, rows: list[dict[str, Any]], records: list[SinkRecord]) -> None:
-        new = {name for row in rows for name in row} - self._names
-        if not new:
-            return
-        first = next(record for record, row in zip(records, rows, strict=True) if not new.isdisjoint(row))
-        where = f"{first.topic}-{first.kafka_partition}@{first.kafka_offset}"
-        fields = fields_of([{name: row[name] for name in new & row.keys()} for row in rows])
-        if len(fields):  # else each row with one of them is looked at alone
-            raise SchemaGrownError(fields, where)
+    def _check_grown(self, schema: pa.Schema, where: str) -> None:
+        """Errors: SchemaGrownError where the columns are others than ours."""
+        if more := [field for field in schema if field.type != self._known.get(field.name)]:
+            raise SchemaGrownError(pa.schema(more), where)
 
     def _about_columns(self, batch: RecordBatch) -> list[pa.Array]:
         return [_about_column(name, batch) for name in self._about]
@@ -297,6 +315,16 @@ def refused_names(names: Iterable[str], columns: Collection[str]) -> str:
         if (twin := seen.setdefault(name.lower(), name)) != name:
             return f"Its field {name} differs from {twin} in case alone, and both are one to Spark"
     return ""
+
+
+def _typed_row(record: SinkRecord) -> pa.RecordBatch:
+    """A record's value with the types of its schema, not those that its values have by themselves."""
+    schema, values = meant_values(record.value_schema, [record.value])
+    assert schema is not None
+    column = column_of(schema, values)
+    if pa.types.is_struct(column.type):
+        return pa.RecordBatch.from_struct_array(column)
+    return pa.RecordBatch.from_arrays([column], names=[VALUE])
 
 
 def _has_columns(row: dict[str, Any]) -> bool:

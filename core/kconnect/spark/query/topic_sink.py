@@ -146,6 +146,7 @@ class TopicSink:
         position = TopicPosition.of(offsets.read(first.keys(), _TIMEOUT_S), {at.topic for at in first})
         if position.is_altered:
             log.info("Offsets of consumer group %s were altered: the query begins there", consumer["group.id"])
+            self._engine.tallies.forget_reported(spec.id)
         return position.from_first(first)
 
     def _find_schema(self, position: TopicPosition, about: tuple[str, ...]) -> Any | None:

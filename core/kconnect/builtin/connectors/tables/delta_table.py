@@ -14,9 +14,9 @@ from kconnect.builtin.connectors.tables.table_format import (
     full_names,
     stale_offsets,
 )
-from kconnect.builtin.connectors.tables.table_schema import plain_schema
 from kconnect.builtin.connectors.tables.upserts import DELETED, with_deletes
 from kconnect.builtin.stores.store_errors import store_error
+from kconnect.builtin.types.evolution import plain_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa

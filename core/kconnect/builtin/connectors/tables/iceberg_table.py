@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConnectError, RetriableError, TopicPartition
 from kconnect.builtin.connectors.tables.table_format import TableWrite, full_names, stale_offsets
-from kconnect.builtin.connectors.tables.table_schema import plain_schema
 from kconnect.builtin.stores.store_errors import store_error
+from kconnect.builtin.types.evolution import plain_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from kconnect.api import DataError, TopicPartition
 from kconnect.builtin.connectors.tables.table_config import STORAGE_PREFIX, TableConfig
 from kconnect.builtin.connectors.tables.table_format import TableFormat
-from kconnect.builtin.connectors.tables.table_schema import Evolution, SchemaRules, conformed, merged, schema_for
 from kconnect.builtin.stores.file_store import FileStore, StoreSettings, file_store
 from kconnect.builtin.stores.flush_plan import FlushPlan
 from kconnect.builtin.types.contracts import Discards
+from kconnect.builtin.types.evolution import Evolution, SchemaRules, conformed, merged, schema_for
 from kconnect.builtin.types.settling import Settling, settled
 
 if TYPE_CHECKING:

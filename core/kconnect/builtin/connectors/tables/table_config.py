@@ -11,10 +11,10 @@ from typing import Any
 
 from kconnect.api import ConfigDef, ConfigError, DataError
 from kconnect.builtin.connectors.tables.partition_columns import PartitionColumn, partition_columns
-from kconnect.builtin.connectors.tables.table_schema import Evolution
 from kconnect.builtin.stores.flush_plan import FlushLimits
 from kconnect.builtin.types.contracts import INFER, Contracts, contract_problems, with_contract
 from kconnect.builtin.types.declarations import declarations, with_value_schema
+from kconnect.builtin.types.evolution import Evolution
 
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 

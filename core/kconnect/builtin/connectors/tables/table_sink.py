@@ -25,7 +25,6 @@ from kconnect.builtin.connectors.tables.partition_columns import with_partition_
 from kconnect.builtin.connectors.tables.record_columns import Rows, batch_of, batches_of_records, rows_of_batch
 from kconnect.builtin.connectors.tables.table_config import CONFIG, TableConfig, problems
 from kconnect.builtin.connectors.tables.table_format import OffsetRange, StaleOffsetsError, TableWrite
-from kconnect.builtin.connectors.tables.table_schema import conformed
 from kconnect.builtin.connectors.tables.upserts import (
     changes_schema,
     deletions,
@@ -36,6 +35,7 @@ from kconnect.builtin.connectors.tables.upserts import (
 )
 from kconnect.builtin.stores.flush_plan import Waiting, due_plans
 from kconnect.builtin.types.contracts import DiscardedRowError, Discards
+from kconnect.builtin.types.evolution import conformed
 from kconnect.builtin.version import KAFKA_VERSION
 
 if TYPE_CHECKING:

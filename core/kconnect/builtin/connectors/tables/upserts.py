@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kconnect.api import DataError
 from kconnect.builtin.connectors.tables.record_columns import Rows
 from kconnect.builtin.connectors.tables.table_format import TableWrite
-from kconnect.builtin.connectors.tables.table_schema import conformed, key_as
+from kconnect.builtin.types.evolution import conformed, key_as
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,7 +10,7 @@ import pytest
 
 from kconnect.api import DataError
 from kconnect.builtin.connectors.tables.partition_columns import partition_columns, with_partition_columns
-from kconnect.builtin.connectors.tables.table_schema import Evolution, SchemaRules, conformed, schema_for
+from kconnect.builtin.types.evolution import Evolution, SchemaRules, conformed, schema_for
 
 
 def rules(evolution="widen", *, widens=True):
