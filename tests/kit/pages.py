@@ -29,6 +29,7 @@ PAGES: Final[Mapping[str, int]] = {
     "distributed.md": 150,
     "write-a-connector.md": 90,
     "schema-registry.md": 120,
+    "capacity.md": 60,
     "sql.md": 60,
     "types.md": 60,
     "databases.md": 60,

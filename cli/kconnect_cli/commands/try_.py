@@ -18,13 +18,14 @@ from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.files.connector_files import read_connector_file
 from kconnect_cli.processes.signals import signals_raise
-from kconnect_cli.screen.output import Format, write_object, write_text
+from kconnect_cli.screen.output import Column, Format, write_object, write_rows, write_text
 from kconnect_cli.session import CliSession, Output, Verbose, session_of
 
 if TYPE_CHECKING:
     from kconnect.model import ConnectorOffset
     from kconnect.runtime.config.variables import Resolved
-    from kconnect.testing.trial import Failure, InputRecord, Trial, TriedRecord
+    from kconnect.testing.measured import Measured
+    from kconnect.testing.trial import Failure, InputRecord, Misspelt, Trial, TriedRecord
 
 
 _SKIP_HINT = "With errors.tolerance=all in the connector's file such records are skipped."
@@ -38,6 +39,8 @@ _HINTS = {
         "Source partitions and offsets are flat: names are text, values are text, numbers, booleans, bytes or None."
     ),
 }
+# Records that are shown; a measurement takes all
+_LIMIT = 10
 # Values longer than this are cut in the table; JSON has all of it.
 _MOST_SHOWN = 300
 
@@ -61,7 +64,10 @@ def try_(
         InputFormat,
         typer.Option("--format", help="lines: each line is a value. records: JSON with topic, key, value, headers."),
     ] = InputFormat.LINES,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many records at most.")] = 10,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", min=1, help="How many records at most; 10, all with --measure.", show_default=False),
+    ] = None,
     timeout: Annotated[
         str, typer.Option("--timeout", metavar="TIME", help="How long records, a call and retries may take.")
     ] = "5s",
@@ -73,6 +79,9 @@ def try_(
         str | None,
         typer.Option("--plugin-path", metavar="DIR", help="Folder of plugins, such as src.", show_default=False),
     ] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Show what each stage costs a record, and no record.")
+    ] = False,
     output: Output = None,
     verbose: Verbose = False,
 ) -> None:
@@ -80,6 +89,13 @@ def try_(
 
     A source gives records: connector, each transform, bytes. A sink takes those of --input: bytes, converters, each
     transform, put. It actually reads and writes; no offset is stored. Exit code 1 when a record fails.
+
+    With --measure it runs one task for --timeout, in batches as a worker does, and shows records a second, the time
+    and the processor time of each stage a record, and what could be changed. A --limit above the number of records
+    in --input puts them again and again. Kafka's clients come on top: see docs/capacity.md.
+
+    JSON with --measure: an object with records, kept, records_per_second, us_per_record, cpu_us_per_record, stages
+    (stage, plugin, us_per_record, cpu_us_per_record, share, calls, by_columns, by_records), advice.
     """
     from kconnect.logs import redaction
     from kconnect.runtime.config import default_standalone_properties, read_properties
@@ -102,24 +118,30 @@ def try_(
         config = dict(resolved.values)
         passwords = PluginRegistry.load(properties.get("plugin.path")).password_keys(config)
         redaction.remember("try", {*secret_values(config, passwords), *resolved.references})
-        screen = _Screen(session, resolved)
 
         def warn(told: str) -> None:
             session.say(f"Warning: {given_file.name}: {told}")
 
+        reads = is_source(config, properties.get("plugin.path"))
+        if reads and input_ is not None:
+            raise UsageProblem(f"{file} is a source: it reads by itself", hint="Leave --input out.")
+        given = () if reads else _input(file, input_, form)
+        if measure:
+            run = _Measuring(session, config, properties, limit, timeout_s)
+            with signals_raise():
+                run.show(run.source(warn) if reads else run.sink(given, warn))
+            return
+        screen, most = _Screen(session, resolved), limit or _LIMIT
         with signals_raise():
-            if is_source(config, properties.get("plugin.path")):
-                if input_ is not None:
-                    raise UsageProblem(f"{file} is a source: it reads by itself", hint="Leave --input out.")
-                trial = try_source(config, properties, limit=limit, timeout_s=timeout_s, show=screen.show, warn=warn)
+            if reads:
+                trial = try_source(config, properties, limit=most, timeout_s=timeout_s, show=screen.show, warn=warn)
             else:
-                given = _input(file, input_, form)
                 trial = try_sink(
-                    config, properties, given, limit=limit, timeout_s=timeout_s, show=screen.show, warn=warn
+                    config, properties, given, limit=most, timeout_s=timeout_s, show=screen.show, warn=warn
                 )
     finally:
         variables.close()
-    screen.end(trial, limit, timeout_s)
+    screen.end(trial, most, timeout_s)
 
 
 class _Screen:
@@ -242,6 +264,84 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any] | None, stage: 
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}.. ({len(text)} characters)"
+
+
+class _Measuring:
+    """A measurement of one task, and how it is shown."""
+
+    def __init__(
+        self,
+        session: CliSession,
+        config: Mapping[str, str],
+        worker: Mapping[str, str],
+        limit: int | None,
+        timeout_s: float,
+    ) -> None:
+        self._session = session
+        self._config = config
+        self._worker = worker
+        self._limit = limit
+        self._timeout_s = timeout_s
+
+    def source(self, warn: Misspelt) -> Measured:
+        from kconnect.testing.measure import measure_source
+
+        return measure_source(self._config, self._worker, limit=self._limit, timeout_s=self._timeout_s, warn=warn)
+
+    def sink(self, given: Iterable[InputRecord], warn: Misspelt) -> Measured:
+        from kconnect.testing.measure import measure_sink
+
+        return measure_sink(self._config, self._worker, given, limit=self._limit, timeout_s=self._timeout_s, warn=warn)
+
+    def show(self, measured: Measured) -> None:
+        form = self._session.output
+        if form in (Format.JSON, Format.YAML):
+            write_object(measured.to_json(), form)
+            return
+        rows = [
+            {
+                "stage": cost.stage,
+                "plugin": cost.plugin,
+                "form": cost.form,
+                "calls": f"{cost.calls:,}",
+                "us": f"{cost.wall_ns / 1e3 / measured.records:.2f}",
+                "cpu": f"{cost.cpu_ns / 1e3 / measured.records:.2f}",
+                "share": f"{measured.share(cost):.0%}",
+            }
+            for cost in measured.stages
+        ]
+        write_rows(rows, _COSTS, form, "stage")
+        if form is not Format.TABLE:
+            return
+        kept = "" if measured.kept == measured.records else f", {measured.kept:,} of them kept"
+        write_text(
+            f"\n{counted(measured.records, 'record')}{kept}: {measured.per_second:,.0f} records/s by one task, "
+            f"{measured.wall_us:.2f} us a record, {measured.cpu_us:.2f} us of processor time\n"
+        )
+        for sentence in measured.advice:
+            write_text(f"{sentence}\n")
+        self._warn(measured)
+
+    def _warn(self, measured: Measured) -> None:
+        if measured.records < _FEW_MEASURED:
+            self._session.say(
+                f"{counted(measured.records, 'record')} give rough figures only: --limit puts more of a sink's "
+                "--input, --timeout reads more of a source."
+            )
+        if measured.is_busy:
+            self._session.say("The machine was busy with other work: on a quiet one the connector is faster.")
+
+
+_FEW_MEASURED = 10_000
+_COSTS = (
+    Column("STAGE", lambda row: row["stage"]),
+    Column("PLUGIN", lambda row: row["plugin"]),
+    Column("FORM", lambda row: row["form"]),
+    Column("CALLS", lambda row: row["calls"]),
+    Column("US/RECORD", lambda row: row["us"]),
+    Column("CPU US/RECORD", lambda row: row["cpu"]),
+    Column("SHARE", lambda row: row["share"]),
+)
 
 
 # --- input of sinks ---

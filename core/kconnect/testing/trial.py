@@ -27,7 +27,7 @@ from kconnect.runtime.plugins.code_location import CodeLocation, PluginCode
 from kconnect.runtime.storage.offset_topic import encode_key, encode_value
 from kconnect.testing.connector_run import TaskStages
 from kconnect.testing.memory_log import MemoryRecord
-from kconnect.testing.plugin_calls import LateCallError, PluginCall, PluginFailure, explained, failure_of
+from kconnect.testing.plugin_calls import LateCallError, PluginCall, PluginCalls, PluginFailure, explained, failure_of
 from kconnect.testing.record_view import bytes_view, record_view
 from kconnect.testing.sink_harness import SinkHarness
 from kconnect.testing.sink_task_run import SinkTaskRun
@@ -163,7 +163,7 @@ def try_source(
         harness.ask_for_offsets()
 
     try:
-        watch.run(lambda: _to_the_end(harness, steps), harness.cut_short)
+        watch.run(lambda: to_the_end(harness, harness.calls, steps), harness.cut_short)
     except LateCallError as late:
         if late.call.method != "poll" or not harness.count:
             raise
@@ -206,11 +206,11 @@ def try_sink(
             if isinstance(errant.record, SinkRecord):
                 show(harness.refused_late(errant.record, errant.error))
 
-    watch.run(lambda: _to_the_end(harness, steps), harness.cut_short)
+    watch.run(lambda: to_the_end(harness, harness.calls, steps), harness.cut_short)
     return Trial(seen[0], harness.retries, harness.last_retriable)
 
 
-def _to_the_end(harness: _TracedSource | _TracedSink, steps: Callable[[], None]) -> None:
+def to_the_end(harness: SourceHarness | SinkHarness, calls: PluginCalls, steps: Callable[[], None]) -> None:
     """The steps, then the end of the plugins; what they raise names the place in the author's code."""
     try:
         try:
@@ -220,7 +220,7 @@ def _to_the_end(harness: _TracedSource | _TracedSink, steps: Callable[[], None])
             raise
         harness.crash()
     except BaseException as error:
-        explanation = explained(harness.calls, error)
+        explanation = explained(calls, error)
         if explanation is error:
             raise
         raise explanation from error

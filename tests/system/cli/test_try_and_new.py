@@ -93,6 +93,28 @@ def sink(tmp_path: Path) -> str:
     )
 
 
+def test_a_source_is_measured_stage_by_stage(source: str, home: Path) -> None:
+    done = cli_run("try", source, "--measure", home=home, expect=0)
+    titles, *rows = done.stdout.splitlines()
+    assert titles.split() == ["STAGE", "PLUGIN", "FORM", "CALLS", "US/RECORD", "CPU", "US/RECORD", "SHARE"]
+    assert [row.split()[0] for row in rows[:3]] == ["poll", "key.converter", "value.converter"]
+    assert "3 records: " in done.stdout
+    assert "--timeout reads more of a source" in done.stderr
+
+
+def test_a_sink_is_measured_with_its_input_again_and_again(sink: str, tmp_path: Path, home: Path) -> None:
+    given = tmp_path / "in.jsonl"
+    schema = '{"type": "struct", "fields": [{"field": "id", "type": "int64"}]}'
+    given.write_text(f'{{"schema": {schema}, "payload": {{"id": 1}}}}\n')
+    Path(sink).write_text(Path(sink).read_text().replace("enable=false", "enable=true"))
+    done = cli_run("try", sink, "--input", str(given), "--measure", "--limit", "500", "-o", "json", home=home, expect=0)
+    assert (done.json["records"], done.json["kept"]) == (500, 500)
+    assert [stage["stage"] for stage in done.json["stages"]][-2:] == ["put", "flush"]
+    assert done.json["records_per_second"] > 0
+    with sqlite3.connect(tmp_path / "orders.db") as database:
+        assert database.execute("select count(*) from orders_copy").fetchone() == (500,)
+
+
 def test_a_source_is_shown_stage_by_stage(source: str, home: Path) -> None:
     done = cli_run("try", source, "--limit", "2", home=home, expect=0)
     lines = done.stdout.splitlines()

@@ -253,7 +253,7 @@ def _sink_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> SinkLo
                 end_timeout_s=_stop_budget_s(spec.worker_config),
             ),
             topics=TopicPattern.of_sink(spec.worker_config, spec.connector_config) or config.topics,
-            max_records=_fetch_size(spec.worker_config, spec.connector_config, task),
+            max_records=fetch_size(spec.worker_config, spec.connector_config, task),
             clock=ports.clock,
         ),
     )
@@ -297,7 +297,8 @@ def _stop_budget_s(worker: Mapping[str, str]) -> float:
     return min(seconds(worker, "offset.flush.timeout.ms"), seconds(worker, "task.shutdown.graceful.timeout.ms") * 0.6)
 
 
-def _fetch_size(worker: Mapping[str, str], connector: Mapping[str, str], task: SinkTask) -> int:
+def fetch_size(worker: Mapping[str, str], connector: Mapping[str, str], task: SinkTask) -> int:
+    """The most records in one fetch of a sink."""
     is_set = "consumer.max.poll.records" in worker or "consumer.override.max.poll.records" in connector
     if is_set or not task.supports_batches:
         return max_poll_records(worker, connector)

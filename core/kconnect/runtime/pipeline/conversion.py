@@ -87,6 +87,10 @@ class Converters:
         """The same converters without a policy: whatever one raises is wrapped in a StageError, with no retry."""
         return Converters(self._key, self._value, self._header)
 
+    def each(self) -> Sequence[tuple[str, Converter | HeaderConverter]]:
+        """The three, by the settings that name them."""
+        return ("key.converter", self._key), ("value.converter", self._value), ("header.converter", self._header)
+
     # --- to Kafka (source connectors) ---
 
     def to_kafka_batch(self, batch: RecordBatch) -> KafkaBatch:

@@ -62,7 +62,7 @@ class SinkConversion:
 
     def batch_of(self, run: ConsumedRun) -> PutBatch:
         fetched = fetched_of_run(run)
-        made = self._convert(fetched)
+        made = self.convert_fetched(fetched)
         return put_batch(run, put_of(made, (fetched,) if self._raw_records.is_wanted else ()))
 
     def ended(self, *, puts: bool) -> None:
@@ -70,9 +70,10 @@ class SinkConversion:
 
     def convert(self, run: ConsumedRun) -> RecordBatch | list[SinkRecord]:
         """The records that remain. Errors: as batch_of."""
-        return self._convert(fetched_of_run(run))
+        return self.convert_fetched(fetched_of_run(run))
 
-    def _convert(self, fetched: FetchedBatch) -> RecordBatch | list[SinkRecord]:
+    def convert_fetched(self, fetched: FetchedBatch) -> RecordBatch | list[SinkRecord]:
+        """The same, of records that came from elsewhere."""
         if self._raw_records.is_wanted:
             self._raw_records.at_hand = (fetched,)
         takes_batches = self._takes_batches
