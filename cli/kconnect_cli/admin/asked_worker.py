@@ -49,11 +49,20 @@ class AskedWorker:
         """The document of `connect cluster show`."""
         return self._asked(self._client.cluster)
 
+    def doctor(self) -> dict[str, Any]:
+        """The document of `connect topics doctor`."""
+        return self._asked(self._client.doctor)
+
     def records(self, topic: str, query: Sequence[tuple[str, str]]) -> dict[str, Any]:
         return self._noted(self._asked(lambda: self._client.records(topic, query)))
 
     def letters(self, name: str, query: Sequence[tuple[str, str]]) -> dict[str, Any]:
         return self._noted(self._asked(lambda: self._client.dead_letters(name, query)))
+
+    def replay(
+        self, name: str, query: Sequence[tuple[str, str]], how: Mapping[str, Any], *, plan: bool = False
+    ) -> dict[str, Any]:
+        return self._noted(self._asked(lambda: self._client.replay(name, query, how, plan=plan)))
 
     def offsets_at(self, name: str, target: Mapping[str, Any]) -> list[ConnectorOffset]:
         return self._asked(lambda: self._client.offsets_at(name, target))

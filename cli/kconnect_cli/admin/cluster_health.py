@@ -227,13 +227,13 @@ def _doctor(session: CliSession, notes: list[str]) -> dict[str, Any] | None:
         notes.append("The topics were not looked at: --worker FILE or --bootstrap-servers has the doctor do it.")
         return None
     from kconnect.admin.direct.doctor.diagnosis import diagnose, is_sick, severity_counts
-    from kconnect.admin.direct.doctor.gathering import gather_facts
+    from kconnect.admin.direct.doctor.gathering import asks_as, gather_facts
     from kconnect.admin.direct.read.reader import ClusterReader
 
     try:
         access = options.access()
         with ClusterReader(access) as reader:
-            facts = gather_facts(access, reader, int(time.time() * 1000), session.access_to("the workers"))
+            facts = gather_facts(access, reader, int(time.time() * 1000), asks_as(session.access_to("the workers")))
     except (ConnectError, FileNotFoundError) as err:
         notes.append(f"The doctor could not look at the topics: {err}")
         return None

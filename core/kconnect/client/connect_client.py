@@ -300,6 +300,13 @@ class ConnectClient:
         """The workers' group as the broker knows it; NotFoundError from a worker that does not ask, such as Java's."""
         return self._exchange.read("GET", "/admin/cluster", as_object)
 
+    def doctor(self) -> dict[str, Any]:
+        """What is wrong with the cluster's topics, which the worker reads; NotFoundError from Java's workers.
+
+        Shape: that of `connect topics doctor -o json`.
+        """
+        return self._exchange.read("GET", "/admin/doctor", as_object)
+
     def records(self, topic: str, query: Sequence[tuple[str, str]]) -> dict[str, Any]:
         """Records of a topic that the worker reads and decodes; NotFoundError from Java's workers.
 
@@ -310,8 +317,18 @@ class ConnectClient:
 
     def dead_letters(self, name: str, query: Sequence[tuple[str, str]]) -> dict[str, Any]:
         """Dead letters of a connector that the worker reads. Shape: summary, notes; or topic, letters, more, notes."""
-        path = f"/admin/connectors/{_segment(name)}/dead-letters/letters?{urlencode(query)}"
+        path = f"{_admin_letters(name)}/letters?{urlencode(query)}"
         return self._exchange.read("GET", path, as_object)
+
+    def replay(
+        self, name: str, query: Sequence[tuple[str, str]], how: Mapping[str, Any], *, plan: bool = False
+    ) -> dict[str, Any]:
+        """Dead letters that the worker sends again, or with `plan` only shows. Shape: outcomes, targets, why, more.
+
+        `how`: the body of `/admin/connectors/{name}/dead-letters/replay`; of a plan also ends, warnings, shown.
+        """
+        path = f"{_admin_letters(name)}/replay{'/plan' if plan else ''}?{urlencode(query)}"
+        return self._exchange.read("POST", path, as_object, dict(how))
 
     def offsets_at(self, name: str, target: Mapping[str, Any]) -> list[ConnectorOffset]:
         """Where a connector's partitions are at a target, such as {"to_time": ms}; changes nothing."""

@@ -15,10 +15,9 @@ from kconnect.errors import ConnectError
 from kconnect_cli.exits import FAILED
 from kconnect_cli.options.cluster import ON_CLUSTER, ClusterOptions, cluster_of
 from kconnect_cli.screen.output import Format, painted, write_object, write_text
-from kconnect_cli.session import session_of
+from kconnect_cli.session import CliSession, session_of
 
 if TYPE_CHECKING:
-    from kconnect.admin.direct.doctor.facts import Evidence, Finding
     from kconnect_cli.options.topic_groups import TopicGroups
 
 
@@ -46,14 +45,27 @@ def doctor(ctx: typer.Context) -> None:
 
     Gets the conditions of tasks from the workers, with the user and certificates of the other commands. Ends with 1 if
     there is an error or a warning. Reports what it cannot check because a topic's name or group.id is unknown.
-    `-o json` is for monitoring, `-o name` prints the codes of the findings.
+    `-o json` is for monitoring, `-o name` prints the codes of the findings. The worker looks; --worker FILE or
+    --bootstrap-servers looks from here, for Java's workers and where none runs.
     """
     session = session_of(ctx)
-    options = cluster_of(session)
-    from kconnect.admin.direct.doctor.diagnosis import diagnose, finding_to_json, is_sick, severity_counts
-    from kconnect.admin.direct.doctor.gathering import gather_facts
+    from kconnect_cli.admin.asked_worker import AskedWorker, asks_worker
+
+    if asks_worker(session):
+        with AskedWorker(session) as worker:
+            found = worker.doctor()
+    else:
+        found = _diagnosis(session, cluster_of(session))
+    _show(session, found)
+    if not found["ok"]:
+        raise typer.Exit(FAILED)
+
+
+def _diagnosis(session: CliSession, options: ClusterOptions) -> dict[str, Any]:
+    """By what this process reads."""
+    from kconnect.admin.direct.doctor.diagnosis import diagnose, diagnosis_to_json
+    from kconnect.admin.direct.doctor.gathering import asks_as, gather_facts
     from kconnect.admin.direct.read.reader import ClusterReader
-    from kconnect.logs.wording import counted
 
     access = options.access()
     no_access: list[tuple[str, str]] = []
@@ -62,28 +74,24 @@ def doctor(ctx: typer.Context) -> None:
     except ConnectError as err:  # such as a password that is not set: the topics are read without it
         to_workers, no_access = None, [("what workers tell the user of this context", str(err))]
     with ClusterReader(access) as reader:
-        facts = gather_facts(access, reader, int(time.time() * 1000), to_workers)
-    findings, cluster = diagnose(facts), _cluster_words(options)
-    not_checked = [*no_access, *facts.not_checked]
-    counts = severity_counts(findings)
+        facts = gather_facts(access, reader, int(time.time() * 1000), asks_as(to_workers))
+    return diagnosis_to_json(diagnose(facts), [*no_access, *facts.not_checked], _cluster_words(options))
+
+
+def _show(session: CliSession, found: dict[str, Any]) -> None:
+    from kconnect.logs.wording import counted
+
+    findings = found["findings"]
     if session.output is Format.NAME:
-        write_text("".join(f"{code}\n" for code in dict.fromkeys(finding.code for finding in findings)))
+        write_text("".join(f"{code}\n" for code in dict.fromkeys(finding["code"] for finding in findings)))
     elif session.output is Format.TABLE:
-        write_text("\n".join(_screen(findings, cluster)))
-        for what, why in not_checked:
-            session.say(f"Not checked: {what} ({why}).")
-        summary = ", ".join(counted(count, severity) for severity, count in counts.items() if count)
+        write_text("\n".join(_screen(findings)))
+        for each in found["not_checked"]:
+            session.say(f"Not checked: {each['what']} ({each['why']}).")
+        summary = ", ".join(counted(count, severity) for severity, count in found["counts"].items() if count)
         session.say(f"Found: {summary}." if summary else "No problems were found in what was checked.")
     else:
-        document: dict[str, Any] = {
-            "ok": not is_sick(findings),
-            "counts": counts,
-            "findings": [finding_to_json(finding, cluster) for finding in findings],
-            "not_checked": [{"what": what, "why": why} for what, why in not_checked],
-        }
-        write_object(document, session.output)
-    if is_sick(findings):
-        raise typer.Exit(FAILED)
+        write_object(found, session.output)
 
 
 def _cluster_words(options: ClusterOptions) -> list[str]:
@@ -94,25 +102,22 @@ def _cluster_words(options: ClusterOptions) -> list[str]:
     return [*words, "--command-config", options.command_config] if options.command_config else words
 
 
-def _screen(findings: Sequence[Finding], cluster: Sequence[str]) -> Iterator[str]:
+def _screen(findings: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Lines for people: the findings by severity, each with its locations and remedy."""
-    from kconnect.admin.direct.doctor.diagnosis import command_text
-
     severity = None
     for finding in findings:
-        if finding.severity is not severity:
-            severity = finding.severity
-            yield painted(str(severity).upper(), _COLOURS[severity], bold=True)
-        yield from _wrapped(f"  {finding.code}: {finding.sentence}.", finding.code)
-        for evidence in finding.evidence[:_PLACES]:
-            yield f"    at {_place(evidence)}"
-        if len(finding.evidence) > _PLACES:
-            yield f"    and {len(finding.evidence) - _PLACES} more (-o json has all)"
-        if finding.hint:
-            yield from _wrapped(f"    {finding.hint}")
-        command = command_text(finding.repair, cluster)
-        if command:
-            yield f"    {painted('$ ' + command, 'green')}"
+        if finding["severity"] != severity:
+            severity = finding["severity"]
+            yield painted(severity.upper(), _COLOURS[severity], bold=True)
+        yield from _wrapped(f"  {finding['code']}: {finding['sentence']}.", finding["code"])
+        for place in finding["evidence"][:_PLACES]:
+            yield f"    at {_place(**place)}"
+        if len(finding["evidence"]) > _PLACES:
+            yield f"    and {len(finding['evidence']) - _PLACES} more (-o json has all)"
+        if finding["hint"]:
+            yield from _wrapped(f"    {finding['hint']}")
+        if finding["repair"]:
+            yield f"    {painted('$ ' + finding['repair'], 'green')}"
     if findings:
         yield ""
 
@@ -128,7 +133,7 @@ def _wrapped(text: str, emphasized: str = "") -> list[str]:
     return lines
 
 
-def _place(evidence: Evidence) -> str:
-    if evidence.offset is None:
-        return f"topic {evidence.topic}" if evidence.key is None else f"topic {evidence.topic}, key {evidence.key}"
-    return f"{evidence.topic}-{evidence.partition}@{evidence.offset} {evidence.key}"
+def _place(topic: str, partition: int | None, offset: int | None, key: str | None) -> str:
+    if offset is None:
+        return f"topic {topic}" if key is None else f"topic {topic}, key {key}"
+    return f"{topic}-{partition}@{offset} {key}"

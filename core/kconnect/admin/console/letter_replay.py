@@ -5,11 +5,9 @@ What is run is what was shown: the same letters to the same places with the same
 
 from __future__ import annotations
 
-import hashlib
 import json
 import threading
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -17,30 +15,19 @@ from typing import Any, Final
 from kconnect.admin.console.letter_desk import LetterDesk, Wanted
 from kconnect.admin.dead_letters import (
     DeadLetter,
-    Marks,
-    MarkWriter,
     Outcome,
-    Preparation,
     Prepared,
     ReplayRules,
-    SourceChain,
     Tally,
-    isolation_level,
     prepared_view,
-    refuse_two_clusters,
-    replay,
-    replay_through,
     selected,
-    sink_settings,
 )
 from kconnect.admin.dead_letters.edits import JsonPatchEdit
-from kconnect.admin.dead_letters.warnings import replay_warnings
+from kconnect.admin.served.replaying import Replaying, Round, in_time
 from kconnect.errors import BadRequestError, ConfigError, ConnectError, DataError, TimedOutError
 
 MOST_REPLAYED: Final = 500
 """Letters of one replay: one transaction, which takes well under a second."""
-# Letters of one replay are in memory, twice
-_MOST_BYTES: Final = 32 * 1024 * 1024
 _MOST_VIEWS: Final = 20
 # A page ends within 120 s, and a replay still has to send what it found
 _MOST_PLANNING_S: Final = 60.0
@@ -73,16 +60,11 @@ class How:
 
 @dataclass(slots=True)
 class Plan:
-    """What a replay would send: `letters`, the oldest first; `views` of the first of them, before and after."""
+    """What a replay would send, and `views` of the first letters, before and after. `ends`: up to where it looked."""
 
     ends: Mapping[int, int]
-    tally: Tally = field(default_factory=Tally)
-    letters: list[DeadLetter] = field(default_factory=list)
+    round: Round
     views: list[dict[str, Any]] = field(default_factory=list)
-    is_cut: bool = False
-    """There are more."""
-    fingerprint: str = ""
-    """The same while the same letters would go to the same places, with the same patch."""
 
 
 class LetterReplay:
@@ -94,9 +76,9 @@ class LetterReplay:
         self._how = how
         if how.through and (why := why_not_through(desk)) is not None:
             raise BadRequestError(f"These letters cannot go straight into the sink: {why}")
-        if not (how.through or desk.is_source):
-            refuse_two_clusters(desk.config, desk.access.worker)
         self._edit = _edit(desk, how.patch) if how.patch else None
+        rules = ReplayRules(again=how.again, is_edited=self._edit is not None)
+        self._replaying = Replaying(desk, rules, self._edit, open_sink=desk.open_sink if how.through else None)
 
     def record(self) -> str:
         """The one letter that is meant as JSON, with the patch where that fits; empty for several letters."""
@@ -110,68 +92,37 @@ class LetterReplay:
 
     def plan(self, ends: Mapping[int, int] | None = None) -> Plan:
         """A dry run. `ends`: those of an earlier plan; what came after it is left out."""
-        desk, how = self._desk, self._how
-        plan = Plan(desk.topic.ends() if ends is None else ends)
+        desk, how, views = self._desk, self._how, list[dict[str, Any]]()
+        ends = desk.topic.ends() if ends is None else ends
         letters: Iterable[DeadLetter]
         if self._wanted.at:
             letters = [desk.letter(self._wanted)]
         else:
-            letters = selected(_in_time(desk.topic.letters(plan.ends)), desk.selection(self._wanted))
-        seen, size = hashlib.sha256(repr((how.patch, how.through)).encode()), 0
-        for prepared in self._preparation(desk.topic.marks(), ()).prepared(letters):
-            letter = prepared.letter
-            plan.tally.add(prepared.outcome, prepared.why)
-            if len(plan.views) < _MOST_VIEWS and prepared.outcome is not Outcome.ALREADY:
-                plan.views.append(prepared_view(prepared, desk.documents))
-            if prepared.outcome is not Outcome.REPLAY:
-                continue
-            plan.letters.append(letter)
-            seen.update(repr((letter.place, letter.fingerprint, _target(prepared, plan.tally))).encode())
-            size += len(letter.raw.key or b"") + len(letter.raw.value or b"")
-            if len(plan.letters) == MOST_REPLAYED or size > _MOST_BYTES:
-                plan.is_cut = True
-                break
-        plan.fingerprint = seen.hexdigest()[:32]
-        return plan
+            letters = selected(
+                in_time(desk.topic.letters(ends), _MOST_PLANNING_S, "`connect dlq replay NAME` takes its time."),
+                desk.selection(self._wanted),
+            )
+
+        def show(prepared: Prepared) -> None:
+            if len(views) < _MOST_VIEWS and prepared.outcome is not Outcome.ALREADY:
+                views.append(prepared_view(prepared, desk.documents))
+
+        found = self._replaying.round(letters, MOST_REPLAYED, show, (how.patch, how.through))
+        return Plan(ends, found, views)
 
     def run(self, plan: Plan) -> Tally:
         """Send the letters of the plan, with their marks: those, and no others.
 
         Errors: those of MarkWriter; of a sink also what its start and flush() raise, and TimedOutError.
         """
-        desk = self._desk
-        if self._how.through:
-            return _within(_MOST_PUTTING_S, lambda: self._put(plan), desk.name)
-        with MarkWriter(desk.topic, desk.name) as writer:
-            level = isolation_level(desk.config, desk.access.worker, is_source=desk.is_source)
-            targets = list(plan.tally.topics)
-            return replay(writer, desk.name, lambda: plan.letters, self._preparation, isolation=level, targets=targets)
+
+        def run() -> Tally:
+            return self._replaying.run(lambda: plan.round.letters, plan.round.tally)
+
+        return _within(_MOST_PUTTING_S, run, self._desk.name) if self._how.through else run()
 
     def warnings(self, plan: Plan) -> list[str]:
-        desk = self._desk
-        found = replay_warnings(
-            desk.name,
-            desk.config,
-            plan.tally,
-            desk.topic.topic_settings,
-            is_source=desk.is_source,
-            now_ms=time.time_ns() // 1_000_000,
-        )
-        return list(found)
-
-    def _put(self, plan: Plan) -> Tally:
-        desk = self._desk
-        assert desk.open_sink is not None, "the constructor has asked"
-        settings = sink_settings(desk.name, desk.config, desk.access.worker, desk.plugins)
-        with MarkWriter(desk.topic, desk.name) as writer, desk.open_sink(settings, desk.access.worker) as sink:
-            level = isolation_level(desk.config, desk.access.worker, is_source=False)
-            return replay_through(writer, desk.name, lambda: plan.letters, self._preparation, sink, isolation=level)
-
-    def _preparation(self, marks: Marks, arrived: Collection[str]) -> Preparation:
-        desk, how = self._desk, self._how
-        chain = SourceChain(desk.config, desk.access.worker, desk.plugins) if desk.is_source else None
-        rules = ReplayRules(again=how.again, is_edited=self._edit is not None)
-        return Preparation(rules, marks, desk.topic.partitions, self._edit, chain, arrived, is_through=how.through)
+        return self._replaying.warnings(plan.round.tally)
 
 
 def why_not_through(desk: LetterDesk) -> str | None:
@@ -221,14 +172,6 @@ def _edit(desk: LetterDesk, patch: str) -> JsonPatchEdit:
     return JsonPatchEdit(parsed_json(patch, "The patch"), desk.documents, "This")
 
 
-def _target(prepared: Prepared, tally: Tally) -> tuple[str, int | None] | None:
-    """Topic and partition, counted; None for what goes into the sink."""
-    if prepared.outgoing is None:
-        return None
-    tally.add_target(prepared.outgoing)
-    return prepared.outgoing.topic, prepared.outgoing.partition
-
-
 def _within(limit_s: float, run: Callable[[], Tally], name: str) -> Tally:
     """What `run` gives, in a thread that nobody waits for longer: put() may never return. Errors: TimedOutError."""
     found: list[Tally] = []
@@ -253,15 +196,3 @@ def _within(limit_s: float, run: Callable[[], Tally], name: str) -> Tally:
     if failed:
         raise failed[0]
     return found[0]
-
-
-def _in_time(letters: Iterable[DeadLetter]) -> Iterator[DeadLetter]:
-    """Errors: TimedOutError when there are too many to be looked through for a page."""
-    began = time.monotonic()
-    for letter in letters:
-        if time.monotonic() - began > _MOST_PLANNING_S:
-            raise TimedOutError(
-                f"The letters were not all read within {_MOST_PLANNING_S:g} s",
-                hint="`connect dlq replay NAME` takes its time.",
-            )
-        yield letter

@@ -15,26 +15,42 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
 
 from kconnect.admin.dead_letters.archive import archived
-from kconnect.admin.dead_letters.selection import OffsetRange, Selection, selected, summary
+from kconnect.admin.dead_letters.selection import selected, summary
 from kconnect.admin.dead_letters.views import letter_view, summary_view
 from kconnect.admin.direct.access import ClusterAccess
+from kconnect.admin.direct.doctor.diagnosis import diagnose, diagnosis_to_json
+from kconnect.admin.direct.doctor.gathering import gather_facts
+from kconnect.admin.direct.group.live_group import LiveWorker
 from kconnect.admin.direct.offsets.sink_targets import Chosen, target_of_json
 from kconnect.admin.direct.offsets.source_targets import offsets_at
 from kconnect.admin.direct.read.cluster_state import cluster_state
 from kconnect.admin.direct.read.installed_plugins import config_masks
+from kconnect.admin.direct.read.reader import ClusterReader
 from kconnect.admin.records import Last, Range, RecordFilter, TopicRecords
 from kconnect.admin.records.bounds import Span
 from kconnect.admin.records.decoders import record_decoder
 from kconnect.admin.records.decoding import DecodedRecord
 from kconnect.admin.served.letters import ConnectorLetters
-from kconnect.errors import BadRequestError, TimedOutError
+from kconnect.admin.served.replay_routes import replay_endpoints
+from kconnect.admin.served.requests import (
+    LETTER_QUERY,
+    MOST_BYTES,
+    MOST_S,
+    as_number,
+    letter_selection,
+    number_of,
+    text_of,
+)
+from kconnect.client.response_json import as_conditions
+from kconnect.errors import BadRequestError, ConnectError, NotFoundError, TimedOutError, UnreachableError
 from kconnect.logs.wording import counted
-from kconnect.model import AtOffset, AtTime, ConnectorInfo, Edge, offsets_to_json
-from kconnect.runtime.herder.interface import Connectors, Offsets
+from kconnect.model import AtOffset, AtTime, ConnectorInfo, Edge, TaskCondition, TaskId, offsets_to_json
+from kconnect.runtime.herder.interface import Connectors, Offsets, Work
 from kconnect.runtime.plugins import PluginRegistry
-from kconnect.runtime.rest.access.needs import EDITS, READS, SEES_SOME, Needs, Of, Role
+from kconnect.runtime.rest.access.needs import ADMINISTERS, EDITS, READS, SEES_SOME, Needs, Of, Role
 from kconnect.runtime.rest.exchange import Answer, Call, Endpoint
 from kconnect.runtime.rest.operation import (
     Operation,
@@ -48,10 +64,7 @@ from kconnect.runtime.rest.operation import (
     text,
 )
 
-# What is left of a request's deadline is for the answer on its way
-_MOST_S: Final = 20.0
 _MOST_RECORDS: Final = 10_000
-_MOST_BYTES: Final = 8 << 20
 _OBJECT: Final[Schema] = {"type": "object"}
 _READS_TOPICS: Final = Needs(Role.READER, Of.ANY)
 """A reader of any connector; the handler asks for the topic."""
@@ -59,6 +72,10 @@ _READS_TOPICS: Final = Needs(Role.READER, Of.ANY)
 
 class _ConnectorOffsets(Connectors, Offsets, Protocol):
     """What the offsets of a connector at a target need."""
+
+
+class _Watched(Connectors, Work, Protocol):
+    """What the doctor asks of this worker itself."""
 
 
 class _SpentError(Exception):
@@ -79,6 +96,28 @@ class Served:
             raise BadRequestError("This worker is standalone and has no group")
         self.access.raise_if_refused()
         return Answer(cluster_state(self.access).to_json())
+
+    def doctor(self, call: Call[_Watched]) -> Answer:
+        """What `connect topics doctor` finds. Errors: NotFoundError on a standalone worker, which has no topics."""
+        if not self.access.has_group:
+            raise NotFoundError("This worker is standalone: the doctor looks at a cluster's topics, and it has none")
+        self.access.raise_if_refused()
+
+        def ask(worker: LiveWorker) -> Mapping[TaskId, TaskCondition] | ConnectError:
+            id_ = urlsplit(worker.url).netloc
+            if id_ == call.herder.worker_id:
+                return call.herder.task_conditions()
+            if call.others is None:
+                return {}
+            asked = {path: call.headers_for("GET", path) for path in ("/conditions", "/")}
+            found = call.others.ask_all([id_], asked)
+            if id_ in found["/conditions"]:
+                return as_conditions(found["/conditions"][id_])
+            return {} if id_ in found["/"] else UnreachableError(f"{worker.url} does not answer")  # Java's has none
+
+        with ClusterReader(self.access) as reader:
+            facts = gather_facts(self.access, reader, time.time_ns() // 1_000_000, ask)
+        return Answer(diagnosis_to_json(diagnose(facts), facts.not_checked, _BY_FILE))
 
     def records(self, call: Call[Connectors]) -> Answer:
         """Records of a topic, decoded, with what was not shown, and from where to go on."""
@@ -110,7 +149,7 @@ class Served:
     ) -> tuple[list[DecodedRecord], dict[int, int], bool]:
         """The records, for each partition the first offset that was not read, and whether others are there."""
         clients, mask = self.access.clients(), config_masks(self.access, topic)
-        deadline = self.monotonic() + _MOST_S
+        deadline = self.monotonic() + MOST_S
 
         def accept(raw: Any) -> Any:  # as of RecordFilter
             if self.monotonic() > deadline:
@@ -139,7 +178,7 @@ class Served:
                 except _SpentError:
                     raise TimedOutError(
                         f"The last {counted(asked.range.start.count, 'record')} of this kind were not found within "
-                        f"{_MOST_S:.0f} s",
+                        f"{MOST_S:.0f} s",
                         hint="Say where to begin, as --from -1h does, or ask for fewer.",
                     ) from None
             found, size, more = list[DecodedRecord](), 0, False
@@ -147,7 +186,7 @@ class Served:
                 for one in records.within(spans, accept):
                     found.append(chosen.shown(one))
                     size += found[-1].size
-                    if len(found) >= asked.limit or size > _MOST_BYTES:
+                    if len(found) >= asked.limit or size > MOST_BYTES:
                         more = True
                         break
             except _SpentError:
@@ -160,11 +199,11 @@ class Served:
         info, notes = call.herder.connector_info(name), list[str]()
         with ConnectorLetters(info, self.access, notes.append, self.plugins) as desk:
             desk.brokers.raise_if_refused()
-            chosen = _selection(call, name, takes_unknown=not desk.settings.context_headers)
+            chosen = letter_selection(call, name, takes_unknown=not desk.settings.context_headers)
             if wanted[0] == "summary":
                 found = summary(desk.topic.letters(), chosen, desk.topic.marks())
                 return Answer({"summary": summary_view(name, desk.settings.topic, found), "notes": notes})
-            limit = min(_number(call, "limit") or _MOST_RECORDS, _MOST_RECORDS)
+            limit = min(number_of(call, "limit") or _MOST_RECORDS, _MOST_RECORDS)
             letters = selected(desk.topic.letters(), chosen)
             taken = list(islice(letters, limit + 1))
             if wanted[0] == "export":
@@ -188,6 +227,8 @@ class Served:
         return Answer(offsets_to_json(offsets_at(self.access, info, committed, target, chosen)))
 
 
+# The worker does not know by which file its operators reach its topics
+_BY_FILE: Final = ("--worker", "WORKER.properties")
 _TARGET_FIELDS: Final = ("to_time", "to", "to_offset", "shift_by", "topics", "partitions")
 
 
@@ -207,24 +248,24 @@ class _Asked:
     @classmethod
     def of(cls, call: Call[Any]) -> _Asked:
         """Errors: BadRequestError that names the parameter."""
-        last, offset, from_ = _number(call, "last"), _number(call, "offset"), _text(call, "from")
+        last, offset, from_ = number_of(call, "last"), number_of(call, "offset"), text_of(call, "from")
         start: Edge | AtTime | AtOffset | Last = Last(10 if last is None else min(last, _MOST_RECORDS))
         if offset is not None:
             start = AtOffset(offset)
         elif from_ is not None:
             edges = {edge.value: edge for edge in Edge}
-            start = edges[from_] if from_ in edges else AtTime(_number(call, "from") or 0)
-        partitions = frozenset(_as_number("partition", value) for value in call.query_values("partition"))
-        limit = _number(call, "limit")
+            start = edges[from_] if from_ in edges else AtTime(number_of(call, "from") or 0)
+        partitions = frozenset(as_number("partition", value) for value in call.query_values("partition"))
+        limit = number_of(call, "limit")
         return cls(
-            range=Range(start, partitions, _number(call, "until")),
+            range=Range(start, partitions, number_of(call, "until")),
             limit=min(_MOST_RECORDS if limit is None else limit, _MOST_RECORDS),
-            key=_text(call, "key"),
-            where=_text(call, "where"),
-            connector=_text(call, "as"),
+            key=text_of(call, "key"),
+            where=text_of(call, "where"),
+            connector=text_of(call, "as"),
             is_committed=not call.flag("uncommitted"),
             with_raw=call.flag("raw"),
-            positions=_positions(_text(call, "positions")),
+            positions=_positions(text_of(call, "positions")),
         )
 
 
@@ -250,37 +291,6 @@ def _record_json(record: DecodedRecord, *, with_raw: bool) -> dict[str, Any]:
     return body
 
 
-def _selection(call: Call[Any], connector: str, *, takes_unknown: bool) -> Selection:
-    return Selection(
-        connector=connector,
-        takes_unknown=takes_unknown,
-        takes_all=call.flag("all"),
-        stages=frozenset(call.query_values("stage")),
-        exceptions=tuple(call.query_values("exception")),
-        topics=frozenset(call.query_values("topic")),
-        from_ms=_number(call, "from"),
-        to_ms=_number(call, "to"),
-        offsets=tuple(OffsetRange.parse(text) for text in call.query_values("offset")),
-    )
-
-
-def _text(call: Call[Any], key: str) -> str | None:
-    values = call.query_values(key)
-    return values[0] if values and values[0] else None
-
-
-def _number(call: Call[Any], key: str) -> int | None:
-    given = _text(call, key)
-    return None if given is None else _as_number(key, given)
-
-
-def _as_number(key: str, given: str) -> int:
-    try:
-        return int(given)
-    except ValueError:
-        raise BadRequestError(f"{key} must be a whole number, not {given!r}") from None
-
-
 _RECORD_QUERY: Final = (
     Query("from", "Where to begin: earliest, latest, or a time in ms since 1970", text),
     Query("offset", "The first offset of each partition", integer),
@@ -295,28 +305,29 @@ _RECORD_QUERY: Final = (
     Query("uncommitted", "Also records of transactions that are open or were aborted", boolean),
     Query("raw", "Also the bytes of each value, in base64", boolean),
 )
-_LETTER_QUERY: Final = (
-    Query("as", "What of them: summary, show, or export", {"enum": ["summary", "show", "export"]}),
-    Query("stage", "Only those that failed in this stage", text, many=True),
-    Query("exception", "Only those that failed with this class", text, many=True),
-    Query("topic", "Only those that were read from this topic", text, many=True),
-    Query("offset", "Only these, by where they are: 7, 7-12, 3:7-12", text, many=True),
-    Query("from", "Only those since then, in ms since 1970", integer),
-    Query("to", "Only those before then, in ms since 1970", integer),
-    Query("all", "Also records that name another connector, or none", boolean),
-    Query("limit", "How many at most", integer),
-)
 
 
 def served_endpoints(worker: Mapping[str, str], plugins: Callable[[], PluginRegistry]) -> tuple[Endpoint, ...]:
     """The routes of a worker with these settings, references resolved. `plugins`: the worker's registry."""
     served = Served(ClusterAccess(worker), plugins)
     return (
+        *replay_endpoints(served.access, plugins),
         Endpoint(
             "/admin/cluster",
             {
                 "GET": Operation(
                     served.cluster, "The workers' group, as the broker knows it", {200: _OBJECT}, needs=SEES_SOME
+                )
+            },
+        ),
+        Endpoint(
+            "/admin/doctor",
+            {
+                "GET": Operation(
+                    served.doctor,
+                    "Problems of the cluster's topics, where they are seen, and which commands repair them",
+                    {200: object_of({"ok": boolean, "counts": _OBJECT, "findings": array_of(_OBJECT)})},
+                    needs=ADMINISTERS,
                 )
             },
         ),
@@ -339,7 +350,7 @@ def served_endpoints(worker: Mapping[str, str], plugins: Callable[[], PluginRegi
                     served.letters,
                     "Dead letters of a connector: counted, shown, or as lines for a replay",
                     {200: _OBJECT},
-                    query=_LETTER_QUERY,
+                    query=LETTER_QUERY,
                     needs=EDITS,
                 )
             },

@@ -6,6 +6,7 @@ as the caller: records may be private, so that readers of the connector do not s
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from kconnect.errors import BadRequestError
@@ -37,11 +38,20 @@ def announce_replay(call: Call[Connectors]) -> Answer:
     """Changes nothing itself: the caller sends the letters next, and the audit log has said who does."""
     body = call.json_object(_REPLAY, known=("targets", "edited"))
     targets, edited = body.get("targets"), body.get("edited", False)
-    is_counted = isinstance(targets, dict) and all(type(count) is int for count in targets.values())
-    if not is_counted or not isinstance(edited, bool):
+    if not isinstance(targets, dict) or any(type(count) is not int for count in targets.values()):
         raise BadRequestError(f"The body must be {_REPLAY}")
-    call.herder.connector_config(call.path["name"])
+    if not isinstance(edited, bool):
+        raise BadRequestError(f"The body must be {_REPLAY}")
+    name = call.path["name"]
+    call.herder.connector_config(name)
+    require_targets(call, name, targets)
     return no_content()
+
+
+def require_targets(call: Call[object], connector: str, targets: Collection[str]) -> None:
+    """Refuse records of a connector for topics that its config may not name either. Errors: DeniedError."""
+    if targets:
+        call.require_config({"topics": ",".join(targets)}, connector)
 
 
 ENDPOINTS = (

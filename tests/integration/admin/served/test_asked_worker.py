@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
-from kconnect.client import ConnectClient
+from kconnect.client import ClientAccess, ConnectClient
 from kconnect.testing.thread_launcher import ThreadLauncher
 from kconnect_cli.app import run
 from kit.distributed_worker import worker_settings, workers
@@ -17,6 +20,24 @@ from kit.waiting import eventually
 
 pytestmark = pytest.mark.broker
 
+MODULE = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"
+ROLES = """
+[[grant]]
+role = "admin"
+users = ["ann"]
+
+[[grant]]
+role = "editor"
+users = ["eve"]
+connectors = ["orders"]
+files = ["/"]
+topics = ["others-*"]
+
+[[grant]]
+role = "operator"
+users = ["bob"]
+"""
+ANN = ClientAccess(user="ann", password="anns-word")
 JSON = {"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}
 
 
@@ -35,6 +56,10 @@ class Told:
     stdout: str
     stderr: str
 
+    @property
+    def json(self) -> Any:
+        return json.loads(self.stdout)
+
 
 @pytest.fixture
 def connect(world, monkeypatch, capfdbinary, tmp_path):
@@ -44,13 +69,27 @@ def connect(world, monkeypatch, capfdbinary, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("COLUMNS", "200")
 
-    def call(*arguments: str, by_file: bool = False) -> Told:
-        given = [world.topic if word == "TOPIC" else word for word in arguments]
+    def call(*arguments: str, by_file: bool = False, user: str = "ann") -> Told:
+        monkeypatch.setenv("KCONNECT_USER", user)
+        monkeypatch.setenv("KCONNECT_PASSWORD", f"{user}s-word")
+        words = {"TOPIC": world.topic, "PATCH": str(world.file.with_name("patch.json"))}
+        given = [words.get(word, word) for word in arguments]
         code = run([*given, *(["--worker", str(world.file)] if by_file else [])])
         out, err = capfdbinary.readouterr()
         return Told(code, out.decode(), err.decode())
 
     return call
+
+
+def page_of(url: str, path: str) -> tuple[int, str]:
+    """A page of the worker's console, as ann sees it."""
+    connection = HTTPConnection(url.removeprefix("http://"), timeout=30)
+    try:
+        connection.request("GET", path, headers=ANN.headers())
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +100,18 @@ def world(broker, tmp_path_factory):
     lines = [json.dumps({"id": number}) for number in range(9)] + ["no JSON"]
     produce_lines(broker.bootstrap, topic, lines[:5], partition=0)
     produce_lines(broker.bootstrap, topic, lines[5:], partition=1)
-    settings = worker_settings(broker.bootstrap, group, offset_flush_interval_ms="200")
+    (home / "users.properties").write_text("".join(f"{user}={user}s-word\n" for user in ("ann", "bob", "eve")))
+    (home / "jaas.conf").write_text(f'KafkaConnect {{ {MODULE} required file="{home / "users.properties"}"; }};')
+    (home / "roles.toml").write_text(ROLES)
+    (home / "patch.json").write_text(json.dumps([{"op": "replace", "path": "/value", "value": {"id": 9}}]))
+    more = {
+        "offset_flush_interval_ms": "200",
+        "kconnect_rest_roles_file": str(home / "roles.toml"),
+        "kconnect_jaas_file": str(home / "jaas.conf"),
+        "rest_extension_classes": "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension",
+        "kconnect_audit_log_file": str(home / "audit.log"),
+    }
+    settings = worker_settings(broker.bootstrap, group, **more)
     file = home / "worker.properties"
     file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     sink = {
@@ -74,10 +124,9 @@ def world(broker, tmp_path_factory):
         "errors.deadletterqueue.topic.replication.factor": "1",
         "errors.deadletterqueue.context.headers.enable": "true",
     }
-    flush = {"offset_flush_interval_ms": "200"}
     with (
-        workers(broker.bootstrap, group, 1, ThreadLauncher, **flush) as (worker,),
-        ConnectClient(worker.rest_url) as client,
+        workers(broker.bootstrap, group, 1, ThreadLauncher, **more) as (worker,),
+        ConnectClient(worker.rest_url, access=ANN) as client,
     ):
         client.create_connector("orders", sink)
         made = World(worker.rest_url, topic, file)
@@ -87,6 +136,7 @@ def world(broker, tmp_path_factory):
             return sum(item.offset["kafka_offset"] for item in offsets if item.offset) == 10
 
         eventually(is_read, 60, "the sink has read all")
+        assert page_of(made.url, "/ui")[0] == 200  # its threads begin here
         yield made
 
 
@@ -108,6 +158,10 @@ def world(broker, tmp_path_factory):
         ("dlq", "show", "orders", "-o", "json"),
         ("dlq", "show", "orders", "--offset", "0-3", "--trace"),
         ("dlq", "export", "orders"),
+        ("dlq", "replay", "orders", "--dry-run", "-o", "json"),
+        ("dlq", "replay", "orders", "--to-topic", "served-again", "--dry-run"),
+        ("dlq", "replay", "orders", "--edit", "PATCH", "--max-replays", "1", "--limit", "1", "--dry-run", "-o", "json"),
+        ("topics", "doctor", "-o", "json"),
         ("cluster", "show", "-o", "json"),
         ("cluster", "members", "-o", "json"),
         ("cluster", "leader"),
@@ -125,13 +179,13 @@ def test_the_url_gives_what_the_workers_file_gives(connect, command: tuple[str, 
     assert asked.code == 0, asked.stderr
     if command[0] in ("dlq", "cluster"):
         assert asked.stdout
-    if "--dry-run" in command:
+    if command[0] == "offsets" and "--dry-run" in command:
         assert asked.stderr == read.stderr
         assert "kafka_offset" in asked.stderr
 
 
 def test_a_look_at_many_records_is_continued_where_an_answer_ended(world: World):
-    with ConnectClient(world.url) as client:
+    with ConnectClient(world.url, access=ANN) as client:
         first = client.records(world.topic, [("from", "earliest"), ("limit", "4")])
         rest = client.records(world.topic, [("from", "earliest"), ("positions", json.dumps(first["positions"]))])
         places = [(one["partition"], one["offset"]) for page in (first, rest) for one in page["records"]]
@@ -150,6 +204,10 @@ def test_a_look_at_many_records_is_continued_where_an_answer_ended(world: World)
         (("records", "TOPIC", "--where", "id >"), 1, "The condition cannot be used: It does not parse at line 1"),
         (("records", "TOPIC", "--registry", "http://r"), 2, "--registry needs the brokers"),
         (("dlq", "list", "nobody"), 3, "nobody"),
+        (("dlq", "replay", "nobody", "--yes"), 3, "nobody"),
+        (("dlq", "replay", "orders", "--stage", "x", "--yes"), 2, "--stage x is not a stage"),
+        (("dlq", "replay", "orders", "--through", "--yes"), 2, "--worker FILE"),
+        (("dlq", "replay", "orders", "--edit", "mending:mend", "--yes"), 2, "--worker FILE"),
         (("dlq", "show", "orders", "--offset", "x"), 2, "--offset x is not a range of offsets"),
         (("offsets", "reset", "orders", "--to-offset", "999", "--yes"), 1, "has no offset 999"),
     ],
@@ -164,3 +222,54 @@ def test_slots_are_shown(connect):
     told = connect("slots")
     assert (told.code, told.stderr) == (0, "")
     assert "orders-0" in told.stdout
+
+
+def test_who_may_not_edit_the_connector_may_not_replay_and_an_editor_only_to_topics_of_the_grant(connect, world):
+    before = connect("dlq", "list", "orders", "-o", "json").json["replayed"]
+    denied = connect("dlq", "replay", "orders", "--dry-run", user="bob")
+    assert (denied.code, "lacks the role editor" in denied.stderr) == (1, True), denied.stderr
+    assert connect("dlq", "replay", "orders", "--dry-run", user="eve").code == 0
+    beyond = connect("dlq", "replay", "orders", "--yes", user="eve")
+    assert (beyond.code, f"topics={world.topic} is not among the grant's topics" in beyond.stderr) == (1, True)
+    own = connect("dlq", "replay", "orders", "--to-topic", "served-config", "--yes", user="eve")
+    assert (own.code, "one of the worker's own topics" in own.stderr) == (1, True), own.stderr
+    assert connect("dlq", "list", "orders", "-o", "json").json["replayed"] == before
+
+
+def test_a_replay_by_url_sends_each_letter_once_edited_as_a_patch_or_a_file_says(connect, world, tmp_path):
+    done = connect("dlq", "replay", "orders", "--edit", "PATCH", "--yes", "-o", "json")
+    assert (done.code, done.json["outcomes"]) == (0, {"replay": 1}), done.stderr
+    with ConnectClient(world.url, access=ANN) as client:
+        (last,) = client.records(world.topic, [("last", "1")])["records"]
+        assert last["value"] == {"id": 9}
+    again = connect("dlq", "replay", "orders", "--yes", "-o", "json")
+    assert again.json["outcomes"] == {"already replayed": 1}
+    assert "Nothing to replay" in again.stderr
+    audited = [json.loads(line) for line in world.file.with_name("audit.log").read_text().splitlines()]
+    (line,) = [one for one in audited if one["path"].endswith("dead-letters/replay") and one["outcome"] == "done"]
+    assert (line["user"], line["after"]) == ("ann", {"targets": {world.topic: 1}, "edited": True})
+
+    exported = json.loads(connect("dlq", "export", "orders").stdout)
+    file = tmp_path / "letters.jsonl"
+    file.write_text(json.dumps({**exported, "letter": {**exported["letter"], "topic": "elsewhere"}}))
+    other = connect("dlq", "replay", "orders", "--file", str(file), "--yes")
+    assert (other.code, "has elsewhere-" in other.stderr) == (1, True), other.stderr
+    mended = {**exported, "record": {**exported["record"], "value": {"id": 10}}}
+    later = {**mended["letter"], "offset": exported["letter"]["offset"] + 1}
+    file.write_text(json.dumps({**mended, "letter": later}))
+    sent = connect("dlq", "replay", "orders", "--file", str(file), "--yes", "-o", "json")
+    assert (sent.code, sent.json["targets"]) == (0, {world.topic: 1}), sent.stderr
+
+
+def test_the_doctor_finds_by_url_what_it_finds_by_the_workers_file_for_admins_only(connect, world, broker):
+    writer = Producer({"bootstrap.servers": broker.bootstrap})
+    writer.produce("served-config", b'{"properties":{}}', key=b"task-gone-0")
+    assert writer.flush(10) == 0
+    asked, read = connect("topics", "doctor"), connect("topics", "doctor", by_file=True)
+    assert (asked.code, asked.stderr) == (read.code, read.stderr)
+    assert asked.stdout == read.stdout.replace(str(world.file), "WORKER.properties")
+    assert "orphan-tasks" in asked.stdout
+    denied = connect("topics", "doctor", user="eve")
+    assert (denied.code, "lacks the role admin" in denied.stderr) == (1, True), denied.stderr
+    status, html = page_of(world.url, "/ui/doctor")
+    assert (status, "orphan-tasks" in html, "--worker WORKER.properties" in html) == (200, True, True), html

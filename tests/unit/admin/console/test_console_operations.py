@@ -187,6 +187,6 @@ def test_the_log_says_whose_lines_are_not_among_them(console, herder, monkeypatc
     assert "No lines from b:1" in console.fragment(target).body.decode()
 
 
-def test_without_the_topics_the_doctor_says_what_is_needed(console):
+def test_where_no_worker_reads_the_topics_the_doctor_says_what_is_needed(console):
     assert "connect ui --direct --worker" in console.page("/ui/doctor")
     assert console.post("/ui/doctor/repair", {"id": "x", "fingerprint": "y"}).status == 400

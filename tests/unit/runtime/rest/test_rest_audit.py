@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from kconnect.admin.served.routes import served_endpoints
 from kconnect.api.rest_extension import USER
 from kconnect.errors import ConnectError
+from kconnect.runtime.plugins import PluginRegistry
 from kconnect.runtime.rest.access.access import Gatekeeper
 from kconnect.runtime.rest.access.roles_file import RolesFile
 from kconnect.runtime.rest.app import ENDPOINTS
@@ -138,7 +140,7 @@ def test_states_offsets_levels_and_new_connectors_are_shown_too(ask):
 def test_every_change_of_the_table_of_routes_shows_what_it_changed():
     changes = {
         (method, endpoint.path)
-        for endpoint in ENDPOINTS
+        for endpoint in (*ENDPOINTS, *served_endpoints({}, lambda: PluginRegistry.load(None)))
         for method, operation in endpoint.handlers.items()
         if operation.is_change(method)
     }

@@ -1,7 +1,8 @@
 """`/ui/doctor`: what is wrong with the cluster's topics, and buttons that repair it: shown first, then asked.
 
-Only where the console reads the topics (`connect ui --direct`): a worker's console asks REST, which has no doctor. What
-is repaired is named by what it is, never by words of the request: those of the findings of now are looked through.
+A worker's console asks the worker, as the caller; repairs are made where the console reads the topics itself (`connect
+ui --direct`). What is repaired is named by what it is, never by words of the request: those of the findings of now are
+looked through.
 """
 
 from __future__ import annotations
@@ -21,34 +22,66 @@ if TYPE_CHECKING:  # they load Kafka's client, and a worker's console never need
     from kconnect.admin.direct.edit.plan import Edit
 
 _EVIDENCE: Final = 5
+_NO_ROUTE: Final = "HTTP 404 Not Found"
+_NO_DOCTOR: Final = "The doctor looks at the cluster's internal topics, and this worker does not read them for others"
 
 
 def show(visit: Visit) -> Reply:
     """All findings, the worst first."""
-    if visit.cluster.direct is None:
-        return Page("doctor.html", "Doctor", {"reads_topics": False, "findings": [], "not_checked": []}, tab="doctor")
-    findings, not_checked = _look(visit.cluster.direct)
+    direct, rest = visit.cluster.direct, visit.cluster.rest
+    if direct is not None:
+        return _page(*_own_findings(direct), repairs=True)
+    if rest is None:
+        return _page([], [], why_not=_NO_DOCTOR)
+    try:
+        found = rest.doctor()
+    except NotFoundError as err:
+        return _page([], [], why_not=_NO_DOCTOR if str(err).endswith(_NO_ROUTE) else str(err))
+    shown = [_item(finding, finding["repair"], finding["evidence"]) for finding in found["findings"]]
+    return _page(shown, [(each["what"], each["why"]) for each in found["not_checked"]])
+
+
+def _page(
+    shown: Sequence[dict[str, Any]],
+    not_checked: Sequence[tuple[str, str]],
+    *,
+    repairs: bool = False,
+    why_not: str | None = None,
+) -> Page:
+    values = {"why_not": why_not, "repairs": repairs, "findings": shown, "not_checked": not_checked}
+    return Page("doctor.html", "Doctor", values, tab="doctor")
+
+
+def _own_findings(client: DirectClient) -> tuple[list[dict[str, Any]], Sequence[tuple[str, str]]]:
+    """With the repairs that a button makes."""
     from kconnect.admin.direct.doctor.diagnosis import command_text
     from kconnect.admin.direct.doctor.repairs import Restart, repair_of
 
+    findings, not_checked = _look(client)
     shown = []
     for finding in findings:
         try:
-            repair = repair_of(finding.repair, visit.cluster.direct)
+            repair = repair_of(finding.repair, client)
         except NotFoundError:  # it went away between two looks
             repair = None
-        shown.append(
-            {
-                "finding": finding,
-                "command": command_text(finding.repair),
-                "id": _id_of(finding.repair) if repair is not None else "",
-                "needs_worker": isinstance(repair, Restart),
-                "more": max(0, len(finding.evidence) - _EVIDENCE),
-                "evidence": finding.evidence[:_EVIDENCE],
-            }
-        )
-    values = {"reads_topics": True, "findings": shown, "not_checked": not_checked}
-    return Page("doctor.html", "Doctor", values, tab="doctor")
+        id_ = _id_of(finding.repair) if repair is not None else ""
+        needs_worker = isinstance(repair, Restart)
+        shown.append(_item(finding, command_text(finding.repair), finding.evidence, id_, needs_worker=needs_worker))
+    return shown, not_checked
+
+
+def _item(
+    finding: object, command: str | None, evidence: Sequence[object], id_: str = "", *, needs_worker: bool = False
+) -> dict[str, Any]:
+    """What the page says of a finding; `id_` where a button repairs it."""
+    return {
+        "finding": finding,
+        "command": command,
+        "id": id_,
+        "needs_worker": needs_worker,
+        "more": max(0, len(evidence) - _EVIDENCE),
+        "evidence": evidence[:_EVIDENCE],
+    }
 
 
 def preview(visit: Visit) -> Reply:

@@ -167,17 +167,17 @@ def _preview(visit: Visit, wanted: Wanted, how: How) -> Reply:
 
 
 def _plan_values(plan: Plan, warnings: Sequence[str]) -> dict[str, Any]:
-    count = len(plan.letters)
+    count = len(plan.round.letters)
     return {
         "count": count,
-        "targets": plan.tally.topics.most_common(),
-        "others": _others(plan.tally),
-        "in_doubt": plan.tally.counts[Outcome.IN_DOUBT],
+        "targets": plan.round.tally.topics.most_common(),
+        "others": _others(plan.round.tally),
+        "in_doubt": plan.round.tally.counts[Outcome.IN_DOUBT],
         "changes": [change_of(view) for view in plan.views],
         "more": max(0, count - len(plan.views)),
-        "most": MOST_REPLAYED if plan.is_cut else None,
+        "most": MOST_REPLAYED if plan.round.is_cut else None,
         "warnings": warnings,
-        "fingerprint": plan.fingerprint,
+        "fingerprint": plan.round.fingerprint,
         "ends": ends_text(plan.ends),
     }
 
@@ -202,12 +202,12 @@ def replay(visit: Visit) -> Reply:
         desk.allow()
         asked = LetterReplay(desk, wanted, how)
         plan = asked.plan(parsed_ends(visit.field("ends")))
-        if not plan.letters or plan.fingerprint != visit.field("fingerprint"):
+        if not plan.round.letters or plan.round.fingerprint != visit.field("fingerprint"):
             raise ConflictError(
                 f"Other letters of {desk.name} would be replayed now than were shown",
                 hint="Somebody else may have replayed them. Look again.",
             )
-        desk.allow(Announced(plan.tally.topics, edited=bool(how.patch)))
+        desk.allow(Announced(plan.round.tally.topics, edited=bool(how.patch)))
         done = asked.run(plan)
         others = _others(done)
         if any(why for _, _, why in others):

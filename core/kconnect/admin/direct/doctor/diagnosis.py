@@ -76,6 +76,18 @@ def finding_to_json(finding: Finding, cluster: Sequence[str] = ()) -> dict[str, 
     }
 
 
+def diagnosis_to_json(
+    findings: Sequence[Finding], not_checked: Iterable[tuple[str, str]], cluster: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What `connect topics doctor -o json` prints. Shape: ok, counts, findings, not_checked: [{what, why}]."""
+    return {
+        "ok": not is_sick(findings),
+        "counts": severity_counts(findings),
+        "findings": [finding_to_json(finding, cluster) for finding in findings],
+        "not_checked": [{"what": what, "why": why} for what, why in not_checked],
+    }
+
+
 def _task_findings(facts: ClusterFacts) -> Iterator[Finding]:
     """One for each RUNNING task that is not healthy, as the worker that runs it says."""
     for task_id, (worker, found) in sorted(facts.conditions.items()):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kconnect.admin.direct.access import ClusterAccess, InternalTopic
 from kconnect.admin.direct.doctor.facts import (
@@ -36,12 +36,20 @@ _ANSWER_S: Final = 2.0
 _AT_ONCE: Final = 8
 
 
-def gather_facts(
-    access: ClusterAccess, reader: ClusterReader, now_ms: int, to_workers: ClientAccess | None = None
-) -> ClusterFacts:
+Conditions: TypeAlias = Mapping[TaskId, TaskCondition]
+Ask: TypeAlias = Callable[[LiveWorker], "Conditions | ConnectError"]
+"""Conditions of a worker's tasks; why it gave none. Threads: several at once."""
+
+
+def asks_as(access: ClientAccess | None = None) -> Ask:
+    """Over REST; `access`: who we are to the workers."""
+    return partial(_ask, access)
+
+
+def gather_facts(access: ClusterAccess, reader: ClusterReader, now_ms: int, ask: Ask | None = None) -> ClusterFacts:
     """Everything the given settings allow to know; a topic or group that is not named is left out.
 
-    `to_workers`: who we are to the REST servers of workers, which are asked for the conditions of their tasks.
+    `ask`: how workers are asked for the conditions of their tasks; over REST as nobody in particular unless given.
     The configs are read first, so that what belongs to a younger connector is known to be young.
     Errors: ConfigError when no topic is named; ConnectError when the brokers do not answer or refuse a topic.
     """
@@ -52,7 +60,7 @@ def gather_facts(
             hint="Give the worker's file, --worker WORKER.properties, or --config-topic and the like.",
         )
     brokers = reader.admin.broker_count(access.timeout_s)  # also says it best when none answers
-    gathering = _Gathering(access, reader, to_workers, [])
+    gathering = _Gathering(access, reader, ask or asks_as(), [])
     topics = {which: gathering.topic(name) for which, name in named.items()}
     there = {which for which, topic in topics.items() if topic.is_there}
     for which in InternalTopic:
@@ -84,7 +92,7 @@ def gather_facts(
 class _Gathering:
     access: ClusterAccess
     reader: ClusterReader
-    to_workers: ClientAccess | None
+    ask: Ask
     not_checked: list[tuple[str, str]]
 
     def topic(self, name: str) -> TopicFacts:
@@ -130,7 +138,7 @@ class _Gathering:
         return OffsetFacts(cache, live)
 
     def conditions(self, group: LiveGroup | None) -> Mapping[TaskId, tuple[str, TaskCondition]]:
-        found, not_answered = _ask_conditions(() if group is None else group.workers, self.to_workers)
+        found, not_answered = _ask_conditions(() if group is None else group.workers, self.ask)
         self.not_checked.extend(not_answered)
         return found
 
@@ -153,29 +161,26 @@ class _Gathering:
 
 
 def _ask_conditions(
-    workers: Iterable[LiveWorker], access: ClientAccess | None = None
+    workers: Iterable[LiveWorker], ask: Ask
 ) -> tuple[Mapping[TaskId, tuple[str, TaskCondition]], list[tuple[str, str]]]:
-    """Each task's worker and condition; and what could not be asked, with the reason. Java's workers have none.
-
-    `access`: who we are to the workers.
-    """
+    """Each task's worker and condition; and what could not be asked, with the reason. Java's workers have none."""
     asked = [worker for worker in workers if worker.url]
     found: dict[TaskId, tuple[str, TaskCondition]] = {}
     not_checked: list[tuple[str, str]] = []
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="conditions") as pool:
-        for worker, answer in zip(asked, pool.map(partial(_ask, access), asked), strict=True):
+        for worker, answer in zip(asked, pool.map(ask, asked), strict=True):
             if isinstance(answer, ConnectError):
                 not_checked.append((f"the condition of the tasks on {worker.url}", str(answer)))
             else:
-                found |= {task_id: (worker.url, condition) for task_id, condition in answer}
+                found |= {task_id: (worker.url, condition) for task_id, condition in answer.items()}
     return found, not_checked
 
 
-def _ask(access: ClientAccess | None, worker: LiveWorker) -> list[tuple[TaskId, TaskCondition]] | ConnectError:
+def _ask(access: ClientAccess | None, worker: LiveWorker) -> Conditions | ConnectError:
     try:
         with ConnectClient(worker.url, timeout_s=_ANSWER_S, connect_timeout_s=_ANSWER_S, access=access) as client:
-            return list(client.conditions().items())
+            return client.conditions()
     except NotFoundError:  # Java's
-        return []
+        return {}
     except ConnectError as error:
         return error

@@ -203,6 +203,10 @@ VIEWS: Final[Mapping[tuple[str, str], View]] = {
     ("POST", "/admin/connectors/{name}/dead-letters/replays"): View(
         _nothing, lambda call, _: {name: _asked(call)[name] for name in ("targets", "edited") if name in _asked(call)}
     ),
+    ("POST", "/admin/connectors/{name}/dead-letters/replay"): View(
+        _nothing,
+        lambda call, body: {"targets": body["targets"], "edited": not {"patch", "letters"}.isdisjoint(_asked(call))},
+    ),
     ("PUT", "/admin/loggers/{logger}"): View(
         lambda call: call.herder.logger(call.path["logger"]).to_json(),
         lambda call, _: {"level": _asked(call)["level"], "scope": (call.query_values("scope") or ["worker"])[0]},

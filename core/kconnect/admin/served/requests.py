@@ -1,0 +1,61 @@
+"""Parameters of requests to what a worker reads from its Kafka, and the bounds of one answer."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kconnect.admin.dead_letters import OffsetRange, Selection
+from kconnect.errors import BadRequestError
+from kconnect.runtime.rest.exchange import Call
+from kconnect.runtime.rest.operation import Query, boolean, integer, text
+
+# What is left of a request's deadline is for the answer on its way
+MOST_S: Final = 20.0
+MOST_BYTES: Final = 8 << 20
+
+LETTER_QUERY: Final = (
+    Query("as", "What of them: summary, show, or export", {"enum": ["summary", "show", "export"]}),
+    Query("stage", "Only those that failed in this stage", text, many=True),
+    Query("exception", "Only those that failed with this class", text, many=True),
+    Query("topic", "Only those that were read from this topic", text, many=True),
+    Query("offset", "Only these, by where they are: 7, 7-12, 3:7-12", text, many=True),
+    Query("from", "Only those since then, in ms since 1970", integer),
+    Query("to", "Only those before then, in ms since 1970", integer),
+    Query("all", "Also records that name another connector, or none", boolean),
+    Query("limit", "How many at most", integer),
+)
+
+
+def letter_selection(call: Call[Any], connector: str, *, takes_unknown: bool) -> Selection:
+    """The letters that the parameters name. Errors: BadRequestError."""
+    return Selection(
+        connector=connector,
+        takes_unknown=takes_unknown,
+        takes_all=call.flag("all"),
+        stages=frozenset(call.query_values("stage")),
+        exceptions=tuple(call.query_values("exception")),
+        topics=frozenset(call.query_values("topic")),
+        from_ms=number_of(call, "from"),
+        to_ms=number_of(call, "to"),
+        offsets=tuple(OffsetRange.parse(text) for text in call.query_values("offset")),
+    )
+
+
+def text_of(call: Call[Any], key: str) -> str | None:
+    """A parameter; None where it is missing or empty."""
+    values = call.query_values(key)
+    return values[0] if values and values[0] else None
+
+
+def number_of(call: Call[Any], key: str) -> int | None:
+    """A parameter that is a whole number. Errors: BadRequestError that names it."""
+    given = text_of(call, key)
+    return None if given is None else as_number(key, given)
+
+
+def as_number(key: str, given: str) -> int:
+    """Errors: BadRequestError that names the parameter `key`."""
+    try:
+        return int(given)
+    except ValueError:
+        raise BadRequestError(f"{key} must be a whole number, not {given!r}") from None
