@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from kconnect.api import ConfigError, ConnectError, RetriableError
+from kconnect.builtin.connectors.sql.sql_connection import engine_of
 from kconnect.builtin.connectors.sql.sql_errors import MYSQL
+from kconnect.builtin.connectors.sql.sql_source_config import CONFIG, settings_of
 from kit.mariadb import MariaDb, mariadb, sink_into, source_of
 from kit.sql_rows import is_as_its_cause
 from kit.waiting import eventually
@@ -95,6 +97,12 @@ def test_a_long_statement_ends_in_the_database_when_the_task_stops(maria: MariaD
     with source_of(maria, schema, mode="bulk", query="SELECT sleep(600) AS s", topic_prefix="q") as source:
         eventually(lambda: source.poll_once() == [] and maria.run(sleeping) == [(1,)], 10, "it runs")
     eventually(lambda: maria.run(sleeping) == [(0,)], 10, "it has ended")
+
+
+def test_a_statement_may_take_longer_than_a_login(maria: MariaDb, schema: str) -> None:
+    engine = engine_of(settings_of(CONFIG, {**maria.settings(schema), "mode": "bulk"}), connect_s=1)
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT sleep(2)").scalar() == 0
 
 
 def test_wrong_passwords_queries_and_values_are_told_and_no_secret_is(maria: MariaDb, schema: str) -> None:

@@ -9,6 +9,7 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -408,6 +409,43 @@ def test_a_database_that_cannot_be_used_is_found_when_the_settings_are_validated
     assert "127.0.0.1" in told_away
     assert "port 1 " in told_away or "127.0.0.1:1" in told_away
     assert problems_of(connector, {**settings, "connection.url": away, "connection.check.timeout.ms": "0"}) == []
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"connection.url": "postgresql://u@127.0.0.1:{port}/x"},
+        {"connection.url": "jdbc:mysql://127.0.0.1:{port}/x?user=u"},
+        {"connection.driver": "pymysql", "connection.arg.host": "127.0.0.1", "connection.arg.port": "{port}"},
+        {"connection.driver": "psycopg", "connection.url": "host=127.0.0.1 port={port}"},
+    ],
+)
+def test_a_server_that_takes_connections_and_says_nothing_is_away(settings: dict[str, str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        there = {key: value.format(port=silent.getsockname()[1]) for key, value in settings.items()}
+        found = problems_of(SqlSinkConnector, {"topics": "t", "connection.check.timeout.ms": "1000", **there})
+    ((_, message),) = found
+    assert message.startswith("The database cannot be reached: "), message
+    assert isinstance(message, MayPass)
+
+
+@pytest.mark.parametrize(
+    ("settings", "part"),
+    [
+        ({"connection.url": "postgresql://127.0.0.1:1/d?prepareThreshold=0"}, 'option "prepareThreshold"'),
+        ({"connection.url": "mysql+pymysql://127.0.0.1:1/d?nonsense=1"}, "unexpected keyword argument 'nonsense'"),
+        ({"connection.driver": "pymysql", "connection.arg.nonsense": "1"}, "unexpected keyword argument 'nonsense'"),
+    ],
+)
+def test_parameters_that_a_driver_does_not_have_are_found_when_settings_are_validated(
+    settings: dict[str, str], part: str
+) -> None:
+    for connector, more in ((SqlSinkConnector, {"topics": "t"}), (SqlSourceConnector, {"mode": "bulk"})):
+        if connector is SqlSinkConnector or "connection.driver" not in settings:
+            ((_, message),) = problems_of(connector, {"topic.prefix": "t", **more, **settings})
+            assert message.startswith("The driver does not take these parameters: "), message
+            assert part in message
+            assert not isinstance(message, MayPass)
 
 
 def problems_of(connector: Any, settings: dict[str, str]) -> list[tuple[str, str]]:

@@ -8,8 +8,9 @@ import pytest
 
 from kconnect.api import ConfigError, Password
 from kconnect.builtin.connectors.sql.sql_config import CONFIG
+from kconnect.builtin.connectors.sql.sql_sink import SqlSinkConnector
 from kconnect.builtin.connectors.sql.sql_source_config import settings_of
-from kconnect.builtin.connectors.sql.sql_url import Address, address_of, kind_of_url, told_ignored
+from kconnect.builtin.connectors.sql.sql_url import Address, address_of, is_url_of_engine, kind_of_url, told_ignored
 
 
 def address(text: str, **settings: str) -> Address:
@@ -98,6 +99,25 @@ def test_what_cannot_be_opened_is_refused_with_a_sentence_and_without_the_url(wr
         url(wrong)
     assert told.lower() in str(caught.value).lower()
     assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("jdbc:postgresql://h/d", True),
+        ("postgresql+psycopg2://h/d", True),
+        ("mysql://h/d", True),
+        ("postgresql://h/d", False),  # libpq takes it
+        ("host=h dbname=d", False),
+        ("sqlite", False),
+        ("/data/a+b:c.db", False),
+    ],
+)
+def test_a_driver_given_by_itself_takes_no_url_that_names_one(text: str, is_one: bool) -> None:
+    assert is_url_of_engine(text) == is_one
+    config = {"topics": "t", "connection.driver": "sqlite3", "connection.url": text}
+    told = [(one.name, one.error_messages) for one in SqlSinkConnector().validate(config).config_values]
+    assert (("connection.url", ["It names its driver itself: leave connection.driver out"]) in told) == is_one
 
 
 def test_a_url_tells_its_database_without_a_driver() -> None:

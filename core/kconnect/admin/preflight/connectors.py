@@ -55,13 +55,16 @@ def connector_probes(
     start: WorkerStart, files: Sequence[ConnectorFile], identities: Sequence[ClientIdentity]
 ) -> list[Probe]:
     """One for each connector's config, and one for each identity that reads or writes their topics."""
-    probes = [Probe("connector", str(file.path), partial(_config, start, file)) for file in files]
+    probes = [Probe("connector", str(file.path), partial(_config, start, file), slow=_SLOW) for file in files]
     for client, operation in (("consumer", "READ"), ("producer", "WRITE")):
         needs = [need for file in files for need in needed_topics(file) if need[2] == operation]
         identity = next((one for one in identities if client in one.names), None)
         if needs and identity is not None:
             probes.append(Probe("topic", "topics of connectors", partial(_topics, needs, identity), identity.title))
     return probes
+
+
+_SLOW = "Does what its settings name answer, such as the database of connection.url?"
 
 
 def needed_topics(file: ConnectorFile) -> Iterator[Need]:

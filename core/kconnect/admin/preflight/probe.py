@@ -20,6 +20,8 @@ class Probe:
     where: str
     look: Callable[[float], Iterable[Result]]
     clients: str = ""
+    slow: str = "Is a name server, a file system or a firewall in between slow?"
+    """What may be the reason where nothing answers in time, as a question."""
 
     def failed(self, message: str, hint: str | None = None) -> Result:
         return Result(
@@ -49,8 +51,7 @@ class _Looking:
         if self._thread.is_alive():
             found.append(
                 self._probe.failed(
-                    f"no answer within {self._within_s:g} s",
-                    "Is a name server, a file system or a firewall in between slow? --timeout gives more time.",
+                    f"no answer within {round(self._within_s, 1):g} s", f"{self._probe.slow} --timeout gives more time."
                 )
             )
         return found

@@ -45,7 +45,7 @@ def test_a_probe_that_hangs_is_told_at_the_deadline_with_what_it_had_found() -> 
         ("/slow", Verdict.FAILED),
         ("quick", Verdict.OK),
     ]
-    assert found[1].message == f"no answer within {within_s:g} s"
+    assert found[1].message == f"no answer within {round(within_s, 1):g} s"
     assert took_s < 30
 
 

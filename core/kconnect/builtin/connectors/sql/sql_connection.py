@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -13,10 +13,11 @@ from urllib.parse import quote
 from kconnect.api import ConfigError
 from kconnect.api.config_key import MayPass
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of
-from kconnect.builtin.connectors.sql.sql_errors import REFUSALS, Cause, blame
+from kconnect.builtin.connectors.sql.sql_errors import OF_PYTHON, REFUSALS, Cause, blame, is_misuse
+from kconnect.builtin.connectors.sql.sql_parameters import invalid
 from kconnect.builtin.connectors.sql.sql_session import begin_session
 from kconnect.builtin.connectors.sql.sql_source_config import CHECK, ISOLATION
-from kconnect.builtin.connectors.sql.sql_url import Address, address_of
+from kconnect.builtin.connectors.sql.sql_url import Address, address_of, package_of
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -59,15 +60,18 @@ def _opened(config: Mapping[str, Any], connect_s: int, makes_file: bool) -> tupl
         url = url.set(database=path, query={"mode": "rw", "uri": "true", **url.query})
     isolation = ISOLATION[str(config.get("transaction.isolation.mode", "DEFAULT")).upper()]
     options: dict[str, Any] = {} if isolation is None else {"isolation_level": isolation}
-    arguments = {**_deadlines(url, connect_s), **address.arguments}
+    deadlines = _deadlines(url, connect_s)
+    arguments = {**deadlines, **address.arguments}
     try:
         engine = sa.create_engine(
             url, poolclass=sa.pool.NullPool, connect_args=arguments, hide_parameters=True, **options
         )
     except sa.exc.NoSuchModuleError as err:
-        raise ConfigError.invalid("connection.url", "[hidden]", f"SQLAlchemy has no dialect for it: {err}") from err
+        raise invalid(f"SQLAlchemy has no dialect for it: {err}") from err
     except ImportError as err:
-        raise ConfigError.invalid("connection.url", "[hidden]", f"The driver cannot be imported: {err}") from err
+        advice = f": pip install '{package}'" if (package := package_of(url.drivername)) else ""
+        raise invalid(f"the driver cannot be imported: {err}{advice}") from err
+    sa.event.listen(engine, "connect", partial(after_login, deadlines))
     if address.opening:
         sa.event.listen(engine, "connect", partial(_open, address.opening))
     if kind_of(engine.dialect) == "postgresql":
@@ -105,21 +109,39 @@ def _begin_transaction(connection: sa.Connection) -> None:
 
 
 def _deadlines(url: sa.URL, connect_s: int) -> dict[str, Any]:
-    """Arguments of the driver by which no call waits for ever for a server that is gone; the URL's own count more."""
-    wanted: dict[str, Any] = {}
-    if url.drivername.endswith(("psycopg", "psycopg2")):
-        wanted = {
-            "connect_timeout": connect_s,
+    """Arguments of the driver by which no call waits endlessly for a server that is gone; the URL's own count more."""
+    driver = "sqlite3" if url.drivername.startswith("sqlite") else url.drivername.rpartition("+")[2]
+    wanted = dict.fromkeys(LOGIN_DEADLINES.get(driver, ()), connect_s)
+    if driver in ("psycopg", "psycopg2"):
+        wanted |= {
             "keepalives_idle": 30,
             "keepalives_interval": 10,
             "keepalives_count": 3,
             "tcp_user_timeout": _SILENCE_MS,
         }
-    elif url.drivername.endswith("pymysql"):
-        wanted = {"connect_timeout": connect_s}
-    elif url.drivername.startswith("sqlite"):
-        wanted = {"timeout": connect_s}
     return {name: value for name, value in wanted.items() if name not in url.query}
+
+
+LOGIN_DEADLINES: Final[Mapping[str, Sequence[str]]] = {
+    "psycopg": ("connect_timeout",),
+    "psycopg2": ("connect_timeout",),
+    "pymysql": ("connect_timeout", "read_timeout"),  # the first is of TCP alone
+    "pg8000": ("timeout",),
+    "sqlite3": ("timeout",),
+}
+"""Arguments of a driver's connect(), in seconds, by which a login ends in time."""
+
+
+def after_login(deadlines: Container[str], connection: Any, _record: object = None) -> Any:
+    """Lifts deadlines that would hold for each answer, where they were ours; gives the connection.
+
+    Drivers have no public name for it: what they are given for a login holds for statements that run for hours.
+    """
+    if "read_timeout" in deadlines and hasattr(connection, "_read_timeout"):  # PyMySQL
+        connection._read_timeout = None
+    if "timeout" in deadlines and hasattr(connection, "_usock"):  # pg8000
+        connection._usock.settimeout(None)
+    return connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +162,12 @@ def driver_of(config: Mapping[str, Any]) -> Driver:
     """Errors: ConfigError."""
     engine, address = _opened(config, CONNECT_S, makes_file=True)
     positional, named = engine.dialect.create_connect_args(engine.url)
-    named = {**_deadlines(engine.url, CONNECT_S), **named, **address.arguments}
+    deadlines = _deadlines(engine.url, CONNECT_S)
+    named = {**deadlines, **named, **address.arguments}
     module: Any = engine.dialect.loaded_dbapi
 
     def connect() -> Any:
-        return _open(address.opening, module.connect(*positional, **named))
+        return _open(address.opening, after_login(deadlines, module.connect(*positional, **named)))
 
     return Driver(module, kind_of(engine.dialect), connect, address.session, address.ignored)
 
@@ -200,7 +223,7 @@ def may_pass(error: BaseException, kind: str) -> bool:
     import sqlalchemy as sa
 
     if not isinstance(error, sa.exc.DBAPIError):
-        return isinstance(error, sa.exc.TimeoutError)
+        return isinstance(error, (sa.exc.TimeoutError, OSError))
     if REFUSALS.search(str(error.orig)) or "unable to open database file" in str(error.orig):
         return False
     return error.connection_invalidated or blame(kind, cause_of(error)) is Cause.AWAY
@@ -223,23 +246,31 @@ def refused_login(config: Mapping[str, Any]) -> str:
         return ""
     try:
         engine.connect().close()
-    except sa.exc.SQLAlchemyError as error:
+    except (sa.exc.SQLAlchemyError, *OF_LOGINS) as error:
         return no_connection(error, engine)
     return ""
+
+
+OF_LOGINS: Final = (OSError, *OF_PYTHON)
+"""What drivers raise at a login besides errors of their own: of the network, or for arguments they do not have."""
 
 
 def no_connection(error: BaseException, engine: sa.Engine) -> str:
     """The message about a connection that failed, MayPass if the server is away."""
     url, kind = engine.url, kind_of(engine.dialect)
     host = url.host or url.query.get("host") or "localhost"
-    server = f"{host}:{url.port or _PORTS[kind]}, " if kind in _PORTS else ""
+    place = f"{host}:{url.port or _PORTS.get(kind)}" if isinstance(host, str) else ",".join(host)
+    server = f"{place}, " if kind in _PORTS else ""
     return told_of_connection(error, may_pass(error, kind), f"{server}database {url.database}")
 
 
 def told_of_connection(error: BaseException, is_away: bool, where: str) -> str:
     """The same, of any driver's error. `where`: what was asked."""
     if not is_away:
-        return f"The database refuses the connection: {told(error)} ({where})"
+        cause = cause_of(error)
+        is_driver = isinstance(cause, OF_PYTHON) or is_misuse(cause)
+        who = "The driver does not take these parameters" if is_driver else "The database refuses the connection"
+        return f"{who}: {told(error)} ({where})"
     return MayPass(
         f"The database cannot be reached: {told(error)} ({where}). Start it, correct the setting, or set {CHECK}=0"
     )

@@ -144,6 +144,12 @@ def blame(kind: str, error: BaseException) -> Cause:
     return Cause.RECORD if isinstance(error, OF_PYTHON) or names & _OF_VALUE else Cause.STATE
 
 
+def is_misuse(error: BaseException) -> bool:
+    """Whether a driver refused how it was called, and asked no server: DB-API's ProgrammingError without a code."""
+    has_code = any(code_of(kind, error) for kind in ("postgresql", "mysql"))
+    return not has_code and "ProgrammingError" in {one.__name__ for one in type(error).__mro__}
+
+
 def code_of(kind: str, error: BaseException) -> str | int | None:
     """SQLSTATE of PostgreSQL, number of MySQL, code of SQLite; None where the driver gives none."""
     first: Any = error.args[0] if error.args else None

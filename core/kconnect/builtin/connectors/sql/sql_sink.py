@@ -46,7 +46,7 @@ from kconnect.builtin.connectors.sql.sql_rows import Row, RowMaker
 from kconnect.builtin.connectors.sql.sql_shapes import TableShapes
 from kconnect.builtin.connectors.sql.sql_sink_database import refused_by_driver, sink_database
 from kconnect.builtin.connectors.sql.sql_source_config import credential_problems, settings_of
-from kconnect.builtin.connectors.sql.sql_url import told_ignored
+from kconnect.builtin.connectors.sql.sql_url import is_url_of_engine, told_ignored
 from kconnect.builtin.connectors.sql.sql_writer import ChangedTableError, TableWriter
 from kconnect.builtin.types.contracts import INFER, DiscardedRowError, Discards, contract_problems
 from kconnect.builtin.version import KAFKA_VERSION
@@ -111,6 +111,9 @@ def _problems(config: Mapping[str, Any], props: Mapping[str, str]) -> Iterable[t
         if name in props:
             yield "connection.url", f"{name} is not supported: leave it out"
     yield from credential_problems(props)
+    if config["connection.driver"] and is_url_of_engine(config["connection.url"] or ""):
+        yield "connection.url", "It names its driver itself: leave connection.driver out"
+        return
     try:
         sink_database(config, props)
     except ImportError as err:

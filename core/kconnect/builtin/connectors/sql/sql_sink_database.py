@@ -5,11 +5,17 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Final
 
 from kconnect.builtin.connectors.sql.sql_config import ARGUMENT_PREFIX, EXACTLY_ONCE
-from kconnect.builtin.connectors.sql.sql_connection import check_s, driver_of, told_of_connection
+from kconnect.builtin.connectors.sql.sql_connection import (
+    CONNECT_S,
+    LOGIN_DEADLINES,
+    after_login,
+    check_s,
+    driver_of,
+    told_of_connection,
+)
 from kconnect.builtin.connectors.sql.sql_dialect import Dialect, dialect_of, dialect_of_kind, placeholders
 from kconnect.builtin.connectors.sql.sql_errors import Cause, blame
 from kconnect.builtin.connectors.sql.sql_parameters import parameters_of
@@ -68,7 +74,12 @@ def sink_database(config: Mapping[str, Any], props: Mapping[str, str]) -> SinkDa
         session.update(given.session)
         ignored: Sequence[str] = given.ignored
         arguments = {**given.query, **given.arguments} if driver_settings(config) else {}
-        connect = partial(driver.connect, *positional, **arguments, **_arguments(config, props))
+        named = {**arguments, **_arguments(config, props)}
+        deadlines = login_deadlines(config, named, CONNECT_S)
+
+        def connect(**more: Any) -> Any:
+            return after_login(deadlines, driver.connect(*positional, **{**deadlines, **named, **more}))
+
     else:
         found = driver_of(config)
         driver, connect, ignored = found.module, found.connect, found.ignored
@@ -83,21 +94,27 @@ def sink_database(config: Mapping[str, Any], props: Mapping[str, str]) -> SinkDa
 def refused_by_driver(config: Mapping[str, Any], props: Mapping[str, str]) -> str:
     """As `refused_login`, of a driver whose connect() is known to take a deadline. Errors: ConfigError."""
     seconds, database = check_s(config), sink_database(config, props)
-    if not seconds or config["connection.driver"] not in _WITH_DEADLINE:
+    if not seconds or config["connection.driver"] not in _ASKED:
         return ""
     try:
-        # One of the settings counts more
-        database.connect(
-            **({} if f"{ARGUMENT_PREFIX}connect_timeout" in props else {"connect_timeout": seconds})
-        ).close()
+        database.connect(**login_deadlines(config, _arguments(config, props), seconds)).close()
     except Exception as error:  # a driver's: any class of its own
-        place = props.get(f"{ARGUMENT_PREFIX}host") or "the host of connection.url"
+        is_named = config["connection.url"] or f"{ARGUMENT_PREFIX}dsn" in props
+        elsewhere = "the host of connection.url" if is_named else "the driver's own host"
+        place = props.get(f"{ARGUMENT_PREFIX}host") or elsewhere
         port = props.get(f"{ARGUMENT_PREFIX}port")
         return told_of_connection(error, database.may_pass(error), f"{place}:{port}" if port else place)
     return ""
 
 
-_WITH_DEADLINE: Final = ("psycopg", "psycopg2", "pymysql")
+_ASKED: Final = ("psycopg", "psycopg2", "pymysql")
+
+
+def login_deadlines(config: Mapping[str, Any], named: Mapping[str, Any], seconds: int) -> dict[str, Any]:
+    """Arguments of connection.driver by which its login ends in time, but for those that the settings have."""
+    names = LOGIN_DEADLINES.get(config["connection.driver"], ())
+    text = config["connection.url"] or ""
+    return {name: seconds for name in names if name not in named and name not in text}
 
 
 def _arguments(config: Mapping[str, Any], props: Mapping[str, str]) -> dict[str, Any]:

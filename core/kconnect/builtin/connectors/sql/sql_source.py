@@ -27,7 +27,15 @@ from kconnect.api import (
 from kconnect.api.topic_names import topic_name_problem, topic_renaming
 from kconnect.builtin.connectors.checked_settings import said, with_problems
 from kconnect.builtin.connectors.sql.sql_columns import RowShape, TypeSettings
-from kconnect.builtin.connectors.sql.sql_connection import cause_of, check_s, engine_of, may_pass, no_connection, told
+from kconnect.builtin.connectors.sql.sql_connection import (
+    OF_LOGINS,
+    cause_of,
+    check_s,
+    engine_of,
+    may_pass,
+    no_connection,
+    told,
+)
 from kconnect.builtin.connectors.sql.sql_cursor import Place, offset_columns
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of
 from kconnect.builtin.connectors.sql.sql_reader import (
@@ -439,17 +447,20 @@ def database_problems(config: Mapping[str, Any], is_renamed: bool = False) -> li
         return []
     engine = engine_of(config, check_s(config))
     query = query_of(config)
-    setting = URL
+    setting = "query.masked" if config["query.masked"] is not None and config["query.masked"].value else "query"
     try:
-        with engine.connect() as connection:
-            setting = "query.masked" if config["query.masked"] is not None and config["query.masked"].value else "query"
+        opened = engine.connect()
+    except (sa.exc.SQLAlchemyError, *OF_LOGINS) as error:
+        return [(URL, no_connection(error, engine))]
+    try:
+        with opened as connection:
             if query:
                 _try_query(connection, query)
             else:
                 setting = "table.whitelist"
                 return _table_problems(connection, config, is_renamed)
     except (sa.exc.SQLAlchemyError, ConnectError) as error:
-        if setting == URL or (isinstance(error, sa.exc.SQLAlchemyError) and may_pass(error, kind_of(engine.dialect))):
+        if isinstance(error, sa.exc.SQLAlchemyError) and may_pass(error, kind_of(engine.dialect)):
             return [(URL, no_connection(error, engine))]
         if setting == "query.masked":
             return [(setting, f"The database refuses the query: {type(cause_of(error)).__name__}")]

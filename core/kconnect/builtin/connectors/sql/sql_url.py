@@ -145,6 +145,11 @@ def kind_of_url(text: str) -> str:
     return {"mariadb": "mysql", "postgres": "postgresql", **_JDBC_NAMES}.get(name, name)
 
 
+def is_url_of_engine(text: str) -> bool:
+    """Whether it is one of JDBC or of SQLAlchemy, which no driver takes."""
+    return re.match(r"jdbc:|\w+\+\w+:|(mysql|mariadb|mssql|oracle|sqlite):", text.strip()) is not None
+
+
 def _of_jdbc(text: str, settings: Mapping[str, str]) -> Address:
     """Parameters of the URL count more than settings, as in Java's drivers."""
     from sqlalchemy.engine import URL as SaUrl
@@ -170,6 +175,11 @@ def _of_jdbc(text: str, settings: Mapping[str, str]) -> Address:
     query = {**found.query, **parts.query}
     url = SaUrl.create(name, parts.user, parts.password, parts.host, parts.port, parts.name, query)
     return Address(url, found.arguments, found.session, found.opening, found.ignored)
+
+
+def package_of(drivername: str) -> str:
+    """The package of PyPI that has the driver, by SQLAlchemy's name; empty if it is not known."""
+    return next((pip for known in _DRIVERS.values() for _, name, pip in known if name == drivername), "")
 
 
 def _module(drivername: str) -> str:
