@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import itertools
 import random
 import sqlite3
 from contextlib import closing
@@ -17,6 +18,8 @@ from kconnect.api.logical import Date, Decimal, Timestamp
 from kconnect.testing import SinkHarness, SourceHarness
 from kit.differences import hold_alike
 from kit.mariadb import MariaDb, dotted, nothing_more, sink_into, source_of, values_of
+from kit.random_types import Drawn, drawings, try_all
+from kit.sql_tables import through_database
 
 BOTH = {"mode": "timestamp+incrementing", "timestamp_column_name": "at", "incrementing_column_name": "id"}
 UPSERT = {"insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "id"}
@@ -363,3 +366,12 @@ def test_a_refused_row_is_reported_and_the_rest_of_the_put_is_written(maria: Mar
         sink.put({"id": 2, "n": 2}, {"id": 3, "n": "no number"}, {"id": 4, "n": 4})
         assert [item.record.kafka_offset for item in sink.errant] == [2]
     assert maria.run("SELECT id FROM narrow ORDER BY 1", schema=schema) == [(1,), (2,), (4,)]
+
+
+def test_values_of_declared_types_come_back_at_random(maria: MariaDb, schema: str) -> None:
+    numbers = itertools.count()
+
+    def run(drawn: Drawn) -> None:
+        assert through_database(maria.settings(schema), f"round_trip_{next(numbers)}", drawn) == drawn.wanted
+
+    try_all("MariaDB", drawings(), run, small=20, share=0.01)

@@ -6,10 +6,14 @@ Rooms in Spark and PostgreSQL: integration/builtin/test_round_trips_outside.py.
 from __future__ import annotations
 
 import io
+import itertools
+import math
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import fastavro
@@ -18,7 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 
-from kconnect.api import Converter, RecordBatch, SinkRecord
+from kconnect.api import Converter, RecordBatch, Schema, SinkRecord, Struct
 from kconnect.api.columns import arrow_type, column_of, values_of
 from kconnect.builtin.connectors.objects.avro_types import arrow_fields, avro_schema
 from kconnect.builtin.converters.json_converter import JsonConverter
@@ -33,7 +37,8 @@ from kconnect.spark.arrow_types import arrow_schema, struct_type
 from kconnect.testing import SinkHarness
 from kit.memory_registry import MemoryRegistry
 from kit.objects import sink_into, source_of
-from kit.random_types import Drawn, drawings, try_all
+from kit.random_avro import random_row_schema, random_rows
+from kit.random_types import CASES, SEED, Drawn, drawings, shown, try_all
 from kit.sql_tables import WITH_SCHEMA, sent_by, through_database
 from kit.tables import read_table, table_settings
 
@@ -67,20 +72,23 @@ def json_declared(**more: str) -> Callable[[Drawn, Path], list[str]]:
     """JSON without schema, read as the schema that is declared: by records, and by columns."""
 
     def trip(drawn: Drawn, folder: Path) -> list[str]:
-        made = converter(JsonConverter, schemas_enable="false", **more)
-        made.keeps_digits = True  # as the runtime says where a schema is declared
-        made.configure(
-            {"schemas.enable": "false", **{key.replace("_", "."): value for key, value in more.items()}}, False
-        )
-        texts = [made.from_connect_data("t", drawn.schema, value) for value in drawn.values]
-        declared = Declared(drawn.kind)
-        found = drawn.of_values([declared.value(None, made.to_connect_data("t", text).value) for text in texts])
-        columns = made.to_connect_batch("t", pa.array(texts, pa.binary()))
-        if columns is not NotImplemented and (column := declared.column(*columns)) is not None:
-            assert drawn.of_column(column) == found
-        return found
+        return drawn.of_values(json_as(drawn.kind, drawn, **more))
 
     return trip
+
+
+def json_as(kind: ColumnType, drawn: Drawn, **more: str) -> list[Any]:
+    """JSON without schema, read as the columns of the type: by records, and by columns."""
+    made = converter(JsonConverter, schemas_enable="false", **more)
+    made.keeps_digits = True  # as the runtime says where a schema is declared
+    made.configure({"schemas.enable": "false", **{key.replace("_", "."): value for key, value in more.items()}}, False)
+    texts = [made.from_connect_data("t", drawn.schema, value) for value in drawn.values]
+    declared = Declared(kind)
+    found = [declared.value(None, made.to_connect_data("t", text).value) for text in texts]
+    columns = made.to_connect_batch("t", pa.array(texts, pa.binary()))
+    if columns is not NotImplemented and (column := declared.column(*columns)) is not None:
+        assert [shown(value) for value in values_of(declared.schema, column, len(texts))] == [*map(shown, found)]
+    return found
 
 
 def parquet(drawn: Drawn, folder: Path) -> list[str]:
@@ -135,6 +143,45 @@ def objects(kind: str) -> Callable[[Drawn, Path], list[str]]:
     return trip
 
 
+def like(kind: str) -> Callable[[Drawn, Path], list[str]]:
+    """JSON without schema, read as the columns of a table that a sink has made of such values."""
+
+    def trip(drawn: Drawn, folder: Path) -> list[str]:
+        config = table_settings(kind, folder)
+        with SinkHarness("TableSink", {"topics": "t", **config}) as sink:
+            sink.put(*drawn.values, schema=drawn.schema)
+        where = config["table.name"] if kind == "iceberg" else config["table.path"]
+        columns = declared_type(f"like:{where}", config)
+        names = {column.name for column in columns.columns}
+        assert names == {field.name for field in drawn.schema.fields}
+        found = json_as(columns, drawn, decimal_format="NUMERIC")
+        return drawn.of_table(pa.Table.from_struct_array(column_of(found[0].schema, found)))
+
+    return trip
+
+
+def one_after_the_other(names: Sequence[str]) -> Callable[[Drawn, Path], list[str]]:
+    """What one converter has read, with the schema it has then, written by the next."""
+
+    def trip(drawn: Drawn, folder: Path) -> list[str]:
+        schema, values = drawn.schema, drawn.values
+        for name in names:
+            made = CONVERTERS[name]()
+            found = [made.to_connect_data("t", made.from_connect_data("t", schema, value)) for value in values]
+            schema, values = found[0].schema, [one.value for one in found]
+        return drawn.of_values(values)
+
+    return trip
+
+
+CONVERTERS: dict[str, Callable[[], Converter]] = {
+    "JSON": lambda: converter(JsonConverter),
+    "Avro": lambda: converter(AvroConverter),
+    "Protobuf": lambda: converter(ProtobufConverter, optional_for_nullables="true"),
+    "JSON Schema": lambda: converter(JsonSchemaConverter),
+}
+
+
 def sqlite(drawn: Drawn, folder: Path) -> list[str]:
     return through_database({"connection.url": f"sqlite:///{folder}/x.db"}, "t", drawn)
 
@@ -167,6 +214,19 @@ ROOMS = {
     "ObjectSink, avro": Room(objects("avro"), drawings(keys=AVRO_KEYS), 0.1),
     "ObjectSink, jsonl": Room(objects("jsonl"), drawings(), 0.1),
     "ObjectSink, csv": Room(objects("csv"), drawings(), 0.1),
+    "like: parquet": Room(like("parquet"), drawings(), 0.1),
+    "like: delta": Room(like("delta"), drawings(["time"]), 0.1),
+    "like: iceberg": Room(like("iceberg"), drawings(), 0.05),
+    **{
+        f"{', then '.join(names)}": Room(
+            one_after_the_other(names), drawings(of_protobuf="Protobuf" in names), 0.3
+        )
+        for names in itertools.permutations(CONVERTERS, 2)
+    },
+    **{
+        f"{', then '.join(names)}": Room(one_after_the_other(names), drawings(of_protobuf=True), 0.1)
+        for names in ([*CONVERTERS], [*reversed(CONVERTERS)])
+    },
 }  # fmt: skip
 
 
@@ -179,6 +239,36 @@ def test_values_come_back_from_each_room(name: str) -> None:
             assert room.trip(drawn, Path(folder)) == drawn.wanted
 
     try_all(name, room.drawn, run, small=max(10, int(40 * room.share)), share=room.share / SHARES)
+
+
+@pytest.mark.parametrize("other", ["JSON", "JSON Schema"])
+def test_what_a_random_avro_schema_gives_comes_back_from_another_converter(other: str) -> None:
+    """With its enums, unions, fixed and names, which the other one has to keep beside the values."""
+    schemas = max(25, CASES // 40)
+    for number in range(schemas):
+        random = Random(SEED * 1_000_000 + number)
+        schema = random_row_schema(random)
+        avro = converter(AvroConverter, scrub_invalid_names="true", ignore_default_for_nullables="true")
+        made = CONVERTERS[other]()
+        for value in random_rows(random, schema, 5):
+            read = avro.to_connect_data("t", avro.from_connect_data("t", schema, value))
+            again = made.to_connect_data("t", made.from_connect_data("t", read.schema, read.value))
+            wanted = with_defaults(read.schema, read.value, has_all_numbers=other != "JSON")
+            assert shown(again.value) == shown(wanted), (number, schema)
+
+
+def with_defaults(schema: Schema | None, value: Any, *, has_all_numbers: bool) -> Any:
+    """As in Java: null is the default of its schema, and JsonConverter has neither infinities nor -0.0."""
+    of = partial(with_defaults, has_all_numbers=has_all_numbers)
+    value = schema.default if value is None and schema is not None else value
+    if isinstance(value, Struct):
+        return Struct.from_values(value.schema, [of(field.schema, value[field.name]) for field in value.schema.fields])
+    if schema is not None and isinstance(value, list):
+        return [of(schema.value_schema, item) for item in value]
+    if schema is not None and isinstance(value, dict):
+        return {of(schema.key_schema, key): of(schema.value_schema, item) for key, item in value.items()}
+    is_kept = has_all_numbers or not isinstance(value, float) or (math.isfinite(value) and value != 0)
+    return value if is_kept else 0.0
 
 
 SHARES = sum(room.share for room in ROOMS.values())
