@@ -14,6 +14,7 @@ from bench import (
     java_sources,
     moving,
     queries,
+    scale,
     starting,
     tables,
     waiting,
@@ -63,9 +64,10 @@ CASES: dict[str, Callable[[str, Ground], Figures]] = {
     "format-lines": queries.format_lines,
     "sql-source": databases.sql_source,
     "sql-bulk": databases.sql_bulk,
+    **scale.CASES,
 }
 
-ONLY_OURS = frozenset(
+ONLY_OURS = scale.ONLY_OURS_OF_SCALE | frozenset(
     {
         "beside-kcat",
         "python-source",

@@ -77,6 +77,17 @@ _FIGURES = {
     "delta_p99_ms": ("row readable in Delta Lake, ms above flush.ms, p99", "{:.1f}", False),
     "row_p50_ms": ("row readable, ms, p50", "{:,.0f}", False),
     "row_p99_ms": ("row readable, ms, p99", "{:,.0f}", False),
+    "status_ms": ("`connect status`, ms", "{:,.0f}", False),
+    "decide_ms": ("leader decides, all new, CPU ms", "{:,.1f}", False),
+    "decide_leave_ms": ("leader decides, a worker left, CPU ms", "{:,.1f}", False),
+    "decide_join_ms": ("leader decides, a worker came, CPU ms", "{:,.1f}", False),
+    "decide_us_a_task": ("CPU us a task, all new", "{:.1f}", False),
+    "assignments_kb": ("bytes to all members, all new, kB", "{:,.0f}", False),
+    "assignments_leave_kb": ("bytes to all members, a worker left, kB", "{:,.0f}", False),
+    "offsets_start_s": ("1,000,000 offsets read, s", "{:.2f}", False),
+    "offsets_cpu_s": ("of that CPU, s", "{:.2f}", False),
+    "offsets_mb": ("memory for 1,000,000 offsets, MB", "{:,.0f}", False),
+    "offsets_slope": ("CPU grows with offsets by the power", "{:.2f}", False),
     "show_s": ("`topics config show`, 1,000 connectors, s", "{:.2f}", False),
 }
 

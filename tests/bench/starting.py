@@ -24,7 +24,7 @@ from kit.java_connect import RELEASE_JVM_OPTIONS, JavaConnect, write_properties
 from kit.topics import create_topic, delete_topic
 from kit.waiting import eventually
 
-__all__ = ["config_start", "is_healthy"]
+__all__ = ["config_start", "fill", "is_healthy"]
 
 _RECORDS = 100_000
 _CONNECTORS, _TASKS = 1_000, 4
@@ -43,13 +43,13 @@ def config_start(side: str, ground: Ground) -> Figures:
     for topic in topics.values():
         create_topic(ground.bootstrap, topic, config=_COMPACT)
     try:
-        _fill(ground.bootstrap, topics["full"], _history(with_deletes=True))
+        fill(ground.bootstrap, topics["full"], _history(with_deletes=True))
         if side == "java":
             return {
                 "ready_s": _java_ready_s(ground, f"{name}-1", topics["full"]),
                 "ready_empty_s": _java_ready_s(ground, f"{name}-0", topics["empty"]),
             }
-        _fill(ground.bootstrap, topics["live"], _history(with_deletes=False))
+        fill(ground.bootstrap, topics["live"], _history(with_deletes=False))
         return {
             "store_start_s": _store_start_s(ground, topics["full"]),  # first: a worker adds a session key
             "ready_s": _our_ready_s(ground, f"{name}-1", topics["full"]),
@@ -102,7 +102,8 @@ def _json(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def _fill(bootstrap: str, topic: str, records: Iterator[tuple[str, bytes | None]]) -> None:
+def fill(bootstrap: str, topic: str, records: Iterator[tuple[str, bytes | None]]) -> None:
+    """Produce to partition 0, in order, until the broker has all."""
     # Idempotent, so that a batch that a fresh topic refuses keeps its place
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 20, "log_level": 2})
     for key, value in records:

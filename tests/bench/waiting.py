@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from bench.ground import START_S, Figures, Ground, end_offsets, file_source, made_topic, make_input, running
 from bench.meter import ProcessTree, sample_until
+from bench.sides import Side
 
 __all__ = ["all_run", "cold_start", "idle", "idle_100", "idle_1000", "last_record", "latency"]
 
@@ -126,8 +127,9 @@ def idle(
     count: int,
     source: Callable[[str, Path], dict[str, str]] = file_source,
     case: str = "idle",
+    more: Callable[[Side], Figures] = lambda worker: {},
 ) -> Figures:
-    """Figures of a worker with so many sources, `source(name, file)` each, whose files are empty."""
+    """Figures of a worker with so many sources, `source(name, file)` each, whose files are empty, and `more` of it."""
     name = ground.next_name(side, f"{case}-{count}")
     folder = ground.folder / f"{name}-files"
     folder.mkdir()
@@ -150,10 +152,18 @@ def idle(
         cpu = (tree.cpu_s() - before) / (time.monotonic() - at)
         pss = tree.pss_mb()
         list_ms = statistics.median(_listing_ms(worker.url, count) for _ in range(_LISTINGS))
+        figures = more(worker)
         stop_began = time.monotonic()
         worker.stop()
         stop_s = time.monotonic() - stop_began
-    return {"running_s": running_s, "pss_mb": pss, "cpu_percent": cpu * 100, "list_ms": list_ms, "stop_s": stop_s}
+    return {
+        "running_s": running_s,
+        "pss_mb": pss,
+        "cpu_percent": cpu * 100,
+        "list_ms": list_ms,
+        "stop_s": stop_s,
+        **figures,
+    }
 
 
 def all_run(url: str, count: int) -> bool:

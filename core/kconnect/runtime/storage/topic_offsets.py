@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
+    key: bytes
     value: bytes
     age: tuple[int, int]  # time and order of arrival: two spellings of a key may be in two partitions
 
@@ -33,7 +34,7 @@ class OffsetCache:
     """
 
     def __init__(self) -> None:
-        self._found: dict[str | bytes, dict[bytes, _Stored]] = {}  # canonical form -> spelling -> value
+        self._found: dict[str | bytes, tuple[_Stored, ...]] = {}  # canonical form -> one value a spelling
         self._arrived = 0
         self._on_their_way: dict[str | bytes, list[bytes]] = {}  # the spellings of values sent but not read back yet
 
@@ -41,31 +42,32 @@ class OffsetCache:
         """Apply a record."""
         self.unexpect(key)
         form = canonical_key(key)
-        if value is None:
-            spellings = self._found.get(form, {})
-            spellings.pop(key, None)
-            if not spellings:
-                self._found.pop(form, None)
-            return
-        self._arrived += 1
-        self._found.setdefault(form, {})[key] = _Stored(value, (timestamp_ms or 0, self._arrived))
+        kept = tuple(stored for stored in self._found.get(form, ()) if stored.key != key)
+        if value is not None:
+            self._arrived += 1
+            self._found[form] = (*kept, _Stored(key, value, (timestamp_ms or 0, self._arrived)))
+        elif kept:
+            self._found[form] = kept
+        else:
+            self._found.pop(form, None)
 
     def value(self, key: bytes) -> bytes | None:
         """The value of the most recently written spelling."""
         spellings = self._found.get(canonical_key(key))
-        return None if spellings is None else _newest(spellings)[1]
+        return None if spellings is None else _newest(spellings).value
 
     def entries(self) -> dict[bytes, bytes | None]:
         """One entry per key, under its most recently written spelling, in order of arrival."""
-        return dict(_newest(spellings) for spellings in self._found.values())
+        newest = map(_newest, self._found.values())
+        return {stored.key: stored.value for stored in newest}
 
     def duplicates(self) -> dict[bytes, list[bytes]]:
         """Keys that occur in more than one spelling: the effective one, and the others."""
         found = {}
         for spellings in self._found.values():
             if len(spellings) > 1:
-                newest = _newest(spellings)[0]
-                found[newest] = [key for key in spellings if key != newest]
+                newest = _newest(spellings)
+                found[newest.key] = [stored.key for stored in spellings if stored is not newest]
         return found
 
     def spellings_to_write(self, key: bytes, value: bytes | None) -> list[bytes]:
@@ -75,7 +77,8 @@ class OffsetCache:
         bytes), and to the given one if there is none.
         """
         form = canonical_key(key)
-        found = list(dict.fromkeys([*self._found.get(form, ()), *self._on_their_way.get(form, ())]))
+        stored = [each.key for each in self._found.get(form, ())]
+        found = list(dict.fromkeys([*stored, *self._on_their_way.get(form, ())]))
         if value is not None:
             found = [spelling for spelling in found if _is_javas(spelling)]
         return found or [key]
@@ -86,6 +89,8 @@ class OffsetCache:
 
     def unexpect(self, key: bytes) -> None:
         """Note that a value was read back, or will not be."""
+        if not self._on_their_way:
+            return
         form = canonical_key(key)
         keys = self._on_their_way.get(form, [])
         if key in keys:
@@ -209,9 +214,8 @@ def await_written(sent: Future[None], timeout_s: float, place: str) -> None:
         ) from err
 
 
-def _newest(spellings: Mapping[bytes, _Stored]) -> tuple[bytes, bytes]:
-    key, stored = max(spellings.items(), key=lambda item: item[1].age)
-    return key, stored.value
+def _newest(spellings: Sequence[_Stored]) -> _Stored:
+    return max(spellings, key=lambda stored: stored.age)
 
 
 def _is_javas(key: bytes) -> bool:

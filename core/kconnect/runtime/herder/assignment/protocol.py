@@ -8,7 +8,7 @@ Source: ConnectProtocol, IncrementalCooperativeConnectProtocol, ExtendedAssignme
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -168,8 +168,7 @@ class _Reader:
         tasks: list[TaskId] = []
         for _ in range(self.number(">i")):  # -1 is an absent list
             name = self.string()
-            for _ in range(self.number(">i")):
-                number = self.number(">i")
+            for number in self.numbers(self.number(">i")):
                 if number == _CONNECTOR_ITSELF:
                     connectors.append(name)
                 else:
@@ -183,6 +182,12 @@ class _Reader:
         (value,) = struct.unpack_from(form, self._data, self._at)
         self._at += struct.calcsize(form)
         return int(value)
+
+    def numbers(self, count: int) -> Sequence[int]:
+        """As many, of four bytes each; none where the count is that of an absent list."""
+        values = struct.unpack_from(f">{max(count, 0)}i", self._data, self._at)
+        self._at += 4 * len(values)
+        return values
 
     def string(self) -> str:
         block = self.block(self.number(">h"))
