@@ -214,7 +214,7 @@ def _has_cluster_options(command: Any) -> bool:  # as above
 
 
 def _options_of_a_cluster(root: Any, context: Any) -> str:  # as above
-    """As the first command that has them has them: with_cluster gives all of them the same."""
+    """Gives the options as the first command that has them has them: with_cluster gives all of them the same."""
     found = next(command for command in _commands(root, context) if _has_cluster_options(command))
     rows = [_parameter_row(param) for param in found.params if param.name in _CLUSTER]
     return _table(("Option", "Default", "What it does"), rows)

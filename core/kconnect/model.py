@@ -214,7 +214,7 @@ class ConnectorState:
     trace: str | None = None
     version: str | None = None
     restarts: Restarts | None = None
-    """None if not requested, or if there were none."""
+    """Is None if not requested, or if there were none."""
 
     def to_json(self) -> dict[str, Any]:
         return _state_json(self)
@@ -230,9 +230,9 @@ class TaskState:
     trace: str | None = None
     version: str | None = None
     condition: TaskCondition | None = None
-    """None if not requested or not known: the task runs on a Java worker, or has ended."""
+    """Is None if not requested or not known: the task runs on a Java worker, or has ended."""
     restarts: Restarts | None = None
-    """As of a connector."""
+    """Holds the same as that of a connector."""
 
     def to_json(self) -> dict[str, Any]:
         body = {"id": self.id, **_state_json(self)}
@@ -329,7 +329,7 @@ class SinkLag:
 
     @property
     def total(self) -> int | None:
-        """None if it is not known."""
+        """Returns None if it is not known."""
         return None if self.problem is not None else sum(item.lag for item in self.partitions)
 
     @property

@@ -1,13 +1,15 @@
 """Turns of phrase that make native readers stop, in code, comments, docstrings and documents. `make lint` runs it.
 
-Prints each place with what to say instead, and ends with 1 if there is any.
+Docstrings that are no sentence, by how they begin, are found too. Prints each place with what to say instead, and ends
+with 1 if there is any.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from kit.places import ROOT
@@ -45,6 +47,15 @@ INSTEAD = {
     r"\bthe road\b": "the way; how to",
 }
 
+# First words of docstrings that lean on a name instead of saying what it does, and what a sentence begins with there
+FRAGMENTS = {
+    "None": "Returns None if; Is None where",
+    "Of": "Gives the .. of; Reads; Counts",
+    "As": "Works as; Gives it as",
+    "Those": "Gives those; Holds those",
+    "Itself": "Returns self",
+}
+
 
 def sources() -> Iterator[Path]:
     """Python files of the two packages, and the documents that are written by hand."""
@@ -65,7 +76,25 @@ def findings() -> Iterator[str]:
                     yield f"{name}:{number}: {found[0]!r}: say {better!r}"
 
 
+def fragments(files: Iterable[Path], root: Path = ROOT) -> Iterator[str]:
+    """`file:line: 'word': say 'better'` for each docstring, of attributes too, that begins as no sentence does."""
+    for path in files:
+        if path.suffix == ".py":
+            name = path.relative_to(root).as_posix()
+            for number, text in docstrings(ast.parse(path.read_text("utf-8"))):
+                word = re.match(r"\W*(\w*)", text)
+                if word and (better := FRAGMENTS.get(word[1])):
+                    yield f"{name}:{number}: a docstring that begins with {word[1]!r} is no sentence: say {better!r}"
+
+
+def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and text of every string that stands alone."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.lineno, node.value.value
+
+
 if __name__ == "__main__":
-    found = list(findings())
+    found = [*findings(), *fragments(sources())]
     sys.stdout.writelines(f"{place}\n" for place in found)
     sys.exit(bool(found))

@@ -81,7 +81,7 @@ def health_document(
 def _with_reason(
     rows: Sequence[dict[str, Any]], worker: str, start: str, outage: Mapping[str, Any] | None
 ) -> list[dict[str, Any]]:
-    """As `connectors status` has it: why what is UNASSIGNED on the worker that was asked does not run."""
+    """Adds, as `connectors status` does, why what is UNASSIGNED on the worker that was asked does not run."""
     states = [row | {"state": "UNASSIGNED"} for row in rows]
     found = with_reason(states, worker, start, None if outage is None else outage.get("problem"))
     return [row | {"why": row["why"] or each.get("reason", "")} for row, each in zip(rows, found, strict=True)]
@@ -171,7 +171,7 @@ def _workers(
 
 
 def _problems_of_javas(session: CliSession, statuses: Mapping[str, ConnectorStatus]) -> dict[str, str | None]:
-    """Of each worker that statuses name why it does not answer; None where it does."""
+    """Says why each worker that statuses name does not answer; None where it does."""
     client = session.client
     ids = {status.connector.worker_id for status in statuses.values()}
     ids |= {task.worker_id for status in statuses.values() for task in status.tasks}

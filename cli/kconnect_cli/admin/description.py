@@ -131,7 +131,7 @@ def _topics(session: CliSession, name: str, notes: list[str]) -> list[str] | Non
 
 
 def _offsets(session: CliSession, name: str, notes: list[str]) -> tuple[list[dict[str, Any]] | None, int | None]:
-    """Of a sink with end and lag where they are known; and the lag of all partitions."""
+    """Gives the offsets of a sink with end and lag where they are known; and the lag of all partitions."""
     read = _tried(notes, "offsets", lambda: offsets_and_lags(session, [name]))
     if read is None:
         return None, None

@@ -22,7 +22,7 @@ def each_or_nothing(
     connectors: bool = True,
     which: Callable[[str], str] | None = None,
 ) -> None:
-    """As `session.each`, for checks before anything is written."""
+    """Works as `session.each`, for checks before anything is written."""
     try:
         session.each(names, action, connectors=connectors, which=which)
     except typer.Exit:

@@ -34,7 +34,7 @@ class TopicDeletion:
     name: str
     force: bool
     stop: EditPlan | None
-    """None: it is STOPPED."""
+    """Is None where it is STOPPED."""
     reset: PlanSequence
     delete: EditPlan
     state: TargetState

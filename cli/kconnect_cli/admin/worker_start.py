@@ -61,7 +61,7 @@ def report_unassigned(session: CliSession, statuses: Iterable[ConnectorStatus]) 
 
 
 def unassigned_text(session: CliSession, statuses: Iterable[ConnectorStatus]) -> str:
-    """As `start_text`, where tasks are UNASSIGNED because their worker is starting; else empty."""
+    """Works as `start_text`, where tasks are UNASSIGNED because their worker is starting; else empty."""
     if session.direct is not None or not has_unassigned(statuses):
         return ""
     return start_text(start_of(session.client))

@@ -41,7 +41,7 @@ class DirectOptions:
 
 @dataclass(frozen=True, slots=True)
 class DirectOrChecked:
-    """As `DirectOptions`; without --direct the cluster's brokers are only asked beforehand."""
+    """Works as `DirectOptions`; without --direct the cluster's brokers are only asked beforehand."""
 
     direct: Direct = False
 

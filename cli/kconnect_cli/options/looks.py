@@ -15,7 +15,7 @@ Regexp = Annotated[bool, typer.Option("--regexp", "-e", help="Names are regular 
 
 
 def interval_s(text: str) -> float:
-    """Of --interval. Errors: UsageProblem, also for none at all."""
+    """Reads --interval. Errors: UsageProblem, also for none at all."""
     found = seconds_of(text, "--interval")
     if found <= 0:
         raise UsageProblem(f"--interval {text} must be greater than zero")

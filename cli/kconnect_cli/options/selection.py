@@ -78,7 +78,7 @@ class Selection:
 
 
 def find_names(session: CliSession, selection: Selection, statuses: Mapping[str, ConnectorStatus]) -> list[str]:
-    """As `select_names`, with the labels, which are read only where they are asked for."""
+    """Works as `select_names`, with the labels, which are read only where they are asked for."""
     if selection.labels is None:
         return select_names(selection, statuses)
     return select_names(selection, statuses, read_labels(session))

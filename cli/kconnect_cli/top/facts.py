@@ -20,7 +20,7 @@ class WorkerFacts:
     """One worker, as its last answer has it."""
 
     id: str
-    """As statuses name it: host and port, as it advertises them."""
+    """Is the name that statuses use: host and port, as it advertises them."""
     url: str
     """Where it is asked."""
     kind: str = ""
@@ -34,7 +34,7 @@ class WorkerFacts:
     moves: Mapping[str, Activity] = field(default_factory=dict)
     """What its tasks do, by connector."""
     slots: tuple[Mapping[str, Any], ...] | None = None
-    """None: it has none, as Java's."""
+    """Is None where it has none, as Java's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,5 +63,5 @@ def wrapped(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def text_of(lines: Sequence[Line]) -> str:
-    """As one reads it."""
+    """Gives the text as one reads it."""
     return "\n".join("".join(text for text, _ in each).rstrip() for each in lines)

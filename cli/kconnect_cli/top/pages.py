@@ -103,7 +103,7 @@ def _traces(state: TopState, detail: Detail) -> Iterator[Line]:
 
 
 def _trace_of(part: PartView) -> str:
-    """Of what failed its trace; of what hangs the stack of the call."""
+    """Gives the trace of what failed, or the stack of the call of what hangs."""
     if part.seen.trace or part.sickness is None:
         return part.seen.trace or ""
     return f"{part.why(now_ms())}\n{part.sickness.stack or ''}".rstrip()

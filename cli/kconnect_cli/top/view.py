@@ -58,7 +58,7 @@ class Drawn:
 
 
 def draw(state: TopState) -> Drawn:
-    """As many lines as the screen has."""
+    """Draws as many lines as the screen has."""
     head = [_title(state), _summary(state)]
     head += [fitted([(text, "bad" if index == 0 else "warn")], state.columns) for index, text in _told(state)]
     body, cursor = _detail(state, state.detail) if state.detail is not None else _list(state)

@@ -49,7 +49,7 @@ class AbstractConfig:
         return self._values[key]
 
     def get_boolean(self, key: str) -> bool | None:
-        """None where the setting has no value, as with all getters."""
+        """Returns None where the setting has no value, as with all getters."""
         return cast("bool | None", self._of_type(key, ConfigType.BOOLEAN))
 
     def get_short(self, key: str) -> int | None:
@@ -116,7 +116,7 @@ class AbstractConfig:
         return dict(self._originals)
 
     def originals_with_prefix(self, prefix: str, *, strip: bool = True) -> dict[str, Any]:
-        """Those of the originals whose name begins so, by default without that beginning."""
+        """Gives those of the originals whose name begins so, by default without that beginning."""
         cut = len(prefix) if strip else 0
         found = {key: value for key, value in self._originals.items() if key.startswith(prefix) and key != prefix}
         self._used.update(found)

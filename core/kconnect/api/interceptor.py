@@ -24,7 +24,7 @@ class ProducerRecord:
 
     topic: str
     partition: int | None
-    """None leaves it to the partitioner."""
+    """Leaves it to the partitioner if it is None."""
     key: bytes | None
     value: bytes | None
     timestamp: int | None = None

@@ -25,7 +25,7 @@ class MetricName:
     description: str
     tags: tuple[tuple[str, str], ...]
     group: str = "plugins"
-    """As in Java, where all metrics that plugins add have this one."""
+    """Is the same as in Java, where all metrics that plugins add have this one."""
 
 
 class Stat(StrEnum):

@@ -82,11 +82,11 @@ class ConnectClusterState(Protocol):
     def connector_health(self, name: str) -> ConnectorHealth: ...
 
     def connector_config(self, name: str) -> Mapping[str, str]:
-        """As it was written, with `${..}` references; it may contain secrets."""
+        """Gives the config as it was written, with `${..}` references; it may contain secrets."""
         ...
 
     def kafka_cluster_id(self) -> str | None:
-        """None until it is known."""
+        """Returns None until it is known."""
         ...
 
 

@@ -278,51 +278,51 @@ class Struct:
         return self._values[found.index]
 
     def get_int8(self, field: str) -> int | None:
-        """As `get_without_default`, of an INT8 field. Errors: DataError, also for a field of another type."""
+        """Works as `get_without_default`, for an INT8 field. Errors: DataError, also for a field of another type."""
         return cast("int | None", self._of_type(field, Type.INT8))
 
     def get_int16(self, field: str) -> int | None:
-        """As `get_int8`, of an INT16 field."""
+        """Works as `get_int8`, for an INT16 field."""
         return cast("int | None", self._of_type(field, Type.INT16))
 
     def get_int32(self, field: str) -> int | None:
-        """As `get_int8`, of an INT32 field."""
+        """Works as `get_int8`, for an INT32 field."""
         return cast("int | None", self._of_type(field, Type.INT32))
 
     def get_int64(self, field: str) -> int | None:
-        """As `get_int8`, of an INT64 field."""
+        """Works as `get_int8`, for an INT64 field."""
         return cast("int | None", self._of_type(field, Type.INT64))
 
     def get_float32(self, field: str) -> float | None:
-        """As `get_int8`, of a FLOAT32 field."""
+        """Works as `get_int8`, for a FLOAT32 field."""
         return cast("float | None", self._of_type(field, Type.FLOAT32))
 
     def get_float64(self, field: str) -> float | None:
-        """As `get_int8`, of a FLOAT64 field."""
+        """Works as `get_int8`, for a FLOAT64 field."""
         return cast("float | None", self._of_type(field, Type.FLOAT64))
 
     def get_boolean(self, field: str) -> bool | None:
-        """As `get_int8`, of a BOOLEAN field."""
+        """Works as `get_int8`, for a BOOLEAN field."""
         return cast("bool | None", self._of_type(field, Type.BOOLEAN))
 
     def get_string(self, field: str) -> str | None:
-        """As `get_int8`, of a STRING field."""
+        """Works as `get_int8`, for a STRING field."""
         return cast("str | None", self._of_type(field, Type.STRING))
 
     def get_bytes(self, field: str) -> bytes | None:
-        """As `get_int8`, of a BYTES field."""
+        """Works as `get_int8`, for a BYTES field."""
         return cast("bytes | None", self._of_type(field, Type.BYTES))
 
     def get_array(self, field: str) -> list[Any] | None:
-        """As `get_int8`, of an ARRAY field."""
+        """Works as `get_int8`, for an ARRAY field."""
         return cast("list[Any] | None", self._of_type(field, Type.ARRAY))
 
     def get_map(self, field: str) -> dict[Any, Any] | None:
-        """As `get_int8`, of a MAP field."""
+        """Works as `get_int8`, for a MAP field."""
         return cast("dict[Any, Any] | None", self._of_type(field, Type.MAP))
 
     def get_struct(self, field: str) -> Struct | None:
-        """As `get_int8`, of a STRUCT field."""
+        """Works as `get_int8`, for a STRUCT field."""
         return cast("Struct | None", self._of_type(field, Type.STRUCT))
 
     def _of_type(self, name: str, wanted: Type) -> object:

@@ -148,7 +148,7 @@ class ConnectClient:
         return self._exchange.read("GET", _path(name), as_info)
 
     def tagged_connector(self, name: str) -> tuple[ConnectorInfo, str | None]:
-        """As `connector`, with the ETag of its config, as of `tagged_config`."""
+        """Works as `connector`, with the ETag of its config, as of `tagged_config`."""
         return self._exchange.read_tagged(_path(name), as_info)
 
     def connector_config(self, name: str) -> dict[str, str]:

@@ -64,7 +64,7 @@ class Exchange:
         return self._parsed(request, response, parse)
 
     def read_tagged(self, path: str, parse: Callable[[Any], T]) -> tuple[T, str | None]:
-        """As `read` of a GET, with the answer's ETag; None if the worker gives none, as Java's."""
+        """Works as `read` of a GET, with the answer's ETag; None if the worker gives none, as Java's."""
         request, response = self._sent("GET", path, None)
         return self._parsed(request, response, parse), response.headers.get("etag")
 
@@ -79,12 +79,12 @@ class Exchange:
         self._sent(method, path, None, if_match=if_match)
 
     def read_if_any(self, method: str, path: str, parse: Callable[[Any], T], body: object = None) -> T | None:
-        """As `read`; None for an answer without content."""
+        """Works as `read`; None for an answer without content."""
         request, response = self._sent(method, path, body)
         return None if response.status == 204 else self._parsed(request, response, parse)
 
     def read_at(self, statuses: tuple[int, ...], method: str, path: str, parse: Callable[[Any], T]) -> T:
-        """As `read`, where these statuses are no errors."""
+        """Works as `read`, where these statuses are no errors."""
         request, response = self._sent(method, path, None, good=statuses)
         return self._parsed(request, response, parse)
 

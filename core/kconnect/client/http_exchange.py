@@ -120,7 +120,7 @@ class Terms:
     idle_s: float | None = None
     """How long the server may send nothing meanwhile; None: until the deadline."""
     most_bytes: int = 512 << 20
-    """Of an answer; more is an error."""
+    """Limits an answer; more is an error."""
     cuts: bool = False
     """What is beyond `most_bytes` is left unread instead: for those who want the status only."""
     tls: Callable[[], ssl.SSLContext] = _system_tls

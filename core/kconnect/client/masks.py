@@ -47,7 +47,7 @@ class Masks:
         return frozenset(f"{prefix}{key}" for prefix, name in named_plugins(config) for key in self._of(name))
 
     def _of(self, plugin: str) -> frozenset[str]:
-        """None of a plugin that the worker does not have (any more), or whose table its caller may not see."""
+        """Gives none of a plugin that the worker does not have (any more), or whose table its caller may not see."""
         if plugin not in self._passwords:
             try:
                 table = self._tables.plugin_config(plugin)

@@ -68,7 +68,7 @@ class OffsetEntry:
             )
 
     def check_running(self, name: str, now: Sequence[ConnectorOffset], *, otherwise: str) -> None:
-        """As `check`, for a sink that runs: it may have read on since. Errors: ConflictError."""
+        """Works as `check`, for a sink that runs: it may have read on since. Errors: ConflictError."""
         current = {offset_text(item.partition): item.offset for item in now}
         if not all(_is_at_or_behind(m.new, current.get(offset_text(m.partition))) for m in self.moved):
             self.check(name, now, otherwise=otherwise)

@@ -21,7 +21,7 @@ _SHORT_S: Final = 0.5
 
 @dataclass(slots=True)
 class Patience:
-    """Of one client. Threads: one at a time.
+    """Belongs to one client. Threads: one at a time.
 
     `limit_s`: for one answer; once it was not given, other answers get half a second each for as long again, so that
     a page or a command that asks for many things ends with those that there are. `setting`: its name, for messages.

@@ -229,6 +229,6 @@ def _error_of(failures: Sequence[tuple[str, ConnectError]]) -> ConnectError:
 
 
 def _nobody_of(failures: Sequence[ConnectError]) -> UnreachableError:
-    """None of several workers answers: the failure of each, which begins with or contains its URL."""
+    """Says that none of several workers answers: the failure of each, which begins with or contains its URL."""
     reasons = "; ".join(str(failure).removeprefix("Nobody answers at ") for failure in failures)
     return UnreachableError(f"None of {len(failures)} workers answers: {reasons}", hint=ADVICE.nobody)

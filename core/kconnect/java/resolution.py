@@ -54,7 +54,7 @@ class Coordinate:
 
     @classmethod
     def parse(cls, text: str) -> Coordinate | None:
-        """None for what is no coordinate."""
+        """Returns None for what is no coordinate."""
         if not _COORDINATE.fullmatch(text):
             return None
         return cls(*text.split(":"))
@@ -260,7 +260,7 @@ class _Poms:
             self._ask(it.group, it.artifact, it.version, ())
 
     def exact(self, group: str, artifact: str, wanted: str) -> str:
-        """As Maven does, the newest version of a range, or of all. Errors: NotFoundError."""
+        """Picks, as Maven does, the newest version of a range, or of all. Errors: NotFoundError."""
         if wanted not in _NEWEST and wanted[:1] not in ("[", "("):
             return wanted
         known = self.versions(group, artifact)

@@ -31,7 +31,7 @@ class Redactor:
         self._owned: dict[str, frozenset[str]] = {}
         self._names: dict[str, frozenset[str]] = {}  # by owner, guarded likewise
         self._kept: dict[str, re.Pattern[str] | None] = {}
-        """Of a secret that was met in a text: the names that have it in them."""
+        """Holds, for a secret that was met in a text, the names that have it in them."""
         self._hidden: tuple[str, ...] | None = ()  # None: must be rebuilt from _owned
 
     def remember(self, owner: str, secrets: Iterable[str], names: Iterable[str] = ()) -> None:

@@ -74,7 +74,7 @@ class RepeatedMessages:
         self._counts = RepeatCounts()
 
     def log(self, level: int, message: str, *args: object) -> None:
-        """As `Logger.log`; messages are compared by their full text."""
+        """Works as `Logger.log`; messages are compared by their full text."""
         text = message % args if args else message
         repeated = self._note(text)
         if repeated is None:

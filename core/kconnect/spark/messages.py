@@ -177,7 +177,7 @@ class StopTasks:
     ids: tuple[TaskId, ...]
     timeout_ms: int
     is_cut_off: bool = False
-    """As of `Launcher.stop_tasks`."""
+    """Is that of `Launcher.stop_tasks`."""
 
 
 @dataclass(frozen=True, slots=True)

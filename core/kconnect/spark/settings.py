@@ -23,10 +23,10 @@ class SparkSettings:
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold the secrets of a file system
     slots: int | None = None
     query_cores: int | None = None
-    """As configured; None: one, where it costs no slot."""
+    """Is what was configured; None means one, where it costs no slot."""
     link_bind_host: str = "127.0.0.1"
     link_advertised_host: str | None = "127.0.0.1"
-    """None: the host that Spark's driver has chosen for itself, since executors can reach that one."""
+    """Is None for the host that Spark's driver has chosen for itself, since executors can reach that one."""
     link_port: int = 0
     heartbeat_interval_s: float = 1.0
     heartbeat_timeout_s: float = 10.0

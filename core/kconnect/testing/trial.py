@@ -339,9 +339,9 @@ class _TracedSink(SinkHarness):
         self.calls = self._run.calls
         self.cut_short = self._run.end_waits
         self.numbers: dict[tuple[TopicPartition, int], int] = {}
-        """Of each record, by where it was read from."""
+        """Numbers each record, by where it was read from."""
         self.attempts = 0
-        """Of the last put."""
+        """Counts those of the last put."""
         self.retries = 0
         self.last_retriable: PluginFailure | None = None
         self._timeout_s = timeout_s

@@ -7,9 +7,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import kconnect
 import kconnect_cli
 from kconnect.logs.wording import counted
+from kit.wording import fragments
 
 # What stopped readers -> what is said instead; Java's own messages are as they are
 _INSTEAD = {
@@ -59,3 +62,18 @@ def test_no_message_has_words_that_made_readers_stop() -> None:
 def test_one_is_one_and_thousands_are_read_at_a_glance() -> None:
     assert [counted(number, "task") for number in (0, 1, 2, 1006)] == ["0 tasks", "1 task", "2 tasks", "1,006 tasks"]
     assert counted(2, "status", "statuses") == "2 statuses"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('def f():\n    """None for what no query has written."""', 2),
+        ('class A:\n    """Has a field."""\n\n    name: str\n    """Of the last put."""', 5),
+        ('"""\n    `Those` of several."""', 1),
+        ('def f():\n    """Returns None if no query has written it."""\n    return "Of text"', 0),
+    ],
+)
+def test_a_docstring_that_is_no_sentence_is_found(tmp_path: Path, text: str, line: int) -> None:
+    file = tmp_path / "a.py"
+    file.write_text(text)
+    assert [int(place.split(":")[1]) for place in fragments([file], tmp_path)] == [line] * bool(line)

@@ -113,7 +113,7 @@ def validate(
 
 
 def _settings_of(session: CliSession, plugin: str, version: str | None) -> list[dict[str, Any]]:
-    """Those of the worker or, if none is reachable, those installed here. Errors: NotFoundError with a hint."""
+    """Gives those of the worker or, if none is reachable, those installed here. Errors: NotFoundError with a hint."""
     client = session.client
     try:
         return _by_any_name(plugin, version, client.plugin_config, lambda: client.plugins(connectors_only=False))
@@ -201,7 +201,7 @@ def _local_plugins() -> list[dict[str, Any]]:
 
 
 def _local_settings(plugin: str, version: str | None) -> list[dict[str, Any]]:
-    """As `ConnectClient.plugin_config`. Errors: NotFoundError, BadRequestError for a version that is not here."""
+    """Works as `ConnectClient.plugin_config`. Errors: NotFoundError, BadRequestError for a version that is not here."""
     from kconnect.runtime.herder.validation.config_infos import key_info
     from kconnect.runtime.herder.validation.plugin_config import plugin_config_keys
     from kconnect.runtime.plugins import PluginRegistry

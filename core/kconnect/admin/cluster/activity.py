@@ -22,7 +22,7 @@ class Activity:
     """What a connector does."""
 
     figures: Figures = NO_FIGURES
-    """Of all its tasks; `errors` are those of the last hour."""
+    """Holds the figures of all its tasks; `errors` are those of the last hour."""
     tasks: Mapping[int, Figures] = field(default_factory=dict)
     """By task; `errors` since it started."""
     per_s: tuple[float, ...] = ()
@@ -48,7 +48,7 @@ def activities(client: ConnectClient, *, cluster: bool = True) -> dict[str, Acti
 
 
 def activities_of(body: Mapping[str, Any]) -> dict[str, Activity]:
-    """Of an answer to `GET /admin/history` without a connector."""
+    """Gives the activities of an answer to `GET /admin/history` without a connector."""
     return {name: _activity(line) for name, line in body["connectors"].items()}
 
 
@@ -70,7 +70,7 @@ def _joined(parts: Sequence[Activity]) -> Activity:
 
 
 def task_figures(found: Mapping[str, Activity]) -> dict[TaskId, Figures]:
-    """Of all tasks of all connectors."""
+    """Gives the metrics of all tasks of all connectors."""
     return {TaskId(name, task): figures for name, each in found.items() for task, figures in each.tasks.items()}
 
 

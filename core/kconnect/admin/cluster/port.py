@@ -106,7 +106,7 @@ class Announced:
 
 
 OpenSink: TypeAlias = "Callable[[Mapping[str, str], Mapping[str, str]], AbstractContextManager[Sink]]"
-"""Of a connector's and a worker's settings, with references resolved."""
+"""Opens a sink by a connector's and a worker's settings, with references resolved."""
 
 
 class Cluster(Protocol):
@@ -183,7 +183,7 @@ class Cluster(Protocol):
         ...
 
     def tagged_offsets(self, name: str) -> tuple[Sequence[ConnectorOffset], str]:
-        """As `tagged_connector`."""
+        """Works as `tagged_connector`."""
         ...
 
     def topics(self, name: str) -> Sequence[str] | None:

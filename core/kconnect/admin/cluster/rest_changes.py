@@ -35,7 +35,7 @@ class RestChange:
         return self.describe()
 
     def check(self) -> Sequence[str]:
-        """None: the worker checks each request."""
+        """Returns None: the worker checks each request."""
         return ()
 
     def make(self) -> Sequence[str]:
@@ -188,7 +188,7 @@ def if_match(tag: str | None) -> str | None:
 
 
 def _rest_state(state: TargetState) -> str:
-    """As REST spells it: RUNNING for the model's STARTED."""
+    """Gives it as REST spells it: RUNNING for the model's STARTED."""
     return "RUNNING" if state is TargetState.STARTED else str(state)
 
 

@@ -114,7 +114,7 @@ class RestCluster:
         return self._client.connector_statuses()
 
     def activities(self) -> Mapping[str, Activity]:
-        """None of a Java worker, and none where only admin listeners tell it."""
+        """Gives none of a Java worker, and none where only admin listeners report it."""
         if not self._kind.is_ours(self._client):
             return {}
         return activities(self._client) or {}

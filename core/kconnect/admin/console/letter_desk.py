@@ -49,7 +49,7 @@ class Wanted:
 
     @property
     def given(self) -> dict[str, str]:
-        """As fields of a form or a query."""
+        """Gives it as fields of a form or a query."""
         found = {"at": self.at, "stage": self.stage, "exception": self.exception, "topic": self.topic}
         return {name: text for name, text in found.items() if text}
 
@@ -77,7 +77,7 @@ class LetterDesk(ConnectorLetters):
         return super().topic
 
     def selection(self, wanted: Wanted | None = None) -> Selection:
-        """Of a shared topic this connector's letters only."""
+        """Selects, of a shared topic, this connector's dead-letter records only."""
         wanted = wanted or Wanted()
         place = wanted.place
         return Selection(

@@ -48,12 +48,12 @@ class How:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> How:
-        """Of the fields of a form."""
+        """Reads the fields of a form."""
         return cls(typed(given.get("patch", "")), bool(given.get("through")), bool(given.get("again")))
 
     @property
     def given(self) -> dict[str, str]:
-        """As fields of a form."""
+        """Gives it as fields of a form."""
         found = {"patch": self.patch, "through": "1" if self.through else "", "again": "1" if self.again else ""}
         return {name: text for name, text in found.items() if text}
 

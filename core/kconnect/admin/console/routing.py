@@ -58,7 +58,7 @@ class ConsoleRoute(BaseRoute):
 
     @property
     def route(self) -> BaseRoute:
-        """Itself."""
+        """Returns self, for chaining."""
         return self
 
     def close(self) -> None:
@@ -171,7 +171,7 @@ def _static(request: Request, parts: Sequence[str]) -> Response:
 
 
 async def _body(request: Request) -> bytes | None:
-    """None for one that is too large."""
+    """Returns None for a body that is too large."""
     chunks: list[bytes] = []
     size = 0
     async for chunk in request.stream():

@@ -39,7 +39,7 @@ class SeenConfig:
 
     @property
     def fields(self) -> dict[str, str]:
-        """Of a form, by their names."""
+        """Gives the fields of a form, by their names."""
         return {"based": self.tag, "base": json.dumps(dict(self.shown), ensure_ascii=False)}
 
     def changed_to(self, now: Self) -> list[tuple[str, str | None, str | None]]:
@@ -58,7 +58,7 @@ class SeenOffsets:
 
     @classmethod
     def of_form(cls, field: Callable[[str], str]) -> Self:
-        """As of SeenConfig."""
+        """Works as that of SeenConfig."""
         shown = _json(field("base"))
         if not field("based") or not isinstance(shown, dict):
             raise BadRequestError(_NOT_OF_A_PAGE)

@@ -65,7 +65,7 @@ def letter_documents(
 
 
 def is_source(kind: ConnectorType, config: Mapping[str, str], plugins: PluginRegistry) -> bool:
-    """As the worker says, or its plugin where it is installed here; else by its topics, which every sink has."""
+    """Asks the worker, or its plugin where it is installed here, else its topics, which every sink has."""
     if kind is not ConnectorType.UNKNOWN:
         return kind is ConnectorType.SOURCE
     try:

@@ -61,7 +61,7 @@ class Tally:
     topics: Counter[str] = field(default_factory=Counter)
     """Topics that records are sent to."""
     oldest_ms: dict[str, int] = field(default_factory=dict)
-    """Of each of them, the time of the oldest record."""
+    """Holds, of each of them, the time of the oldest record."""
 
     def add(self, outcome: Outcome, why: str = "") -> None:
         self.counts[outcome] += 1

@@ -19,7 +19,7 @@ class Owner(StrEnum):
 
     OURS = "ours"
     OTHERS = "others"
-    """Of another connector that shares the topic."""
+    """Means records of another connector that shares the topic."""
     UNKNOWN = "unknown"
     """Nothing in it names a connector: no context headers, or a record that is no dead letter at all."""
 
@@ -37,7 +37,7 @@ class OffsetRange:
 
     @classmethod
     def parse(cls, text: str) -> OffsetRange:
-        """Of 7, 7-12, 7- or, of partition 3, 3:7-12. Errors: BadRequestError."""
+        """Reads 7, 7-12, 7- or, of partition 3, 3:7-12. Errors: BadRequestError."""
         form = _RANGE.fullmatch(text.strip())
         if form is None:
             raise BadRequestError(f"{text} is not a range of offsets", hint="Examples: 7, 7-12, 7-, 3:7-12.")
@@ -147,7 +147,7 @@ def summary(letters: Iterable[DeadLetter], selection: Selection, marks: Marks) -
 
 
 def selected(letters: Iterable[DeadLetter], selection: Selection) -> Iterator[DeadLetter]:
-    """Those that are meant, in the order they came."""
+    """Gives those that are meant, in the order they came."""
     return (letter for letter in letters if letter in selection)
 
 

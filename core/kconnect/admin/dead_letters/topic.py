@@ -186,7 +186,7 @@ class DeadLetterTopic:
         return found
 
     def partitions(self, topics: Collection[str]) -> dict[str, int]:
-        """Of each of these topics that exists, how many partitions it has."""
+        """Gives how many partitions each of these topics has that exists."""
         found = self.admin.describe_topics(list(topics), self.access.timeout_s) if topics else {}
         return {name: info.partitions for name, info in found.items()}
 

@@ -16,7 +16,7 @@ def replay_warnings(
     is_source: bool,
     now_ms: int,
 ) -> Iterator[str]:
-    """Of each target: records that are older than it keeps them, or that the sink does not read there."""
+    """Warns of records that are older than their target keeps them, or that the sink does not read there."""
     for topic, oldest_ms in planned.oldest_ms.items():
         warning = retention_warning(topic, topic_settings(topic), oldest_ms, now_ms)
         if warning is not None:

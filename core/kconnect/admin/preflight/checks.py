@@ -38,7 +38,7 @@ def check_start(
 
 
 def _probes(start: WorkerStart, connectors: Sequence[ConnectorFile]) -> Sequence[Probe]:
-    """Of what the settings name; those that could not be parsed still name brokers."""
+    """Gives the probes of what the settings name; those that could not be parsed still name brokers."""
     probes = [
         *plugin_path_probe(start),
         *machine_probes(start.properties),

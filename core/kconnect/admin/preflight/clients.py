@@ -18,7 +18,7 @@ class ClientIdentity:
     """Clients of the worker that are one and the same to the brokers."""
 
     names: tuple[str, ...]
-    """Of `worker` (its topics and its group), `admin`, `producer`, `consumer`."""
+    """Names some of `worker` (its topics and its group), `admin`, `producer`, `consumer`."""
     java: Mapping[str, str] = field(repr=False)
     """Their settings in Java's names; secrets live here."""
 

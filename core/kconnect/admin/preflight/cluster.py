@@ -92,7 +92,7 @@ def _group(config: DistributedConfig, identity: ClientIdentity, within_s: float)
 
 
 def _group_facts(way: Access, group: str, deadline: float) -> GroupFacts | None:
-    """None while a new broker makes the topic in which it keeps groups. Errors: ConnectError."""
+    """Returns None while a new broker makes the topic in which it keeps groups. Errors: ConnectError."""
     left_s = max(deadline - time.monotonic(), 0.1)
     try:
         connection = Coordinator(way, group, left_s).connect(left_s)
@@ -225,7 +225,7 @@ class GroupFacts:
     members: tuple[bytes, ...] = field(repr=False)
     """What each said when it joined."""
     operations: frozenset[str] | None
-    """None if the broker does not say."""
+    """Is None if the broker does not say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ _CGROUP: Final = Path("/sys/fs/cgroup")
 
 
 def machine_probes(properties: Mapping[str, str]) -> list[Probe]:
-    """Of Java, Spark, memory and the folders that a worker writes to."""
+    """Gives the probes of Java, Spark, memory and the folders that a worker writes to."""
     return [
         Probe("java", os.environ.get("JAVA_HOME", "") or "PATH", _java),
         Probe("spark", properties.get("spark.master", "local[*]"), partial(_spark, properties)),
@@ -178,7 +178,7 @@ _OWN_ONLY = ("127.0.0.1", "::1", "localhost")
 
 
 def listening_probes(start: WorkerStart) -> list[Probe]:
-    """Of each kind of listener, of their certificates, and of the advertised name."""
+    """Gives the probes of each kind of listener, of their certificates, and of the advertised name."""
     config = start.config
     if config is None:
         return []

@@ -32,7 +32,7 @@ _ADVICE: Final = Advice(
 
 
 def certificate_probes(properties: Mapping[str, str], identities: Sequence[ClientIdentity]) -> list[Probe]:
-    """Of each client that speaks TLS, and of https listeners."""
+    """Gives a probe of each client that speaks TLS, and of https listeners."""
     found: dict[str, Mapping[str, str]] = {}
     for identity in identities:
         if identity.java.get("security.protocol", "").strip().upper().endswith("SSL"):
@@ -83,7 +83,7 @@ def certificate_result(where: str, name: str, begin: datetime, end: datetime, no
 
 
 def registry_probes(settings: Sequence[Mapping[str, str]]) -> list[Probe]:
-    """Of each URL of a schema registry that a converter of the worker or of a connector names."""
+    """Gives a probe of each URL of a schema registry that a converter of the worker or of a connector names."""
     found: dict[str, Mapping[str, str]] = {}
     for config in settings:
         for key, value in config.items():

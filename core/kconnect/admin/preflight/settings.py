@@ -39,7 +39,7 @@ class WorkerStart:
     source: str
     """Where they come from: a file, or the environment."""
     config: WorkerConfig | None = None
-    """None while they have not been read, or cannot be."""
+    """Is None while they have not been read, or cannot be."""
     plugins: PluginRegistry | None = None
 
     @property
@@ -116,7 +116,7 @@ class WorkerStart:
             yield self._result(Verdict.WARNING, f"Unknown setting: {key}", hint)
 
     def _clients(self) -> Iterator[Result]:
-        """Those of tasks, built and not connected: librdkafka refuses more than a table can say."""
+        """Builds the clients of tasks, without connecting them: librdkafka refuses more than a table can say."""
         if self.config is None:
             return
         for key, message in worker_client_problems(self.config.originals):

@@ -43,7 +43,7 @@ def topic_probes(config: DistributedConfig, identity: ClientIdentity) -> list[Pr
 
 
 def missing(spec: InternalTopicSpec, brokers: int, refusal: tuple[str, str] | None, who: Client = _UNKNOWN) -> Result:
-    """Of a topic that the worker would create; `refusal`: the name of the broker's error, and its words."""
+    """Judges a topic that the worker would create; `refusal`: the name of the broker's error, and its words."""
     shape = f"{_count(spec.partitions, 'partition')}, {_count(spec.replication_factor, 'replica')}"
     if refusal is None:
         return _result(spec.topic, Verdict.OK, f"does not exist yet; the worker may create it ({shape})")
@@ -68,7 +68,7 @@ def missing(spec: InternalTopicSpec, brokers: int, refusal: tuple[str, str] | No
 
 
 def existing(spec: InternalTopicSpec, found: TopicFacts, who: Client = _UNKNOWN) -> Iterator[Result]:
-    """Of a topic that exists."""
+    """Judges a topic that exists."""
     problems = list(_problems(spec, found, who))
     yield from problems
     if not any(problem.verdict is Verdict.FAILED for problem in problems):
@@ -127,7 +127,7 @@ def _of_settings(spec: InternalTopicSpec, found: TopicFacts, who: Client) -> Ite
 def connector_topic_results(
     needs: Iterable[tuple[str, str, str]], facts: Mapping[str, TopicFacts], who: Client
 ) -> Iterator[Result]:
-    """Of the topics that connectors name. Shape of a need: connector, topic, READ or WRITE."""
+    """Judges the topics that connectors name. Shape of a need: connector, topic, READ or WRITE."""
     for connector, topic, operation in needs:
         found = facts.get(topic)
         what = {"READ": "reads", "WRITE": "writes to"}[operation]

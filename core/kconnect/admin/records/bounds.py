@@ -32,7 +32,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Watermarks:
-    """Of each partition: first offset, end, and the end that read_committed readers see."""
+    """Holds, of each partition, the first offset, the end, and the end that read_committed readers see."""
 
     begin: Mapping[int, int]
     end: Mapping[int, int]

@@ -58,7 +58,7 @@ class ShownRecord(Protocol):
         ...
 
     def to_json(self) -> Mapping[str, Any]:
-        """As of DecodedRecord."""
+        """Works as that of DecodedRecord."""
         ...
 
 
@@ -147,7 +147,7 @@ class DecodedRecord:
         return body | {"errors": problems} if problems else body
 
     def to_sink_record(self) -> SinkRecord:
-        """As a sink's transformations and predicates get it."""
+        """Gives the record as a sink's transformations and predicates get it."""
         headers = ConnectHeaders()
         for name, decoded in self.headers:
             headers.add(name, decoded.value, decoded.schema)

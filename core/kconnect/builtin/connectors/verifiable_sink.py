@@ -27,7 +27,7 @@ CONFIG = ConfigDef().define(
 
 
 class VerifiableSinkConnector(SinkConnector):
-    """As many tasks as requested. Source: o.a.k.connect.tools.VerifiableSinkConnector (Kafka 4.3)."""
+    """Has as many tasks as requested. Source: o.a.k.connect.tools.VerifiableSinkConnector (Kafka 4.3)."""
 
     _props: Mapping[str, str]
 

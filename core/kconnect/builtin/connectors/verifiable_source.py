@@ -84,7 +84,7 @@ _IDLE_S = 0.5
 
 
 class VerifiableSourceConnector(SourceConnector):
-    """As many tasks as requested, each with its own sequence.
+    """Has as many tasks as requested, each with its own sequence.
 
     Source: o.a.k.connect.tools.VerifiableSourceConnector (Kafka 4.3).
     Differs: Java declares no settings, so errors only show when tasks start; we do, and refuse them at once. Java does

@@ -31,7 +31,7 @@ class _NumberConverter(BuiltinConverter):
     JAVA_CLASS: ClassVar[str]
     SCHEMA: ClassVar[Schema]
     FORMAT: ClassVar[str]
-    """Of the modules `struct` and `array`."""
+    """Is a format of the modules `struct` and `array`."""
     SIZE_WORD: ClassVar[str]
     """How Java names the deserializer when the size is wrong."""
 

@@ -135,7 +135,7 @@ class SelectPlan:
         return Selected(kept, made)
 
     def select_several(self, rows: RecordRows) -> list[dict[str, Any]]:
-        """As `select_one`, of a query that may give several rows for one."""
+        """Works as `select_one`, of a query that may give several rows for one."""
         selected = self.select(rows)
         count = 1 if selected.kept is None else len(selected.kept)
         columns = {

@@ -100,7 +100,7 @@ def single_row(
     where: str,
     results: Sequence[Schema],
 ) -> SingleRow | None:
-    """None where a field or a result is of a type that parameters or rows do not have."""
+    """Returns None where a field or a result is of a type that parameters or rows do not have."""
     given = {path: (name, schema) for path, (name, schema) in fields.items() if schema is not None}
     if not all(can_be_given(schema) for _, schema in given.values()) or not all(map(is_plain, results)):
         return None

@@ -27,7 +27,7 @@ CONFIG = with_replace_null(
 
 
 class _SetSchemaMetadata(Part, Transformation):
-    """Of structs only: for others it fails, as in Java 4.3. Source: o.a.k.connect.transforms.SetSchemaMetadata."""
+    """Changes structs only: for others it fails, as in Java 4.3. Source: o.a.k.connect.transforms.SetSchemaMetadata."""
 
     supports_batches = True
 

@@ -12,7 +12,7 @@ UUID_NAME: Final = "io.debezium.data.Uuid"
 JSON_NAME: Final = "io.debezium.data.Json"
 UNITS: Final = ("s", "ms", "us", "ns")
 MOST_DIGITS: Final = 38
-"""Of a decimal in Arrow, Spark and each table format."""
+"""Limits a decimal in Arrow, Spark and each table format."""
 # Digits behind the second that Connect's own Time and Timestamp have
 _MILLI_DIGITS: Final = 3
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)

@@ -30,7 +30,7 @@ class _Token(NamedTuple):
     text: str
     at: int
     is_name: bool = False
-    """Of a name without its back quotes, and of a text without its quotes, this is true or `is_text`."""
+    """Is true, or `is_text` is, for a name without its back quotes, and for a text without its quotes."""
     is_text: bool = False
 
 

@@ -14,7 +14,7 @@ VALUE_SCHEMA: Final = "value.schema"
 OF_TOPIC: Final = "value.schema."
 """Followed by a topic: the schema of that topic's values."""
 FORMER_NAMES: Final = ("spark.schema", "table.schema")
-"""Of sinks: they say the same."""
+"""Had the same meaning in sinks."""
 _DOC: Final = (
     "What values are, in Spark's DDL: `id bigint, price decimal(12,2), at timestamp, tags array<string>`. Or a file: "
     "orders.avsc, a JSON Schema in orders.json, DDL in orders.sql; or like:PATH, the columns of a table that is there. "

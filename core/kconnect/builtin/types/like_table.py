@@ -126,7 +126,7 @@ def _iceberg_folder(folder: Path) -> pa.Schema:
 
 
 def _stored(where: str) -> pa.Schema:
-    """Of a table in a store: Delta where it has a log, else of Parquet files."""
+    """Reads a table in a store: Delta where it has a log, else Parquet files."""
     from pyarrow import fs
 
     system, path = fs.FileSystem.from_uri(where)

@@ -70,7 +70,7 @@ class _Meaning:
 
 
 def _meaning(schema: Schema, *, holds_wide: bool) -> _Meaning | None:
-    """None for a schema that means what it is."""
+    """Returns None for a schema that means what it is."""
     of_all = _KNOWN[holds_wide]
     known = of_all.get(id(schema))
     if known is None or known[0] is not schema:

@@ -149,7 +149,7 @@ def _schemaless(node: Any) -> Any:
 
 
 def _exact(node: Any) -> Any:
-    """As `_schemaless`, but a fraction that Java would round is a Decimal."""
+    """Works as `_schemaless`, but a fraction that Java would round is a Decimal."""
     if isinstance(node, PyDecimal):
         double = float(node)
         return double + 0.0 if PyDecimal(repr(double)) == node else node

@@ -9,7 +9,7 @@ from typing import Final
 from kconnect.errors import ConfigError
 
 DEFAULT_MBEANS: Final = "debezium.*"
-"""Of `kconnect.java.mbeans`: what Debezium's users alert on."""
+"""Is the default of `kconnect.java.mbeans`: what Debezium's users alert on."""
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_:]")
 _MORE: Final = re.compile(r"_{2,}")
 _DEBEZIUM: Final = "debezium."

@@ -57,7 +57,7 @@ def parse_properties(text: bytes | str, source: str = "properties") -> dict[str,
 
 
 def strict_properties(text: bytes | str, source: str, *, separated: bool = False) -> dict[str, str]:
-    r"""As `parse_properties`, for what is written by hand: what Java would read as something else is refused.
+    r"""Works as `parse_properties`, for what is written by hand: what Java would read as something else is refused.
 
     `separated`: each line needs a `=` or `:`, as text that has no settings in it has none.
     Errors: ConfigError for a key in two lines, for UTF-8 outside comments of bytes, and for a line without separator.

@@ -42,7 +42,7 @@ class CharSet:
 
     @classmethod
     def where(cls, holds: Callable[[str], bool]) -> CharSet:
-        """Of the characters below 65,536, which takes 20 ms: callers remember what they found."""
+        """Collects characters below 65,536, which takes 20 ms: callers remember what they found."""
         return cls.of((code, code) for code in range(0x10000) if holds(chr(code)))
 
     def __or__(self, other: CharSet) -> CharSet:

@@ -75,7 +75,7 @@ def _number(data: bytes, at: int) -> int:
 
 
 def _class_name(data: bytes, starts: list[int], index: int) -> str | None:
-    """None for the superclass of Object, and for none."""
+    """Returns None for the superclass of Object, and if there is none."""
     if index == 0:
         return None
     start = starts[_number(data, starts[index] + 1)]

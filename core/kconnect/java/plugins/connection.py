@@ -65,11 +65,13 @@ class JavaConnection:
         return self._exchange(BLOCK, parts)
 
     def post_call(self, method: str, **arguments: Any) -> None:
-        """As `call`, but its answer is left to `answer`, and several may be posted before the first is answered."""
+        """Works as `call`, but its answer is left to `answer`, and several may be posted before the first is
+        answered.
+        """
         self._post(CALL, [json.dumps({"m": method, **arguments}).encode()])
 
     def post_block(self, parts: Sequence[Any]) -> None:
-        """As `post_call`, of a block."""
+        """Works as `post_call`, for a block."""
         self._post(BLOCK, parts)
 
     def answer(self) -> Any:

@@ -91,5 +91,5 @@ def missing_text(missing: Sequence[tuple[str, str, Path, Loaded]]) -> str | None
 
 
 def _url(place: Path) -> str:
-    """As Java writes a location."""
+    """Gives the place as Java writes a location."""
     return f"file:{place}{'' if place.is_file() else '/'}"

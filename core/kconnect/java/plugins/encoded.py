@@ -24,7 +24,7 @@ class JavaPart:
     folder: str | None
     config: Mapping[str, str] = field(repr=False)
     tags: Mapping[str, str] = field(default_factory=dict)
-    """Of its own metrics, beside those of the task."""
+    """Holds the tags of its own metrics, beside those of the task."""
     place: str = ""
     """The settings that name it: transforms.X, predicates.X, value.converter."""
 
@@ -92,7 +92,7 @@ class EncodedPart:
     """Ms; None when no record has a time."""
     headers: list[list[tuple[str, bytes | None]] | None] | None
     rows: pa.Array
-    """Of each record its row in the poll."""
+    """Holds the row in the poll of each record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class EncodedPoll:
     positions: list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
     polled: int
     done: int
-    """Of these, those that are here; stages may have dropped some."""
+    """Counts those of them that are here; stages may have dropped some."""
     first: int
     """The number by which Java knows the first record."""
     task: EncodingTask

@@ -164,7 +164,7 @@ class RowReader:
         self.at = at
 
     def column(self, schema: Schema, count: int) -> list[Any]:
-        """As values_of() of what BlockReader.column gives."""
+        """Gives what values_of() makes of BlockReader.column."""
         there = self._flags(count)
         self._align()
         kind = schema.type

@@ -118,7 +118,7 @@ def services(text: bytes) -> list[str]:
 
 
 def _folders_in(element: Path) -> Iterator[JavaFolder]:
-    """As Java's plugin.path: each sub-folder with jars is a plugin, and so is each jar beside them.
+    """Finds them as Java's plugin.path does: each sub-folder with jars is a plugin, and so is each jar beside them.
 
     Differs: hidden folders and Python's environments are none. `plugin.path=.` in a project with a .venv would have all
     classes of Spark read: 6 s.

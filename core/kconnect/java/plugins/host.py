@@ -48,7 +48,7 @@ class JavaSettings:
 
     @classmethod
     def of(cls, config: Mapping[str, str]) -> JavaSettings:
-        """Of a worker's config. Errors: ConfigError for patterns of MBeans that Java would refuse."""
+        """Reads a worker's config. Errors: ConfigError for patterns of MBeans that Java would refuse."""
         return cls(
             config.get("kconnect.java.home") or None,
             tuple(shlex.split(config.get("kconnect.java.opts") or "")),
@@ -161,7 +161,7 @@ class HostProcess:
             jvm.abandon((connector, task))
 
     def stack(self, connector: str, task: int) -> list[str] | None:
-        """As HostJvm.stack."""
+        """Works as HostJvm.stack."""
         stacks = (jvm.stack((connector, task)) for jvm in self._running())
         return next((stack for stack in stacks if stack is not None), None)
 

@@ -46,7 +46,7 @@ class Hosted:
 
 
 def _thread_name(role: str, java_class: str) -> str:
-    """As Java's worker names the thread of a task, where it is one."""
+    """Names the thread of a task as Java's worker does, where it is one."""
     connector, task = current_place()
     if role in ("source", "sink") and task is not None:
         return f"task-thread-{connector}-{task}"

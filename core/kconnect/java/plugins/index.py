@@ -103,14 +103,14 @@ class JavaIndex:
             return self._named
 
     def scanned(self) -> Mapping[str, Mapping[str, list[Path]]]:
-        """As `named`, of all classes that are plugins by what they extend and implement."""
+        """Works as `named`, for all classes that are plugins by what they extend and implement."""
         with self._lock:
             if self._scanned is None:
                 self._scanned = _by_class((folder, self._scan(folder)) for folder in self.folders)
             return self._scanned
 
     def plugins(self, *, reads: bool = True) -> Mapping[str, Mapping[str, list[Path]]]:
-        """As `named`, of all plugins that `plugin.discovery` finds.
+        """Works as `named`, for all plugins that `plugin.discovery` finds.
 
         `reads`: False leaves out those without a manifest whose folders nobody has read yet, which may take seconds.
         """

@@ -152,7 +152,7 @@ def needed_by(missing: str, trace: str, location: str | None) -> Path | None:
 
 
 def _jar_of_a_frame(jars: list[Path], trace: str) -> Path | None:
-    """Of the cause that Java tells last, the first frame that is of the plugin."""
+    """Finds the first frame that is of the plugin in the cause that Java gives last."""
     listed = {jar: _entries(jar) for jar in jars}
     for part in reversed(trace.split("\nCaused by: ")):
         for frame in _FRAME.findall(part):

@@ -122,7 +122,7 @@ class HostMaking:
 
 
 class _Context:
-    """As much of a task's context as these tasks ask for."""
+    """Has as much of a task's context as these tasks ask for."""
 
     def transaction_context(self) -> None:
         return None

@@ -56,7 +56,7 @@ class PathRow:
     has_manifest: bool
 
     def cells(self) -> tuple[str, ...]:
-        """As COLUMNS names them."""
+        """Gives the cells as COLUMNS names them."""
         first, second = _aliases(self.class_name, self.kind) if self.is_loadable else (NO_ALIAS, NO_ALIAS)
         told = (str(self.is_loadable).lower(), str(self.has_manifest).lower(), str(self.location))
         return (self.class_name, first, second, self.version, self.kind, *told)

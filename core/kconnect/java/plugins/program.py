@@ -86,7 +86,7 @@ def take_ports(options: Sequence[str]) -> TakenOptions:
 
 
 def _port_in(option: str) -> re.Match[str] | None:
-    """None for port 0 as well, which the system chooses."""
+    """Returns None for port 0 as well, which the system chooses."""
     found = next((match for pattern in _PORTS if (match := pattern.fullmatch(option))), None)
     return None if found is None or found[2].strip("0") == "" else found
 

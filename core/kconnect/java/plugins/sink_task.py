@@ -52,7 +52,7 @@ class JavaBatch:
 
     number: int
     records: int = 0
-    """Those that were sent; once Java has answered, those that the task is given, or was."""
+    """Counts those that were sent; once Java has answered, those that the task is given, or was."""
     size: int = 0
     """Bytes that were sent of it."""
     unanswered: int = 0

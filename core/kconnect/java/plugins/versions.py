@@ -79,7 +79,7 @@ class PluginVersions:
             }
 
     def known(self, name: str, location: Path) -> Loaded | None:
-        """As `of`, without asking Java."""
+        """Works as `of`, without asking Java."""
         with self._lock:
             return self._of_folder(location).get(name)
 

@@ -44,7 +44,7 @@ class DeadLetterSettings:
 
     @classmethod
     def parse(cls, props: Mapping[str, str]) -> DeadLetterSettings | None:
-        """None without a topic. Errors: ConfigError for a value of the wrong type."""
+        """Returns None without a topic. Errors: ConfigError for a value of the wrong type."""
         name, replicas, headers = DEAD_LETTER_KEYS
         values = {key: _parsed(key, props) for key in DEAD_LETTER_KEYS}
         if not values[name].strip():

@@ -49,7 +49,7 @@ def labels_of(config: Mapping[str, str | None]) -> dict[str, str] | None:
 
 
 def labels_text(labels: Labels) -> str:
-    """As the setting has them, by key."""
+    """Writes them as the setting has them, by key."""
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 

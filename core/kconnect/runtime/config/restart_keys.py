@@ -74,7 +74,9 @@ class RestartSettings:
         return cls._read({key: values.get(f"{_PREFIX}{key}") for key in RESTART_KEYS}, cls())
 
     def of_connector(self, config: Mapping[str, str]) -> RestartSettings:
-        """Those of a connector over these defaults; an invalid value, which validation refuses, counts as none."""
+        """Gives the settings of a connector over these defaults; an invalid value, which validation refuses, counts as
+        none.
+        """
         wrong = {key for key, _ in restart_problems(config)}
         return self._read({key: None if key in wrong else config.get(key) for key in RESTART_KEYS}, self)
 

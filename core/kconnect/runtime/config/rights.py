@@ -63,12 +63,12 @@ class Client:
 
 
 def client_of(settings: Mapping[str, Any]) -> Client:
-    """Of a client's settings as librdkafka takes them."""
+    """Reads a client's settings as librdkafka takes them."""
     return Client(str(settings.get("bootstrap.servers", "")), _principal(settings))
 
 
 def client_of_java(java: Mapping[str, str]) -> Client:
-    """Of a client's settings as Java takes them. Errors: as of `security_settings`."""
+    """Reads a client's settings as Java takes them. Errors: as of `security_settings`."""
     return client_of({**java, **security_settings(java)[0]})
 
 

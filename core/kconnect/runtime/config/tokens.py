@@ -90,7 +90,7 @@ class Tokens:
         return self._current()[0]
 
     def __call__(self, _config: str) -> tuple[str, float, str, dict[str, str]]:
-        """As librdkafka asks for it (oauth_cb): the token, when it ends, a principal, extensions."""
+        """Answers as librdkafka asks for it (oauth_cb): the token, when it ends, a principal, extensions."""
         token, _, ends_at_s = self._current()
         return token, ends_at_s, "", self.extensions
 
@@ -224,7 +224,7 @@ def _endpoint_of(given: Mapping[str, str], url: str) -> TokenEndpoint:
 
 
 def _tls_of(given: Mapping[str, str]) -> Callable[[], ssl.SSLContext] | None:
-    """None: the system's authorities."""
+    """Returns None for the system's authorities."""
     stores = {java: given[name] for name, java in _STORES.items() if given[name]}
     return (lambda: client_context(stores)) if stores else None
 

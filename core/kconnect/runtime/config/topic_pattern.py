@@ -28,7 +28,7 @@ class TopicPattern:
 
     @classmethod
     def of_sink(cls, worker: Mapping[str, str], connector: Mapping[str, str]) -> TopicPattern | None:
-        """None for a sink whose topics are named. Errors: ConfigError for `exclude.internal.topics`."""
+        """Returns None for a sink whose topics are named. Errors: ConfigError for `exclude.internal.topics`."""
         regex = (connector.get("topics.regex") or "").strip()
         if not regex:
             return None
@@ -37,7 +37,7 @@ class TopicPattern:
         return cls(regex, not excludes)
 
     def of(self, topics: Iterable[str]) -> list[str]:
-        """Those of the topics that are meant, in their order. Errors: ConfigError for an invalid expression."""
+        """Gives those of the topics that are meant, in their order. Errors: ConfigError for an invalid expression."""
         try:
             matches = compile_java(self.regex).fullmatch
         except re.error as err:

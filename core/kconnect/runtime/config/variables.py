@@ -212,7 +212,7 @@ class Variables:
 
 
 def _path_and_variable(match: re.Match[str]) -> tuple[str, str]:
-    """Of a reference; the path is empty if it has none."""
+    """Parts a reference; the path is empty if it has none."""
     path, colon, variable = match[2].partition(":")
     return (path, variable) if colon else ("", path)
 

@@ -48,9 +48,9 @@ class SlotInfo:
     executor: str | None = None
     """Spark's id of the executor it runs in; `driver` in local mode."""
     cpu_seconds: float | None = None
-    """Of its entire life; like the fields below, up to a second old."""
+    """Counts its entire life; like the fields below, it is up to a second old."""
     cpu_percent: float | None = None
-    """Of one core, over the last seconds."""
+    """Is a share of one core, over the last seconds."""
     memory_bytes: int | None = None
     """Resident memory."""
     java_ports: tuple[int, ...] = ()
@@ -80,7 +80,7 @@ class RuntimeInfo:
     version: str
     application_id: str
     ui_url: str | None
-    """None where spark.ui.enabled is off, as it is by default."""
+    """Is None where spark.ui.enabled is off, as it is by default."""
     executors: tuple[ExecutorInfo, ...] = ()
 
     def to_json(self) -> dict[str, Any]:

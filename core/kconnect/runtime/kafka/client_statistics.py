@@ -18,7 +18,7 @@ _INTERVAL_MS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Of some values of the last interval: how many, their sum, the largest."""
+    """Sums up some values of the last interval: how many, their sum, the largest."""
 
     count: int
     total: float

@@ -93,7 +93,7 @@ def producer_settings(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def consumer_settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """As `producer_settings`."""
+    """Works as `producer_settings`."""
     own = CONSUMER_DEFAULTS
     if config.get("group.protocol") == "consumer":
         own = {key: value for key, value in own.items() if key not in _OF_CLASSIC_GROUPS}
@@ -176,7 +176,7 @@ class ClientLog:
         self._tell(logging.WARNING, _AWAY if error.code() in _UNREACHABLE else error.name(), error.str())
 
     def error(self, doing: str, error: KafkaError, *needs: Right) -> ConnectError:
-        """As `connect_error`, of this client."""
+        """Works as `connect_error`, for this client."""
         return connect_error(doing, error, needs, self.client)
 
     def raise_if_refused(self) -> None:

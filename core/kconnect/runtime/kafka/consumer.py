@@ -95,7 +95,7 @@ class ConsumedRun:
 
     @cached_property
     def keys(self) -> list[bytes | None] | None:
-        """None if no record has a key."""
+        """Returns None if no record has a key."""
         found: list[bytes | None] = list(map(Message.key, self._messages))
         return None if found.count(None) == len(found) else found
 
@@ -115,7 +115,7 @@ class ConsumedRun:
 
     @cached_property
     def headers(self) -> list[list[tuple[str, bytes | None]] | None] | None:
-        """None if no record has headers."""
+        """Returns None if no record has headers."""
         # the binding's type is wider than its actual values
         found: list[Any] = list(map(Message.headers, self._messages))
         return None if found.count(None) == len(found) else found
@@ -155,8 +155,9 @@ class RecordConsumer:
         """Partitions revoked during the current fetch: records it already returned of them belong to another member
         now."""
         self._came_back: set[TopicPartition] = set()
-        """Of these, the ones that were assigned again: they are paused until the fetch ends. What it returned of them
-        is dropped, and the records of the new assignment would be dropped with it, and never come again."""
+        """Holds those of them that were assigned again: they are paused until the fetch ends. What it returned of them
+        is dropped, and the records of the new assignment would be dropped with it, and never come again.
+        """
         self._raised: BaseException | None = None
         self._unanswered = UnansweredCommits()
         is_timed = reset is not None and reset.to == "time"

@@ -153,7 +153,8 @@ class TransactionalProducer(RecordProducer):
         return False
 
     def _insist_apart(self, attempt: Callable[[float], None], doing: str, give_up: Callable[[], bool]) -> bool:
-        """As `_insist`, for a call that may never return: it is left on a thread of its own, and the producer broken.
+        """Works as `_insist`, for a call that may never return: it is left on a thread of its own, and the producer
+        broken.
 
         librdkafka looks at no clock while it waits for the coordinator of a group (confluentinc/librdkafka 5456).
         """

@@ -71,7 +71,7 @@ class Timings:
             return self._last_s
 
     def since_last_s(self) -> float | None:
-        """None if it never happened."""
+        """Returns None if it never happened."""
         last_s = self.last_s
         return None if last_s is None else self._clock.monotonic() - last_s
 

@@ -28,7 +28,7 @@ MOST_MBEANS: Final = 128
 """Series of one task; 0.7 KB each that was ever more than nothing."""
 """More tasks than that on one worker are not kept; 30 MB if all are busy."""
 POINTS: Final = 60
-"""Of a sparkline: one a minute."""
+"""Limits a sparkline: one point a minute."""
 
 # log2 of the largest value is 64: 1,000 steps to a doubling, so that neighbours differ by 0.07 %
 _STEPS: Final = 1_000
@@ -224,7 +224,7 @@ class History:
 @dataclass(slots=True)
 class _Seen:
     born_s: float
-    """Of the meter: another one means that the task was started again."""
+    """Belongs to the meter: another one means that the task was started again."""
     at_s: float
     counters: TaskCounters
 
@@ -235,7 +235,7 @@ class _Track:
 
     present: bytearray = field(default_factory=lambda: bytearray(KEPT))
     codes: dict[int | str, array[int]] = field(default_factory=dict)
-    """Of MBeans by their names."""
+    """Has the codes of MBeans by their names."""
 
     def write(self, at: int, values: Sequence[float | None]) -> None:
         self.present[at] = 1
@@ -248,7 +248,9 @@ class _Track:
             codes[at] = _code(value)
 
     def write_named(self, at: int, values: Iterable[tuple[str, Any]]) -> None:
-        """As `write`, of series that come as they are; a code is one more than the value's, 0 where there was none."""
+        """Works as `write`, for series that come as they are; a code is one more than the value's, 0 where there was
+        none.
+        """
         for name, value in values:
             codes = self.codes.get(name)
             if codes is None:
@@ -343,7 +345,7 @@ def _values_between(
 
 
 def empty_line(points: int) -> dict[str, Any]:
-    """Of a connector in the overview, of which nothing is known."""
+    """Gives the line of a connector in the overview, of which nothing is known."""
     return {"records_per_s": [0.0] * points, "lag": None, "lag_at_ms": None, "errors": 0.0, "restarts": 0.0}
 
 

@@ -51,7 +51,7 @@ def sum_of_histories(documents: Sequence[Document]) -> dict[str, Any]:
 
 
 def _add_mbeans(into: dict[str, dict[str, Any]], found: Sequence[Mapping[str, Any]], shift: _Shift) -> None:
-    """Of a task that has moved, the value is that of where it is now."""
+    """Takes, for a task that has moved, the value from where it is now."""
     for each in found:
         key, moved = f"{each['name']}{each['labels']}", shift.moved(each["series"])
         known = into.setdefault(key, {**each, "series": moved})

@@ -28,7 +28,7 @@ _MOST_SAMPLES = 64
 
 @dataclass(slots=True)
 class Spread:
-    """Of some values: how many, their sum, and the largest since the last look."""
+    """Sums up some values: how many, their sum, and the largest since the last look."""
 
     count: int = 0
     total: float = 0.0
@@ -96,7 +96,7 @@ class TaskCounters:
     errors: int = 0
     """Records that failed for good."""
     skipped: int = 0
-    """Of these, dropped under errors.tolerance=all."""
+    """Counts those of them that were dropped under errors.tolerance=all."""
     retries: int = 0
     errors_logged: int = 0
     dead_letters: int = 0
@@ -195,7 +195,7 @@ class TaskMeter:
     state_since_s: float = 0.0
     spent_s: dict[RunState, float] = field(default_factory=dict)
     condition: TaskCondition | None = None
-    """None until something is known of it, and once it has ended."""
+    """Is None until something is known of it, and once it has ended."""
 
     @property
     def latest(self) -> TaskCounters:

@@ -94,7 +94,7 @@ class SinkStages:
     dead_letters: DeadLetterQueue | None
 
     def conversion(self, used_topics: UsedTopics, *, takes_batches: bool) -> SinkConversion:
-        """Of what is fetched, by these stages."""
+        """Makes the conversion of what is fetched, by these stages."""
         return SinkConversion(
             self.converters, self.transforms, self.raw_records, used_topics, takes_batches=takes_batches
         )

@@ -66,7 +66,7 @@ class SourceTransactions:
 def transactions_of(
     control: TaskControl, config: SourceConnectorConfig, *, report_each: bool
 ) -> SourceTransactions | None:
-    """None for tasks that deliver at least once. Source: Worker.ExactlyOnceSourceTaskBuilder (Kafka 4.3)."""
+    """Returns None for tasks that deliver at least once. Source: Worker.ExactlyOnceSourceTaskBuilder (Kafka 4.3)."""
     spec = control.spec
     if not is_exactly_once(spec.worker_config):
         return None

@@ -232,7 +232,7 @@ class Converters:
             return None  # again by records: the same error comes with the record that caused it
 
     def to_connect_records(self, fetched: FetchedBatch) -> list[SinkRecord]:
-        """As `to_connect_batch`, always as records: for a task and transforms that cannot take batches."""
+        """Works as `to_connect_batch`, always as records: for a task and transforms that cannot take batches."""
         done: list[SinkRecord] = []
         try:
             for index in range(len(fetched)):

@@ -124,7 +124,7 @@ class TakenByJava:
 
     @property
     def fetched(self) -> Sequence[FetchedBatch]:
-        """None: Java knows what failing records were read as."""
+        """Returns None: Java knows what failing records were read as."""
         return ()
 
     @property
@@ -160,7 +160,7 @@ class TakenByJava:
         self._task.drop(self._batch, partitions)
 
     def take_out(self, places: Places) -> Sequence[SinkRecord]:
-        """None: a task of Java's reports its records by itself."""
+        """Returns None: a task of Java's reports its records by itself."""
         return ()
 
     def _settle_failures(self) -> None:
@@ -306,7 +306,7 @@ class _EncodedByJava:
         return (self,)
 
     def records(self) -> Sequence[SourceRecord]:
-        """None: Java ends its transactions itself, between polls."""
+        """Returns None: Java ends its transactions itself, between polls."""
         return ()
 
     def units(self, conversion: SourceConversion) -> Iterator[ReadyUnit]:

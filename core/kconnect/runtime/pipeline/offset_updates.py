@@ -29,7 +29,7 @@ class OffsetUpdates:
 
     @classmethod
     def of_task(cls, control: TaskControl, task: SourceTask) -> OffsetUpdates | None:
-        """None for a task that does not override the hook: nothing is asked, nothing costs more."""
+        """Returns None for a task that does not override the hook: nothing is asked, nothing costs more."""
         return cls(control, task) if updates_offsets(type(task)) else None
 
     def of(self, given: Sequence[ConnectorOffset], busy: Collection[PartitionKey] = ()) -> list[ConnectorOffset]:

@@ -21,7 +21,10 @@ class PluginMonitor:
         self._attach(plugin, {**self._tags, **tags})
 
     def attach_to_client(self, plugin: object, client_id: str, key: str) -> None:
-        """As attach, for a plugin of a Kafka client, which the setting `key` names. Source: Plugin#wrapInstance."""
+        """Works as attach, for a plugin of a Kafka client, which the setting `key` names.
+
+        Source: Plugin#wrapInstance.
+        """
         self._attach(plugin, {"client-id": client_id, "config": key, "class": type(plugin).__name__})
 
     def _attach(self, plugin: object, tags: dict[str, str]) -> None:

@@ -254,7 +254,7 @@ def polled_by(task: SourceTask, given: Any) -> Polled | None:
 
 
 def checked_poll(task: SourceTask, given: Any) -> Polled | None:
-    """As polled_by, with each record looked at: for who takes the records as they are. Errors: DataError."""
+    """Works as polled_by, with each record looked at: for who takes the records as they are. Errors: DataError."""
     polled = polled_by(task, given)
     if isinstance(polled, PolledRecords):
         polled.check(task)

@@ -98,7 +98,7 @@ class RestingProducer:
     def delivery(
         self, on_end: Callable[[bool], None], on_failure: Callable[[DeliveryFailure], bool] = lambda failure: False
     ) -> Delivery:
-        """As RecordProducer.delivery; the client stays until the unit's end was told."""
+        """Works as RecordProducer.delivery; the client stays until the unit's end was reported."""
         return self._wake().delivery(partial(self._unit_ended, on_end), on_failure)
 
     def send_batch(self, records: KafkaBatch, delivery: Delivery, give_up: Callable[[], bool]) -> bool:

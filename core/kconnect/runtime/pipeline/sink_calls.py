@@ -47,7 +47,7 @@ class SinkCalls:
             self.task.put(records)
 
     def put_batch(self, batch: RecordBatch, fetched: Sequence[FetchedBatch] = ()) -> None:
-        """As put, of a task that takes batches."""
+        """Works as put, for a task that takes batches."""
         self._raw_records.put_batch(batch, fetched)
         with self._calling(self.task, "put_batch"):
             self.task.put_batch(batch)

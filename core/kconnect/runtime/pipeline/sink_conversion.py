@@ -105,7 +105,7 @@ class SinkConversion:
 
 
 def put_batch(run: FetchedRun, put: Put) -> PutBatch:
-    """Of a fetched run, and what it has become."""
+    """Makes the batch to put from a fetched run, and what it has become."""
     place = TopicPartition(run.topic, run.partition)
     return PutBatch(put, {place: run.first_offset}, {place: run.next_offset})
 

@@ -34,7 +34,7 @@ class Stage(Enum):
 
     @property
     def log_name(self) -> str:
-        """As log lines name it: poll, put, transformation, value-converter, produce .."""
+        """Gives the name that log lines have: poll, put, transformation, value-converter, produce .."""
         return self.value.removeprefix("TASK_").removeprefix("KAFKA_").replace("_", "-").lower()
 
 
@@ -124,7 +124,7 @@ class TransformStep:
         return bool(getattr(self.transformation, "makes_several", False))
 
     def expand(self, record: ConnectRecord) -> Sequence[ConnectRecord]:
-        """As `apply`, of a step that may make several records of one."""
+        """Works as `apply`, for a step that may make several records of one."""
         if self.predicate is not None and self.predicate.test(record) == self.negate:
             return (record,)
         made = self.transformation.expand(record)

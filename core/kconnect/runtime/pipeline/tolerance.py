@@ -44,7 +44,7 @@ class ErrorCounts:
     errors: int = 0
     """Records that failed for good."""
     skipped: int = 0
-    """Of these, dropped under errors.tolerance=all."""
+    """Counts those of them that were dropped under errors.tolerance=all."""
     retries: int = 0
     last_error_ms: int | None = None
 

@@ -134,7 +134,7 @@ class OtherTopics:
         self._refused = refused
 
     def ensure(self, topics: Collection[str]) -> bool:
-        """As of the other topics. Errors: ConnectError for a refused one, with the reason."""
+        """Works as for the other topics. Errors: ConnectError for a refused one, with the reason."""
         for topic in topics:
             if topic in self._refused:
                 raise ConnectError(self._refused[topic])

@@ -486,7 +486,7 @@ class PluginRegistry:
         return infos
 
     def _version_of(self, declared: ClassFacts) -> str:
-        """As its source has it; only a version that is computed takes an import."""
+        """Gives the version as its source has it; only a version that is computed takes an import."""
         if declared.version is not None:
             return declared.version
         found = self._folders.load(declared)
@@ -498,7 +498,7 @@ class PluginRegistry:
 
 
 def _span(version: str | None) -> VersionRange | None:
-    """None for an invalid one too, which `require_version` refuses."""
+    """Returns None for an invalid one too, which `require_version` refuses."""
     try:
         return None if version is None else VersionRange.parse(version)
     except ConfigError:

@@ -119,7 +119,7 @@ class OtherWorkers:
     def ask_all(
         self, worker_ids: Collection[str], targets: Mapping[str, Mapping[str, str]]
     ) -> dict[str, dict[str, Any]]:
-        """As `ask` for several paths at once, by path and worker: who does not answer is waited for once.
+        """Works as `ask` for several paths at once, by path and worker: who does not answer is waited for once.
 
         `targets`: the headers for each.
         """
@@ -138,7 +138,7 @@ class OtherWorkers:
         return found
 
     def _present(self, worker_ids: Collection[str], path: str) -> list[str]:
-        """Those that may be asked for this."""
+        """Gives those that may be asked for this."""
         now_s = self._monotonic()
         with self._lock:
             return [
@@ -181,7 +181,7 @@ class OtherWorkers:
 
 
 def list_conditions(call: Call[Work]) -> Answer:
-    """Of the tasks that this worker runs."""
+    """Lists those of the tasks that this worker runs."""
     found = call.herder.task_conditions()
     seen = [task_id for task_id in sorted(found) if call.access.may_read(task_id.connector)]
     return Answer([{**task_id.to_json(), "condition": found[task_id].to_json()} for task_id in seen])

@@ -34,7 +34,7 @@ class ConnectionLimits:
     idle_s: float = 5.0
     """Between two requests."""
     max_header_bytes: int = 65_536
-    """Of a request's first line and headers."""
+    """Limits a request's first line and headers."""
 
 
 def connection_class(limits: ConnectionLimits) -> type[Connection]:

@@ -33,7 +33,7 @@ class Others(Protocol):
     def ask_all(
         self, worker_ids: Collection[str], targets: Mapping[str, Mapping[str, str]]
     ) -> Mapping[str, dict[str, Any]]:
-        """As `ask` for several paths at once, each with its headers; by path and worker."""
+        """Works as `ask` for several paths at once, each with its headers; by path and worker."""
         ...
 
 
@@ -70,11 +70,11 @@ class Call(Generic[H]):
     base_url: str = ""
     method: str = ""
     raw_path: str = ""
-    """As received."""
+    """Is the path as received."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # they contain the password
-    """Those that go along when the request is forwarded, by names in lower case."""
+    """Holds those that go along when the request is forwarded, by names in lower case."""
     others: Others | None = None
-    """None without a cluster."""
+    """Is None without a cluster."""
     access: Access = OPEN
     """Who sent it, and what it may do."""
     vouch: Vouch = _nobody_vouches
@@ -82,7 +82,9 @@ class Call(Generic[H]):
     """What the server says of itself; None in tests without one."""
 
     def headers_for(self, method: str, target: str, body: bytes = b"") -> dict[str, str]:
-        """Of a request to another worker on behalf of this caller; `target`: path and query as they are sent."""
+        """Gives the headers of a request to another worker on behalf of this caller; `target`: path and query as they
+        are sent.
+        """
         return {**self.headers, **self.vouch(self.access, method, target, body)}
 
     def require(self, needs: Needs, connector: str | None) -> None:
@@ -217,11 +219,11 @@ class Endpoint:
     path: str
     handlers: Mapping[str, Handler]
     deadline_s: float | None = None
-    """None: the server's request timeout."""
+    """Is None for the server's request timeout."""
     when_late: Handler | None = None
     """The answer after the deadline instead of the usual 500."""
     media_type: str = "application/json"
-    """Of its good answers; errors are JSON."""
+    """Names the media type of its good answers; errors are JSON."""
     awaits_start: bool = True
     """Whether a request waits for a starting worker; otherwise it can be answered at any time."""
     waits: Callable[[Call[Herder]], Wait | None] | None = None

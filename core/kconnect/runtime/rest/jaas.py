@@ -85,7 +85,7 @@ class LoginFile:
         )
 
     def admits(self, user: str, password: str) -> bool:
-        """As of `Login`."""
+        """Works as that of `Login`."""
         return self._reread.value().admits(user, password)
 
 
@@ -237,5 +237,5 @@ def _matches(users: Mapping[str, str], user: str, password: str) -> bool:
 
 
 def _digest(password: str) -> bytes:
-    """Of one length for every password, under a key of this process."""
+    """Has one length for every password, under a key of this process."""
     return hmac.digest(_PROCESS_KEY, password.encode("utf-8", "surrogatepass"), "sha256")

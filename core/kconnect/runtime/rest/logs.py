@@ -45,7 +45,9 @@ _LINE: Final[Schema] = object_of(
 
 
 def show_lines(call: Call[ClusterView]) -> Answer:
-    """Of this worker, or with `cluster=true` of all that answer, merged by time; `silent` are the others."""
+    """Shows lines of this worker, or with `cluster=true` of all that answer, merged by time; `silent` are the
+    others.
+    """
     return Answer(_of_cluster(call) if call.flag("cluster") else _of_this(call, _query(call)))
 
 

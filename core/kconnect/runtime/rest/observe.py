@@ -79,7 +79,7 @@ _TRACE = object_of(
 
 
 def show_metrics(call: Call[Work]) -> Answer:
-    """Of connectors that the caller may see, and of the worker."""
+    """Shows those of connectors that the caller may see, and of the worker."""
     readings = [*call.herder.metrics(), *(call.server.readings() if call.server is not None else ())]
     if call.access.is_guarded:
         readings = [reading for reading in readings if _may_see(call, reading)]
@@ -96,7 +96,7 @@ def list_slots(call: Call[Work]) -> Answer:
 
 
 def visible_slots(call: Call[Work]) -> list[dict[str, Any]]:
-    """Of this worker, with the tasks of connectors that the caller may see."""
+    """Gives the slots of this worker, with the tasks of connectors that the caller may see."""
     slots = call.herder.slots()
     if call.access.is_guarded:
         seen = [tuple(task for task in slot.tasks if call.access.may_read(task.connector)) for slot in slots]
@@ -115,7 +115,9 @@ def list_rebalances(call: Call[Past]) -> Answer:
 
 
 def own_rebalances(call: Call[Past]) -> list[dict[str, Any]]:
-    """As this worker saw them, with its id: whoever reached it by another name finds it among the members so."""
+    """Gives the rebalances as this worker saw them, with its id: whoever reached it by another name finds it among the
+    members so.
+    """
     worker = call.herder.worker_id
     return [{"worker": worker, **rebalance.to_json()} for rebalance in call.herder.rebalances()]
 

@@ -87,7 +87,7 @@ def ask_workers(call: Call[object], others: Collection[str], target: str) -> dic
 
 
 def _ask_at_once(call: Call[object], others: Collection[str], *targets: str) -> list[dict[str, Any]]:
-    """As `ask_workers` for each of the paths."""
+    """Works as `ask_workers` for each of the paths."""
     if call.others is None or not others:
         return [{} for _ in targets]
     found = call.others.ask_all(others, {target: call.headers_for("GET", target) for target in targets})
@@ -171,7 +171,9 @@ _HISTORY: Final[Schema] = object_of(
 
 
 def show_history(call: Call[ClusterView]) -> Answer:
-    """Of one connector everything, for its readers; without `connector` a line for each, or with `slots` the slots."""
+    """Shows everything of one connector, for its readers; without `connector` a line for each, or with `slots` the
+    slots.
+    """
     names, history = call.query_values("connector"), call.herder.history()
     worker, is_overview = call.herder.worker_id, not names and not call.flag("slots")
     if names:

@@ -17,14 +17,14 @@ class Figures:
     """Records since the start of the task."""
     errors: int | None = None
     lag: int | None = None
-    """Of a sink: records behind the ends of its topics. Known of whole connectors only."""
+    """Counts, for a sink, records behind the ends of its topics. It is known of whole connectors only."""
 
 
 NO_FIGURES = Figures()
 
 
 def summed(figures: Sequence[Figures]) -> Figures:
-    """Of several together; a figure that none of them has stays unknown."""
+    """Sums up several; a metric that none of them has stays unknown."""
     return Figures(
         _sum([each.rate for each in figures]),
         _sum([each.records for each in figures]),

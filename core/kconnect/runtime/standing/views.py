@@ -73,7 +73,7 @@ class PartView:
     """A connector itself, without its tasks, or one task."""
 
     task: int | None
-    """None: the connector itself."""
+    """Is None for the connector itself."""
     seen: ConnectorState | TaskState
 
     @property
@@ -178,7 +178,7 @@ class ConnectorView:
 
     @property
     def place(self) -> tuple[int, int]:
-        """As of a part."""
+        """Works as that of a part."""
         return self.worst.place
 
     def why(self, now_ms: int, *, lasted: bool = True) -> str:

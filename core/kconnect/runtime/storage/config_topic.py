@@ -108,7 +108,7 @@ class RestartRequested:
     only_failed: bool
     include_tasks: bool
     automatic: AutomaticRestart | None = None
-    """Of a restart that nobody requested: the leader mends what has failed. Java's workers do not look at it."""
+    """Marks a restart that nobody requested: the leader restarts what has failed. Java's workers do not look at it."""
 
 
 @dataclass(frozen=True, slots=True)

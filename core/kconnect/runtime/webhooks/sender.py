@@ -54,7 +54,7 @@ class WebhookSettings:
 
     @classmethod
     def of_worker(cls, settings: KConnectSettings) -> WebhookSettings | None:
-        """Of a worker's own settings; None without a URL. Errors: ConfigError for a URL that is none."""
+        """Reads a worker's own settings; gives None without a URL. Errors: ConfigError for a URL that is none."""
         url = settings.webhook_url.value.strip() if settings.webhook_url is not None else ""
         secret = settings.webhook_secret.value.strip() if settings.webhook_secret is not None else ""
         if not url:

@@ -27,12 +27,12 @@ class Positions:
 
     @classmethod
     def from_json(cls, entries: Sequence[Sequence[Any]]) -> Positions:
-        """Of `[[partition, offset], ..]`."""
+        """Reads `[[partition, offset], ..]`."""
         return cls((partition, offset) for partition, offset in entries)
 
     @classmethod
     def of(cls, offsets: Iterable[ConnectorOffset]) -> Positions:
-        """Of what a task wants to be committed; no offset removes one."""
+        """Takes what a task wants to be committed; no offset removes one."""
         made = cls()
         for item in offsets:
             made._set(item.partition, item.offset)
@@ -73,7 +73,7 @@ class Positions:
         return made
 
     def moved_to(self, later: Positions) -> Positions:
-        """Those of `later` that differ from here."""
+        """Gives those of `later` that differ from here."""
         made = Positions()
         made._by_key = {key: entry for key, entry in later._by_key.items() if self._by_key.get(key) != entry}
         return made

@@ -133,7 +133,7 @@ class RowsAsRead:
         return int(self._batch.num_rows)
 
     def since(self, offset: int) -> RowsAsRead:
-        """Those from an offset on."""
+        """Gives those from an offset on."""
         done = max(offset - self.first_offset, 0)
         return RowsAsRead(self._layout, self._batch.slice(done), self.place, self.first_offset + done) if done else self
 

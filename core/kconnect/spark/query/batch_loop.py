@@ -35,7 +35,7 @@ class BatchDone:
 
 @dataclass(frozen=True, slots=True)
 class _Progress:
-    """As Spark's StreamingQueryProgress, as far as anybody looks at it."""
+    """Has of Spark's StreamingQueryProgress what anybody looks at."""
 
     json: str
     batchId: int  # Spark's name

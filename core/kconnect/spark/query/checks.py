@@ -36,7 +36,7 @@ def check_sink(props: Mapping[str, str], config: Config) -> Config:
 
 
 def check_source(props: Mapping[str, str], config: Config) -> Config:
-    """As check_sink, of a SparkSource."""
+    """Works as check_sink, for a SparkSource."""
     values = {value.name: value for value in config.config_values}
     try:
         settings = SourceQuerySettings.parse(props)

@@ -64,7 +64,7 @@ class RootCause:
 
 
 def root_cause(error: BaseException) -> RootCause:
-    """Of an error of py4j or pyspark: that of the innermost cause; of any other error, itself."""
+    """Gives, for an error of py4j or pyspark, that of the innermost cause; for any other error, itself."""
     trace = full_text(error)
     python = list(_PYTHON.finditer(trace))
     if python:

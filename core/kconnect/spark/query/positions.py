@@ -23,8 +23,9 @@ class TopicPosition:
     """The position of a sink's query. Batches are numbered from 1; `batch` is the last one that was begun and ended."""
 
     id: str
-    """Of all batches since the offsets were reset or altered, or the topics became others; tables remember it with the
-    number of the batch."""
+    """Names all batches since the offsets were reset or altered, or the topics became others; tables remember it with
+    the number of the batch.
+    """
     batch: int
     done: Offsets
     """The next record of each partition that has a committed offset."""
@@ -97,7 +98,7 @@ class TopicPosition:
 
 
 def _digest(topics: Collection[str]) -> str:
-    """Of the names: they may be many, and the text beside an offset must be short."""
+    """Shortens the names: they may be many, and the text beside an offset must be short."""
     return hashlib.sha256("\n".join(sorted(set(topics))).encode()).hexdigest()[:16]
 
 
@@ -115,7 +116,7 @@ class _Note:
 
     @classmethod
     def parse(cls, text: str) -> _Note | None:
-        """None for what no query has written."""
+        """Returns None if no query has written it."""
         try:
             body = json.loads(text)["kconnect"]
             planned = body.get("planned")

@@ -49,7 +49,7 @@ class SendOrder:
     """All that the sending processes need. Plain values: it is pickled."""
 
     key: str
-    """Of this start of the query, as in TopicOrder."""
+    """Names this start of the query, as in TopicOrder."""
     spec: Mapping[str, Any]
     plugin_path: str | None
     plugins: tuple[str, ...] = ()
@@ -263,7 +263,7 @@ class _Mark:
 
     @classmethod
     def parse(cls, text: str) -> _Mark | None:
-        """None for what no query has written."""
+        """Returns None if no query has written it."""
         try:
             body = json.loads(text)["kconnect"]
             return cls(str(body["id"]), str(body["of"]))
@@ -292,7 +292,7 @@ def _marked_producer(spec: TaskSpec, part: int) -> MarkedProducer:
 
 
 def _schemas_of(order: SendOrder, schema: pa.Schema) -> tuple[Schema | None, Schema]:
-    """Of the key, None without one, and of the value."""
+    """Gives those of the key, None without one, and of the value."""
     if order.value_column:
         value = schema_of(schema.field(order.value_column).type, order.value_column)
     else:

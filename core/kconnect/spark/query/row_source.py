@@ -93,7 +93,8 @@ class RowSource:
             self._folder = None
 
     def _find_position(self) -> RowPosition:
-        """As committed; under exactly once also after earlier senders were fenced off, and with new batch numbers.
+        """Finds the committed position; under exactly once also after earlier senders were fenced off, and with new
+        batch numbers.
 
         A topic that has later batches tells that somebody has set the offsets back.
         """

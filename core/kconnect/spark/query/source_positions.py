@@ -24,7 +24,7 @@ class RowPosition:
     """The position. `done` and `planned` are what the source says of itself: offsets of Spark, or of a cursor."""
 
     id: str
-    """Of all batches since the offsets were reset."""
+    """Names all batches since the offsets were reset."""
     batch: int = 0
     """The last one that was begun and ended; they are numbered from 1."""
     done: Any = None

@@ -62,7 +62,7 @@ class TopicEnds:
         return self._admin.log_offsets(self.partitions(), "begin", _TIMEOUT_S)
 
     def partitions(self) -> list[TopicPartition]:
-        """Of the topics that exist; looked up again every few seconds."""
+        """Gives the partitions of the topics that exist; they are looked up again every few seconds."""
         now_s = time.monotonic()
         if now_s - self._looked_at_s < _TOPICS_EVERY_S:
             return self._partitions

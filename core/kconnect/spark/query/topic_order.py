@@ -9,7 +9,7 @@ from typing import Any
 from kconnect.spark.slot_spec import TallyAddress
 
 SourceOffset = dict[str, dict[str, int]]
-"""As of Spark's own Kafka source: topic -> partition -> the next offset."""
+"""Has the form of Spark's own Kafka source: topic -> partition -> the next offset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +17,7 @@ class TopicOrder:
     """All that the reading processes need. Plain values: it is pickled."""
 
     key: str
-    """Of this start of the query: what a process has kept of an earlier one is not used."""
+    """Names this start of the query: what a process has kept of an earlier one is not used."""
     spec: Mapping[str, Any]
     """The task's, as JSON, with references as written."""
     plugin_path: str | None

@@ -110,7 +110,9 @@ class RowsOfBatch:
         return self._of_records(list(payload), report)  # type: ignore[arg-type]  # as above
 
     def _of_columns(self, batch: RecordBatch) -> pa.RecordBatch | None:
-        """None where single records must be looked at: something does not fit, or there are values without fields."""
+        """Returns None where single records must be looked at: something does not fit, or there are values without
+        fields.
+        """
         try:
             value = meant_column(batch.value_schema, batch.value)
         except DataError:
@@ -177,7 +179,7 @@ class RowsOfBatch:
         return pa.RecordBatch.from_arrays([*columns, *about], schema=self._schema)
 
     def _refusal(self, names: Set[str]) -> str:
-        """As `refused_names`, which costs only records with new names."""
+        """Works as `refused_names`, which costs only records with new names."""
         return "" if names <= self._known.keys() else refused_names(names, self._known)
 
     def _column(self, rows: list[dict[str, Any]]) -> pa.Array | None:

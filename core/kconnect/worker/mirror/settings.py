@@ -267,7 +267,7 @@ def _stripped(properties: Mapping[str, str], prefix: str) -> Iterator[tuple[str,
 
 
 def _is_true(text: str | None) -> bool:
-    """As Boolean.parseBoolean."""
+    """Decides as Boolean.parseBoolean does."""
     return text is not None and text.lower() == "true"
 
 

@@ -195,7 +195,7 @@ def _drafted(
 
 
 def _validation(visit: Visit, name: str, config: Mapping[str, str]) -> Mapping[str, Any] | None:
-    """None where the plugin is not known. Errors: ConnectError."""
+    """Returns None where the plugin is not known. Errors: ConnectError."""
     plugin = config.get("connector.class", "")
     if not plugin:
         return None

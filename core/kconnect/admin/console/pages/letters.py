@@ -281,7 +281,7 @@ def change_of(view: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _part_text(part: str, value: Any) -> Text:  # data of JSON
-    """Of a document; headers one a line."""
+    """Shows a part of a document; headers one a line."""
     if part != "headers":
         return _text(value)
     return _text("\n".join(f"{each['key']}: {_text(each['value'], is_whole=True).text}" for each in value))

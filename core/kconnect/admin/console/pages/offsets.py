@@ -213,7 +213,7 @@ def _changed(moved: Sequence[MovedOffset]) -> list[ConnectorOffset]:
 
 
 def _history(visit: Visit) -> OffsetHistory:
-    """Of the machine that serves the console; `connect offsets undo` there knows it too."""
+    """Gives the history kept on the machine that serves the console; `connect offsets undo` there knows it too."""
     return OffsetHistory(str(visit.cluster.server_info().get("kafka_cluster_id") or ""))
 
 

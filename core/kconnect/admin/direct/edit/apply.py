@@ -75,7 +75,7 @@ class Checked:
 
     @classmethod
     def all_of(cls, found: Iterable[Checked]) -> Self:
-        """Those of several plans, each sentence once."""
+        """Joins those of several plans, without duplicates."""
         each = list(found)
         overridden = dict.fromkeys(sentence for checked in each for sentence in checked.overridden)
         warnings = dict.fromkeys(sentence for checked in each for sentence in checked.warnings)

@@ -70,7 +70,7 @@ def _has(worker: LiveWorker, subject: str | TaskId) -> bool:
 
 
 def id_of(worker: LiveWorker) -> str:
-    """As its statuses name it: host and port of its REST URL."""
+    """Gives the worker's id as its statuses name it: host and port of its REST URL."""
     return urlsplit(worker.url).netloc
 
 

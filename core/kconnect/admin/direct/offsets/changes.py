@@ -135,7 +135,8 @@ def plugin_hook(
 def check_readable(
     access: ClusterAccess, info: ConnectorInfo, wanted: Sequence[ConnectorOffset], cluster_id: str | None
 ) -> str | None:
-    """None when all of them can be read; else why that was not checked: the brokers are not those of `cluster_id`.
+    """Returns None when all of them can be read, else why that was not checked: the brokers are not those of
+    `cluster_id`.
 
     Errors: BadRequestError for offsets at which nothing can be read; ConnectError when the brokers do not tell.
     """

@@ -75,7 +75,7 @@ def plan_copy(client: DirectClient, old: str, new: str, *, is_rename: bool, star
 
 
 def _state(client: DirectClient, name: str) -> TargetState | None:
-    """None for one that runs, as nothing is written for a new connector then."""
+    """Returns None for one that runs, as nothing is written for a new connector then."""
     found = client.configs.snapshot.target_state(name)
     return None if found is TargetState.STARTED else found
 

@@ -30,7 +30,7 @@ SinkTarget = Edge | AtTime | ShiftBy | AtOffset
 
 
 def target_to_json(target: SinkTarget) -> dict[str, Any]:
-    """As a worker is asked for it."""
+    """Gives the target as a worker is asked for it."""
     match target:
         case AtTime(time_ms):
             return {"to_time": time_ms}

@@ -33,12 +33,12 @@ class ClusterState:
 
     @property
     def protocol(self) -> str:
-        """As connect.protocol spells it; empty while there is none."""
+        """Gives the protocol as connect.protocol spells it; empty while there is none."""
         return _PROTOCOLS.get(self.group.protocol, self.group.protocol)
 
     @property
     def leader(self) -> LiveWorker | None:
-        """None without workers, and during a rebalance, which decides who leads."""
+        """Returns None without workers, and during a rebalance, which decides who leads."""
         if not self.group.is_settled:
             return None
         return next((worker for worker in self.group.workers if worker.is_leader), None)

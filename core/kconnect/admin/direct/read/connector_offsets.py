@@ -36,7 +36,7 @@ class SourceNow:
     views: Mapping[str | None, OffsetView] = field(repr=False)
 
     def listed(self) -> list[ConnectorOffset]:
-        """As `GET /connectors/X/offsets`: what the own topic has, else what the worker's has."""
+        """Lists them as `GET /connectors/X/offsets` does: what the own topic has, else what the worker's has."""
         store = MemoryOffsetStore()
         for view in reversed(list(self.views.values())):
             store.set({key: value for key, value in view.entries.items() if value is not None})

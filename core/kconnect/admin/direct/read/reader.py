@@ -255,7 +255,7 @@ class ClusterReader:
             time.sleep(_LOOK_EVERY_S)
 
     def _known_statuses(self) -> StatusCache | None:
-        """None when the topic is not named, does not exist, or may not be read."""
+        """Returns None when the topic is not named, does not exist, or may not be read."""
         try:
             return self.statuses().statuses
         except (UnreachableError, TimedOutError):

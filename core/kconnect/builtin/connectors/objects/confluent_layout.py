@@ -106,7 +106,7 @@ class ConfluentNames:
         return f"{topic}{self._file_delim}{partition}{self._file_delim}replay-{token}{self._extension}"
 
     def prefix(self, topic: str | None, partition: int, read_from: str) -> str | None:
-        """None: nothing is to be found in the store, as names say where units begin, and not where they end."""
+        """Returns None if nothing can be found in the store, as names say where units begin, and not where they end."""
         return None
 
     def ends(self, topic: str, partition: int, paths: Iterable[str]) -> list[int]:

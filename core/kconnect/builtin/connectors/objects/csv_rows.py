@@ -327,7 +327,7 @@ _PROBE_ROWS = 64
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array | None:
-    """None if a value cannot be cast. Arrow takes 300 ns for each of these, so the first are tried alone."""
+    """Returns None if a value cannot be cast. Arrow takes 300 ns for each of these, so the first are tried alone."""
     import pyarrow as pa
 
     try:

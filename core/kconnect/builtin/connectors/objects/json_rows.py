@@ -180,7 +180,7 @@ def _ended(text: bytes) -> bytes:
 
 
 def parsed(text: bytes) -> Any:
-    """As JsonConverter reads it without a schema: fractions are floats. Errors: ValueError."""
+    """Parses as JsonConverter does without a schema: fractions are floats. Errors: ValueError."""
     found = jackson.parse(text)
     return _floats(found) if len(text) > _SHORTEST_EXACT and _LONG_NUMBER.search(text) else found
 

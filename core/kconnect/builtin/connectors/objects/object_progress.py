@@ -101,11 +101,11 @@ class Progress:
         self.finished: deque[Place] = deque()
 
     def mine(self, found: Iterable[Found]) -> list[Found]:
-        """Those that fall to this task, by a hash of their path that all tasks agree on."""
+        """Gives those that fall to this task, by a hash of their path that all tasks agree on."""
         return [one for one in found if zlib.crc32(one.path.encode()) % self._tasks == self._number]
 
     def unknown(self, found: Iterable[Found]) -> list[Found]:
-        """Those whose committed offset has not been read."""
+        """Gives those whose committed offset has not been read."""
         return [one for one in found if one.path not in self._known]
 
     def learn(self, offsets: Mapping[str, Mapping[str, Any] | None]) -> None:
@@ -186,7 +186,7 @@ class Progress:
                 self._committing[path] = Place.of(path, offset)
 
     def committed(self) -> None:
-        """Those are committed: what is done in them is finished."""
+        """Notes that those are committed: what is done in them is finished."""
         self.finished.extend(self._committing.values())
         self._committed.update(self._committing)
         self._committing.clear()

@@ -261,7 +261,7 @@ class ObjectSinkTask(SinkTask):
         return self._names.ends(place.topic, place.partition, self._store.below(self._store.at(prefix)))
 
     def _columns_written_last(self, topic: str, partition: int | None) -> pa.Schema | None:
-        """Of the newest object with rows of a partition. Errors: RetriableError."""
+        """Gives the columns of the newest object with rows of a partition. Errors: RetriableError."""
         if partition is None or self._format not in ("parquet", "avro"):
             return None
         prefix = self._names.prefix(topic, partition, topic)

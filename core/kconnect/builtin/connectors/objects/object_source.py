@@ -280,7 +280,7 @@ class ObjectSourceTask(SourceTask):
             self._progress.gone(place.path)
 
     def _confirmed(self) -> list[Place]:
-        """Of what counts as finished, that whose committed offset says so; the others are looked at again later.
+        """Gives, of what counts as finished, that whose committed offset says so; the others are looked at again later.
 
         A commit may have been followed by the question for the next one before the task heard of it. Objects that stay
         and that a row says are done need no look.

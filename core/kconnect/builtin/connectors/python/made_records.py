@@ -60,7 +60,7 @@ class RecordMaker:
         return item[0], item[1]
 
     def _offset(self, offset: Any) -> dict[str, Any] | None:
-        """As it is kept: a dict of plain values, or one such value."""
+        """Gives the offset as it is kept: a dict of plain values, or one such value."""
         if offset is None:
             return None
         kept = dict(offset) if isinstance(offset, Mapping) else {_SCALAR_FIELD: offset}

@@ -66,7 +66,7 @@ class PythonSinkConnector(UniformSinkConnector):
         return PythonSinkTask
 
     def problems(self, props: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-        """Of the function, whose module is imported."""
+        """Gives the problems of the function, whose module is imported."""
         return raised_by(partial(_function, props), CONFIG, FUNCTION_CONFIG)
 
 

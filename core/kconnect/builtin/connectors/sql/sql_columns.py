@@ -48,7 +48,7 @@ class Column:
     scale: int = 0
     type_name: str = ""
     element: Column | None = None
-    """Of an array: what its elements are."""
+    """Says what the elements of an array are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class TypeSettings:
     numerics: str
     granularity: str
     zone: str
-    """Of times without one in the database."""
+    """Names the zone of times that have none in the database."""
     keeps_unbounded: bool = False
     """Whether a NUMERIC without precision is a Decimal of 127 digits behind the point, as Confluent's, and no text."""
     unsigned: str = "long"

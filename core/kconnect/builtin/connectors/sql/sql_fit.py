@@ -301,7 +301,7 @@ POSTGRES_COLUMNS: Final = (
 
 
 def postgres_columns(rows: Sequence[Sequence[Any]], zone: datetime.tzinfo) -> list[TableColumn]:
-    """Of what POSTGRES_COLUMNS selects. `zone`: of times in columns that have none."""
+    """Reads what POSTGRES_COLUMNS selects. `zone`: of times in columns that have none."""
     found = []
     for name, type_name in rows:
         kind = _POSTGRES.get(re.sub(r"\([^)]*\)", "", type_name), "")
@@ -319,7 +319,7 @@ MYSQL_COLUMNS: Final = (
 
 
 def mysql_columns(rows: Sequence[Sequence[Any]], adapt: Make) -> list[TableColumn]:
-    """Of what MYSQL_COLUMNS selects. A BOOLEAN is a tinyint(1), and takes true and false."""
+    """Reads what MYSQL_COLUMNS selects. A BOOLEAN is a tinyint(1), and takes true and false."""
     found = []
     for name, data_type, column_type, digits, scale, fraction in rows:
         kind = _MYSQL.get(str(data_type).lower(), "")
@@ -333,7 +333,7 @@ def mysql_columns(rows: Sequence[Sequence[Any]], adapt: Make) -> list[TableColum
 
 
 def sqlite_columns(rows: Sequence[Sequence[Any]], adapt: Make) -> list[TableColumn]:
-    """Of PRAGMA table_info. Source: sqlite.org/datatype3.html, 3.1: a type's name says what becomes of values."""
+    """Reads PRAGMA table_info. Source: sqlite.org/datatype3.html, 3.1: a type's name says what becomes of values."""
     target = plain_target(adapt)
     return [replace(TableColumn(row[1], *_affinity(str(row[2] or ""))), target=target) for row in rows]
 

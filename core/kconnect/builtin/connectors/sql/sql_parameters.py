@@ -20,9 +20,9 @@ class Parameters:
     """What parameters come to."""
 
     query: dict[str, str] = field(default_factory=dict)
-    """Of SQLAlchemy's URL: text for the driver."""
+    """Belongs to SQLAlchemy's URL: text for the driver."""
     arguments: dict[str, Any] = field(default_factory=dict)
-    """Of the driver's connect(): what is not text."""
+    """Belongs to the driver's connect(): what is not text."""
     session: dict[str, str] = field(default_factory=dict)
     """Settings of PostgreSQL's server that each transaction needs."""
     opening: list[str] = field(default_factory=list)
@@ -147,7 +147,9 @@ def _postgres(found: Parameters, given: Mapping[str, str], driver: str) -> None:
 
 
 def _options(found: Parameters, text: str) -> None:
-    """Of the server's command line: settings for each transaction, so that a pooler that drops them does no harm."""
+    """Takes settings of the server's command line for each transaction, so that a pooler that drops them does
+    no harm.
+    """
     settings = _SET.findall(text)
     if settings and not _SET.sub("", text).strip() and "\\" not in text:
         found.session.update({name: value for name, value in settings if name not in found.session})
@@ -224,7 +226,7 @@ def _mysql(found: Parameters, given: Mapping[str, str], driver: str, *, is_maria
 
 
 def _session_variables(text: str) -> list[str]:
-    """Of `a=b,@c=d`; commas in quotes and brackets are values'."""
+    """Parts `a=b,@c=d`; commas in quotes and brackets are values'."""
     parts = re.findall(r"""(?:[^,;'"(]|'[^']*'|"[^"]*"|\([^)]*\))+""", text)
     return [part.strip() if part.strip().startswith("@") else f"SESSION {part.strip()}" for part in parts]
 
@@ -251,7 +253,9 @@ def _mysql_tls(found: Parameters, given: Mapping[str, str], driver: str, is_mari
 
 
 def _tls_mode(given: Mapping[str, str], is_mariadb: bool) -> int | None:
-    """None: nothing is said. Differs: useSSL=true of MySQL's driver goes on without TLS where the server has none."""
+    """Returns None if nothing is said. Differs: useSSL=true of MySQL's driver goes on without TLS where the server has
+    none.
+    """
     if "sslmode" in given:
         text = given["sslmode"].strip().lower()
         if text not in _TLS:

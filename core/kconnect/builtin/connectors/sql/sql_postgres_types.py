@@ -100,7 +100,7 @@ def described(connection: sa.Connection, nothing: str) -> tuple[tuple[Column, ..
 
 
 def text_types(known: Sequence[int]) -> list[int]:
-    """Of the types of which a driver makes values of its own, those that are read as their text instead."""
+    """Gives those types that are read as their text, of which a driver would make values of its own."""
     return [number for number in known if number not in KINDS or KINDS[number] == "string" or number == _MONEY]
 
 

@@ -27,7 +27,7 @@ class Row:
     """The column that each value needs; None for a null without schema."""
     is_delete: bool = False
     schema: Schema | None = None
-    """Of the record's value."""
+    """Holds the schema of the record's value."""
 
     @property
     def is_seen(self) -> bool:

@@ -60,7 +60,7 @@ class SinkDatabase:
 
 
 def sink_database(config: Mapping[str, Any], props: Mapping[str, str]) -> SinkDatabase:
-    """Of the settings. Errors: ConfigError, ImportError."""
+    """Makes the database of the settings. Errors: ConfigError, ImportError."""
     session = {"TimeZone": config["db.timezone"]}  # by it times become those of columns without a zone
     if config["delivery.guarantee"] == EXACTLY_ONCE:
         session.update(_OF_EXACTLY_ONCE)
@@ -92,7 +92,7 @@ def sink_database(config: Mapping[str, Any], props: Mapping[str, str]) -> SinkDa
 
 
 def refused_by_driver(config: Mapping[str, Any], props: Mapping[str, str]) -> str:
-    """As `refused_login`, of a driver whose connect() is known to take a deadline. Errors: ConfigError."""
+    """Works as `refused_login`, for a driver whose connect() is known to take a deadline. Errors: ConfigError."""
     seconds, database = check_s(config), sink_database(config, props)
     if not seconds or config["connection.driver"] not in _ASKED:
         return ""

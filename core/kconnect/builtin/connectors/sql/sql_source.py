@@ -165,7 +165,7 @@ class _Progress:
     place: Place = field(default_factory=Place)
     due_s: float = 0.0
     shape: RowShape | None = None
-    """Of its rows, while it has none."""
+    """Is the shape of its rows, while it has none."""
     trouble: str = ""
     """Why it is set aside: other tables go on."""
 
@@ -223,7 +223,7 @@ class SqlSourceTask(SourceTask):
         return self._ready.popleft() if self._ready else None
 
     def empty_batch(self) -> RecordBatch | None:
-        """Of the first table, or the query, that was read and has no row."""
+        """Gives a batch of the first table, or the query, that was read and has no row."""
         found = next((progress for progress in self._progress if progress.shape is not None), None)
         if found is None or found.shape is None:
             return None

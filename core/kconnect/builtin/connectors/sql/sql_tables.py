@@ -27,7 +27,7 @@ class TableId:
 
     @property
     def full_name(self) -> str:
-        """As offsets have it."""
+        """Gives the name as offsets have it."""
         return ".".join(part for part in (self.catalog, self.schema, self.name) if part)
 
     @property

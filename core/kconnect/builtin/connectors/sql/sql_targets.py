@@ -67,7 +67,7 @@ def plain_target(adapt: Make) -> Target:
 
 
 ANYTHING: Final = Target(_OTHERS | {str, int, float, bytes, _NONE}, as_text, _NESTED)
-"""Of a column of which nothing is known, for a driver that takes all of Python's values."""
+"""Fits a column of which nothing is known, for a driver that takes all of Python's values."""
 
 
 def postgres_target(type_name: str, zone: datetime.tzinfo) -> Target:
@@ -188,7 +188,7 @@ def _json(value: Any) -> str:
 
 
 def _bytes(value: Any) -> bytes:
-    """Of base64, or of PostgreSQL's own text, which begins as no base64 does."""
+    """Reads base64, or PostgreSQL's own text, which begins as no base64 does."""
     if isinstance(value, str) and value.startswith("\\x"):
         return bytes.fromhex(value[2:])
     found: bytes = _reader("binary")(value)
@@ -216,7 +216,7 @@ def _hstore(value: Any) -> str:
 
 
 def _set_member(value: Any) -> str:
-    """Of MySQL's SET: members with commas between."""
+    """Writes MySQL's SET: members with commas between."""
     if isinstance(value, list | tuple):
         return ",".join(as_text(item) for item in value)
     return as_text(value)

@@ -46,7 +46,7 @@ class Address:
 
     url: sa.URL
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """Of the driver's connect(), beside those of the URL: what is not text."""
+    """Belongs to the driver's connect(), beside those of the URL: what is not text."""
     session: Mapping[str, str] = field(default_factory=dict)
     """Settings of PostgreSQL that each transaction needs."""
     opening: Sequence[str] = ()
@@ -83,7 +83,7 @@ def with_driver_settings(table: ConfigDef, props: Mapping[str, str]) -> dict[str
 
 
 def driver_settings(config: Mapping[str, Any]) -> Mapping[str, str]:
-    """Of `with_driver_settings`: those for the driver, without the prefix."""
+    """Gives the settings for the driver, without the prefix, from what `with_driver_settings` gave."""
     found: Mapping[str, str] = config.get(_OF_DRIVER) or {}
     return found
 

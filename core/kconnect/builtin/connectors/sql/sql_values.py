@@ -121,7 +121,7 @@ def _bool(value: Any) -> bool:
 
 
 def _text(value: Any) -> str:
-    """Of any value: lists and mappings as JSON, bytes in base64, as Connect's JSON has them; decimals in full."""
+    """Writes any value: lists and mappings as JSON, bytes in base64, as Connect's JSON has them; decimals in full."""
     if isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False, default=_text)
     if isinstance(value, bytes | bytearray | memoryview):

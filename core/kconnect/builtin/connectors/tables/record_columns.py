@@ -34,7 +34,7 @@ class Rows:
     deleted_keys: pa.Array | None
     """Keys of the records without value; None when there are none."""
     offsets: pa.Array
-    """Of each row, and then of each deleted key."""
+    """Holds the offsets of each row, and then of each deleted key."""
     is_seen: bool
     """Whether the columns' types were seen in values without schema."""
 

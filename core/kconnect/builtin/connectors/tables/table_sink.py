@@ -125,7 +125,7 @@ class TableSinkTask(SinkTask):
         self._end_put()
 
     def put(self, records: list[SinkRecord]) -> None:
-        """As put_batch; with no records what is due by time is written."""
+        """Works as put_batch; with no records what is due by time is written."""
         self._sought.clear()
         self._flush_due()
         for batch, run in batches_of_records(records):

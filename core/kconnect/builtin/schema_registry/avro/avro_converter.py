@@ -203,7 +203,7 @@ class AvroConverter(Converter):
             return None
 
     def _few_to_column(self, topic: str, schema: Schema, column: pa.BinaryArray) -> pa.Array | None:
-        """As above, for reading."""
+        """Works as above, for reading."""
         try:
             return column_of(schema, [self.to_connect_data(topic, data).value for data in column.to_pylist()])
         except _RECORD_ERRORS:

@@ -48,7 +48,7 @@ class AvroBytes:
 
     @cached_property
     def stops(self) -> tuple[pa.UInt64Array, pa.UInt64Array]:
-        """Of each byte, how many before it are the last of a number; and where those are."""
+        """Gives, for each byte, how many before it are the last of a number; and where those are."""
         is_last = pc.less(self.bytes, pa.scalar(0x80, pa.uint8()))
         counted = pc.cumulative_sum(is_last.cast(pa.uint64()))
         before = pa.concat_arrays([pa.array([0], pa.uint64()), counted])

@@ -230,7 +230,7 @@ def _reference_in(answer: Any) -> _Reference:
 
 
 def _rule_in(answer: Any) -> str | None:
-    """None where a subject has other settings, and no rule."""
+    """Returns None if a subject has other settings, and no rule."""
     rule: str | None = _field(answer, "compatibilityLevel", str | None)
     return rule
 

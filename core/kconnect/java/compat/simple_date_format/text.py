@@ -23,7 +23,7 @@ def format_instant(pattern: DatePattern, millis: int) -> str:
 
 
 def _year(year: int, count: int) -> str:
-    """Of two letters the last two digits; BC counts its own years up."""
+    """Writes two letters as the last two digits; BC counts its own years up."""
     return _digits(year if year > 0 else 1 - year, count)
 
 
@@ -32,7 +32,7 @@ def _digits(year: int, count: int) -> str:
 
 
 def _week_year(year: int, count: int) -> str:
-    """As above, but before 1 AD it counts down: 0 is 1 BC. Source: GregorianCalendar.getWeekYear."""
+    """Writes it as above, but before 1 AD it counts down: 0 is 1 BC. Source: GregorianCalendar.getWeekYear."""
     return f"{'-' if year < 0 else ''}{_digits(abs(year), count)}"
 
 

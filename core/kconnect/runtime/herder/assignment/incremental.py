@@ -202,7 +202,7 @@ class _Table:
         self._tasks.revoke_everywhere(gone.tasks)
 
     def surplus(self, configured: WorkSet) -> tuple[dict[str, list[str]], dict[str, list[TaskId]]] | None:
-        """None if nothing must be revoked."""
+        """Returns None if nothing must be revoked."""
         if not configured or len(self.empty_members()) == len(self._members):
             return None
         connectors = self._connectors.surplus(len(configured.connectors))
@@ -290,7 +290,7 @@ class Shares(Generic[Item]):
             self.revoke({member: [item for item in items if item in gone] for member, items in self.held.items()})
 
     def revoke(self, taken: Mapping[str, Sequence[Item]]) -> None:
-        """As in Java, work assigned in this very round is also revoked, which is harmless here."""
+        """Revokes, as Java does, also work assigned in this very round, which is harmless here."""
         for member, items in taken.items():
             self.revoked[member] += items
             for item in items:

@@ -71,7 +71,7 @@ class MemberState:
 
 
 def worker_id_of(url: str) -> str:
-    """As statuses name the worker that is reached there."""
+    """Gives the id by which statuses name the worker that is reached there."""
     return urlsplit(url).netloc
 
 
@@ -127,7 +127,7 @@ def decode_metadata(data: bytes) -> MemberState:
 
 
 def decode_assignment(data: bytes | None) -> Assignment | None:
-    """None for empty bytes: the member has no assignment yet. Errors: DataError as `decode_metadata`."""
+    """Returns None for empty bytes: the member has no assignment yet. Errors: DataError as `decode_metadata`."""
     return _read(data, _Reader.assignment) if data else None
 
 
@@ -184,7 +184,7 @@ class _Reader:
         return int(value)
 
     def numbers(self, count: int) -> Sequence[int]:
-        """As many, of four bytes each; none where the count is that of an absent list."""
+        """Reads that many, of four bytes each; none where the count is that of an absent list."""
         values = struct.unpack_from(f">{max(count, 0)}i", self._data, self._at)
         self._at += 4 * len(values)
         return values

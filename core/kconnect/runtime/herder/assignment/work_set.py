@@ -45,7 +45,7 @@ class WorkSet:
         )
 
     def sorted(self) -> Work:
-        """As Java sorts it."""
+        """Sorts it as Java does."""
         key_of = {name: sort_key(name) for name in {*self.connectors, *(task.connector for task in self.tasks)}}
         return Work(
             tuple(sorted(self.connectors, key=key_of.__getitem__)),

@@ -209,7 +209,9 @@ class ChangeRequests:
         return str(self._ask(AskOffsets(name, None, expected)))
 
     def _ask_expecting(self, request: AskPut | AskRemove) -> object:
-        """As `ask`. Before another worker is asked, the config is compared here too: a leader of Java's does not."""
+        """Works as `ask`. Before another worker is asked, the config is compared here too: a leader of Java's
+        does not.
+        """
         try:
             return self._ask(request)
         except WrongWorkerError:

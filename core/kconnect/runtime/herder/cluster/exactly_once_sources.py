@@ -143,9 +143,9 @@ class FencingPlan:
 
     tasks_to_fence: int = 0
     count_to_record: int | None = None
-    """None: the former tasks are already fenced off."""
+    """Is None where the former tasks are already fenced off."""
     generation: int | None = None
-    """Of the task configs to which this applies."""
+    """Holds the generation of the task configs to which this applies."""
 
 
 def fencing_plan(snapshot: ClusterSnapshot, connector: str) -> FencingPlan:

@@ -60,7 +60,7 @@ class GroupStanding:
         return self._cluster.protocol_version >= 2 if signs is None else signs
 
     def check_peer(self, signature: RequestSignature | None, *, always: bool = False) -> None:
-        """As Java, requests need a signature only with the sub-protocol `sessioned`, unless `always`."""
+        """Requires a signature, as Java does, only with the sub-protocol `sessioned`, unless `always`."""
         if not (always or self.requires_signatures):
             return
         key = self.session_key

@@ -333,7 +333,7 @@ class LocalWork:
             self._status.fail_task(task_id, redact(trace_of(f"Task {task_id}", error)))
 
     def _called_off(self, ids: Collection[TaskId]) -> Mapping[TaskId, int | None]:
-        """Those of these tasks that have not started yet will not start; gives the runs that are to stop."""
+        """Calls off those of these tasks that have not started yet; gives the runs that are to stop."""
         if self._fenced_starts is not None:
             self._fenced_starts.cancel(ids)
         return self._status.runs_of(ids)

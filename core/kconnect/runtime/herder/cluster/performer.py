@@ -99,7 +99,7 @@ class PerformerParts:
     set_log_level: Callable[[str, str], None]
     names: ClusterNames
     leader_url: Callable[[], str]
-    """Of the present leader; empty while it is not known."""
+    """Gives the URL of the present leader; empty while it is not known."""
     announce: Callable[[Notice], None]
     """Pass a notice on to who wants it. Does not block."""
     post: Callable[[Event], None]

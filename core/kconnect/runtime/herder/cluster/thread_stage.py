@@ -55,6 +55,6 @@ def _under_way(what: str, began_ms: int) -> str:
 
 
 def _instant(time_ms: int) -> str:
-    """As Java's Instant shows it."""
+    """Writes it as Java's Instant does."""
     text = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
     return text.removesuffix("+00:00").removesuffix(".000") + "Z"

@@ -27,7 +27,7 @@ class ConnectorEntry:
     applied_config: StringMap | None = field(default=None, repr=False)
     """The connector config the tasks were started with, or None if there are none."""
     task_generation: int | None = None
-    """Of the task configs, as this worker counts them; None if they are not counted, or there never was a task."""
+    """Numbers the task configs, as this worker counts them; None if they are not counted, or there never was a task."""
 
     @property
     def task_ids(self) -> tuple[TaskId, ...]:

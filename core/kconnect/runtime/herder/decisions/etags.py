@@ -22,12 +22,12 @@ _DIGITS: Final = 32
 
 
 def config_etag(config: Mapping[str, str]) -> str:
-    """Of a connector's config, with quotes."""
+    """Gives the ETag of a connector's config, with quotes."""
     return _tag(_CONFIG, dict(config))
 
 
 def offsets_etag(offsets: Sequence[ConnectorOffset]) -> str:
-    """Of a connector's offsets, in any order, with quotes."""
+    """Gives the ETag of a connector's offsets, in any order, with quotes."""
     items = sorted(json.dumps(offset.to_json(), sort_keys=True) for offset in offsets)
     return _tag(_OFFSETS, items)
 

@@ -49,7 +49,7 @@ class Placed:
     workers: Sequence[str] = ()
     """The ids (host:port) of all members, if this one leads."""
     javas: Sequence[str] = ()
-    """Those of them that are not ours."""
+    """Holds those of them that are not ours."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,9 +34,9 @@ class HerderTimes:
     longest_quiet_ms: int = 300
     """After this long it is requested anyway."""
     claim_backoff_ms: int = 250
-    """As Java's CONFIG_TOPIC_WRITE_PRIVILEGES_BACKOFF_MS."""
+    """Equals Java's CONFIG_TOPIC_WRITE_PRIVILEGES_BACKOFF_MS."""
     first_retry_ms: int = 250
-    """As Java's RECONFIGURE_CONNECTOR_TASKS_BACKOFF_INITIAL_MS."""
+    """Equals Java's RECONFIGURE_CONNECTOR_TASKS_BACKOFF_INITIAL_MS."""
     longest_retry_ms: int = 60_000
 
 
@@ -133,7 +133,7 @@ class HerderFacts:
         return Work(tuple(self.connectors), tuple(self.tasks))
 
     def running(self, connectors: Iterable[str] = (), tasks: Iterable[TaskId] = ()) -> Work:
-        """Those of them that run here."""
+        """Gives those of them that run here."""
         return Work(
             tuple(name for name in connectors if name in self.running_connectors),
             tuple(task for task in tasks if task in self.running_tasks),

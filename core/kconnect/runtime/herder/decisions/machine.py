@@ -141,7 +141,7 @@ class HerderState:
         return self._mending.restarted
 
     def failed_ms(self, subject: Subject) -> int | None:
-        """As of `Mending`. Threads: any."""
+        """Works as that of `Mending`. Threads: any."""
         return self._mending.failed_ms(subject)
 
     def held_until_ms(self, subject: Subject) -> int | None:
@@ -150,7 +150,7 @@ class HerderState:
         return facts.held_until_ms if subject in facts.held else None
 
     def last_said(self, subject: Subject) -> str | None:
-        """As of `Mending`. Threads: any."""
+        """Works as that of `Mending`. Threads: any."""
         return self._mending.last_said(subject)
 
     @property

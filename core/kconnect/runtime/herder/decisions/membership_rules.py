@@ -81,7 +81,7 @@ class MembershipRules:
         return instructions
 
     def cut_off(self, _event: CutOff) -> list[Instruction]:
-        """As `lose`; the membership may not have noticed, so it must join again."""
+        """Works as `lose`; the membership may not have noticed, so it must join again."""
         instructions: list[Instruction] = [
             WithholdStops(),
             *self._stop_all("the group was out of reach", is_cut_off=True),

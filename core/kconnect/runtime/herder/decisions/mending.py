@@ -64,7 +64,7 @@ class Notice:
     most: int = 0
     """errors.restart.max"""
     restart_in_ms: int | None = None
-    """None: it is not restarted."""
+    """Is None where it is not restarted."""
     no_help: NoHelp | None = None
 
 

@@ -123,7 +123,7 @@ def _mac(key: SessionKey, body: bytes, algorithm: str) -> bytes:
 
 
 def _decoded(encoded: str) -> bytes:
-    """As Java's basic decoder: no other characters; `=` at the end may be missing. Errors: BadRequestError."""
+    """Decodes as Java's basic decoder: no other characters; `=` at the end may be missing. Errors: BadRequestError."""
     raw = encoded.encode("latin-1", "replace")
     if wrong := _NOT_BASE64.search(raw):
         raise BadRequestError(f"Illegal base64 character {wrong[0][0]:x}")

@@ -42,7 +42,7 @@ class Access:
 
 
 def access(java: Mapping[str, str], client_id: str) -> Access:
-    """Of a worker's settings: `bootstrap.servers`, `security.protocol`, `ssl.*`, `sasl.*`.
+    """Reads a worker's settings: `bootstrap.servers`, `security.protocol`, `ssl.*`, `sasl.*`.
 
     Errors: ConfigError that names the setting, never a secret.
     """

@@ -124,7 +124,7 @@ class KafkaWatch:
             )
 
     def _note_surprise(self, err: Exception) -> None:
-        """As `note_silence`; with its trace, unless it repeats itself."""
+        """Works as `note_silence`; with its trace, unless it repeats itself."""
         outage = self._contact.outage
         if outage is None or outage.problem != redact(repr(err)):
             log.exception("Asking whether Kafka answers failed unexpectedly")

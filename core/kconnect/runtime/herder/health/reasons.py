@@ -51,7 +51,7 @@ class Health:
             self._sources.append(source)
 
     def add_notice(self, source: Callable[[], Iterable[str]]) -> None:
-        """As `add_source`, for sentences on what a healthy worker should say: without a full stop."""
+        """Works as `add_source`, for sentences on what a healthy worker should say: without a full stop."""
         with self._lock:
             self._notices.append(source)
 

@@ -50,7 +50,7 @@ class GroupOffsetReader:
     """
 
     def __init__(self, settings: Mapping[str, str], timeout_s: float, *, timeout_setting: str) -> None:
-        """As `fetch_group_offsets`."""
+        """Takes what `fetch_group_offsets` takes."""
         self._settings = settings
         self._timeout_s = timeout_s
         self._timeout_setting = timeout_setting

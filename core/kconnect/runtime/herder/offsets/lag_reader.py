@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 _CLIENT_ID: Final = "kconnect-sink-lag"
 _Settings: TypeAlias = tuple[tuple[str, str], ...]
-"""Of a Java admin client, sorted."""
+"""Holds the settings of a Java admin client, sorted."""
 
 
 class LagReader:

@@ -192,7 +192,9 @@ class HerderQueries:
         return self._kafka_reads.ask((what, name), f"The {what} of connector {name}", read)
 
     def _readable_sinks(self, entries: Iterable[ConnectorEntry]) -> dict[str, Mapping[str, str]]:
-        """As `_sinks`, without those whose references cannot be resolved: they fail, and their statuses say why."""
+        """Works as `_sinks`, without those whose references cannot be resolved: they fail, and their statuses
+        say why.
+        """
         found: dict[str, Mapping[str, str]] = {}
         for entry in entries:
             with suppress(ConnectError):
@@ -200,7 +202,7 @@ class HerderQueries:
         return found
 
     def _sinks(self, entries: Iterable[ConnectorEntry]) -> dict[str, Mapping[str, str]]:
-        """Of the sinks among these, the settings by which their lag is found, with references resolved."""
+        """Gives the settings by which the lag of the sinks among these is found, with references resolved."""
         found: dict[str, Mapping[str, str]] = {}
         for entry in entries:
             if self._host.kind(entry.config) is not ConnectorType.SINK:

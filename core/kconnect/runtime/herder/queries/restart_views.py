@@ -39,12 +39,12 @@ class RestartViews:
     counted: Callable[[str], Sequence[PartRestarts]]
     """What counts against the budget of a connector, however old."""
     failed_ms: Callable[[Subject], int | None]
-    """As of `Mending`."""
+    """Is that of `Mending`."""
     javas_place: Callable[[], NoHelp | None]
-    """As of `budget_of`."""
+    """Is that of `budget_of`."""
     clock: Clock
     last_said: Callable[[Subject], str | None] = lambda _: None
-    """As of `Mending`."""
+    """Is that of `Mending`."""
     held_until_ms: Callable[[Subject], int | None] = lambda _: None
     """Until when the group holds it back, because its worker left; None: it does not."""
 

@@ -60,11 +60,11 @@ class Mender:
         return self._mending.restarted
 
     def failed_ms(self, subject: Subject) -> int | None:
-        """As of `Mending`. Threads: any."""
+        """Works as that of `Mending`. Threads: any."""
         return self._mending.failed_ms(subject)
 
     def last_said(self, subject: Subject) -> str | None:
-        """As of `Mending`. Threads: any."""
+        """Works as that of `Mending`. Threads: any."""
         return self._mending.last_said(subject)
 
     def restarts(self, name: str) -> Sequence[PartRestarts]:

@@ -115,7 +115,7 @@ class ClientChecks:
         return infos
 
     def _settings(self, props: Mapping[str, str], client: ClientKind, kind: ConnectorType) -> ClientSettings:
-        """As the tasks will make them."""
+        """Makes the settings as the tasks will make them."""
         name = props.get("name", "")
         if client == "consumer":
             return consumer_config(self.worker, props, client_id="check", group_id=f"connect-{name}")

@@ -50,7 +50,7 @@ class Access:
     caller: Caller = field(default_factory=Caller)
     roles: Roles | None = None
     request_id: str = ""
-    """Of the request, on every worker it comes to."""
+    """Identifies the request on every worker it comes to."""
     is_audited: bool = False
     """Whether another worker, which forwarded it, writes the audit log's line."""
     vouched: Vouched | None = None
@@ -67,7 +67,7 @@ class Access:
         return self.roles is None or self.roles.allows(self.caller, role, connector)
 
     def readable(self, connectors: Iterable[str]) -> list[str]:
-        """Those the caller may see."""
+        """Gives those the caller may see."""
         if self.roles is None:
             return list(connectors)
         return [name for name in connectors if self.allows(Role.READER, name)]
@@ -126,7 +126,7 @@ class Access:
 
 
 OPEN: Final = Access()
-"""Of a server without roles."""
+"""Is that of a server without roles."""
 
 
 class Gatekeeper:
@@ -151,7 +151,10 @@ class Gatekeeper:
         """Requests that were refused, for want of a name or a role."""
 
     def access(self, scope: Scope, seal: Seal | None = None) -> Access:
-        """Of the request with this scope. Errors: ForbiddenError for a forged word of another worker."""
+        """Gives the access of the request with this scope.
+
+        Errors: ForbiddenError for a forged word of another worker.
+        """
         roles = None if self.roles is None else self.roles.roles()
         told = None
         if seal is not None and (roles is not None or self._is_auditing):
@@ -174,7 +177,7 @@ class Gatekeeper:
         return vouched(seal, headers, scope["method"], target, self._time_ms())
 
     def headers_for(self, access: Access, seal: Seal, method: str, target: str, body: bytes) -> dict[str, str]:
-        """Of a request to another worker on behalf of this caller."""
+        """Gives the headers of a request to another worker on behalf of this caller."""
         who = Vouched(access.caller, access.request_id, access.is_audited or self._is_auditing, body_digest(body))
         return vouching_headers(seal, who, method, target, self._time_ms())
 
@@ -190,7 +193,7 @@ SEAL_HEADER: Final = "x-kconnect-caller-seal"
 _MAX_AGE_MS: Final = 300_000
 
 Seal = Callable[[bytes], bytes | None]
-"""Of a message, with the group's key; None while there is none."""
+"""Signs a message with the group's key; gives None while there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ class Grant:
     users: Sequence[str]
     connectors: Sequence[str] = (_EVERY_CONNECTOR,)
     limits: Limits = field(default_factory=Limits)
-    """Of the configs of an editor."""
+    """Limits the configs of an editor."""
     records: Sequence[str] = ()
     """Topics whose records the users may read over REST."""
 
@@ -67,7 +67,7 @@ class Roles:
         return next((role for role in sorted(Role, reverse=True) if self.allows(caller, role, connector)), None)
 
     def limits(self, caller: Caller, connector: str | None) -> list[Limits]:
-        """Those of the grants by which the caller may edit a connector, or any; of an admin there are none."""
+        """Gives the limits of the grants by which the caller may edit a connector, or any; an admin has none."""
         if self.allows(caller, Role.ADMIN, None):
             return []
         return [

@@ -45,7 +45,7 @@ class RolesFile:
         return self._reread.problem
 
     def roles(self) -> Roles:
-        """Those that hold now."""
+        """Gives those that apply now."""
         return self._reread.value()
 
 
