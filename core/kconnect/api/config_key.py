@@ -66,7 +66,7 @@ class ConfigKey:
     group: str | None = None
     order: int = -1
     width: Width = Width.NONE
-    display_name: str = ""
+    display_name: str | None = ""  # None: Java's null
     dependents: tuple[str, ...] = ()
     recommender: Recommender | None = None
     internal: bool = False

@@ -9,6 +9,7 @@ from typing import Any
 
 from kconnect.api import Connector, PluginMetrics, SinkConnector, SourceConnector
 from kconnect.api.config_key import MayPass
+from kconnect.builtin.types.declarations import without_taken
 from kconnect.builtin.types.declared import problems
 from kconnect.clock import Clock, Pauses
 from kconnect.errors import ConfigError, ConfigProblem, ConnectError
@@ -23,7 +24,7 @@ from kconnect.runtime.herder.validation.plugin_keys import enriched, instance_of
 from kconnect.runtime.metrics import PluginMetricsRegistry
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.plugin_monitor import PluginMonitor
-from kconnect.runtime.pipeline.plugin_parts import make_converters, make_steps
+from kconnect.runtime.pipeline.plugin_parts import make_converters, make_steps, parse_config
 from kconnect.runtime.pipeline.retries import backoff_of
 from kconnect.runtime.pipeline.stages import StageError, TransformChain, TransformStep
 from kconnect.runtime.pipeline.tolerance import ErrorReporter, Tolerance, ToleranceSettings
@@ -133,16 +134,17 @@ class ConnectorRun:
     def settings(self) -> ConnectorConfig:
         """What Connect itself reads of the config. Errors: ConfigError."""
         if issubclass(self.connector_class, SinkConnector):
-            return SinkConnectorConfig.parse(self.config)
-        return SourceConnectorConfig.parse(self.config)
+            return parse_config(SinkConnectorConfig, self.config, self.plugins)
+        return parse_config(SourceConnectorConfig, self.config, self.plugins)
 
     def check(self, kind: type[SourceConnector] | type[SinkConnector]) -> None:
         """Errors: ConfigError, when it is of the other kind or a setting is wrong; all problems in one error."""
         if not issubclass(self.connector_class, kind):
             raise ConfigError(f"{self.connector_class.__name__} is not a {kind.__name__}")
         _ = self.settings
-        declared = problems(self.config, is_sink=kind is SinkConnector)
         connector = self._new()
+        with self.calls.calling(connector, "config"):
+            declared = problems(without_taken(self.config, connector.config()), is_sink=kind is SinkConnector)
         with self.calls.calling(connector, "validate"):
             found = connector.validate(self.config)
         if self.warn_unknown is not None:

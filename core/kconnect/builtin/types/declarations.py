@@ -6,10 +6,11 @@ Imported by who reads configs, so it loads nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kconnect.api.configdef import ConfigDef
 
+T = TypeVar("T")
 VALUE_SCHEMA: Final = "value.schema"
 OF_TOPIC: Final = "value.schema."
 """Followed by a topic: the schema of that topic's values."""
@@ -31,6 +32,23 @@ def with_value_schema(table: ConfigDef) -> ConfigDef:
 
 def declarations(settings: Mapping[str, Any], *, is_sink: bool) -> dict[str, str]:
     """The settings of a connector that declare a schema, with what they say. Empty ones declare nothing."""
-    known = (VALUE_SCHEMA, *FORMER_NAMES) if is_sink else (VALUE_SCHEMA,)
-    names = [name for name in settings if name in known or name.startswith(OF_TOPIC)]
+    names = [name for name in settings if _declares(name, is_sink=is_sink)]
     return {name: text for name in names if (text := str(settings[name] or "").strip())}
+
+
+def without_taken(settings: Mapping[str, T], table: ConfigDef) -> dict[str, T]:
+    """The settings without those whose names are of this room, but which a connector's table has with a meaning of its
+    own, such as `value.schema.fields` of a connector of others.
+    """
+    row = table.config_keys.get(VALUE_SCHEMA)
+    if row is not None and row.doc == _DOC:
+        return dict(settings)
+    return {
+        name: text
+        for name, text in settings.items()
+        if not (_declares(name, is_sink=True) and (name in table.config_keys or name.startswith(table.prefixes)))
+    }
+
+
+def _declares(name: str, *, is_sink: bool) -> bool:
+    return name == VALUE_SCHEMA or name.startswith(OF_TOPIC) or (is_sink and name in FORMER_NAMES)

@@ -45,7 +45,7 @@ def config_def(keys: Sequence[Mapping[str, Any]] | None, ask: Ask | None = None)
                 group=key["group"],
                 order=int(key["order"]),
                 width=Width[str(key["width"])],
-                display_name=key["display"] or str(key["name"]),
+                display_name=key["display"],
                 dependents=tuple(key["dependents"] or ()),
                 internal=bool(key["internal"]),
             )

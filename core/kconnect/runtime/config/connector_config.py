@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from kconnect.api.config_parse import parse_type
 from kconnect.api.configdef import ConfigDef
@@ -89,7 +89,7 @@ class ConnectorConfig:
     originals: Mapping[str, str] = field(repr=False)  # secrets live here
 
     @classmethod
-    def parse(cls, props: Mapping[str, str]) -> ConnectorConfig:
+    def parse(cls, props: Mapping[str, str]) -> Self:
         """Typed settings. Errors: ConfigError with Java's message on the first setting that is missing or wrong."""
         return cls(**_shared(CONNECTOR_CONFIG.parse(props), props))
 
@@ -109,7 +109,7 @@ class SourceConnectorConfig(ConnectorConfig):
     """Differs: Java's sources have none."""
 
     @classmethod
-    def parse(cls, props: Mapping[str, str]) -> SourceConnectorConfig:
+    def parse(cls, props: Mapping[str, str]) -> Self:
         """Typed settings. Errors: as ConnectorConfig.parse."""
         values = SOURCE_CONFIG.parse(props)
         return cls(
@@ -130,7 +130,7 @@ class SinkConnectorConfig(ConnectorConfig):
     dead_letters: DeadLetterSettings | None
 
     @classmethod
-    def parse(cls, props: Mapping[str, str]) -> SinkConnectorConfig:
+    def parse(cls, props: Mapping[str, str]) -> Self:
         """Typed settings. Errors: as ConnectorConfig.parse, and what `sink_problems` finds."""
         values = SINK_CONFIG.parse(props)
         for name, message in sink_problems(props):

@@ -49,6 +49,7 @@ from kconnect.runtime.pipeline.plugin_parts import (
     Closes,
     closed_if_it_fails,
     make_task,
+    parse_config,
     worker_value,
 )
 from kconnect.runtime.pipeline.polled import polled_by
@@ -100,7 +101,7 @@ def _loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> SourceLoop 
 
 def _source_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> SourceLoop:
     spec = control.spec
-    config = SourceConnectorConfig.parse(spec.connector_config)
+    config = parse_config(SourceConnectorConfig, spec.connector_config, ports.plugins)
     named = spec.task_config.get("task.class")
     task = make_task(spec.connector_config, ports.plugins, SourceTask, named)  # type: ignore[type-abstract]  # looks for a subclass
     closes.append(partial(release, task))
@@ -228,7 +229,7 @@ def _require_one_of_one(transforms: TransformChain) -> None:
 
 def _sink_loop(control: TaskControl, ports: TaskPorts, closes: Closes) -> SinkLoop:
     spec = control.spec
-    config = SinkConnectorConfig.parse(spec.connector_config)
+    config = parse_config(SinkConnectorConfig, spec.connector_config, ports.plugins)
     named = spec.task_config.get("task.class")
     task = make_task(spec.connector_config, ports.plugins, SinkTask, named)  # type: ignore[type-abstract]  # looks for a subclass
     chain = java_chain(config, spec.worker_config, ports.plugins) if isinstance(task, JavaSinkTask) else None

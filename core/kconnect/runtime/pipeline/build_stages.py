@@ -36,6 +36,7 @@ from kconnect.runtime.pipeline.plugin_parts import (
     closed_if_it_fails,
     make_converters,
     make_steps,
+    parse_config,
 )
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
 from kconnect.runtime.pipeline.raw_records import RawRecords
@@ -73,7 +74,7 @@ def source_stages(control: TaskControl, ports: TaskPorts, *, in_java: bool = Fal
     Errors: ConfigError, NotFoundError for what its configs name.
     """
     spec = control.spec
-    config = SourceConnectorConfig.parse(spec.connector_config)
+    config = parse_config(SourceConnectorConfig, spec.connector_config, ports.plugins)
     tolerance = _tolerance(control, config, ports)
     dead_letters = _source_dead_letters(control, config, ports)
     tolerance.report_to([*_log_reporter(control, config, ports), *([dead_letters] if dead_letters else [])])
@@ -114,7 +115,7 @@ def sink_stages(
 ) -> SinkStages:
     """The stages of a sink's config, as source_stages. Errors: ConfigError, NotFoundError for what its configs name."""
     spec = control.spec
-    config = SinkConnectorConfig.parse(spec.connector_config)
+    config = parse_config(SinkConnectorConfig, spec.connector_config, ports.plugins)
     tolerance = _tolerance(control, config, ports)
     transforms, converters = _steps_and_converters(control, ports, config, tolerance, defers=in_java)
     raw_records = RawRecords(is_wanted=config.errors_log_enable or config.dead_letters is not None)

@@ -52,7 +52,7 @@ _TWINS = ("org.apache.kafka.connect.transforms.", "org.apache.kafka.connect.stor
 def java_chain(config: ConnectorConfig, worker: Mapping[str, str], plugins: PluginRegistry) -> JavaChain | None:
     """The chain, when all of it can run in Java; None when a part of it is Python's alone."""
     steps: list[JavaStep] = []
-    beside = connector_of(config, plugins)
+    beside = connector_of(config.originals, plugins)
     for spec in config.transforms:
         wanted = spec.transform.config.get(_VERSION)
         found = plugins.transformation(spec.transform.type, wanted, beside)
@@ -83,7 +83,7 @@ def _converter(
     settings = prefixed(worker if named is None else config.originals, f"{key}.")
     find: Any = plugins.header_converter if key == "header.converter" else plugins.converter
     name, wanted = named or worker_value(worker, key), settings.get(_VERSION)
-    found = find(name, wanted, None if wanted else connector_of(config, plugins))
+    found = find(name, wanted, None if wanted else connector_of(config.originals, plugins))
     return _part(plugins, found, PluginSpec(key.removesuffix(".converter"), name, settings), "converter")
 
 

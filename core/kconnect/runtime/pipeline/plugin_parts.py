@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kconnect.api import Connector, Converter, HeaderConverter, Task
 from kconnect.api.config_parse import parse_type
-from kconnect.builtin.types.declarations import VALUE_SCHEMA
+from kconnect.builtin.types.declarations import VALUE_SCHEMA, declarations, without_taken
 from kconnect.errors import ConfigError
 from kconnect.java.plugins import Deferrable, JavaConnector
 from kconnect.runtime.config.connector_config import ConnectorConfig, TransformSpec, prefixed
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 P = TypeVar("P")
+C = TypeVar("C", bound=ConnectorConfig)
 Closes = list[Callable[[], object]]
 _VERSION: Final = "plugin.version"
 
@@ -69,6 +70,18 @@ def make_task(config: Mapping[str, str], plugins: PluginRegistry, kind: type[P],
         return task_class()
 
 
+def parse_config(kind: type[C], props: Mapping[str, str], plugins: PluginRegistry) -> C:
+    """What Connect reads from a connector's config; settings of ours whose names its own table has are the connector's.
+
+    Errors: as `kind.parse`; what the connector's `config` raises.
+    """
+    connector_class = connector_of(props, plugins) if declarations(props, is_sink=True) else None
+    if connector_class is None:
+        return kind.parse(props)
+    with plugin_call(connector_class, "config"):
+        return kind.parse(without_taken(props, connector_class().config()))
+
+
 def make_steps(
     config: ConnectorConfig, plugins: PluginRegistry, monitor: PluginMonitor, *, defers: bool = False
 ) -> list[TransformStep]:
@@ -77,16 +90,16 @@ def make_steps(
     `defers`: their whole chain runs in Java, so that those of Java are made only if they are used all the same.
     Errors: ConfigError for one that is not installed, or not in the requested version.
     """
-    beside = connector_of(config, plugins)
+    beside = connector_of(config.originals, plugins)
     with closed_if_it_fails() as closes:
         return [_step(spec, plugins, monitor, beside, defers, closes) for spec in config.transforms]
 
 
-def connector_of(config: ConnectorConfig, plugins: PluginRegistry) -> type[Connector] | None:
+def connector_of(config: Mapping[str, str], plugins: PluginRegistry) -> type[Connector] | None:
     """The connector's class, whose folder's own plugins go before others; None when it is not here."""
-    name = config.originals.get("connector.class")
+    name = config.get("connector.class")
     try:
-        return None if not name else plugins.connector_class(name, config.originals.get("connector.plugin.version"))
+        return None if not name else plugins.connector_class(name, config.get("connector.plugin.version"))
     except ConfigError:  # told where it is needed
         return None
 
@@ -131,7 +144,7 @@ def make_converters(
 
     `defers`: as of `make_steps`.
     """
-    beside = connector_of(config, plugins)
+    beside = connector_of(config.originals, plugins)
 
     def converter(key: str, named: str | None, *, is_key: bool) -> Converter:
         settings = prefixed(worker if named is None else config.originals, f"{key}.")

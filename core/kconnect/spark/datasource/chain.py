@@ -18,6 +18,7 @@ from kconnect.runtime.config.connector_config import SourceConnectorConfig
 from kconnect.runtime.kafka import DeliveryFailure, KafkaHeaders, KafkaRecord, RecordProducer
 from kconnect.runtime.kafka.byte_column import ByteColumn
 from kconnect.runtime.pipeline.build_stages import source_stages
+from kconnect.runtime.pipeline.plugin_parts import parse_config
 from kconnect.runtime.pipeline.polled_lists import PolledLists
 from kconnect.runtime.pipeline.ports import TaskControl
 from kconnect.runtime.pipeline.source_dead_letters import SourceDeadLetters
@@ -92,7 +93,7 @@ class SourceChain:
 
     def __init__(self, control: TaskControl, plugins: PluginRegistry) -> None:
         """`control`: of the task; its stop ends the waits between retries."""
-        config = SourceConnectorConfig.parse(control.spec.connector_config)
+        config = parse_config(SourceConnectorConfig, control.spec.connector_config, plugins)
         stages = source_stages(control, ports_without_host(plugins))
         self.metrics = control.monitor.of_task
         self.give_up = stages.give_up

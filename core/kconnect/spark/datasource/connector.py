@@ -28,6 +28,7 @@ from kconnect.runtime.herder.validation.connector_checks import ConnectorValidat
 from kconnect.runtime.herder.validation.plugin_keys import enriched, instance_of
 from kconnect.runtime.metrics import PluginMetricsRegistry
 from kconnect.runtime.pipeline.plugin_call import plugin_call
+from kconnect.runtime.pipeline.plugin_parts import parse_config
 from kconnect.runtime.plugins import PluginRegistry
 from kconnect.spark.datasource.options import FormatOptions, connector_settings, provider_settings, with_aliases
 
@@ -88,10 +89,10 @@ class ConnectorOfFormat:
         )
 
     def source_config(self) -> SourceConnectorConfig:
-        return SourceConnectorConfig.parse(self.config)
+        return parse_config(SourceConnectorConfig, self.config, self.plugins)
 
     def sink_config(self) -> SinkConnectorConfig:
-        return SinkConnectorConfig.parse(self.config)
+        return parse_config(SinkConnectorConfig, self.config, self.plugins)
 
     def task_configs(self, context: Any) -> list[dict[str, str]]:
         """Start the connector, ask it for the configs of its tasks, stop it.

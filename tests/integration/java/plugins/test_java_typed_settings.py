@@ -88,8 +88,8 @@ def random_config(random: Random) -> dict[str, str]:
     return config
 
 
-def typed(infos: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The rows of these tables, as REST has them."""
+def typed(infos: Mapping[str, Any], part: str = "value") -> dict[str, dict[str, Any]]:
+    """The rows of these tables, as REST has them: their values or definitions."""
     found = {}
     for info in infos["configs"]:
         name = str(info["value"]["name"])
@@ -99,7 +99,7 @@ def typed(infos: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
                 row = name.removeprefix(place)
                 break
         if row.partition(".")[0] in _VALUES:
-            found[name] = info["value"]
+            found[name] = info[part]
     return found
 
 
@@ -114,6 +114,31 @@ def test_settings_of_each_type_are_checked_as_by_javas_worker(java: JavaConnect,
         other = [(ours.get(name), theirs.get(name)) for name in theirs if ours.get(name) != theirs[name]]
         assert not other, "\n".join(map(str, other))
         assert set(ours) == set(theirs)
+
+
+def test_a_row_is_told_as_by_javas_worker_without_a_label_too(java: JavaConnect, validator: ConnectorValidator) -> None:
+    config = random_config(Random(4))
+    _, told = java.request("PUT", f"/connector-plugins/{_SOURCE.replace('$', '%24')}/config/validate", config)
+    theirs, ours = typed(told, "definition"), typed(validator.validate(config).to_json(), "definition")
+    assert ours == theirs
+    assert {name for name, row in ours.items() if row["display_name"] is None} == {
+        f"{place}{kind}.null" for place in _PLACES for kind in _VALUES
+    }
+
+
+@pytest.mark.parametrize("fields", ["3", "three"])
+def test_a_setting_of_the_plugins_own_is_not_taken_for_ours(
+    java: JavaConnect, validator: ConnectorValidator, fields: str
+) -> None:
+    names = ("value.schema", "value.schema.fields")
+    config = {**random_config(Random(5)), "value.schema": "no type,of ours", "value.schema.fields": fields}
+    _, told = java.request("PUT", f"/connector-plugins/{_SOURCE.replace('$', '%24')}/config/validate", config)
+    theirs, ours = (
+        {info["value"]["name"]: info["value"] for info in answer["configs"] if info["value"]["name"] in names}
+        for answer in (told, validator.validate(config).to_json())
+    )
+    assert ours == theirs
+    assert bool(ours["value.schema.fields"]["errors"]) is (fields == "three")
 
 
 def test_a_setting_that_java_refuses_keeps_no_other_from_being_checked(validator: ConnectorValidator) -> None:

@@ -52,7 +52,7 @@ public class Typed {
         };
     }
 
-    /** Of each type: one that is told, one with a default that is told, one whose default is null, one that is required. */
+    /** Of each type: told; with a default, and told; with null as its default and label; required. */
     static ConfigDef table() {
         ConfigDef made = new ConfigDef();
         Map<ConfigDef.Type, Object> defaults = Map.of(
@@ -66,7 +66,8 @@ public class Typed {
             made.define(name, type, given, null, ConfigDef.Importance.LOW, "", name, 1, ConfigDef.Width.SHORT, name,
                     List.of(name + ".null"), recommends(name, type));
             made.define(name + ".told", type, given, new Tells(given), ConfigDef.Importance.LOW, "");
-            made.define(name + ".null", type, null, new Tells(null), ConfigDef.Importance.LOW, "");
+            made.define(name + ".null", type, null, new Tells(null), ConfigDef.Importance.LOW, "", "nulls", 2,
+                    ConfigDef.Width.LONG, null);
             made.define(name + ".needed", type, ConfigDef.Importance.HIGH, "");
         }
         return made;
@@ -151,6 +152,7 @@ public class Typed {
         public void close() {}
     }
 
+    /** Its table has names that kconnect's own settings have, too. */
     public static class Source extends SourceConnector {
         @Override
         public void start(Map<String, String> props) {}
@@ -170,7 +172,9 @@ public class Typed {
 
         @Override
         public ConfigDef config() {
-            return table();
+            return table()
+                    .define("value.schema", ConfigDef.Type.LIST, "", ConfigDef.Importance.LOW, "")
+                    .define("value.schema.fields", ConfigDef.Type.INT, 1, ConfigDef.Importance.LOW, "");
         }
 
         @Override

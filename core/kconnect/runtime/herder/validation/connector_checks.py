@@ -19,7 +19,7 @@ from kconnect.api import (
 from kconnect.api.config_key import Config, ConfigKey, ConfigValue
 from kconnect.api.configdef import ConfigDef
 from kconnect.api.topic_names import topic_name_problem, topic_renaming
-from kconnect.builtin.types.declarations import declarations
+from kconnect.builtin.types.declarations import declarations, without_taken
 from kconnect.errors import BadRequestError, ConfigError, ConfigProblem, ConnectError, NotFoundError
 from kconnect.files.guarded import guarded_in
 from kconnect.java.compat.maven_version_range import VersionRange
@@ -287,7 +287,8 @@ class ConnectorValidator:
         if config is None:
             raise BadRequestError(f"{type(connector).__qualname__}.validate() must return a Config that is not null.")
         given = {key: value for key, value in props.items() if value is not None}
-        _add_errors((*_of_declared(given, connector), *named), given, values, config)
+        declared = _declared_problems(without_taken(given, definition), connector)
+        _add_errors((*declared, *named), given, values, config)
         keys: dict[str, ConfigKey] = {**table.config_keys, **definition.config_keys}
         groups = list(dict.fromkeys([*table.groups, *definition.groups]))
         listed = {value.name for value in (*values, *config.config_values)}
@@ -340,7 +341,7 @@ class ConnectorValidator:
         return True
 
 
-def _of_declared(props: Mapping[str, str], connector: Any) -> Sequence[tuple[str, str]]:
+def _declared_problems(props: Mapping[str, str], connector: Any) -> Sequence[tuple[str, str]]:
     """What is wrong with declared schemas, which any connector may have."""
     is_sink = not isinstance(connector, SourceConnector)
     if not declarations(props, is_sink=is_sink):
