@@ -35,7 +35,7 @@ _POSTGRES: Final = "io.debezium:debezium-connector-postgres:3.6.1.Final"
 _MARIADB: Final = "io.debezium:debezium-connector-mariadb:3.5.0.Final"
 _ICEBERG: Final = "org.apache.iceberg:iceberg-kafka-connect:1.12.0"
 _MIRROR: Final = "org.apache.kafka:connect-mirror:4.3.0"
-_TOOLS: Final = "org.apache.kafka:connect-test-plugins:4.3.0"
+_FILE: Final = "org.apache.kafka:connect-file:4.3.0"
 _APICURIO: Final = "io.apicurio:apicurio-registry-utils-converter:2.6.13.Final"
 _ENV: Final = "io.strimzi:kafka-env-var-config-provider:1.1.0"
 _KUBERNETES: Final = "io.strimzi:kafka-kubernetes-config-provider:1.2.2"
@@ -115,7 +115,7 @@ def kafka(folder: Path, bootstrap: str) -> list[Row]:
     """MirrorMaker 2, Apicurio's converter, Strimzi's config providers."""
     rows = [
         Row("MirrorMaker 2", f"`{_MIRROR}`", "MirrorSource, 100 records of two partitions"),
-        Row("Apicurio's Avro converter", f"`{_APICURIO}`", "40 records of Kafka's SchemaSource with a registry"),
+        Row("Apicurio's Avro converter", f"`{_APICURIO}`", "40 lines of Kafka's file source, hoisted, with a registry"),
         Row("Strimzi's config providers", f"`{_ENV}`, `{_KUBERNETES}`", "a variable, one that is not set, no cluster"),
     ]
     providers = {
@@ -124,7 +124,7 @@ def kafka(folder: Path, bootstrap: str) -> list[Row]:
         "config.providers.strimzisecret.class": "io.strimzi.kafka.KubernetesSecretConfigProvider",
     }
     plugins = [plugin_folder(folder / "plugins")]
-    plugins += [installed(one) for one in (_MIRROR, _APICURIO, _TOOLS, _ENV, _KUBERNETES)]
+    plugins += [installed(one) for one in (_MIRROR, _APICURIO, _FILE, _ENV, _KUBERNETES)]
     os.environ["PARITY"] = "from-the-environment"  # of both workers
     with (
         PatientRegistry(free_port(), folder / "registry") as registry,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
@@ -27,8 +27,8 @@ __all__ = [
 
 _STRING: Final = "org.apache.kafka.connect.storage.StringConverter"
 _BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
-_TOOLS: Final = "org.apache.kafka.connect.tools"
 _ICEBERG_ROWS: Final = 20
+_AVRO_LINES: Final = 40
 
 
 def compare_camel_sources(pair: Pair, row: Row) -> None:
@@ -53,7 +53,7 @@ def compare_camel_sources(pair: Pair, row: Row) -> None:
         "nothing": lambda _: "nosuchcomponent:x",
     }
     names = list(urls)
-    _compare_settings(pair, row, config(pair.java, "timer:tick", "x"))
+    _compare_settings(pair, row, lambda side: config(side, "timer:tick", "x"))
     refused = pair.each(lambda side: {name: side.create(name, config(side, urls[name](side), name)) for name in names})
     row.compare("errors", *refused, "created")
     pair.each(lambda side: [side.await_started(name) for name in names])
@@ -92,7 +92,7 @@ def compare_camel_sinks(pair: Pair, row: Row) -> None:
             "log": lambda _: "log:parity?level=INFO",
         }
         names = list(urls)
-        _compare_settings(pair, row, config(pair.java, "log:x"))
+        _compare_settings(pair, row, lambda side: config(side, "log:x"))
         row.compare(
             "errors",
             *pair.each(
@@ -156,7 +156,7 @@ def compare_iceberg(pair: Pair, row: Row) -> None:
             "consumer.override.auto.offset.reset": "earliest",
         }
 
-    _compare_settings(pair, row, config(pair.java))
+    _compare_settings(pair, row, config)
     row.compare("errors", *pair.each(lambda side: side.create("ice", config(side))), "created")
     pair.each(lambda side: side.await_started("ice"))
 
@@ -201,7 +201,7 @@ def compare_mirror(pair: Pair, row: Row) -> None:
             **{f"{part}.converter": _BYTES for part in ("key", "value", "header")},
         }
 
-    _compare_settings(pair, row, config(pair.java, "Source"))
+    _compare_settings(pair, row, lambda side: config(side, "Source"))
     row.compare("errors", *pair.each(lambda side: side.create("mm", config(side, "Source"))), "created")
     pair.each(lambda side: side.await_started("mm"))
     row.compare("records", *pair.each(lambda side: side.records(topic, 100)), "mirrored")
@@ -221,13 +221,14 @@ def compare_mirror(pair: Pair, row: Row) -> None:
 
 
 def compare_apicurio(pair: Pair, row: Row, url: str) -> None:
-    """Apicurio's Avro converter under Kafka's SchemaSource: bytes that both write with one registry."""
+    """Apicurio's Avro converter behind Kafka's file source: bytes that both write with one registry."""
+    lines = pair.folder / "lines.txt"
+    lines.write_text("".join(f"line {number}\n" for number in range(_AVRO_LINES)))
 
     def config(side: Side) -> dict[str, str]:
+        java = "java:" if side is pair.ours else ""  # it has counterparts
         converter = {
-            "": "java:io.apicurio.registry.utils.converter.AvroConverter"
-            if side is pair.ours
-            else "io.apicurio.registry.utils.converter.AvroConverter",
+            "": f"{java}io.apicurio.registry.utils.converter.AvroConverter",
             ".apicurio.registry.url": url,
             ".apicurio.registry.auto-register": "true",
             ".apicurio.registry.headers.enabled": "false",
@@ -235,22 +236,21 @@ def compare_apicurio(pair: Pair, row: Row, url: str) -> None:
             ".apicurio.registry.use-id": "contentId",
         }
         return {
-            "connector.class": f"{_TOOLS}.SchemaSourceConnector",
+            "connector.class": f"{java}org.apache.kafka.connect.file.FileStreamSourceConnector",
             "topic": f"{side.token}.avro",
-            "id": "7",
-            "num.messages": "40",
-            "throughput": "1000",
+            "file": str(lines),
+            "transforms": "hoist",
+            "transforms.hoist.type": "org.apache.kafka.connect.transforms.HoistField$Value",
+            "transforms.hoist.field": "line",
             **{f"value.converter{key}": value for key, value in converter.items()},
         }
 
     row.compare("errors", *pair.each(lambda side: side.create("avro", config(side))), "created")
     pair.each(lambda side: side.await_started("avro"))
 
-    def written(side: Side) -> list[Any]:
-        # The registry numbers schemas as they come; the bytes behind the number are compared, without the times in them
-        return [(one.key, one.value[:1], len(one.value)) for one in side.records("avro", 40) if one.value]
-
-    row.compare("records", *pair.each(written), "heads and lengths")
+    row.compare(
+        "records", *pair.each(lambda side: side.records("avro", _AVRO_LINES)), "records with the registry's number"
+    )
     row.compare("statuses", *pair.each(lambda side: side.states("avro")))
     row.compare("offsets", *pair.each(lambda side: side.offsets("avro")))
     row.compare("metrics", *totals_of(pair, ["avro"]), "connector")
@@ -300,14 +300,14 @@ def compare_config_providers(pair: Pair, row: Row) -> None:
 
 def compare_validated(pair: Pair, row: Row, cls: str, config: Mapping[str, str]) -> None:
     """All settings of a connector as they are told, with values and errors of a config."""
-    _compare_settings(pair, row, {"connector.class": cls, **config})
+    _compare_settings(pair, row, lambda _: {"connector.class": cls, **config})
 
 
-def _compare_settings(pair: Pair, row: Row, config: Mapping[str, str]) -> None:
-    cls = config["connector.class"]
-
+def _compare_settings(pair: Pair, row: Row, config_of: Callable[[Side], Mapping[str, str]]) -> None:
     def told(side: Side) -> dict[str, Any]:
-        status, body = side.ask("PUT", f"/connector-plugins/{cls}/config/validate", {**config, "name": "x"})
+        config = config_of(side)
+        path = f"/connector-plugins/{config['connector.class']}/config/validate"
+        status, body = side.ask("PUT", path, {**config, "name": "x"})
         if status != 200:
             return {"refused": f"{status}: {body.get('message')}"[:300]}
         found = {one["definition"]["name"]: one for one in json.loads(side.plain(json.dumps(body)))["configs"]}
@@ -353,6 +353,7 @@ def _is_connects(key: str) -> bool:
                 "consumer.",
                 "key.converter.",
                 "value.converter.",
+                "header.converter.",
             )
         )
         or key.endswith(".converter.plugin.version")
