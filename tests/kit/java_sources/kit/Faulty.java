@@ -202,6 +202,7 @@ public final class Faulty {
             } catch (java.io.IOException e) {
                 throw new ConnectException(e);
             }
+            in("put after it wrote", config);
         }
 
         @Override

@@ -220,7 +220,8 @@ public class TestPlugins {
                     .define("count", ConfigDef.Type.LONG, 1000L, ConfigDef.Range.atLeast(1), ConfigDef.Importance.LOW, "How many.")
                     .define("ends", ConfigDef.Type.STRING, "", ConfigDef.Importance.LOW,
                             "Numbers after which it ends a transaction: 5 commits, -5 aborts.")
-                    .define("bad", ConfigDef.Type.LONG, -1L, ConfigDef.Importance.LOW, "The one whose value is bad.");
+                    .define("bad", ConfigDef.Type.LONG, -1L, ConfigDef.Importance.LOW, "The one whose value is bad.")
+                    .define("says", ConfigDef.Type.STRING, "bad", ConfigDef.Importance.LOW, "That value.");
         }
     }
 
@@ -229,6 +230,7 @@ public class TestPlugins {
         private long next;
         private long count;
         private long bad;
+        private String says;
         private List<String> ends;
 
         @Override
@@ -242,6 +244,7 @@ public class TestPlugins {
             topic = config.get("topic");
             count = Long.parseLong(config.getOrDefault("count", "1000"));
             bad = Long.parseLong(config.getOrDefault("bad", "-1"));
+            says = config.getOrDefault("says", "bad");
             Map<String, Object> offset = context.offsetStorageReader().offset(Map.of("source", "numbers"));
             next = offset == null ? 0 : (Long) offset.get("next");
             // a second run of the task adds it again
@@ -259,7 +262,7 @@ public class TestPlugins {
             }
             List<SourceRecord> made = new ArrayList<>();
             for (int i = 0; i < 100 && next < count; i++, next++) {
-                String value = next == bad ? "bad" : "number " + next;
+                String value = next == bad ? says : "number " + next;
                 made.add(new SourceRecord(Map.of("source", "numbers"), Map.of("next", next + 1), topic,
                         Schema.STRING_SCHEMA, "k" + next, Schema.STRING_SCHEMA, value));
                 SourceRecord last = made.get(made.size() - 1);
