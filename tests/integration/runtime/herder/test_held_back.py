@@ -20,9 +20,8 @@ import pytest
 from kit.brokers import PatientBroker
 from kit.cli import cli_run
 from kit.distributed_worker import worker_settings
-from kit.ports import free_port
 from kit.thread_worker import ThreadWorker
-from kit.topics import create_topic
+from kit.topics import create_topic, topic_for
 from kit.waiting import eventually
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
@@ -33,21 +32,13 @@ SOON_S = 60.0
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[PatientBroker]:
-    broker = PatientBroker(free_port(), tmp_path / "broker", settings={"group.min.session.timeout.ms": "4000"})
-    broker.start()
-    yield broker
-    broker.stop()
-
-
-@pytest.fixture
-def workers(tmp_path: Path, broker: PatientBroker) -> Iterator[list[ThreadWorker]]:
+def workers(tmp_path: Path, own_broker: PatientBroker) -> Iterator[list[ThreadWorker]]:
     """Two, which are not started; the first one that is leads."""
     made = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         settings = {
-            **worker_settings(broker.bootstrap, "held", session_timeout_ms="4000"),
+            **worker_settings(own_broker.bootstrap, tmp_path.name, session_timeout_ms="4000"),
             "scheduled.rebalance.max.delay.ms": "300000",
             "heartbeat.interval.ms": "1000",
         }
@@ -67,12 +58,12 @@ def ask(url: str, method: str = "GET", body: object = None) -> Any:
         raise AssertionError(f"{url}: {err}") from err
 
 
-def create(worker: ThreadWorker, broker: PatientBroker, tasks: int) -> None:
-    create_topic(broker.bootstrap, "numbers")
+def create(worker: ThreadWorker, broker: PatientBroker, topic: str, tasks: int) -> None:
+    create_topic(broker.bootstrap, topic)
     config = {
         "connector.class": "org.apache.kafka.connect.tools.VerifiableSourceConnector",
         "tasks.max": str(tasks),
-        "topic": "numbers",
+        "topic": topic,
         "throughput": "20",
     }
     eventually(lambda: ask(f"{worker.url}/connectors/src/config", "PUT", config), WITHIN_S, "src is created")
@@ -97,28 +88,28 @@ def await_moving(worker: ThreadWorker, tasks: int, within_s: float) -> None:
 
 
 def test_the_only_worker_of_a_group_goes_on_at_once_after_an_outage(
-    broker: PatientBroker, workers: list[ThreadWorker]
+    own_broker: PatientBroker, workers: list[ThreadWorker], request: pytest.FixtureRequest
 ) -> None:
     """Its session ends while the broker stands still; then it is a new member, and has waited for itself."""
     worker = workers[0]
     worker.__enter__()
-    create(worker, broker, tasks=2)
+    create(worker, own_broker, topic_for(request), tasks=2)
     await_moving(worker, 2, WITHIN_S)
-    assert broker.pid is not None
-    os.kill(broker.pid, signal.SIGSTOP)
+    assert own_broker.pid is not None
+    os.kill(own_broker.pid, signal.SIGSTOP)
     try:
         threading.Event().wait(14.0)  # more than its session, and than it waits for an answer
     finally:
-        os.kill(broker.pid, signal.SIGCONT)
+        os.kill(own_broker.pid, signal.SIGCONT)
     await_moving(worker, 2, SOON_S)
 
 
 def test_everybody_says_what_is_held_back_and_who_comes_back_gets_it(
-    broker: PatientBroker, workers: list[ThreadWorker], tmp_path: Path
+    own_broker: PatientBroker, workers: list[ThreadWorker], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     for worker in workers:
         worker.__enter__()
-    create(workers[0], broker, tasks=2)
+    create(workers[0], own_broker, topic_for(request), tasks=2)
     stays, leaves = workers
 
     def spread() -> bool:
@@ -144,7 +135,7 @@ def test_everybody_says_what_is_held_back_and_who_comes_back_gets_it(
     status = cli_run("--url", stays.url, "connectors", "status", "src", home=home)
     assert "hands it out in" in status.stdout.replace("\n", " ")
     file = tmp_path / "worker.properties"
-    settings = worker_settings(broker.bootstrap, "held")
+    settings = worker_settings(own_broker.bootstrap, tmp_path.name)
     file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     doctor = cli_run("topics", "doctor", "--worker", str(file), "-o", "json", home=home)
     assert "work-held-back" in {finding["code"] for finding in doctor.json["findings"]}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -25,29 +25,17 @@ from kconnect.runtime.storage.status_topic import StatusRead, StoredStatus, Subj
 from kit.brokers import PatientBroker
 from kit.chaos.service import Service
 from kit.distributed_worker import cluster_settings
-from kit.ports import free_port
 from kit.standalone import STRING_CONVERTERS
 from kit.topics import create_topic
 from kit.waiting import eventually
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
-GROUP, NAMES = "frozen", ("one", "two")
+NAMES = ("one", "two")
 TASKS = 2
 WITHIN_S = 120.0
-# A frozen worker is out of the group, and a killed broker back, once their sessions are over. The outage lasts 3.5 s by
-# this, less than the session of the worker that runs on: in a longer one it would give its work up, too
-_BROKER = {"broker.session.timeout.ms": "2000", "group.min.session.timeout.ms": "4000"}
 AGREED_FOR = 5
 """Looks, half a second apart: what comes late comes within a second or two of the broker's return."""
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[PatientBroker]:
-    broker = PatientBroker(free_port(), tmp_path / "broker", settings=_BROKER)
-    broker.start()
-    yield broker
-    broker.stop()
 
 
 def ask(url: str, method: str = "GET", body: object = None) -> Any:
@@ -65,10 +53,12 @@ class Pair:
 
     def __init__(self, folder: Path, broker: PatientBroker) -> None:
         self.broker = broker
+        self.topic = f"numbers-{folder.name}"  # the broker is others' as well
         self.settings = {
             "bootstrap.servers": broker.bootstrap,
             **STRING_CONVERTERS,
-            **cluster_settings(GROUP),
+            **cluster_settings(folder.name),
+            # A frozen worker is out of the group after this. The outage is shorter: the other one keeps its work
             "session.timeout.ms": "4000",
             "heartbeat.interval.ms": "1000",
             "kconnect.slots": "1",
@@ -76,12 +66,12 @@ class Pair:
         self.workers = [Service(folder, number, self.settings) for number in range(2)]
 
     def create(self) -> None:
-        create_topic(self.broker.bootstrap, "numbers")
+        create_topic(self.broker.bootstrap, self.topic)
         for name in NAMES:
             config = {
                 "connector.class": "org.apache.kafka.connect.tools.VerifiableSourceConnector",
                 "tasks.max": str(TASKS),
-                "topic": "numbers",
+                "topic": self.topic,
                 "throughput": "20",
             }
 
@@ -145,11 +135,11 @@ class Pair:
 
 
 def test_what_a_frozen_worker_writes_when_it_wakes_in_an_outage_covers_no_status(
-    broker: PatientBroker, tmp_path: Path
+    own_broker: PatientBroker, tmp_path: Path
 ) -> None:
     """Frozen alone, and then with its slots."""
     with ExitStack() as stack:
-        pair = Pair(tmp_path, broker)
+        pair = Pair(tmp_path, own_broker)
         for worker in pair.workers:
             worker.start()
             stack.callback(worker.stop)
@@ -157,7 +147,7 @@ def test_what_a_frozen_worker_writes_when_it_wakes_in_an_outage_covers_no_status
             worker.await_healthy(WITHIN_S)
         pair.create()
         for whole in (False, True):
-            freeze_and_wake_in_an_outage(pair, broker, whole=whole)
+            freeze_and_wake_in_an_outage(pair, own_broker, whole=whole)
 
 
 def freeze_and_wake_in_an_outage(pair: Pair, broker: PatientBroker, *, whole: bool) -> None:
