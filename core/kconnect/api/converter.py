@@ -77,6 +77,15 @@ class Converter(ABC):
         """
         return NotImplemented  # type: ignore[no-any-return]  # mypy has it as Any
 
+    def to_connect_list(
+        self, topic: str, column: pa.BinaryArray
+    ) -> tuple[Schema | None, list[Any]] | NotImplementedType:
+        """Many values of `to_connect_data` at once, of one schema; or NotImplemented.
+
+        Called instead of it where many records come and columns cannot have them. If it raises: record by record.
+        """
+        return NotImplemented  # type: ignore[no-any-return]  # mypy has it as Any
+
     @abstractmethod
     def config(self) -> ConfigDef:
         """The settings it takes. Called any time, also on objects that are never configured; must not block."""

@@ -188,7 +188,8 @@ def test_random_texts_give_by_columns_what_they_give_by_records() -> None:
 
 
 def compared(columns: PlainJsonColumns, converter: JsonConverter, texts: list[bytes | None]) -> str:
-    """By what the texts were converted. Errors: AssertionError where the two differ."""
+    """By what the texts were converted. Errors: AssertionError where columns, lists and single texts differ."""
+    assert listed(converter, texts) == [alone_of(converter, text) for text in texts]
     try:
         column = columns.column("t", pa.array(texts, pa.binary()))
     except (ByRecordsError, DataError):
@@ -198,3 +199,56 @@ def compared(columns: PlainJsonColumns, converter: JsonConverter, texts: list[by
     for text, ours, one in zip(texts, values_of(None, column, len(texts)), alone, strict=True):
         assert repr(ours) == repr(one), text
     return "columns"
+
+
+def listed(converter: JsonConverter, texts: list[bytes | None]) -> list[str]:
+    """What each text gives among all that can be read; one that cannot is asked for alone, as the pipeline does."""
+    try:
+        schema, values = converter.to_connect_list("t", pa.array(texts, pa.binary()))
+    except DataError:
+        return [listed(converter, [text])[0] for text in texts] if len(texts) > 1 else ["refused"]
+    assert schema is None
+    return list(map(repr, values))
+
+
+def alone_of(converter: JsonConverter, text: bytes | None) -> str:
+    try:
+        return repr(converter.to_connect_data("t", text).value)
+    except DataError:
+        return "refused"
+
+
+def test_lists_read_hard_texts_as_single_texts_are_read() -> None:
+    converter = JsonConverter()
+    converter.configure({"schemas.enable": "false"}, False)
+    hard = [
+        *(
+            b"-0",
+            b"-0.0",
+            b"[-0]",
+            b'{"a":-0.0}',
+            b'{"a":[1,-0e5]}',
+            b"-1e-400",
+            b'{"a": -1.5E-999}',
+            b"1e400",
+            b"-1e400",
+        ),
+        *(b"18446744073709551616", b"[9223372036854775808]", b"1234567890123456789.5", b"9007199254740991.9"),
+        *(
+            b"",
+            b" ",
+            b"null",
+            b"01",
+            b"1 2",
+            b"nul",
+            b"1,2",
+            b"[1",
+            b"2]",
+            b"\xff",
+            "\ufeff1".encode(),
+            b"[" * 300 + b"]" * 300,
+        ),
+        *(b"[" * 700 + b"]" * 700, b'{"a]":' * 600 + b"1" + b"}" * 600, b"0." + b"3" * 1100, "1".encode("utf-16-be")),
+    ]
+    for texts in ([*hard], *([text] for text in hard)):
+        assert listed(converter, texts) == [alone_of(converter, text) for text in texts]

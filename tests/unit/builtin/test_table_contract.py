@@ -17,6 +17,7 @@ from kconnect.builtin.connectors.tables.open_table import OpenTable
 from kconnect.builtin.connectors.tables.record_columns import batches_of_records, rows_of_batch
 from kconnect.builtin.connectors.tables.table_config import TableConfig
 from kconnect.builtin.connectors.tables.table_sink import TableSinkConnector
+from kconnect.builtin.connectors.tables.upserts import by_offset
 from kconnect.builtin.types.contracts import Contract, Contracts, Discards
 from kconnect.builtin.types.evolution import conformed
 from kconnect.testing import SinkHarness
@@ -196,16 +197,20 @@ def test_no_value_changes_in_any_table_whatever_batches_it_comes_in(widens, puts
     table.format.can_widen = lambda column, old, new: widens  # as Parquet's, as Delta's
     discards, rows = Discards(lambda: pytest.fail("nothing is left out")), []
     for put in puts:
-        records = [SinkRecord("t", 0, None, None, None, {"p": value}, 0) for value, _ in put]
-        for batch, run in batches_of_records(records):
-            alone = [found for record in run for found, _ in batches_of_records([record])] if batch is None else [batch]
-            for one in alone:
+        records = [SinkRecord("t", 0, None, None, None, {"p": value}, at) for at, (value, _) in enumerate(put)]
+        for batches, run in batches_of_records(records):
+            alone = batches or [found for record in run for (found,), _ in batches_of_records([record])]
+            made, places = [], []
+            for one in map(rows_of_batch, alone):
                 try:
-                    made = table.fitted(rows_of_batch(one).columns, discards, moves=True)
+                    made.append(table.fitted(one.columns, discards, moves=True))
                 except DataError:
                     assert table.schema is None  # no field with a value
-                    made = pa.RecordBatch.from_pydict({"p": pa.nulls(len(one))})
-                table.plan.add(AT, made, 0, 1, 0.0)
+                    made.append(pa.RecordBatch.from_pydict({"p": pa.nulls(len(one.columns))}))
+                places.append(one.offsets)
+            joined = by_offset(made, places, table.schema) if table.schema is not None and len(made) > 1 else None
+            for part in made if joined is None else [joined]:
+                table.plan.add(AT, part, 0, 1, 0.0)
         if put[0][1]:
             rows += flushed(table)
     rows += flushed(table)

@@ -15,6 +15,7 @@ from kconnect.builtin.converters.columns_from_json import ByRecordsError, column
 from kconnect.builtin.converters.columns_from_plain_json import PlainJsonColumns
 from kconnect.builtin.converters.inferred_schemas import InferredSchemas
 from kconnect.builtin.converters.json_columns import json_column
+from kconnect.builtin.converters.plain_json_values import plain_values_of
 from kconnect.java.compat import jackson
 from kconnect.java.compat.json_reader import InexactError, JsonReader
 from kconnect.java.compat.json_writer import JsonWriter
@@ -192,6 +193,14 @@ class JsonConverter(BuiltinConverter):
             return None, made
         found = self._inferred.column(topic, made)
         return NotImplemented if found is None else found
+
+    def to_connect_list(
+        self, topic: str, column: pa.BinaryArray
+    ) -> tuple[Schema | None, list[Any]] | Any:  # Any: mypy takes NotImplemented for it
+        """Values without schema, whatever they are."""
+        if self._has_envelope or self._infers or self.keeps_digits or self._fixed_schema is not None:
+            return NotImplemented
+        return None, plain_values_of(column, self._plain_value)
 
     def _plain_value(self, text: bytes) -> Any:
         return self._converted(text).value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -143,6 +144,8 @@ def as_mapping(value: Any) -> Any:
 
 def as_text(value: Any) -> str:
     """Numbers as JSON writes them, lists and mappings as JSON, times and bytes as their text."""
+    if type(value) is int or (type(value) is float and math.isfinite(value)):  # 0.1 us, by all the rest 4
+        return repr(value)
     found = _plain_data(value)
     return found if isinstance(found, str) else _dumped(found)
 

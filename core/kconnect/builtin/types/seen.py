@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import reduce
@@ -157,7 +157,7 @@ def see(values: Iterable[Any], depth: int = 0) -> Seen:
         return SEVERAL if groups else NOTHING
     ((kind, present),) = groups.items()
     if kind is Kind.NUMBER:
-        return Seen(kind, reduce(Numbers.join, map(_numbers_of, present)))
+        return Seen(kind, reduce(Numbers.join, map(_numbers_of, _telling_numbers(present))))
     if kind is Kind.LIST:
         return Seen(kind, item=see((item for items in present for item in items), depth + 1))
     if kind is Kind.STRUCT:
@@ -165,6 +165,42 @@ def see(values: Iterable[Any], depth: int = 0) -> Seen:
         names = member_names(rows)
         return Seen(kind, members={name: see((row.get(name) for row in rows), depth + 1) for name in names})
     return Seen(kind)
+
+
+def telling_apart(seen: Seen) -> Callable[[Any], Hashable]:
+    """Gives of each value what tells it from others that it has nothing in common with; `seen` is mixed.
+
+    Values of which it gives the same make a column in which each is what it is in a column of its own.
+    """
+    if seen.kind is not Kind.STRUCT:
+        return _shape_of
+    parts = [(name, telling_apart(member)) for name, member in seen.members.items() if member.is_mixed]
+
+    def tell(value: Any) -> Hashable:
+        row = as_mapping(value) if isinstance(value, Struct) else value
+        return None if row is None else tuple([part(row.get(name)) for name, part in parts])
+
+    return tell
+
+
+def _shape_of(value: Any) -> Hashable:
+    return _SHAPES.get(type(value)) or _shape(see([value]))
+
+
+# Of values that need no look, by far the most
+_SHAPES: Final[Mapping[type, str]] = {
+    type(None): "nothing",
+    bool: "bool",
+    int: "number",
+    float: "number",
+    decimal.Decimal: "number",
+    str: "text",
+}
+
+
+def _shape(seen: Seen) -> Hashable:
+    members = frozenset((name, _shape(member)) for name, member in seen.members.items())
+    return seen.kind, None if seen.item is None else _shape(seen.item), members
 
 
 def member_names(rows: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -313,6 +349,13 @@ _SUBCLASSES: Final = (
     (Kind.DATE, datetime.date),
     (Kind.TIME, datetime.time),
 )
+
+
+def _telling_numbers(values: Sequence[Any]) -> Iterable[Any]:
+    """Of whole numbers those that tell as much as all: the least, the greatest, and what a double may not hold."""
+    if set(map(type, values)) != {int}:
+        return values
+    return {min(values), max(values), *(value for value in values if not -_EXACT <= value <= _EXACT)}
 
 
 def _numbers_of(value: Any) -> Numbers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from kconnect.builtin.connectors.tables.record_columns import Rows, batch_of, ba
 from kconnect.builtin.connectors.tables.table_config import CONFIG, TableConfig, problems
 from kconnect.builtin.connectors.tables.table_format import OffsetRange, StaleOffsetsError, TableWrite
 from kconnect.builtin.connectors.tables.upserts import (
+    by_offset,
     changes_schema,
     deletions,
     in_order,
@@ -121,18 +122,15 @@ class TableSinkTask(SinkTask):
         """Errors: RetriableError before anything of the batch is taken; DataError when it does not fit the table."""
         self._sought.clear()  # the runtime went there behind the last put
         self._flush_due()
-        self._take(batch)
+        self._take([batch], batch.to_records)  # type: ignore[arg-type]  # a sink's batch
         self._end_put()
 
     def put(self, records: list[SinkRecord]) -> None:
         """Works as put_batch; with no records what is due by time is written."""
         self._sought.clear()
         self._flush_due()
-        for batch, run in batches_of_records(records):
-            if batch is None:
-                self._take_one_by_one(run)
-            else:
-                self._take(batch)
+        for batches, run in batches_of_records(records):
+            self._take(batches, lambda run=run: run)  # type: ignore[misc]  # of this round
         self._end_put()
 
     def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
@@ -171,17 +169,21 @@ class TableSinkTask(SinkTask):
 
     # --- taking records ---
 
-    def _take(self, batch: RecordBatch) -> None:
-        """Add a batch to what waits; one that does not fit is tried record by record, where errors are reported."""
-        try:
-            self._add_new(batch)
-        except DataError:
-            self._take_one_by_one(list(batch.to_records()))  # type: ignore[arg-type]  # a sink's batch
+    def _take(self, batches: Sequence[RecordBatch], records: Callable[[], list[SinkRecord]]) -> None:
+        """Add batches of one run of records to what waits; what does not fit, or is no batch, record by record."""
+        if batches:
+            try:
+                self._add_new(batches)
+            except DataError:
+                pass  # again by records: the same error comes with the record that caused it
+            else:
+                return
+        self._take_one_by_one(records())
 
     def _take_one_by_one(self, records: list[SinkRecord]) -> None:
         for record in records:
             try:
-                self._add_new(batch_of([record]))
+                self._add_new([batch_of([record])])
             except DiscardedRowError as error:
                 self._discards.row(error, _place(record))
             except DataError as error:
@@ -196,29 +198,38 @@ class TableSinkTask(SinkTask):
             raise failure
         reporter.report(record, failure)
 
-    def _add_new(self, batch: RecordBatch) -> None:
-        """The rows of a batch, but for those that a table which got them by a transformation has already."""
+    def _add_new(self, batches: Sequence[RecordBatch]) -> None:
+        """The rows of batches, but for those that a table which got them by a transformation has already."""
         import pyarrow.compute as pc
 
+        batch = batches[0]
         original, partition = batch.original_topic or batch.topic, batch.original_kafka_partition
         if batch.topic == original or not self._config.has_table_for_each_topic or partition is None:
-            self._add(rows_of_batch(batch), self._table(self._config.table_of(original), original))
+            self._add([rows_of_batch(one) for one in batches], self._table(self._config.table_of(original), original))
             return
-        at, offsets = TopicPartition(original, partition), batch.kafka_offsets
+        at = TopicPartition(original, partition)
         table = self._table(self._config.table_of(batch.topic), batch.topic)
         base = table.open_moved(at)
-        if base is not None and offsets is not None and not self._is_replay:
-            batch = batch.filter(pc.greater_equal(offsets, base))
-        if len(batch):
-            self._add(rows_of_batch(batch), table)
+        if base is not None and not self._is_replay:
+            batches = [
+                one if one.kafka_offsets is None else one.filter(pc.greater_equal(one.kafka_offsets, base))
+                for one in batches
+            ]
+        if any(map(len, batches)):
+            self._add([rows_of_batch(one) for one in batches if len(one)], table)
 
-    def _add(self, rows: Rows, table: OpenTable) -> None:
-        at = rows.at
+    def _add(self, parts: Sequence[Rows], table: OpenTable) -> None:
+        """Rows of one partition, whose offsets lie among each other."""
+        at, start, stop = parts[0].at, min(rows.start for rows in parts), max(rows.stop for rows in parts)
         if at in self._sought:
             return
-        self._require_known(rows, table)
-        changes = self._changes(table, rows) if self._config.is_upsert else self._rows(table, rows, rows.columns)
-        table.plan.add(at, changes, rows.start, rows.stop, self.now_s())
+        self._require_known(at, start, table)
+        changes = [
+            self._changes(table, rows) if self._config.is_upsert else self._rows(table, rows, rows.columns)
+            for rows in parts
+        ]
+        joined = changes[0] if len(parts) == 1 else by_offset(changes, [rows.offsets for rows in parts], table.schema)
+        table.plan.add(at, joined, start, stop, self.now_s())
 
     def _rows(self, table: OpenTable, rows: Rows, columns: pa.RecordBatch) -> pa.RecordBatch:
         """The columns as the table has them, which may get more or wider ones."""
@@ -243,12 +254,12 @@ class TableSinkTask(SinkTask):
         table.keys = keys
         return in_order(columns, deleted, rows.offsets, table.schema)
 
-    def _require_known(self, rows: Rows, table: OpenTable) -> None:
+    def _require_known(self, at: TopicPartition, start: int, table: OpenTable) -> None:
         """Errors: ConnectError for records that the table has."""
-        base = table.base.get(rows.at)
-        if base is not None and rows.start < base and not self._is_replay:
+        base = table.base.get(at)
+        if base is not None and start < base and not self._is_replay:
             raise ConnectError(
-                f"{rows.at} begins again at offset {rows.start}, and table {table.format.where} has "
+                f"{at} begins again at offset {start}, and table {table.format.where} has "
                 f"everything before offset {base}: was the topic created again?",
                 hint="`connect offsets reset NAME` makes the table forget its offsets.",
             )

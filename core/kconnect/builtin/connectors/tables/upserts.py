@@ -102,6 +102,29 @@ def in_order(
     return both.take(pc.array_sort_indices(offsets))
 
 
+def by_offset(
+    parts: Sequence[pa.RecordBatch | None], offsets: Sequence[pa.Array], table: pa.Schema | None
+) -> pa.RecordBatch | None:
+    """Rows or changes as one, by their offsets; None for none.
+
+    `offsets`: as Rows has them. Errors: DataError for rows that lack a required column.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = [(part, places) for part, places in zip(parts, offsets, strict=True) if part is not None and len(part)]
+    if not found or table is None:
+        return None
+    schema = changes_schema(table) if DELETED in found[0][0].schema.names else table
+    # Where a part lacks some, these are tombstones, whose offsets are the last of them
+    order = [
+        places.slice(0, len(part)) if len(part) < len(places) else places.take(pc.array_sort_indices(places))
+        for part, places in found
+    ]
+    rows = pa.Table.from_batches([conformed(part, schema) for part, _ in found], schema).combine_chunks()
+    return rows.take(pc.array_sort_indices(pa.concat_arrays(order))).combine_chunks().to_batches()[0]
+
+
 def last_changes(changes: pa.Table, names: Sequence[str], table: pa.Schema) -> tuple[pa.Table, pa.Table]:
     """The rows to have, and the keys of the rows to remove, after all changes of each key in their order."""
     import pyarrow as pa
