@@ -2,6 +2,8 @@
 
     python tests/bench/spark_format.py [MILLIONS_OF_ROWS]
 
+First come 1,000 rows into a table and into objects, the first write after Spark is up and one more; bar: 2 s.
+
 Lines have 99 B. Rows a second count from start() to the end of the last batch, so they include Spark's own start of a
 query (1-3 s); CPU is that of driver, JVM and Python processes together, planner and executors included.
 """
@@ -13,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,9 @@ def main() -> None:
             file.writelines(f"line number {number:08d} {_LINE}\n"[-99:] for number in range(rows))
         spark = _session(folder)
         try:
+            for number in (1, 2):
+                for name, sink in _small_sinks(folder / f"small-{number}"):
+                    _measured(f"1,000 rows, {name}, {number}", 1000, partial(_written_small, spark, sink))
             source = {"connector.class": "FileStreamSource", "file": f"{folder}/lines", "topic": "t"}
             _measured("warm-up", rows, lambda: _streamed(spark, source, folder / "0", "noop"))
             _measured("readStream -> noop", rows, lambda: _streamed(spark, source, folder / "1", "noop"))
@@ -52,6 +58,18 @@ def _session(folder: Path) -> Any:
     return spark
 
 
+def _small_sinks(folder: Path) -> list[tuple[str, dict[str, str]]]:
+    return [
+        ("TableSink", {"connector.class": "TableSink", "table.format": "parquet", "table.path": f"{folder}/table"}),
+        ("ObjectSink", {"connector.class": "ObjectSink", "object.url": f"file://{folder}/objects"}),
+    ]
+
+
+def _written_small(spark: Any, sink: dict[str, str]) -> None:
+    rows = spark.range(1000).selectExpr("id", "concat('customer ', id) AS name", "id / 4 AS price")
+    rows.write.format("kconnect").options(**sink, topics="t").mode("append").save()
+
+
 def _streamed(spark: Any, source: dict[str, str], folder: Path, sink: str) -> None:
     stream = spark.readStream.format("kconnect").options(**source).load().select("value")
     writer = stream.writeStream.format(sink).option("checkpointLocation", f"{folder}/checkpoint")
@@ -70,7 +88,7 @@ def _measured(name: str, rows: int, run: Callable[[], None]) -> None:
     run()
     took_s, cpu_s = time.perf_counter() - began_s, _cpu_s() - cpu_s
     load = os.getloadavg()[0]
-    told = f"{rows / took_s:10,.0f} rows/s  {cpu_s / rows * 1e6:5.2f} us CPU a row  (load {load:.1f})"
+    told = f"{took_s:6.2f} s {rows / took_s:10,.0f} rows/s  {cpu_s / rows * 1e6:5.2f} us CPU a row  (load {load:.1f})"
     sys.stdout.write(f"{name:28} {told}\n")
     sys.stdout.flush()
 

@@ -15,8 +15,9 @@ from confluent_kafka import Producer
 
 from bench.ground import START_S, Figures, Ground, made_topic, running
 from bench.meter import ProcessTree, cpu_us_per_record, sample_until, steady_rate
+from bench.plain_topics import TOPICS, texts
 from bench.spark_side import spark_run
-from kit.topics import create_topic, produce_lines
+from kit.topics import create_topic, delete_topic, produce_lines
 
 __all__ = [
     "filled_rows",
@@ -26,6 +27,8 @@ __all__ = [
     "table_delta",
     "table_latency",
     "table_parquet",
+    "table_plain_topics",
+    "table_sql",
     "times_of_rows",
 ]
 
@@ -53,10 +56,56 @@ def table_delta(side: str, ground: Ground) -> Figures:
     return _table(side, ground, "delta")
 
 
+def table_sql(side: str, ground: Ground) -> Figures:
+    """The same rows through SqlTransform, with a condition and a calculated field, into Parquet files."""
+    name = ground.next_name(side, "table-sql")
+    folder = ground.folder / f"{name}-table"
+    query = "SELECT id, upper(country) AS country, amount * 2 AS twice, ts FROM records WHERE id >= 0"
+    step = {"transforms": "sql", "transforms.sql.type": "SqlTransform", "transforms.sql.query": query}
+    sink = _sink(name, filled_rows(ground), "parquet", folder) | step
+    return filled_table(side, ground, sink | {"flush.rows": _commit_rows(ground)}, "parquet", folder)
+
+
+def table_plain_topics(side: str, ground: Ground) -> Figures:
+    """Ten topics of JSON without schema as producers write them (plain_topics.py), each into a table of its own.
+
+    Members are missing, null or of two kinds, and numbers beyond 64 bits; bar: 150,000 rows/s for all together.
+    """
+    name = ground.next_name(side, "table-plain-topics")
+    folder = ground.folder / f"{name}-tables"
+    count = ground.lines // len(TOPICS)
+    topics = [f"{name}-{topic}" for topic in TOPICS]
+    for topic, made in zip(TOPICS, topics, strict=True):
+        create_topic(ground.bootstrap, made, partitions=1)
+        produce_lines(ground.bootstrap, made, texts(topic, count))
+    sink = _sink(name, ",".join(topics), "parquet", folder / "${topic}") | {"flush.rows": _commit_rows(ground)}
+    counters = [rows_in("parquet", folder / topic) for topic in topics]
+    try:
+        with running(side, ground, name, sink) as (worker, began):
+            tree, total = ProcessTree(worker.pid), count * len(topics)
+            samples = sample_until(
+                total, lambda: sum(rows() for rows in counters), tree, worker.is_alive, ground.deadline_s
+            )
+            committed = [sample for sample in samples if sample.records]
+            return {
+                "records_per_s": steady_rate(samples),
+                "cpu_us_per_record": cpu_us_per_record(committed),
+                "first_record_s": committed[0].at_s - began,
+            }
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        for topic in topics:
+            delete_topic(ground.bootstrap, topic)
+
+
+def _commit_rows(ground: Ground) -> str:
+    return str(min(_COMMIT_ROWS, ground.lines // 8))
+
+
 def _table(side: str, ground: Ground, kind: str) -> Figures:
     name = ground.next_name(side, f"table-{kind}")
     folder = ground.folder / f"{name}-table"
-    sink = _sink(name, filled_rows(ground), kind, folder) | {"flush.rows": str(min(_COMMIT_ROWS, ground.lines // 8))}
+    sink = _sink(name, filled_rows(ground), kind, folder) | {"flush.rows": _commit_rows(ground)}
     return filled_table(side, ground, sink, kind, folder)
 
 

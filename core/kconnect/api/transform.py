@@ -67,6 +67,15 @@ class Transformation(ABC):
         """
         return NotImplemented  # type: ignore[no-any-return]  # mypy has it as Any
 
+    def expand_list(self, records: Sequence[R]) -> Sequence[Sequence[R]] | NotImplementedType:
+        """What becomes of each of many records, as of `expand`, in their order; or NotImplemented.
+
+        Called instead of apply and expand where many records come that no batch has, without those that the step's
+        predicate excludes. Must give the same records as these. If it raises: record by record, so a second call for
+        the same records must be harmless. Must not block.
+        """
+        return NotImplemented  # type: ignore[no-any-return]  # mypy has it as Any
+
     @abstractmethod
     def config(self) -> ConfigDef:
         """The settings it takes. Called any time, also on objects that are never configured; must not block."""

@@ -35,6 +35,8 @@ class Field:
     name: str
     schema: Schema | None  # None for a field that a schemaless value lacks, and what is made of such alone
     path: Path | None = None
+    is_of_all: bool = False
+    """Whether it is one of the fields of `*`, which a record without schema may lack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +79,16 @@ class SelectPlan:
     """The plan of a whole query."""
 
     def __init__(self, query: SparkQuery, engine: Engine, rows: Rows) -> None:
-        self._table = _Table(engine, paths_in(_evaluated(query)), rows)
+        self._table = _Table(engine, paths_in(evaluated_in(query)), rows)
         self._expands = query.makes_several
         self._parts_rows = self._expands or query.condition is not None
         self.fields: list[Field] = []
         selected = [_ROW] if self._parts_rows else []
         for output in query.outputs:
+            is_of_all = isinstance(output, AllFields)
             for name, path, sql in self._outputs(output, rows):
-                self.fields.append(Field(name, rows.schema(path) if path else self._table.schema_of(sql, name), path))
+                schema = rows.schema(path) if path else self._table.schema_of(sql, name)
+                self.fields.append(Field(name, schema, path, is_of_all))
                 if not path and self.fields[-1].schema is not None:
                     selected.append(f"{sql} AS r{len(self.fields) - 1}")
         _require_different_names(self.fields)
@@ -284,7 +288,8 @@ def paths_in(expressions: Iterable[exp.Expression]) -> list[Path]:
     return list(found)
 
 
-def _evaluated(query: SparkQuery) -> list[exp.Expression]:
+def evaluated_in(query: SparkQuery) -> list[exp.Expression]:
+    """What DuckDB evaluates: all that is no field taken over as it is."""
     made = [output.expression for output in query.outputs if isinstance(output, Output)]
     items = [output.argument for output in query.outputs if isinstance(output, Generator)]
     condition = [] if query.condition is None else [query.condition]

@@ -352,7 +352,7 @@ _SUBCLASSES: Final = (
 
 
 def _telling_numbers(values: Sequence[Any]) -> Iterable[Any]:
-    """Of whole numbers those that tell as much as all: the least, the greatest, and what a double may not hold."""
+    """Gives of whole numbers those that tell as much as all: both ends, and what a double may not hold."""
     if set(map(type, values)) != {int}:
         return values
     return {min(values), max(values), *(value for value in values if not -_EXACT <= value <= _EXACT)}

@@ -91,10 +91,15 @@ class SinkConversion:
         return [] if kept is None else kept  # type: ignore[return-value]  # sink records in, sink records out
 
     def _as_records(self, fetched: FetchedBatch, batch: RecordBatch | None) -> list[SinkRecord]:
-        """Each record through all stages before the next one, so that failures are reported in the records' order."""
-        converted = None if batch is None else _records_of(batch)
+        """Each record through all stages before the next one, so that failures are reported in the records' order.
+
+        Where a transformation takes many at once, each step before the next one, as columns go.
+        """
+        converted = self._converters.to_connect_list(fetched) if batch is None else _records_of(batch)
         if not len(self._transforms):
             return self._converters.to_connect_records(fetched) if converted is None else converted
+        if converted is not None and self._transforms.takes_lists:
+            return self._transforms.apply_records(converted)  # type: ignore[return-value]  # sink records, as below
         convert, transform = self._converters.to_connect_record, self._transforms.apply_each
         kept: list[SinkRecord] = []
         for index in range(len(fetched)):

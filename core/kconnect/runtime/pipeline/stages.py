@@ -140,6 +140,21 @@ class TransformStep:
             raise _no_answer(self.transformation, "apply", after, "a record or None")
         return after
 
+    @property
+    def takes_lists(self) -> bool:
+        """Whether it may take many records at once where columns cannot have them."""
+        return type(self.transformation).expand_list is not Transformation.expand_list
+
+    def expand_list(self, records: Sequence[ConnectRecord]) -> list[ConnectRecord] | Any:
+        """The records after this step, in order; NotImplemented when it needs them one by one."""
+        chosen = [self.predicate is None or self.predicate.test(one) != self.negate for one in records]
+        found = self.transformation.expand_list([one for one, is_in in zip(records, chosen, strict=True) if is_in])
+        if found is NotImplemented:
+            return NotImplemented
+        made = iter(found)
+        pairs = zip(records, chosen, strict=True)
+        return [after for one, is_in in pairs for after in (next(made) if is_in else (one,))]
+
     def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any | None:
         """The batch after this step, None when nothing remains, NotImplemented when the step needs records."""
         selected: Any = True  # bool | pa.BooleanArray | NotImplemented
@@ -178,6 +193,11 @@ class TransformChain:
 
     def __len__(self) -> int:
         return len(self._steps)
+
+    @property
+    def takes_lists(self) -> bool:
+        """Whether a step may take many records at once where columns cannot have them."""
+        return any(step.takes_lists for step in self._steps)
 
     @property
     def is_columnar(self) -> bool:
@@ -260,6 +280,26 @@ class TransformChain:
     def _run_records(
         self, records: Sequence[ConnectRecord], steps: Sequence[TransformStep], steps_done: int = 0
     ) -> list[ConnectRecord]:
+        at = next((index for index, step in enumerate(steps) if step.takes_lists), None)
+        if at is None or len(records) < _FEWEST_IN_LISTS:
+            return self._one_by_one(records, steps, steps_done)
+        later, behind = steps[at + 1 :], steps_done + at
+        try:
+            given = self._one_by_one(records, steps[:at], steps_done)
+        except StageError as failure:
+            failure.done = self._run_records(failure.done, steps[at:], behind)
+            raise
+        try:
+            after = steps[at].expand_list(given)
+        except Exception:
+            after = NotImplemented  # again one by one: the same error comes with the record that caused it
+        if after is NotImplemented:
+            return self._one_by_one(given, steps[at:], behind)
+        return self._run_records(after, later, behind + 1)
+
+    def _one_by_one(
+        self, records: Sequence[ConnectRecord], steps: Sequence[TransformStep], steps_done: int
+    ) -> list[ConnectRecord]:
         if not steps:
             return list(records)
         done: list[ConnectRecord] = []
@@ -310,6 +350,10 @@ class TransformChain:
             if current is None:
                 return None
         return current
+
+
+# Fewer are faster one by one: to set up a table takes 2 ms, a record alone 0.7
+_FEWEST_IN_LISTS = 8
 
 
 def _is_raised_in(error: BaseException, plugin: object) -> bool:
