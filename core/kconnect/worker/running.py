@@ -246,7 +246,8 @@ class RunningWorker(ABC, Generic[H, C]):
     ) -> tuple[C, PluginRegistry, Variables]:
         """Typed settings, with the worker's own `${..}` resolved."""
         # First: it may hold config providers
-        plugins = PluginRegistry.load(self._props.get("plugin.path"), java=JavaSettings.of(self._props))
+        java = replace(JavaSettings.of(self._props), has_records=False)
+        plugins = PluginRegistry.load(self._props.get("plugin.path"), java=java)
         self._stack.callback(plugins.close)
         with exit_code(EXIT_WORKER, self._lead(), self._file):
             variables = self._resolve_properties(plugins)

@@ -45,6 +45,8 @@ class JavaSettings:
     """What plugins find in sun.java.command: the class of Java's worker and its file."""
     silent_after_s: float = 30.0
     """A JVM that has not answered for so long is killed; one that starts has twice as long."""
+    has_records: bool = True
+    """Whether tasks run in it; a worker's own has connectors alone."""
 
     @classmethod
     def of(cls, config: Mapping[str, str]) -> JavaSettings:
@@ -240,7 +242,7 @@ class HostProcess:
             program.have_archive_made()
         else:
             options.append(f"-XX:ArchiveClassesAtExit={self._recorded}")
-        command = program.command(options, self._settings.heap)
+        command = program.command(options, self._settings.heap, has_records=self._settings.has_records)
         jvm = HostJvm(command, silent_after_s=self._settings.silent_after_s, taken=taken)
         jvm.start(
             {

@@ -36,8 +36,10 @@ _IN_WHEEL = Path(__file__).with_name("host.jar")
 _NOT_NEEDED: Final = ("log4j-slf4j-impl",)
 # A heap that begins small and grows: the JVM's own choice, a 64th of the memory, fills while a plugin does next to
 # nothing. 20 idle sources: PSS 54 MB, not 75; a source of 1.5 million lines takes as much CPU as with 384 MB. What
-# one batch of a sink makes must fit into the young part, or collections take a fifth of its CPU.
-_FLAGS: Final = ("-XX:+UseSerialGC", "-Xms24m", "-Xmn16m", "-XX:+ExitOnOutOfMemoryError", "-XX:-UsePerfData")
+# one batch of a sink makes must fit into the young part, or collections take a fifth of its CPU. Where there are only
+# connectors, beside the worker, a part of it is enough: 40 MB, not 48.
+_FLAGS: Final = ("-XX:+UseSerialGC", "-Xms24m", "-XX:+ExitOnOutOfMemoryError", "-XX:-UsePerfData")
+_YOUNG, _YOUNG_WITHOUT_RECORDS = "-Xmn16m", "-Xmn4m"
 
 
 # What listens on a port that options of a JVM name: JMX, agents such as the JMX exporter (host:port:file) and Jolokia
@@ -133,13 +135,14 @@ class HostProgram:
         class_path = (_host_jar(java, jars), *jars)
         return cls(java, class_path, _archive(cache or cache_folder(), java, class_path))
 
-    def command(self, options: Sequence[str], heap: str) -> list[str]:
+    def command(self, options: Sequence[str], heap: str, *, has_records: bool = True) -> list[str]:
         """The command line. Its standard input wants one line of JSON, and stays open while the host shall live."""
         return [
             str(self.java.executable),
             *self.archive.flags(),
             *ARCHIVE_FLAGS,
             *_FLAGS,
+            _YOUNG if has_records else _YOUNG_WITHOUT_RECORDS,
             f"-Xmx{heap}",
             *options,
             "-cp",

@@ -19,6 +19,7 @@ from kit.java_finding import found_folder
 from kit.java_plugin_folder import java_plugin_folder
 from kit.java_worker import JSON, MISBEHAVES, NUMBERS, JavaWorker, java_worker, texts
 from kit.pace import ample_s
+from kit.processes import below, command, named
 from kit.tables import read_table, table_settings
 from kit.topics import consume, create_topic, produce_lines, topic_for
 from kit.waiting import eventually
@@ -301,6 +302,21 @@ def test_a_java_sink_gets_what_it_asks_of_its_context_whatever_has_been_fetched_
     headers = dict(letter.headers() or ())
     assert (letter.value(), headers["__connect.errors.offset"]) == (b"report", b"3000")
     assert headers["__connect.errors.exception.message"] == b"too late"
+
+
+def test_the_jvm_of_connectors_has_a_smaller_young_generation_than_that_of_tasks(
+    worker: JavaWorker, topic: str, broker: DevBroker
+) -> None:
+    worker.create("sized", **NUMBERS, topic=topic, count="5")
+    texts(broker, topic, 5)
+    assert worker.process is not None
+    every = {jvm.pid: command(jvm) for jvm in named(below(worker.process.pid), "java")}
+    of_tasks = {jvm.pid for jvm in worker.jvms()}
+    (own,) = [line for pid, line in every.items() if "kconnect.host.Main" in line and pid not in of_tasks]
+    assert "-Xmn4m" in own
+    assert all("-Xmn16m" in every[pid] for pid in of_tasks)
+    assert of_tasks
+    worker.delete("sized")
 
 
 def test_lines_of_java_have_their_connector_and_the_level_that_is_set(
