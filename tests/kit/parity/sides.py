@@ -272,7 +272,8 @@ def pair(
 
 def _java_totals(port: int) -> dict[tuple[str, str], dict[str, float]]:
     java = find_java("Java's metrics in tests")
-    command = [str(java.executable), str(_HERE / "TaskTotals.java"), str(port)]
+    jar = compiled(_HERE / "java_sources")
+    command = [str(java.executable), "-XX:TieredStopAtLevel=1", "-cp", str(jar), "parity.TaskTotals", str(port)]
     lines = subprocess.run(command, capture_output=True, text=True, timeout=ample_s(60), check=True).stdout.splitlines()
     found: dict[tuple[str, str], dict[str, float]] = {}
     for connector, task, name, value in (line.split("\t") for line in lines):

@@ -1,3 +1,5 @@
+package parity;
+
 import java.util.Set;
 import java.util.TreeSet;
 import javax.management.MBeanAttributeInfo;
