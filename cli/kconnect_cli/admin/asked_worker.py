@@ -53,6 +53,10 @@ class AskedWorker:
         """The document of `connect topics doctor`."""
         return self._asked(self._client.doctor)
 
+    def config_versions(self, name: str) -> list[dict[str, Any]]:
+        """The rows of `connect config history`."""
+        return self._asked(lambda: self._client.config_versions(name))
+
     def records(self, topic: str, query: Sequence[tuple[str, str]]) -> dict[str, Any]:
         return self._noted(self._asked(lambda: self._client.records(topic, query)))
 

@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kconnect.admin.cluster.kept_change import KeptChange
-from kconnect.client.offset_history import OffsetEntry, OffsetHistory, moved_offsets
+from kconnect.client.offset_history import OffsetEntries, OffsetEntry, OffsetHistory, last_of, moved_offsets
+from kconnect.client.shared_offsets import SharedOffsets
 from kconnect.errors import BadRequestError
 from kconnect.model import ConnectorOffset, ConnectorType
 from kconnect_cli.admin.connector_admin import connector_admin
@@ -36,12 +37,18 @@ class OffsetChanges:
         return str(self._session.client.server_info().get("kafka_cluster_id") or "")
 
     @cached_property
-    def history(self) -> OffsetHistory:
-        return OffsetHistory(self.cluster_id)
+    def history(self) -> OffsetEntries:
+        """Gives the history as the cluster knows it, or this machine."""
+        own, direct = OffsetHistory(self.cluster_id), self._session.direct
+        if direct is None:
+            return SharedOffsets(self._session.client.changes, own)
+        from kconnect.admin.direct.history.offset_changes import topic_offsets
+
+        return topic_offsets(direct.access, own)
 
     def alter(self, name: str, offsets: Sequence[ConnectorOffset], action: str = "alter") -> KeptChange:
         old = self._session.reader.connector_offsets(name)
-        return self._kept(self._admin.alter_offsets(name, offsets), name, action, old, offsets)
+        return self._kept(self._admin.alter_offsets(name, offsets, action=action), name, action, old, offsets)
 
     def reset(self, name: str) -> KeptChange:
         old = self._session.reader.connector_offsets(name)
@@ -49,7 +56,7 @@ class OffsetChanges:
         return self._kept(self._admin.reset_offsets(name), name, "reset", old, none)
 
     def undo(self, name: str, *, force: bool) -> KeptChange:
-        """The last change from this machine, taken back.
+        """The last change, taken back.
 
         Errors: NotFoundError without one; ConflictError if the offsets are no longer as it left them, unless `force`.
         """
@@ -57,11 +64,11 @@ class OffsetChanges:
         now = self._session.reader.connector_offsets(name)
         if not force:
             entry.check(name, now, otherwise="--force restores the old ones all the same.")
-        return self._kept(self._admin.alter_offsets(name, entry.undone), name, "undo", now, entry.undone)
+        return self._kept(self._admin.alter_offsets(name, entry.undone, action="undo"), name, "undo", now, entry.undone)
 
     def last(self, name: str) -> OffsetEntry:
         """Errors: NotFoundError without a change."""
-        return self.history.last(name)
+        return last_of(self.history.entries(name), name)
 
     def offsets_at(self, name: str, target: SinkTarget, chosen: Chosen) -> list[ConnectorOffset]:
         """Where a sink's partitions are at a target, looked up at the brokers; a source's at a time, if it can say it.

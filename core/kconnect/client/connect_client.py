@@ -28,6 +28,7 @@ from kconnect.client.response_json import (
 )
 from kconnect.client.transport import FailoverTransport, Transport, checked_url, worker_exchange
 from kconnect.clock import Clock, SystemClock
+from kconnect.errors import NotFoundError
 from kconnect.model import (
     ConnectorInfo,
     ConnectorOffset,
@@ -264,10 +265,18 @@ class ConnectClient:
         return self._exchange.read("GET", f"{_path(name, 'offsets')}?lag=true", as_offsets_and_lag)
 
     def alter_connector_offsets(
-        self, name: str, offsets: Sequence[ConnectorOffset], *, if_match: str | None = None
+        self,
+        name: str,
+        offsets: Sequence[ConnectorOffset],
+        *,
+        if_match: str | None = None,
+        action: str | None = None,
     ) -> str:
-        """Set offsets of a STOPPED connector; offset None resets that partition. Returns the worker's message."""
-        path = _path(name, "offsets")
+        """Set offsets of a STOPPED connector; offset None resets that partition. Returns the worker's message.
+
+        `action`: what the cluster's history calls it; Java's workers do not look at it.
+        """
+        path = _path(name, "offsets") + ("" if action is None else f"?{urlencode({'action': action})}")
         return self._exchange.read("PATCH", path, as_message, offsets_to_json(offsets), if_match)
 
     def reset_connector_offsets(self, name: str, *, if_match: str | None = None) -> str:
@@ -329,6 +338,26 @@ class ConnectClient:
         """
         path = f"{_admin_letters(name)}/replay{'/plan' if plan else ''}?{urlencode(query)}"
         return self._exchange.read("POST", path, as_object, dict(how))
+
+    def config_versions(self, name: str) -> list[dict[str, Any]]:
+        """The configs that a connector has had, the newest first, as the worker reads them; NotFoundError from Java's.
+
+        Shape: that of `connect config history -o json`.
+        """
+        return self._exchange.read("GET", f"/admin{_path(name, 'config', 'versions')}", as_objects)
+
+    def changes(self, name: str) -> list[dict[str, Any]] | None:
+        """Who changed a connector's config and offsets, the oldest change first; None from a worker that keeps none.
+
+        Shape: time_ms, kind, action, user, from, place; of offsets `offsets`, of a config `before` and `after`, masked.
+        """
+        try:
+            body = self._exchange.read("GET", f"/admin{_path(name, 'changes')}", as_object)
+        except NotFoundError as err:
+            if str(err).endswith("HTTP 404 Not Found"):  # Java's, and where none is kept
+                return None
+            raise
+        return None if body["topic"] is None else as_objects(body["changes"])
 
     def offsets_at(self, name: str, target: Mapping[str, Any]) -> list[ConnectorOffset]:
         """Where a connector's partitions are at a target, such as {"to_time": ms}; changes nothing."""

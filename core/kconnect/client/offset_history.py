@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from kconnect.errors import ConflictError, ConnectError, DataError, NotFoundError
 from kconnect.files.folders import state_folder
@@ -30,29 +30,45 @@ class MovedOffset:
     old: Mapping[str, Any] | None
     new: Mapping[str, Any] | None
 
+    def to_json(self) -> dict[str, Any]:
+        return {"partition": dict(self.partition), "old": self.old, "new": self.new}
+
 
 @dataclass(frozen=True, slots=True)
 class OffsetEntry:
-    """One change to a connector's offsets. `action`: the command's verb; `place`: the worker, or the topics."""
+    """One change to a connector's offsets. `action`: the command's verb; `place`: the worker, or the topics.
+
+    `user`, `address`: whose it was and from where, as far as that is known.
+    """
 
     time_ms: int
     action: str
     place: str
     moved: tuple[MovedOffset, ...]
+    user: str | None = None
+    address: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
             "time_ms": self.time_ms,
             "action": self.action,
             "place": self.place,
-            "offsets": [{"partition": dict(m.partition), "old": m.old, "new": m.new} for m in self.moved],
+            "user": self.user,
+            "from": self.address,
+            "offsets": [one.to_json() for one in self.moved],
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> OffsetEntry:
         """Errors: KeyError, TypeError for what is no entry."""
         moved = tuple(MovedOffset(dict(m["partition"]), m["old"], m["new"]) for m in data["offsets"])
-        return cls(int(data["time_ms"]), str(data["action"]), str(data["place"]), moved)
+        who = (data.get("user"), data.get("from"))
+        return cls(int(data["time_ms"]), str(data["action"]), str(data["place"]), moved, *who)
+
+    @property
+    def who(self) -> str:
+        """Whose it was and from where, in words; empty where that is not known."""
+        return " from ".join(filter(None, (self.user, self.address)))
 
     @property
     def undone(self) -> list[ConnectorOffset]:
@@ -101,6 +117,28 @@ def moved_offsets(old: Sequence[ConnectorOffset], new: Sequence[ConnectorOffset]
     )
 
 
+class OffsetEntries(Protocol):
+    """What changed offsets: as this machine knows it (`OffsetHistory`), or the cluster (`SharedOffsets`)."""
+
+    def entries(self, name: str) -> list[OffsetEntry]:
+        """The oldest first."""
+        ...
+
+    def add(self, name: str, entry: OffsetEntry) -> None:
+        """See that a change is kept that was made just now. Errors: ConnectError."""
+        ...
+
+
+def last_of(entries: Sequence[OffsetEntry], name: str) -> OffsetEntry:
+    """The change that an undo takes back. Errors: NotFoundError without one."""
+    if not entries:
+        raise NotFoundError(
+            f"No change of {name}'s offsets is known",
+            hint="`connect offsets history NAME` lists what `alter`, `reset`, `move` and `undo` changed.",
+        )
+    return entries[-1]
+
+
 class OffsetHistory:
     """The changes of one Kafka cluster's connectors that were made from this machine, the last hundred of each."""
 
@@ -119,16 +157,6 @@ class OffsetHistory:
             except (ValueError, KeyError, TypeError) as err:
                 raise DataError(f"{path}, line {number}, is not a change of offsets: {err!r}") from err
         return found
-
-    def last(self, name: str) -> OffsetEntry:
-        """Errors: NotFoundError without a change; as `entries`."""
-        found = self.entries(name)
-        if not found:
-            raise NotFoundError(
-                f"No change of {name}'s offsets is known on this machine",
-                hint="`connect offsets history NAME` lists what `alter`, `reset`, `move` and `undo` changed from here.",
-            )
-        return found[-1]
 
     def add(self, name: str, entry: OffsetEntry) -> None:
         """Errors: ConnectError if it cannot be written."""

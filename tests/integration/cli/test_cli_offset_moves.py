@@ -102,7 +102,7 @@ def test_a_change_is_taken_back_and_an_undo_too(connect, herder):
         ("undo", PARTITION, {"position": 14}, {"position": 8}),
     ]
     rows = connect("offsets", "history", "lines-in")[1].splitlines()
-    assert rows[0].split() == ["TIME", "ACTION", "PARTITION", "OLD", "NEW"]
+    assert rows[0].split() == ["TIME", "WHO", "ACTION", "PARTITION", "OLD", "NEW"]
     assert rows[1].split()[-4:] == ["alter", '{"filename":"/in"}', '{"position":14}', '{"position":8}']
 
 
@@ -134,7 +134,7 @@ def test_a_dry_run_and_a_refused_change_are_not_kept(connect, herder):
         herder.refusal = None
         code, _, err = connect("offsets", "undo", "lines-in", "--yes")
         assert code == 3
-        assert "No change of lines-in's offsets is known on this machine" in err
+        assert "No change of lines-in's offsets is known" in err
 
 
 def test_a_running_connector_is_stopped_moved_and_resumed(connect, herder):

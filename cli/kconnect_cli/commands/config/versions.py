@@ -1,4 +1,4 @@
-"""`connect config history|diff|rollback`: earlier configs of a connector, from the config topic; rollback over REST."""
+"""`connect config history|diff|rollback`: earlier configs of a connector, and who made them; rollback over REST."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kconnect.errors import BadRequestError, ConflictError, NotFoundError, did_you_mean
+from kconnect.errors import BadRequestError, ConflictError
 from kconnect_cli.commands.config.settings import replace_config
+from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.changes import DryRun
 from kconnect_cli.options.cluster import ClusterArguments, cluster_of
 from kconnect_cli.options.direct import DirectOrChecked
@@ -39,14 +40,22 @@ def mount(app: typer.Typer) -> None:
 def history(ctx: typer.Context, name: Name, show_secrets: ShowSecrets = False) -> None:
     """List the configs that a connector has had: version, time, and the settings that changed.
 
-    Read from the config topic, which --worker or --bootstrap-servers and --config-topic name; a worker need not run.
-    What compaction has removed is not listed. `connect topics config history` has states and tasks, too.
+    The worker reads them, and who made the changes over REST or with --direct, as far as that is known. --worker, or
+    --bootstrap-servers and --config-topic, reads them here; a worker need not run. A version that compaction has
+    removed has no number. `connect topics config history` has states and tasks, too.
     """
     session = session_of(ctx)
-    access = cluster_of(session).access()
-    versions = _versions(access, name)
-    masks = _masks(access, name, versions, reveal=show_secrets)
-    rows = [_row(name, version, masks) for version in reversed(versions)]
+    from kconnect_cli.admin.asked_worker import AskedWorker, asks_worker
+
+    if asks_worker(session):
+        if show_secrets:
+            raise UsageProblem("--show-secrets needs the brokers", hint="A worker shows none: give --worker FILE.")
+        with AskedWorker(session) as worker:
+            rows = worker.config_versions(name)
+    else:
+        from kconnect.admin.direct.history.config_rows import config_rows
+
+        rows = config_rows(cluster_of(session).access(), name, reveal=show_secrets)
     if session.output in (Format.JSON, Format.YAML):
         write_object(rows, session.output)
     else:
@@ -65,13 +74,14 @@ def diff(
     """Show what changed from one version to another, or to the current one; by default since the previous."""
     session = session_of(ctx)
     from kconnect.admin.direct.history.config_history import the_previous, the_version
+    from kconnect.admin.direct.history.config_rows import masks_of, versions_of
 
     access = cluster_of(session).access()
-    versions = _versions(access, name)
+    versions = versions_of(access, name)
     old = the_previous(name, versions) if version is None else the_version(name, versions, version)
     new = versions[-1] if other is None else the_version(name, versions, other)
     change = Change(name, old.config, new.config)
-    _write_change(session, change, old, new, _masks(access, name, versions, reveal=show_secrets))
+    _write_change(session, change, old, new, masks_of(access, name, versions, reveal=show_secrets))
 
 
 def rollback(
@@ -89,9 +99,10 @@ def rollback(
     """
     session = session_of(ctx)
     from kconnect.admin.direct.history.config_history import restorable, the_previous, the_version
+    from kconnect.admin.direct.history.config_rows import masks_of, versions_of
 
     access = cluster_of(session).access()
-    versions = _versions(access, name)
+    versions = versions_of(access, name)
     target = the_previous(name, versions) if version is None else the_version(name, versions, version)
     wanted = dict(restorable(name, target))
     if session.direct is not None:
@@ -100,7 +111,7 @@ def rollback(
     config, etag = session.on_connector(name, session.client.tagged_config)
     _check_same_cluster(session, name, config, versions[-1])
     change = Change(name, config, wanted)
-    masks = _masks(access, name, versions, reveal=False)
+    masks = masks_of(access, name, versions, reveal=False)
     if change.action == "unchanged":
         session.say(f"unchanged {name}: version {target.version} has the settings that it has now")
         return
@@ -112,47 +123,6 @@ def rollback(
     session.say(change_text(change, lambda one: masks.settings(name, one), colour=is_coloured(sys.stderr)).rstrip())
     session.confirm(f"Roll back {name} to version {target.version} {session.place}?", yes=yes)
     replace_config(session, change, etag)
-
-
-def _versions(access: ClusterAccess, name: str) -> list[ConfigVersion]:
-    """Errors: NotFoundError for a connector without any."""
-    from kconnect.admin.direct.access import InternalTopic
-    from kconnect.admin.direct.history.config_history import config_history, config_versions
-    from kconnect.admin.direct.read.reader import ClusterReader
-    from kconnect.admin.direct.read.record_json import connector_of
-
-    with ClusterReader(access) as reader:
-        records = list(reader.records(InternalTopic.CONFIG))
-    found = config_versions(config_history(records, name))
-    if not found:
-        seen = {one for record in records if (one := connector_of(InternalTopic.CONFIG, record.key))}
-        hint = did_you_mean(name, seen) or f"It has records of: {', '.join(sorted(seen)[:10]) or 'none'}"
-        raise NotFoundError(f"The config topic has no config of a connector {name}", hint=hint)
-    return found
-
-
-def _masks(access: ClusterAccess, name: str, versions: Sequence[ConfigVersion], *, reveal: bool) -> SecretMasks:
-    """What of the versions may be shown: a secret of one class may outlast the change to another."""
-    from kconnect.admin.direct.read.installed_plugins import secret_masks
-
-    masks = secret_masks(access, reveal=reveal)
-    for version in versions:
-        masks.learn({name: version.config or {}})
-    return masks
-
-
-def _row(name: str, version: ConfigVersion, masks: SecretMasks) -> Row:
-    from kconnect.admin.direct.history.config_history import setting_changes
-    from kconnect.clock import moment
-
-    return {
-        "version": version.version,
-        "timestamp": moment(version.timestamp_ms),
-        "kind": version.kind,
-        "is_current": version.is_current,
-        "changed": [key for key, _, _ in setting_changes(version.before, version.config)],
-        "config": None if version.config is None else masks.settings(name, version.config),
-    }
 
 
 def _write_change(
@@ -223,7 +193,9 @@ def _changed(row: Row) -> str:
 
 
 _COLUMNS = (
-    Column("VERSION", lambda row: f"{row['version']}{' (current)' if row['is_current'] else ''}"),
+    Column("VERSION", lambda row: f"{row['version'] or '-'}{' (current)' if row['is_current'] else ''}"),
     Column("TIME", lambda row: row["timestamp"] or "-"),
+    Column("WHO", lambda row: row["user"] or "-"),
+    Column("FROM", lambda row: row["from"] or "-"),
     Column("CHANGED", _changed),
 )

@@ -52,6 +52,7 @@ _ForceUndo = Annotated[bool, typer.Option("--force", help="Restore them even if 
 
 _CHANGES = (
     Column("TIME", lambda row: row["time"]),
+    Column("WHO", lambda row: row["who"]),
     Column("ACTION", lambda row: row["action"]),
     Column("PARTITION", lambda row: row["partition"]),
     Column("OLD", lambda row: row["old"]),
@@ -196,7 +197,7 @@ def move(
 
 @app.command(cls=takes(DirectOrChecked, ClusterArguments))
 def undo(ctx: typer.Context, name: Name, dry_run: DryRun = False, yes: Yes = False, force: _ForceUndo = False) -> None:
-    """Take back the last change of a connector's offsets that was made from this machine.
+    """Take back the last change of a connector's offsets, whoever made it and from where.
 
     One that runs is stopped, moved back, and resumed, as by `move`. Refused if the offsets are no longer as that change
     left them; a sink that runs may have read on. A second undo restores what the first one took back.
@@ -221,7 +222,11 @@ def undo(ctx: typer.Context, name: Name, dry_run: DryRun = False, yes: Yes = Fal
 
 @app.command(cls=takes(DirectOrChecked, ClusterArguments))
 def history(ctx: typer.Context, name: Name) -> None:
-    """Show how a connector's offsets were changed from this machine, the oldest change first."""
+    """Show how a connector's offsets were changed, by whom and from where, the oldest change first.
+
+    The cluster keeps the last hundred changes of each connector, by workers of ours and with --direct, in the topic
+    kconnect.history.topic. Of Java's workers, and standalone ones, this machine's own changes are listed.
+    """
     session = session_of(ctx)
     entries = offset_changes(session).history.entries(name)
     if session.output in (Format.JSON, Format.YAML):
@@ -230,6 +235,7 @@ def history(ctx: typer.Context, name: Name) -> None:
     rows: list[Row] = [
         {
             "time": f"{datetime.fromtimestamp(entry.time_ms / 1000, UTC):%Y-%m-%d %H:%M:%SZ}",
+            "who": entry.who or "-",
             "action": entry.action,
             "partition": json_cell(moved.partition),
             "old": json_cell(moved.old),
@@ -240,4 +246,4 @@ def history(ctx: typer.Context, name: Name) -> None:
     ]
     write_rows(rows, _CHANGES, session.output, name="time")
     if not entries:
-        session.say(f"No change of {name}'s offsets is known on this machine.")
+        session.say(f"No change of {name}'s offsets is known.")

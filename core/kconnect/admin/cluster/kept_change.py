@@ -1,4 +1,4 @@
-"""A change of offsets that is kept in the history of this machine once it is made, by a command or a page."""
+"""A change of offsets that is kept in the history once it is made, by a command or a page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kconnect.admin.cluster.port import PreparedChange
-from kconnect.client.offset_history import MovedOffset, OffsetEntry, OffsetHistory
+from kconnect.client.offset_history import MovedOffset, OffsetEntries, OffsetEntry
 from kconnect.errors import ConnectError
 
 
@@ -16,7 +16,7 @@ class KeptChange:
     """A change of offsets that is written into the history once it is made."""
 
     change: PreparedChange
-    history: OffsetHistory
+    history: OffsetEntries
     name: str
     action: str
     place: str

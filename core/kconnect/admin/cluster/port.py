@@ -80,8 +80,10 @@ class Changes(Protocol):
     def restart_task(self, task: TaskId) -> PreparedChange:
         """Errors: BadRequestError without a worker."""
 
-    def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset], tag: str | None = None) -> PreparedChange:
-        """Set these offsets; None resets a partition."""
+    def alter_offsets(
+        self, name: str, offsets: Sequence[ConnectorOffset], tag: str | None = None, action: str | None = None
+    ) -> PreparedChange:
+        """Set these offsets; None resets a partition. `action`: what it is called in the worker's history."""
 
     def reset_offsets(self, name: str, tag: str | None = None) -> PreparedChange:
         """Forget all offsets."""

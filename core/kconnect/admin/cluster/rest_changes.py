@@ -119,12 +119,16 @@ class RestChanges:
         done = f"restarted {task.connector} task {task.task}"
         return self._request(done, lambda client: client.restart_task(task), needs_consent=True)
 
-    def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset], tag: str | None = None) -> RestChange:
+    def alter_offsets(
+        self, name: str, offsets: Sequence[ConnectorOffset], tag: str | None = None, action: str | None = None
+    ) -> RestChange:
         """Errors: BadRequestError for offsets at which nothing can be read."""
         notes = self._unchecked(name, offsets)
 
         def request() -> str:
-            return f"{name}: {self._connect().alter_connector_offsets(name, offsets, if_match=if_match(tag))}"
+            client = self._connect()
+            told = client.alter_connector_offsets(name, offsets, if_match=if_match(tag), action=action)
+            return f"{name}: {told}"
 
         def describe() -> Sequence[str]:
             old = self._connect().connector_offsets(name)

@@ -130,7 +130,9 @@ class TopicChanges:
     def restart_task(self, task: TaskId) -> ConnectorChange:
         raise BadRequestError(f"{_NO_WORKER}. Tasks start with the next worker.")
 
-    def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset], tag: str | None = None) -> PlannedChange:
+    def alter_offsets(
+        self, name: str, offsets: Sequence[ConnectorOffset], tag: str | None = None, action: str | None = None
+    ) -> PlannedChange:
         return self._offsets(name, offsets, "altered")
 
     def reset_offsets(self, name: str, tag: str | None = None) -> PlannedChange:

@@ -23,7 +23,9 @@ from kconnect.admin.dead_letters.views import letter_view, summary_view
 from kconnect.admin.direct.access import ClusterAccess
 from kconnect.admin.direct.doctor.diagnosis import diagnose, diagnosis_to_json
 from kconnect.admin.direct.doctor.gathering import gather_facts
+from kconnect.admin.direct.edit.change_notes import shared_log
 from kconnect.admin.direct.group.live_group import LiveWorker
+from kconnect.admin.direct.history.config_rows import config_rows
 from kconnect.admin.direct.offsets.sink_targets import Chosen, target_of_json
 from kconnect.admin.direct.offsets.source_targets import offsets_at
 from kconnect.admin.direct.read.cluster_state import cluster_state
@@ -118,6 +120,22 @@ class Served:
         with ClusterReader(self.access) as reader:
             facts = gather_facts(self.access, reader, time.time_ns() // 1_000_000, ask)
         return Answer(diagnosis_to_json(diagnose(facts), facts.not_checked, _BY_FILE))
+
+    def changes(self, call: Call[Connectors]) -> Answer:
+        """Who changed a connector's config and offsets, secrets masked; a null topic where nobody keeps that."""
+        log = shared_log(self.access)
+        if log is None:
+            return Answer({"topic": None, "changes": []})
+        self.access.raise_if_refused()
+        with log:
+            return Answer({"topic": log.topic, "changes": log.entries(call.path["name"])})
+
+    def config_versions(self, call: Call[Connectors]) -> Answer:
+        """Errors: NotFoundError on a standalone worker, which keeps no configs, and for a connector without any."""
+        if not self.access.has_group:
+            raise NotFoundError("This worker is standalone: it takes configs from files, and keeps none of before")
+        self.access.raise_if_refused()
+        return Answer(config_rows(self.access, call.path["name"]))
 
     def records(self, call: Call[Connectors]) -> Answer:
         """Records of a topic, decoded, with what was not shown, and from where to go on."""
@@ -328,6 +346,28 @@ def served_endpoints(worker: Mapping[str, str], plugins: Callable[[], PluginRegi
                     "Problems of the cluster's topics, where they are seen, and which commands repair them",
                     {200: object_of({"ok": boolean, "counts": _OBJECT, "findings": array_of(_OBJECT)})},
                     needs=ADMINISTERS,
+                )
+            },
+        ),
+        Endpoint(
+            "/admin/connectors/{name}/changes",
+            {
+                "GET": Operation(
+                    served.changes,
+                    "Who changed a connector's config and offsets, when, from where, before and after",
+                    {200: object_of({"topic": {"type": ["string", "null"]}, "changes": array_of(_OBJECT)})},
+                    needs=READS,
+                )
+            },
+        ),
+        Endpoint(
+            "/admin/connectors/{name}/config/versions",
+            {
+                "GET": Operation(
+                    served.config_versions,
+                    "The configs that a connector has had, and who made them; the newest first",
+                    {200: array_of(_OBJECT)},
+                    needs=READS,
                 )
             },
         ),

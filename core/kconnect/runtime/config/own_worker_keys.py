@@ -390,6 +390,15 @@ KCONNECT: Final[Rows] = (
         LOW,
         "Whether changes over REST are refused while the audit log cannot be written; else they are carried out.",
     ),
+    (
+        "kconnect.history.topic",
+        STRING,
+        None,
+        None,
+        LOW,
+        "Topic that keeps who changed configs and offsets, made at need; by default that of the configs with -history "
+        "behind it. Empty: none.",
+    ),
     *OF_WORKER,
     *WEBHOOKS,
     *_JAVA,
@@ -421,6 +430,14 @@ KCONNECT: Final[Rows] = (
 )
 
 
+def history_topic(worker: Mapping[str, str]) -> str | None:
+    """The topic of who changed what, of a worker with these settings; None: it is switched off, or has no cluster."""
+    given, configs = worker.get("kconnect.history.topic"), worker.get("config.storage.topic", "").strip()
+    if given is not None:
+        return given.strip() or None
+    return f"{configs}-history" if configs else None
+
+
 def own_topics(worker: Mapping[str, str]) -> dict[str, str]:
     """The topics that are the cluster itself, and why no source writes to them where there are roles.
 
@@ -430,9 +447,11 @@ def own_topics(worker: Mapping[str, str]) -> dict[str, str]:
     if not worker.get("kconnect.rest.roles.file"):
         return {}
     keys = ("config.storage.topic", "offset.storage.topic", "status.storage.topic", "kconnect.audit.log.topic")
+    named = {worker[key]: key for key in keys if worker.get(key)}
+    if (history := history_topic(worker)) is not None:
+        named[history] = "kconnect.history.topic"
     return {
-        worker[key]: f"No source of this worker writes to {worker[key]}, the topic of {key}. "
+        topic: f"No source of this worker writes to {topic}, the topic of {key}. "
         "Correct the connector's topic, or the transformation that names it."
-        for key in keys
-        if worker.get(key)
+        for topic, key in named.items()
     }

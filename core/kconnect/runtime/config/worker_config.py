@@ -106,6 +106,7 @@ class KConnectSettings:
     audit_log_max_files: int
     audit_log_topic: str | None
     audit_log_required: bool
+    history_topic: str | None
     errors_restart_max: int | None
     errors_restart_backoff_ms: int
     errors_restart_backoff_max_ms: int

@@ -113,6 +113,7 @@ def create_app(
     more_routes: Sequence[BaseRoute] = (),
     gatekeeper: Gatekeeper | None = None,
     trail: AuditTrail | None = None,
+    changes: AuditTrail | None = None,
     server: ServerState | None = None,
 ) -> Starlette:
     """The application over a herder; handlers run in the executor. `login`: the document declares that a login is
@@ -121,7 +122,7 @@ def create_app(
     Without a forwarder, requests for another worker are a conflict. `more_routes` come after Connect's own, and guard
     themselves. Errors: ConnectError for an endpoint that does not say what it needs of its callers.
     """
-    keeper, recorder = gatekeeper or Gatekeeper(), Recorder(trail, herder)
+    keeper, recorder = gatekeeper or Gatekeeper(), Recorder(trail, herder, changes)
     shared = _Shared(herder, executor, settings or AppSettings(), forwarder, others, keeper, recorder, server)
     routes = (*endpoints, _document(endpoints, herder, login))
     app = Starlette(routes=[*(_RawPathRoute(endpoint, shared) for endpoint in routes), *more_routes])

@@ -45,6 +45,7 @@ _CREATE_BODY: Schema = object_of(
 _CHANGES_BODY: Schema = {"type": "object", "additionalProperties": {"type": ["string", "null"]}}
 _TOPICS: Schema = {"type": "object", "additionalProperties": object_of({"topics": array_of(text)})}
 _CREATE = 'a JSON object {"name": "..", "config": {"key": "value", ..}}'
+_CALLED = Query("action", "What the history of changes calls it: alter unless it says another verb", text)
 _OFFSETS = 'a JSON object {"offsets": [{"partition": {..}, "offset": {..}}, ..]}'
 
 
@@ -382,6 +383,7 @@ ENDPOINTS = (
                 "Alter offsets of a stopped connector",
                 {200: ref("Message")},
                 body=ref("Offsets"),
+                query=(_CALLED,),
                 needs=EDITS,
             ),
             "DELETE": Operation(

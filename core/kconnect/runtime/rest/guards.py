@@ -36,19 +36,20 @@ class Guards:
 
     def __init__(self, options: RestOptions, herder: Peers) -> None:
         self._keeper, self._trail, self._herder = options.gatekeeper, options.trail, herder
+        self._trails = [trail for trail in (options.trail, options.changes) if trail is not None]
         self._limit: RateLimit | None = None
         if options.rate is not None:
             self._limit = RateLimit(TokenBuckets(*options.rate), self._caller, self._is_exempt)
         self._denied_logins = 0
 
     def start(self) -> None:
-        if self._trail is not None:
-            self._trail.start()
+        for trail in self._trails:
+            trail.start()
 
     def stop(self) -> None:
         """Idempotent."""
-        if self._trail is not None:
-            self._trail.stop()
+        for trail in self._trails:
+            trail.stop()
 
     def around(self, app: ASGIApp) -> ASGIApp:
         """The application, for callers within their limit; stands inside of what finds out who calls."""
@@ -99,10 +100,12 @@ class Guards:
         )
 
     def warnings(self) -> Sequence[str]:
-        trail = self._trail
-        if trail is None or trail.problem is None or trail.is_required:  # required: a reason not to be healthy
-            return self._keeper.warnings()
-        return [*self._keeper.warnings(), f"Changes are not written down: {trail.problem}"]
+        told = [
+            f"Changes are not written down: {trail.problem}"
+            for trail in self._trails
+            if trail.problem is not None and not trail.is_required  # required: a reason not to be healthy
+        ]
+        return [*self._keeper.warnings(), *told]
 
     def _caller(self, scope: Scope) -> str:
         caller = self._keeper.caller(scope)

@@ -27,6 +27,7 @@ from kconnect.runtime.rest.access.principals import SETTING as PRINCIPALS
 from kconnect.runtime.rest.access.principals import PrincipalRules
 from kconnect.runtime.rest.access.roles_file import SETTING as ROLES
 from kconnect.runtime.rest.access.roles_file import RolesFile
+from kconnect.runtime.rest.audit.changes import shared_changes
 from kconnect.runtime.rest.audit.settings import audit_trail
 from kconnect.runtime.rest.audit.trail import AuditTrail
 from kconnect.runtime.rest.connection import ConnectionLimits
@@ -62,6 +63,8 @@ class RestOptions:
     """Who may do what."""
     trail: AuditTrail | None = None
     """Started and stopped by the server."""
+    changes: AuditTrail | None = None
+    """Keeps what the cluster shares; started and stopped likewise."""
     rate: tuple[float, int] | None = None
     """Requests a second and at once that a caller may send; None: any."""
     namespace: str | None = None
@@ -79,7 +82,7 @@ class RestOptions:
         names: Sequence[str] = config.values["rest.extension.classes"]
         others = [name for name in names if not is_basic_auth(name)]
         login, own = find_login(names, config.kconnect.jaas_file, env), config.kconnect
-        trail = audit_trail(config)
+        trail, changes = audit_trail(config), shared_changes(config)
         return cls(
             admin_listeners=config.admin_listeners,
             tls=server_context(config.originals, MAIN_TLS) if _has_https(config.listeners) else None,
@@ -88,8 +91,15 @@ class RestOptions:
             allowed_methods=config.access_control_allow_methods,
             header_rules=parse_rules(config.response_http_headers_config),
             login=login,
-            gatekeeper=_gatekeeper(config, login is not None or bool(others), plugins, is_auditing=trail is not None),
+            gatekeeper=_gatekeeper(
+                config,
+                login is not None or bool(others),
+                plugins,
+                is_auditing=trail is not None,
+                is_keeping=changes is not None,
+            ),
             trail=trail,
+            changes=changes,
             rate=(own.rest_requests_per_second, own.rest_requests_burst) if own.rest_requests_per_second else None,
             namespace=own.rest_namespace,
             connections=ConnectionLimits(
@@ -135,13 +145,18 @@ def guarded_files(config: WorkerConfig, env: Mapping[str, str]) -> list[str]:
 
 
 def _gatekeeper(
-    config: WorkerConfig, knows_callers: bool, plugins: PluginRegistry | None, *, is_auditing: bool
+    config: WorkerConfig,
+    knows_callers: bool,
+    plugins: PluginRegistry | None,
+    *,
+    is_auditing: bool,
+    is_keeping: bool,
 ) -> Gatekeeper:
     """Errors: ConfigError for roles that can never be anybody's, or that a cluster's own requests would go around."""
     settings, found = tls_settings(config.originals, MAIN_TLS)
     rules = PrincipalRules.parse(settings.get(PRINCIPALS), f"{found}{PRINCIPALS}")
     if not (file := config.kconnect.rest_roles_file):
-        return Gatekeeper(None, rules, is_auditing=is_auditing)
+        return Gatekeeper(None, rules, is_auditing=is_auditing, is_keeping=is_keeping)
     roles = RolesFile(Path(file))
     asks = (settings.get("ssl.client.auth") or "none") != "none" and _has_https(config.listeners)
     if not (knows_callers or asks or roles.roles().knows_anonymous()):
@@ -157,7 +172,7 @@ def _gatekeeper(
             f"with {ROLES} it must be {_SIGNED}: else workers do not sign their requests to each other, and anybody "
             "could send these without a role",
         )
-    return Gatekeeper(roles, rules, is_auditing=is_auditing, host=_host(config, plugins))
+    return Gatekeeper(roles, rules, is_auditing=is_auditing, is_keeping=is_keeping, host=_host(config, plugins))
 
 
 def _has_https(listeners: Sequence[str] | None) -> bool:

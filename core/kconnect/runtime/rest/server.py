@@ -208,6 +208,7 @@ class RestServer:
             ],
             gatekeeper=options.gatekeeper,
             trail=options.trail,
+            changes=options.changes,
             server=guards,
         )
         apps[False] = main = options.around_main(extensions.around(guards.around(app)), guards.refused_login)
@@ -223,6 +224,7 @@ class RestServer:
                 gatekeeper=options.gatekeeper,
                 more_routes=self._console_over(ask),
                 trail=options.trail,
+                changes=options.changes,
                 server=guards,
             )
             apps[True] = admin = options.around_admin(extensions.around(guards.around(admin_app)), guards.refused_login)

@@ -16,11 +16,21 @@ from kconnect.admin.console.offset_form import row_of, target_of, typed_offsets
 from kconnect.admin.console.pages.connector import header
 from kconnect.admin.console.seen import SeenOffsets
 from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Route, Visit, note_of, shown
+from kconnect.admin.direct.history.offset_changes import topic_offsets
 from kconnect.admin.direct.offsets.changes import check_readable
 from kconnect.admin.direct.offsets.sink_targets import Chosen, sink_offsets_at
 from kconnect.admin.direct.offsets.source_targets import source_offsets_at
-from kconnect.client.offset_history import MovedOffset, OffsetEntry, OffsetHistory, moved_offsets, offset_text
+from kconnect.client.offset_history import (
+    MovedOffset,
+    OffsetEntries,
+    OffsetEntry,
+    OffsetHistory,
+    last_of,
+    moved_offsets,
+    offset_text,
+)
 from kconnect.client.offset_move import OffsetMove
+from kconnect.client.shared_offsets import SharedOffsets
 from kconnect.errors import BadRequestError, ConnectError, PreconditionFailedError
 from kconnect.model import AtTime, ConnectorOffset, ConnectorType, RunState, offsets_from_json, offsets_to_json
 
@@ -155,7 +165,7 @@ class _Change:
             case "reset":
                 return [ConnectorOffset(item.partition, None) for item in self.now]
             case "undo":
-                entry = _history(visit).last(self._name)
+                entry = last_of(_history(visit).entries(self._name), self._name)
                 entry.check(self._name, self.now, otherwise="Set the offsets yourself if you want the old ones.")
                 return entry.undone
             case "move":
@@ -171,7 +181,7 @@ class _Change:
         if self._action == "reset":
             change: PreparedChange = changes.reset_offsets(self._name, self.tag)
         else:
-            change = changes.alter_offsets(self._name, _changed(moved), self.tag)
+            change = changes.alter_offsets(self._name, _changed(moved), self.tag, f"console {self._action}")
         action, place = f"console {self._action}", visit.cluster.place
         return note_of(KeptChange(change, _history(visit), self._name, action, place, moved))
 
@@ -205,16 +215,19 @@ def _moved_to(visit: Visit, name: str, now: Sequence[ConnectorOffset]) -> list[C
 
 def _told(entry: OffsetEntry) -> dict[str, Any]:
     moved = [(offset_text(m.partition), offset_text(m.old), offset_text(m.new)) for m in entry.moved]
-    return {"time_ms": entry.time_ms, "action": entry.action, "place": entry.place, "moved": moved}
+    return {"time_ms": entry.time_ms, "action": entry.action, "place": entry.place, "who": entry.who, "moved": moved}
 
 
 def _changed(moved: Sequence[MovedOffset]) -> list[ConnectorOffset]:
     return [ConnectorOffset(m.partition, m.new) for m in moved]
 
 
-def _history(visit: Visit) -> OffsetHistory:
-    """Gives the history kept on the machine that serves the console; `connect offsets undo` there knows it too."""
-    return OffsetHistory(str(visit.cluster.server_info().get("kafka_cluster_id") or ""))
+def _history(visit: Visit) -> OffsetEntries:
+    """Gives the history of the cluster, or of the machine that serves the console; `offsets undo` has it too."""
+    own, rest = OffsetHistory(str(visit.cluster.server_info().get("kafka_cluster_id") or "")), visit.cluster.rest
+    if rest is not None:
+        return SharedOffsets(rest.changes, own)
+    return own if visit.cluster.direct is None else topic_offsets(visit.cluster.direct.access, own)
 
 
 def _json(text: str) -> Any:  # any JSON value

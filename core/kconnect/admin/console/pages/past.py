@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from kconnect.admin.console.config_form import setting_changes
 from kconnect.admin.console.html import segment
@@ -11,7 +11,8 @@ from kconnect.admin.console.pages.connector import header
 from kconnect.admin.console.seen import SeenConfig
 from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Route, Visit, note_of
 from kconnect.admin.direct.access import ClusterAccess, InternalTopic
-from kconnect.admin.direct.history.config_history import History, config_history, history_to_json
+from kconnect.admin.direct.history.config_history import ChangeKind, History, Version, config_history, history_to_json
+from kconnect.admin.direct.history.config_rows import config_changes, take_change
 from kconnect.admin.direct.read.installed_plugins import secret_masks
 from kconnect.admin.direct.read.reader import ClusterReader
 from kconnect.client.masks import Masks
@@ -31,8 +32,14 @@ def show(visit: Visit) -> Reply:
     access = _topics_of(visit)
     found = _history(access, name)
     document = history_to_json(found, secret_masks(access))
+    changes = config_changes(access, name)
     versions = [
-        {**shown, "time_ms": version.timestamp_ms, "can_return": _is_other(version.new, info.config)}
+        {
+            **shown,
+            "time_ms": version.timestamp_ms,
+            "can_return": _is_other(version.new, info.config),
+            "who": _who(changes, version),
+        }
         for shown, version in zip(document["versions"], found.versions, strict=True)
     ]
     values = {
@@ -86,6 +93,15 @@ def _review(visit: Visit, seen: SeenConfig | None) -> Fragment:
         "changes": setting_changes(info.config, wanted, passwords),
     }
     return Fragment("history_review.html", values)
+
+
+def _who(changes: list[Mapping[str, Any]], version: Version) -> str:
+    """Whose a config was and from where; empty where nobody knows, and for what is no config."""
+    is_deletion = version.kind is ChangeKind.DELETED
+    if version.new is None and not is_deletion:
+        return ""
+    change = take_change(changes, version.timestamp_ms, is_deletion=is_deletion)
+    return " from ".join(filter(None, (change.get("user"), change.get("from"))))
 
 
 def _topics_of(visit: Visit) -> ClusterAccess:

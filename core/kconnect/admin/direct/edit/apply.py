@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Self
 
 from kconnect.admin.direct.access import ClusterAccess, InternalTopic
+from kconnect.admin.direct.edit.change_notes import note_configs
 from kconnect.admin.direct.edit.plan import (
     Edit,
     EditPlan,
@@ -57,7 +58,7 @@ class Applied:
     """What was written, in order, and the sentences of what --force overrode.
 
     `meanwhile`: sentences about records of the same keys that somebody else wrote between the last look and the
-    reading back; Kafka has no write that is refused then.
+    reading back, as Kafka has no write that is refused then; and that the change is not in the history.
     """
 
     written: tuple[WrittenEdit, ...]
@@ -143,7 +144,9 @@ def apply_plan(
                 error.hint = error.hint or "Run the command again: it continues from what has been written."
             raise
         written = writers.read_back()
-    return Applied(tuple(written), tuple(group.group for group in plan.groups), overridden, tuple(writers.meanwhile))
+    notes = note_configs(access, plan.edits)
+    groups = tuple(group.group for group in plan.groups)
+    return Applied(tuple(written), groups, overridden, (*writers.meanwhile, *notes))
 
 
 def apply_in_order(

@@ -138,14 +138,19 @@ class Gatekeeper:
         principals: PrincipalRules | None = None,
         *,
         is_auditing: bool = False,
+        is_keeping: bool = False,
         host: Host | None = None,
         time_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
-        """`is_auditing`: this worker writes an audit log. `host`: what names in configs mean on it."""
+        """`is_auditing`: this worker writes an audit log; `is_keeping`: changes into the log that the cluster shares.
+
+        `host`: what names in configs mean on it.
+        """
         self.roles = roles
         self._host = host or Host()
         self._principals = principals or PrincipalRules()
         self._is_auditing = is_auditing
+        self._is_keeping = is_keeping
         self._time_ms = time_ms
         self.denied = 0
         """Requests that were refused, for want of a name or a role."""
@@ -157,7 +162,7 @@ class Gatekeeper:
         """
         roles = None if self.roles is None else self.roles.roles()
         told = None
-        if seal is not None and (roles is not None or self._is_auditing):
+        if seal is not None and (roles is not None or self._is_auditing or self._is_keeping):
             told = self.vouched(scope, seal)
         if told is not None:
             return Access(told.caller, roles, told.request_id, told.is_audited, told, self._host)

@@ -7,6 +7,7 @@ Secrets are left out: settings whose names say so, and those that the plugins ty
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,18 +19,22 @@ from kconnect.errors import ConnectError
 from kconnect.model import named_plugins, offsets_to_json
 from kconnect.runtime.herder.interface import AnyWorker, Connectors, Herder, Offsets, Plugins
 from kconnect.runtime.rest.access.access import Access
+from kconnect.runtime.rest.audit.changes import KEPT, change_line
 from kconnect.runtime.rest.audit.entry import AuditEntry
 from kconnect.runtime.rest.audit.trail import AuditTrail
 from kconnect.runtime.rest.exchange import Answer, Call, Handler
 
+# As commands and the console call what they do: "move", "console undo"
+_ACTION: Final = re.compile(r"[a-z][a-z -]{0,30}")
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Recorder:
-    """Makes attempts. `trail` None: nothing is written down."""
+    """Makes attempts. `trail` None: nothing is written down. `changes`: the same for what the cluster shares."""
 
-    def __init__(self, trail: AuditTrail | None, herder: AnyWorker) -> None:
+    def __init__(self, trail: AuditTrail | None, herder: AnyWorker, changes: AuditTrail | None = None) -> None:
         self.trail = trail
+        self._changes = changes
         self._herder = herder
 
     @property
@@ -37,16 +42,25 @@ class Recorder:
         return self.trail is not None and self.trail.refuses_changes
 
     def attempt(self, method: str, route: str, path: str, connector: str | None) -> Attempt:
-        return Attempt(self.trail, self._herder, method, route, path, connector)
+        changes = self._changes if (method, route) in KEPT else None
+        return Attempt(self.trail, self._herder, method, route, path, connector, changes)
 
 
 class Attempt:
     """Lifecycle: constructed -> around, if it comes that far -> end."""
 
     def __init__(
-        self, trail: AuditTrail | None, herder: AnyWorker, method: str, route: str, path: str, connector: str | None
+        self,
+        trail: AuditTrail | None,
+        herder: AnyWorker,
+        method: str,
+        route: str,
+        path: str,
+        connector: str | None,
+        changes: AuditTrail | None = None,
     ) -> None:
         self._trail = trail
+        self._changes = changes
         self._herder = herder
         self._method = method
         self._route = route
@@ -54,24 +68,37 @@ class Attempt:
         self._connector = connector
         self._before: Any = None
         self._call: Call[Herder] | None = None
+        self._is_done_here = False  # and not by the worker to which it is forwarded
 
     def around(self, handler: Handler) -> Handler:
         """The same, with a look at what is there before."""
-        if self._trail is None:
+        if self._trail is None and self._changes is None:
             return handler
 
         def run(call: Call[Herder]) -> Answer:
             self._call, self._before = call, before_of(self._route, call)
-            return handler(call)
+            answer = handler(call)
+            self._is_done_here = True
+            return answer
 
         return run
 
     def end(self, access: Access, status: int, body: bytes) -> None:
         """Hand the line to the trail, which renders it on its own thread. Nothing, if another worker does."""
-        if self._trail is None or access.is_audited:
-            return
         time_ms = time.time_ns() // 1_000_000
-        self._trail.record(lambda: self._line(access, time_ms, status, body))
+        if self._trail is not None and not access.is_audited:
+            self._trail.record(lambda: self._line(access, time_ms, status, body))
+        if self._changes is not None and self._is_done_here and status < 400:
+            self._changes.record(lambda: self._change(access, time_ms, body))
+
+    def _change(self, access: Access, time_ms: int, body: bytes) -> bytes:
+        kind, action = KEPT[self._method, self._route]
+        connector, call = self._connector or _named(self._call) or "", self._call
+        after = None if call is None else after_of(self._route, call, body)
+        asked = "" if call is None else "".join(call.query_values("action")[:1])
+        action = asked if _ACTION.fullmatch(asked) else action
+        worker = self._herder.worker_id
+        return change_line(kind, action, connector, access.caller, worker, time_ms, self._before, after)
 
     def _line(self, access: Access, time_ms: int, status: int, body: bytes) -> bytes:
         after = None

@@ -43,8 +43,17 @@ class Sink(Protocol):
 class AuditTrail:
     """Threads: `record` and the rest from any; the sink is used by its own thread alone."""
 
-    def __init__(self, sinks: Sequence[Sink], *, is_required: bool = False, most_lines: int = _MOST_LINES) -> None:
+    def __init__(
+        self,
+        sinks: Sequence[Sink],
+        *,
+        is_required: bool = False,
+        most_lines: int = _MOST_LINES,
+        closes_idle: bool = False,
+    ) -> None:
+        """`closes_idle`: the sinks, which open by themselves, are closed whenever nothing waits."""
         self.is_required = is_required
+        self._closes_idle = closes_idle
         self._sinks = tuple(sinks)
         self._most_lines = most_lines
         self._changed = threading.Condition()  # guards the fields below
@@ -113,6 +122,10 @@ class AuditTrail:
             with self._changed:
                 self._lines.popleft()
                 self.written += 1
+                is_idle = not self._lines
+            if is_idle and self._closes_idle:
+                for sink in self._sinks:
+                    sink.close()
 
     def _next(self) -> Callable[[], bytes] | None:
         """The oldest line, which stays in the queue; None at the end."""
