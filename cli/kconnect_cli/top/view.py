@@ -288,7 +288,7 @@ def _with_dialog(state: TopState, under: Sequence[Line]) -> list[Line]:
     inner = [(text, style) for long, style in inner for text in wrapped(long, width, "  ")]
     most = max(1, state.lines - 2)
     if len(inner) > most:
-        inner = [*inner[: most - 2], (f".. {len(inner) - most + 1} lines more", "dim"), inner[-1]]
+        inner = [*inner[: most - 2], (f".. {counted(len(inner) - most + 1, 'line')} more", "dim"), inner[-1]]
     left = max(0, (state.columns - width - 4) // 2)
     top = max(0, (state.lines - len(inner) - 2) // 2)
     box = [line((" " * left + "┌" + "─" * (width + 2) + "┐", "key"))]

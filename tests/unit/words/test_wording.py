@@ -24,7 +24,7 @@ _INSTEAD = {
     r"\b(is|are|was|were) left behind\b": "was abandoned",
     r"\bmore like it\b": "repeated 2 times",
     r"\bThere are the\b": "Available ..",
-    r"\{[^}]*\} (tasks|connectors|records)\b(?! of \{|/s)": "counted(..)",
+    r"\{[^}]*\} (tasks|connectors|records|slots|statuses)\b(?! of \{|/s)": "counted(..)",
 }
 # Where a number before a word is no count of it, or is Java's own message
 _NOT_COUNTED = {"connector_entry.py", "quickstart.py", "config_history.py", "reader.py", "health.py"}

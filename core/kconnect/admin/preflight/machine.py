@@ -21,6 +21,7 @@ from kconnect.admin.preflight.results import Result, Verdict
 from kconnect.admin.preflight.settings import WorkerStart
 from kconnect.errors import ConnectError
 from kconnect.java.installed import find_java
+from kconnect.logs.wording import counted
 from kconnect.runtime.rest.listeners import advertised_address, bind_listeners
 from kconnect.runtime.rest.options import RestOptions
 from kconnect.runtime.rest.security import is_basic_auth
@@ -56,9 +57,8 @@ def _spark(properties: Mapping[str, str], within_s: float) -> Iterator[Result]:
     version = _pyspark_version()
     python = f"Python {platform.python_version()}"
     if settings.is_local:
-        message = (
-            f"Spark {version} in this process's JVM, {settings.slot_count()} slots on {own_cores()} cores, {python}"
-        )
+        size = f"{counted(settings.slot_count(), 'slot')} on {counted(own_cores(), 'core')}"
+        message = f"Spark {version} in this process's JVM, {size}, {python}"
         yield Result(check="spark", verdict=Verdict.OK, where=master, message=message)
         return
     addresses = master_addresses(master) or _kubernetes_address(master)

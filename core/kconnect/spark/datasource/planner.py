@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kconnect.errors import ConnectError
+from kconnect.logs.wording import counted
 from kconnect.spark.datasource.columns import Columns
 from kconnect.spark.datasource.connector import ConnectorOfFormat, SourcePlanningContext
 from kconnect.spark.datasource.poller import Cut, TaskPoller
@@ -189,7 +190,8 @@ class StreamPlanner:
         if not replay.is_done or found != wanted:
             spool.remove_folder()
             raise ConnectError(
-                f"Batch {end['batch']} cannot be repeated: it had {wanted:,} rows, and the source now gives {found:,}"
+                f"Batch {end['batch']} cannot be repeated: it had {counted(wanted, 'row')}, "
+                f"and the source now gives {found:,}"
                 + ("" if replay.is_done else f" and does not come to {replay.missing}"),
                 hint="Its spool is gone, and the source has changed. Start with a new checkpointLocation; to be safe "
                 "from it keep kconnect.spool.path on a disk that lasts as long as the checkpoint.",

@@ -255,7 +255,7 @@ def test_a_write_of_a_connector_deleted_meanwhile_is_not_made_again(make, topic)
 def test_flush_names_what_it_waited_for(make):
     _, store = make(is_held=True)
     store.put("conn", RUNNING)
-    with pytest.raises(TimedOutError, match="1 statuses were not written to topic statuses within 0"):
+    with pytest.raises(TimedOutError, match="1 status not written to topic statuses within 0"):
         store.flush(0)
 
 
@@ -267,7 +267,7 @@ def test_stop_ends_the_attempts_and_tells_what_is_lost(make, caplog):
     log, store = make([AGAIN], clock=Still())
     store.put("conn", RUNNING)
     store.stop()
-    assert "1 statuses were not written to topic statuses" in caplog.text
+    assert "1 status not written to topic statuses" in caplog.text
     assert len(log.sent) == 1
     store.flush(0)
 
