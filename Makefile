@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCK := $(BIN)/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev quickstart check lint types layers unit browser screenshots test test-all archives $(PARTS:%=test-%) differential roundtrips day bench spark-matrix chaos outages databases debezium mixed mariadb queries queries-tables tables pooled fuzz mutations lock docs clean java-plugins java-parity mirror
+.PHONY: help install dev quickstart check lint types layers unit browser screenshots recordings test test-all archives $(PARTS:%=test-%) differential roundtrips day bench spark-matrix chaos outages databases debezium mixed mariadb queries queries-tables tables pooled fuzz mutations lock docs reference site clean java-plugins java-parity mirror
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -86,6 +86,9 @@ browser:  ## Chromium, systemd-analyze and PgBouncer, by apt-get where they are 
 
 screenshots: $(DEV) browser  ## pictures of the web console in docs/images, light and dark
 	$(KIT) -W ignore -m kit.screenshots
+
+recordings: $(DEV) install  ## a terminal that types docs/repair.md, or the quickstart, as SVG in docs/images; RECORDINGS="repair"
+	$(KIT) -W ignore -m kit.recordings $(RECORDINGS)
 
 RUN_TESTS = KCONNECT_REQUIRE=broker,java,spark,browser,pooler $(BIN)/pytest -q -n 4 $(SIDE_BY_SIDE)
 
@@ -180,18 +183,31 @@ fuzz: $(DEV)  ## schemathesis on REST for ten minutes with a new seed, which a f
 	KCONNECT_FUZZ_S=$(or $(FUZZ_S),600) KCONNECT_FUZZ_SEED=$(or $(SEED),$$(date +%s)) KCONNECT_FUZZ_ANEW=1 \
 	  $(BIN)/pytest -q tests/system/runtime/rest/test_rest_schema_fuzz.py tests/integration/runtime/rest/test_rest_fuzz.py
 
-docs: $(DEV)  ## make docs/cli.md, configuration.md, connectors.md and metrics.md anew
+docs: reference site  ## reference pages from the code, then a site of docs/ in build/site: open build/site/index.html
+
+reference: $(DEV)  ## make docs/cli.md, configuration.md, connectors.md and metrics.md anew
 	$(BIN)/python -m kconnect_cli.reference > docs/cli.md
 	$(BIN)/python -m kconnect_cli.reference --configuration > docs/configuration.md
 	$(BIN)/python -m kconnect_cli.reference --connectors > docs/connectors.md
 	$(BIN)/python -m kconnect.runtime.metrics.document > docs/metrics.md
 
+# Sphinx has an environment of its own: 100 MB that nobody else needs
+DOCS_VENV := .venv-docs
+$(DOCS_VENV)/.installed: docs/site/requirements.lock
+	@$(PYTHON) -m venv $(DOCS_VENV)
+	@$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+site: $(DOCS_VENV)/.installed  ## the site alone, to SITE= instead of build/site; a warning is an error
+	$(DOCS_VENV)/bin/sphinx-build --quiet -W --keep-going -c docs/site -d build/doctrees docs $(or $(SITE),build/site)
+
 mutations: $(DEV)  ## a hundred small faults put into the product, one at a time: which tests see them; MUTATIONS="--seed 2"
 	$(KIT) -m kit.mutations $(MUTATIONS)
 
-lock: $(DEV)  ## resolve the dependencies anew into requirements.lock and requirements-dev.lock
+lock: $(DEV)  ## resolve the dependencies anew into requirements.lock, requirements-dev.lock and docs/site/requirements.lock
 	$(LOCK) --upgrade --all-extras --group dev -o requirements-dev.lock
 	$(LOCK) --constraints requirements-dev.lock --group build -o requirements.lock
+	$(subst pyproject.toml,--group pyproject.toml:docs,$(LOCK)) --upgrade -o docs/site/requirements.lock
 
 clean:  ## remove what the targets made
-	rm -rf $(VENV) .venv-spark-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench-results dist build
+	rm -rf $(VENV) $(DOCS_VENV) .venv-spark-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench-results dist build

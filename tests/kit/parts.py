@@ -116,10 +116,11 @@ PARTS: Final[tuple[Part, ...]] = (
     ),
     Part(
         name="pages",
-        about="every page of docs/ run as its reader would; the README runs always",
+        about="every page of docs/ run as its reader would, and the site made of them; the README runs always",
+        tests=("system/docs/test_site.py",),
         shared=("system/docs/test_pages.py",),
         subjects=("kconnect_cli.screen", "kconnect.java.devbroker"),
-        files=("docs/*.md", "connectors.d/*", "cli/kconnect_cli/commands/*"),
+        files=("docs/*", "connectors.d/*", "cli/kconnect_cli/commands/*"),
     ),
     Part(
         name="queries",
