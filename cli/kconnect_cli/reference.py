@@ -7,6 +7,7 @@ python -m kconnect_cli.reference --connectors > docs/connectors.md
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
@@ -137,7 +138,7 @@ def cli_reference() -> str:
         command = root.get_command(context, name)
         parts += _command(command, f"connect {name}", 2, context)
     parts += ["## Exit codes\n", _exit_codes()]
-    return "\n".join(parts)
+    return _with_contents("\n".join(parts))
 
 
 def configuration_reference() -> str:
@@ -171,7 +172,7 @@ def configuration_reference() -> str:
         parts += [f"## {title}\n", *([f"{lead}\n"] if lead else []), _settings_table(keys)]
     parts += ["## Accepted without effect\n", "These settings of the Java worker have no effect here:\n"]
     parts.append("".join(f"- `{name}`\n" for name in sorted(WITHOUT_EFFECT)))
-    return "\n".join(parts)
+    return _with_contents("\n".join(parts))
 
 
 def connectors_reference() -> str:
@@ -183,7 +184,25 @@ def connectors_reference() -> str:
     for name, lead in _CONNECTORS.items():
         table = registry.connector_class(name)().config()
         parts += [f"## {name}\n", f"{lead}\n", _settings_table(_keys(table, table.names()))]
-    return "\n".join(parts)
+    return _with_contents("\n".join(parts))
+
+
+def _with_contents(page: str) -> str:
+    """Puts links to the sections before the first; a section of commands has those of its commands behind it."""
+    lines = []
+    for level, title in re.findall(r"^(##|###) (.+)$", page, re.MULTILINE):
+        link = f"[{title.rpartition(' ')[2] if level == '###' else title}](#{_slug(title)})"
+        if level == "##":
+            lines.append(f"- {link}")
+        else:
+            lines[-1] += f"{',' if ': ' in lines[-1] else ':'} {link}"
+    head, mark, rest = page.partition("\n## ")
+    return f"{head}\n{chr(10).join(lines)}\n{mark}{rest}"
+
+
+def _slug(title: str) -> str:
+    """The anchor that a repository's pages have for a title."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
 def _command(command: Any, path: str, level: int, context: Any) -> list[str]:  # typer's click types are private

@@ -62,7 +62,8 @@ def test_options_of_a_cluster_are_told_once_and_referred_to():
     assert [option for option in options if f"| `{option}`" not in section] == []
     assert text.count("| `--status-topic`") == 1
     having = [command for command in all_commands() if any(param.name == "status_topic" for param in command.params)]
-    assert text.count("(#options-of-a-cluster)") == len(having) > 20
+    in_contents = 1
+    assert text.count("(#options-of-a-cluster)") - in_contents == len(having) > 20
 
 
 def test_every_setting_and_command_is_in_the_reference():
