@@ -269,7 +269,7 @@ class PluginRegistry:
         self._look_again()
         if asks_java or "_all" in self.__dict__:
             return list(self._in_order)
-        return in_order(self._with_java(asks=False))
+        return in_order(self._with_java(self._ours, asks=False))
 
     def nearest(self, name: str, *kinds: str) -> list[str]:
         """Short names of the plugins of these kinds (PluginType) that `name` may have meant; empty if none is close."""
@@ -332,7 +332,8 @@ class PluginRegistry:
         name = self.java_name(plugin_class)
         if self._java is not None and issubclass(plugin_class, Hosted) and self._java.index.locations(name):
             return self._java.available(name)
-        infos = self.describe(asks_java=False)
+        self._look_again()
+        infos = self._with_java(self._of_python(name), asks=False)
         return sorted((str(info.version) for info in infos if info.class_name == name), key=version_order)
 
     def java_name(self, plugin_class: type) -> str:
@@ -445,10 +446,9 @@ class PluginRegistry:
 
     @cached_property
     def _all(self) -> list[PluginInfo]:
-        return self._with_java(asks=True)
+        return self._with_java(self._ours, asks=True)
 
-    def _with_java(self, *, asks: bool) -> list[PluginInfo]:
-        infos = self._ours
+    def _with_java(self, infos: list[PluginInfo], *, asks: bool) -> list[PluginInfo]:
         taken = {(info.class_name, info.type, info.version) for info in infos}
         return infos + [
             PluginInfo(found.class_name, found.kind, found.version, found.location)
@@ -458,13 +458,24 @@ class PluginRegistry:
 
     @cached_property
     def _ours(self) -> list[PluginInfo]:
+        return self._of_python()
+
+    def _of_python(self, name: str | None = None) -> list[PluginInfo]:
+        """Gives all that is not Java's, or what has this class name alone: then others are not imported."""
+
+        def is_meant(found: str) -> bool:
+            return name is None or found == name
+
         infos = [
             info_of(plugin.java_name, kind, load_builtin(plugin), "classpath")
             for plugin in BUILTINS
+            if is_meant(plugin.java_name)
             for kind in plugin.types
         ]
         installed: dict[type, None] = {}
         for point in self._points:
+            if name is not None and _last(point.value) != _last(name):
+                continue
             try:
                 installed[load_point(point)] = None
             except ConfigError as err:
@@ -473,14 +484,14 @@ class PluginRegistry:
         infos += [
             info_of(python_name(found), kind, found, "classpath")
             for found in installed
-            if python_name(found) not in known
+            if is_meant(python_name(found)) and python_name(found) not in known
             for kind in kinds_of(found)
         ]
         known |= {python_name(found) for found in installed}
         infos += [
-            PluginInfo(name, str(kind), self._version_of(declared), location)
+            PluginInfo(found_name, str(kind), self._version_of(declared), location)
             for declared, kinds, location in self._folder_classes
-            if (name := f"{declared.module}.{declared.name}") not in known
+            if is_meant(found_name := f"{declared.module}.{declared.name}") and found_name not in known
             for kind in kinds
         ]
         return infos
@@ -495,6 +506,11 @@ class PluginRegistry:
     def _notes(self) -> list[str]:
         """Why modules in `plugin.path` failed to load: the missing plugin may be in one of them."""
         return [f"Note: {note}." for note in (*self._folders.conflicts, *self._folders.broken.values())]
+
+
+def _last(name: str) -> str:
+    """Gives the class of `module:Class`, or the last part of a dotted name."""
+    return name.replace(":", ".").rpartition(".")[2]
 
 
 def _span(version: str | None) -> VersionRange | None:
