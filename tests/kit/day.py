@@ -30,7 +30,7 @@ CREATE TABLE day (id bigserial PRIMARY KEY, version int NOT NULL, at timestamptz
 _ROW: Final = """
 INSERT INTO day (version, at, flag, s, i, big, r, d, price, wide, free, name, raw, born, clock, wall, u, j, tags,
     counts, m, net{more})
-SELECT 0, clock_timestamp(), n % 2 = 0, {s}, {i}, n::bigint * 4611686018427387 % 9223372036854775807,
+SELECT 0, clock_timestamp(), n % 2 = 0, {s}, {i}, (n * 4611686018427387.0 % 9223372036854775807)::bigint,
     n % 4096 / 4.0, n / 7.0::float8, n / 100.0, n * 1234567890123456789.0123456789 % 1e27, n / 8.0,
     'größe "' || n || '", n''1', decode(md5(n::text), 'hex'), date '1960-01-01' + n % 40000,
     time '00:00' + n % 86400000 * interval '1 ms', timestamp '1999-12-31 23:59:59.999' + n * interval '1 ms',

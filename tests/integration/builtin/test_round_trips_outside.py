@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from kconnect.api import RecordBatch, SinkRecord
 from kconnect.api.columns import arrow_type, column_of, values_of
+from kconnect.builtin.types.foreign_schemas import schema_of_arrow
 from kconnect.spark.arrow_types import arrow_schema, struct_type
 from kconnect.spark.datasource.chain import Part, Rows
 from kconnect.spark.datasource.columns import Columns
-from kconnect.spark.query.row_sender import fitted, schema_of
+from kconnect.spark.query.row_sender import fitted
 from kconnect.spark.query.topic_rows import RowsOfBatch
 from kconnect.testing import SinkHarness
 from kit.random_types import Drawn, drawings, try_all
@@ -80,7 +81,7 @@ def test_rows_of_spark_are_records_of_the_same_values(spark: Any) -> None:
         table = pa.Table.from_batches([pa.RecordBatch.from_struct_array(column_of(drawn.schema, drawn.values))])
         frame = spark.createDataFrame(table, struct_type(table.schema))
         rows = frame.toArrow().sort_by("n").to_struct_array().combine_chunks()
-        schema = schema_of(rows.type, "value")
+        schema = schema_of_arrow(rows.type, "value")
         assert drawn.of_values(values_of(schema, fitted(rows, schema), len(rows))) == drawn.wanted
 
     try_all("SparkSource", drawings(has_nan=True), run, small=8, share=0.01)

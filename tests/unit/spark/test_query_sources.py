@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 
 from kconnect.api import DataError, Type
+from kconnect.builtin.types.foreign_schemas import schema_of_arrow
 from kconnect.errors import ConfigError
 from kconnect.spark.query.checkpoint import SeenFile, new_files, offset_of, seed, seed_files
-from kconnect.spark.query.row_sender import fitted, schema_of
+from kconnect.spark.query.row_sender import fitted
 from kconnect.spark.query.row_source import cursor_text
 from kconnect.spark.query.source_positions import ReadFiles, RowPosition, files_from
 
@@ -134,9 +135,9 @@ def test_a_cursor_needs_an_order() -> None:
 def test_columns_of_spark_become_connect_s() -> None:
     at = pa.array([datetime.datetime(2026, 1, 1, 0, 0, 0, 1999, datetime.UTC)], pa.timestamp("us", "UTC"))
 
-    assert fitted(at, schema_of(at.type, "at")).to_pylist()[0].microsecond == 1000
-    assert schema_of(pa.decimal128(10, 2), "d").name == "org.apache.kafka.connect.data.Decimal"
-    nested = schema_of(pa.struct([("a", pa.list_(pa.int64()))]), "value")
+    assert fitted(at, schema_of_arrow(at.type, "at")).to_pylist()[0].microsecond == 1000
+    assert schema_of_arrow(pa.decimal128(10, 2), "d").name == "org.apache.kafka.connect.data.Decimal"
+    nested = schema_of_arrow(pa.struct([("a", pa.list_(pa.int64()))]), "value")
     assert nested.fields[0].schema.type is Type.ARRAY
-    with pytest.raises(DataError, match=r"No record has a value of type .* at value.a: cast it in spark.query"):
-        schema_of(pa.struct([("a", pa.duration("s"))]), "value")
+    with pytest.raises(DataError, match=r"No record has a value of type .* at value.a"):
+        schema_of_arrow(pa.struct([("a", pa.duration("s"))]), "value")

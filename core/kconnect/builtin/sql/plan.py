@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from kconnect.api import DataError, Date, Decimal, Schema, SchemaBuilder, Time, Timestamp, Type
+from kconnect.api import DataError, Schema, SchemaBuilder, Type
 from kconnect.api.columns import arrow_type, values_of
 from kconnect.builtin.sql.engine import TABLE, Engine
 from kconnect.builtin.sql.generators import Generator, generated
@@ -20,9 +20,10 @@ from kconnect.builtin.sql.spark_casts import NULL_TYPE, Term, shown
 from kconnect.builtin.sql.spark_expressions import Path, Translation, path_of
 from kconnect.builtin.sql.spark_query import AllFields, Output, SparkQuery
 from kconnect.builtin.transforms.record_part import SchemaMemory, struct_like
+from kconnect.builtin.types.foreign_schemas import schema_of_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    pass
 
 P = TypeVar("P")
 _ROW: Final = "row_number_"
@@ -241,10 +242,9 @@ class _Table:
         found = self._engine.evaluate(f"SELECT {sql} AS r FROM {TABLE} LIMIT 0").schema.field("r").type
         if self.are_seen and pa.types.is_null(found):
             return None
-        try:
-            return schema_of_type(found)
-        except DataError as err:
-            raise DataError(f"{name}: {err}") from err
+        if pa.types.is_null(found):
+            raise DataError(f"{name} is null, which has no type: cast it")
+        return schema_of_arrow(found, name)
 
     def evaluate(self, sql: str, rows: Rows, *, with_numbers: bool) -> pa.Table:
         self._engine.use(self._arrow(rows, with_numbers=with_numbers))
@@ -314,48 +314,10 @@ def _has_logical(schema: Schema | None) -> bool:
     return schema.name is not None or any(_has_logical(part) for part in parts)
 
 
-_PRIMITIVES: Mapping[pa.DataType, Schema] = {
-    pa.int8(): Schema.OPTIONAL_INT8_SCHEMA,
-    pa.int16(): Schema.OPTIONAL_INT16_SCHEMA,
-    pa.int32(): Schema.OPTIONAL_INT32_SCHEMA,
-    pa.int64(): Schema.OPTIONAL_INT64_SCHEMA,
-    pa.float32(): Schema.OPTIONAL_FLOAT32_SCHEMA,
-    pa.float64(): Schema.OPTIONAL_FLOAT64_SCHEMA,
-    pa.bool_(): Schema.OPTIONAL_BOOLEAN_SCHEMA,
-    pa.string(): Schema.OPTIONAL_STRING_SCHEMA,
-    pa.binary(): Schema.OPTIONAL_BYTES_SCHEMA,
-    pa.date32(): Date.builder().optional().build(),
-}
-
-
 def for_duckdb(column: pa.Array) -> pa.Array:
     """The column with times as DuckDB calculates with them: microseconds without a zone, which is UTC."""
     wanted = _naive(column.type)
     return column if wanted == column.type else column.cast(wanted)
-
-
-def schema_of_type(kind: pa.DataType) -> Schema:
-    """The schema, optional all the way down. Errors: DataError for a type that Connect has none for."""
-    found = _PRIMITIVES.get(kind)
-    if found is not None:
-        return found
-    if pa.types.is_timestamp(kind):
-        return Timestamp.builder().optional().build()
-    if pa.types.is_time(kind):
-        return Time.builder().optional().build()
-    if pa.types.is_decimal(kind):
-        return Decimal.builder(kind.scale).optional().build()
-    if pa.types.is_list(kind):
-        return SchemaBuilder.array(schema_of_type(kind.value_type)).optional().build()
-    if pa.types.is_map(kind):
-        key, item = (schema_of_type(part) for part in (kind.key_type, kind.item_type))
-        return SchemaBuilder.map(key, item).optional().build()
-    if pa.types.is_struct(kind):
-        builder = SchemaBuilder.struct().optional()
-        for part in kind:
-            builder.field(part.name, schema_of_type(part.type))
-        return builder.build()
-    raise DataError(f"A field of type {kind} cannot be in a record: cast it")
 
 
 def from_duckdb(column: pa.ChunkedArray, schema: Schema) -> pa.Array:

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from kconnect.api import ConfigError
-from kconnect.builtin.types.column_type import MOST_DIGITS, Column, ColumnType
+from kconnect.api import ConfigError, DataError, Schema
+from kconnect.builtin.types.column_type import MOST_DIGITS, Column, ColumnType, schema_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -224,8 +224,22 @@ _CONNECT_NUMBERS: Final = {
 # --- Arrow ---
 
 
-def of_arrow(kind: pa.DataType, place: str = "") -> ColumnType:
-    """The declared type of an Arrow type. Errors: ConfigError for one that no record can have."""
+def schema_of_arrow(kind: pa.DataType, place: str = "", *, is_required: bool = False) -> Schema:
+    """Connect's schema of an Arrow type, optional all the way down but for keys of maps.
+
+    Errors: DataError for a type that no record can have, at `place`.
+    """
+    try:
+        return schema_of(of_arrow(kind, place, is_loose=True), is_required=is_required)
+    except ConfigError as error:
+        raise DataError(f"{error}", hint="Cast it, as to string.") from error
+
+
+def of_arrow(kind: pa.DataType, place: str = "", *, is_loose: bool = False) -> ColumnType:
+    """The declared type of an Arrow type. `is_loose`: with null everywhere, whatever the type says.
+
+    Errors: ConfigError for one that no record can have.
+    """
     import pyarrow as pa
 
     is_ = pa.types
@@ -239,20 +253,23 @@ def of_arrow(kind: pa.DataType, place: str = "") -> ColumnType:
     if is_.is_timestamp(kind):
         return ColumnType("timestamp" if kind.tz else "timestamp_ntz", digits=_DIGITS[kind.unit])
     if is_.is_dictionary(kind):
-        return of_arrow(kind.value_type, place)
+        return of_arrow(kind.value_type, place, is_loose=is_loose)
     if is_.is_list(kind) or is_.is_large_list(kind) or is_.is_fixed_size_list(kind):
-        return ColumnType("array", item=of_arrow(kind.value_type, f"{place}[]"), holds_null=kind.value_field.nullable)
+        item = of_arrow(kind.value_type, f"{place}[]", is_loose=is_loose)
+        return ColumnType("array", item=item, holds_null=is_loose or kind.value_field.nullable)
     if is_.is_map(kind):
-        item = of_arrow(kind.item_type, f"{place}[]")
-        return ColumnType("map", key=of_arrow(kind.key_type, place), item=item, holds_null=kind.item_field.nullable)
+        key = of_arrow(kind.key_type, f"{place} (key)", is_loose=is_loose)
+        item = of_arrow(kind.item_type, f"{place}[]", is_loose=is_loose)
+        return ColumnType("map", key=key, item=item, holds_null=is_loose or kind.item_field.nullable)
     if is_.is_struct(kind):
-        return ColumnType("struct", columns=tuple(_arrow_column(field, place) for field in kind))
+        return ColumnType("struct", columns=tuple(_arrow_column(field, place, is_loose) for field in kind))
     raise ConfigError(f"No record has a value of type {kind}{_at(place)}")
 
 
-def _arrow_column(field: pa.Field, place: str) -> Column:
+def _arrow_column(field: pa.Field, place: str, is_loose: bool) -> Column:
     below = f"{place}.{field.name}" if place else field.name
-    return Column(field.name, of_arrow(field.type, below), not field.nullable)
+    made = of_arrow(field.type, below, is_loose=is_loose)
+    return Column(field.name, made, not (is_loose or field.nullable))
 
 
 _DIGITS: Final = {"s": 0, "ms": 3, "us": None, "ns": None}

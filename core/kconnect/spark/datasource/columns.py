@@ -123,7 +123,7 @@ def _of_spark(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_time32(kind):
         return pa.int32()
     if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", tz="UTC")
+        return pa.timestamp("us", tz="UTC" if kind.tz else None)
     if pa.types.is_large_string(kind) or pa.types.is_null(kind):
         return pa.string()
     return pa.binary() if pa.types.is_large_binary(kind) else kind

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from kconnect.api import Date, Decimal, RecordBatch, Schema, SchemaBuilder, SinkRecord, Time, Timestamp, TimestampType
+from kconnect.api import RecordBatch, Schema, SchemaBuilder, SinkRecord, TimestampType
 from kconnect.api.columns import arrow_type, values_of
 from kconnect.api.plain_values import plain
 from kconnect.builtin.types.fitting import NotFittingError, fit
+from kconnect.builtin.types.foreign_schemas import schema_of_arrow
 from kconnect.errors import ConfigError, DataError
 from kconnect.model import TopicPartition
 from kconnect.runtime.kafka import KafkaHeaders
@@ -187,54 +188,11 @@ def _json_bytes(value: Any) -> bytes | None:
 
 def connect_column(name: str, column: Any, *, is_optional: bool = True) -> tuple[Schema, Any]:
     """A column of Spark's as Connect has it, with its schema. Errors: DataError naming column and type."""
-    schema = schema_of(name, column.type, is_optional=is_optional)
+    schema = schema_of_arrow(column.type, name, is_required=not is_optional)
     try:
         return schema, fit(column, arrow_type(schema))
     except NotFittingError as error:
         raise DataError(f"Column {name}: {error}") from error
-
-
-def schema_of(name: str, kind: pa.DataType, *, is_optional: bool = True) -> Schema:
-    """Connect's schema of an Arrow type. Errors: DataError naming column and type."""
-    builder = _builder(name, kind)
-    return (builder.optional() if is_optional else builder).build()
-
-
-def _builder(name: str, kind: pa.DataType) -> SchemaBuilder:
-    import pyarrow as pa
-
-    types = pa.types
-    if types.is_struct(kind):
-        builder = SchemaBuilder.struct()
-        for field in kind:
-            builder.field(field.name, schema_of(f"{name}.{field.name}", field.type))
-        return builder
-    if types.is_list(kind) or types.is_large_list(kind):
-        return SchemaBuilder.array(schema_of(f"{name}[]", kind.value_type))
-    if types.is_map(kind):
-        key = schema_of(f"{name} (key)", kind.key_type, is_optional=False)
-        return SchemaBuilder.map(key, schema_of(f"{name} (value)", kind.item_type))
-    if types.is_signed_integer(kind):
-        return _INTS[kind.bit_width // 8]()
-    if types.is_decimal(kind):
-        return Decimal.builder(kind.scale)
-    if types.is_timestamp(kind):
-        return Timestamp.builder()
-    for is_it, make in (
-        (types.is_string, SchemaBuilder.string),
-        (types.is_large_string, SchemaBuilder.string),
-        (types.is_null, SchemaBuilder.string),
-        (types.is_binary, SchemaBuilder.bytes),
-        (types.is_large_binary, SchemaBuilder.bytes),
-        (types.is_boolean, SchemaBuilder.bool),
-        (types.is_float32, SchemaBuilder.float32),
-        (types.is_float64, SchemaBuilder.float64),
-        (types.is_date, Date.builder),
-        (types.is_time, Time.builder),
-    ):
-        if is_it(kind):
-            return make()
-    raise DataError(f"Column {name} has the type {kind}, which Connect does not have", hint="Cast it, as to string.")
 
 
 def _bytes(name: str, column: Any) -> Any:

@@ -13,10 +13,9 @@ from typing import Any, ClassVar, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kconnect.api import ConfigError, DataError, RecordBatch, Schema
+from kconnect.api import RecordBatch, Schema
 from kconnect.api.columns import arrow_type
-from kconnect.builtin.types.column_type import schema_of as connect_schema
-from kconnect.builtin.types.foreign_schemas import of_arrow
+from kconnect.builtin.types.foreign_schemas import schema_of_arrow
 from kconnect.errors import ConnectError, FencedError, TimedOutError
 from kconnect.model import TaskSpec, TopicPartition
 from kconnect.runtime.config.client_config import consumer_config, producer_config
@@ -294,14 +293,14 @@ def _marked_producer(spec: TaskSpec, part: int) -> MarkedProducer:
 def _schemas_of(order: SendOrder, schema: pa.Schema) -> tuple[Schema | None, Schema]:
     """Gives those of the key, None without one, and of the value."""
     if order.value_column:
-        value = schema_of(schema.field(order.value_column).type, order.value_column)
+        value = schema_of_arrow(schema.field(order.value_column).type, order.value_column)
     else:
-        value = schema_of(pa.struct(list(schema)), "value")
+        value = schema_of_arrow(pa.struct(list(schema)), "value")
     if not order.key_columns:
         return None, value
     if len(order.key_columns) == 1:
-        return schema_of(schema.field(order.key_columns[0]).type, order.key_columns[0]), value
-    return schema_of(pa.struct([schema.field(name) for name in order.key_columns]), "key"), value
+        return schema_of_arrow(schema.field(order.key_columns[0]).type, order.key_columns[0]), value
+    return schema_of_arrow(pa.struct([schema.field(name) for name in order.key_columns]), "key"), value
 
 
 def _key(rows: pa.RecordBatch, columns: tuple[str, ...]) -> pa.Array:
@@ -313,14 +312,6 @@ def _struct(rows: pa.RecordBatch, names: Iterable[str]) -> pa.Array:
     return pa.StructArray.from_arrays(
         [rows.column(name) for name in names], fields=[rows.schema.field(name) for name in names]
     )
-
-
-def schema_of(kind: pa.DataType, name: str) -> Schema:
-    """The schema, optional all the way down. Errors: DataError that names the column."""
-    try:
-        return connect_schema(of_arrow(kind, name))
-    except ConfigError as error:
-        raise DataError(f"{error}: cast it in spark.query") from error
 
 
 def fitted(column: pa.Array, schema: Schema) -> pa.Array:

@@ -9,7 +9,10 @@ import pyarrow as pa
 import pytest
 
 from kconnect.api import Schema, SchemaBuilder, Struct
+from kconnect.builtin.types.column_type import schema_of
+from kconnect.builtin.types.declared import declared_type
 from kconnect.errors import DataError
+from kconnect.spark.arrow_types import struct_type
 from kconnect.spark.datasource.chain import Part, Rows
 from kconnect.spark.datasource.columns import Columns, inferred, is_record_schema
 
@@ -40,6 +43,13 @@ def test_values_with_a_schema_are_inferred_as_its_type_and_others_as_text():
     ):
         assert inferred([_rows(Part(data))], is_record=True).field("value").type == kind, data
     assert inferred([_rows(Part([b"{}"], is_bytes=True))], is_record=True).field("value").type == pa.binary()
+
+
+@pytest.mark.parametrize("name", ["timestamp", "timestamp_ntz", "date", "decimal(12,2)", "array<timestamp_ntz>"])
+def test_a_declared_type_is_that_type_in_spark(name: str) -> None:
+    schema = schema_of(declared_type(name), is_fine=True)
+    kind = inferred([_rows(Part([None], schema))], is_record=True).field("value").type
+    assert struct_type(pa.schema([("value", kind)])).simpleString() == f"struct<value:{name}>"
 
 
 def test_fields_of_the_value_are_columns_where_that_is_wanted():

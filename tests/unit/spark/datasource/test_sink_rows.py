@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from kconnect.api import RecordBatch, SinkConnector, Type
+from kconnect.builtin.types.foreign_schemas import schema_of_arrow
 from kconnect.errors import ConfigError, DataError
 from kconnect.model import TaskId, TopicPartition
 from kconnect.runtime.pipeline.conversion import Converters
@@ -13,7 +14,7 @@ from kconnect.runtime.pipeline.plugin_monitor import PluginMonitor
 from kconnect.runtime.pipeline.plugin_parts import make_converters
 from kconnect.runtime.pipeline.stages import RaiseAlways
 from kconnect.spark.datasource.connector import ConnectorOfFormat
-from kconnect.spark.datasource.sink_rows import RowsAsRead, SinkLayout, schema_of
+from kconnect.spark.datasource.sink_rows import RowsAsRead, SinkLayout
 
 
 def _converters(**settings: str) -> Converters:
@@ -83,8 +84,8 @@ def test_rows_go_to_the_topic_they_name_or_to_the_one_of_the_options():
 
 def test_a_type_that_connect_does_not_have_is_refused_by_the_column_that_has_it():
     nested = pa.struct([("inner", pa.duration("us"))])
-    with pytest.raises(DataError, match=r"Column row.inner has the type duration\[us\], which Connect does not have"):
-        schema_of("row", nested)
+    with pytest.raises(DataError, match=r"No record has a value of type duration\[us\] at row.inner"):
+        schema_of_arrow(nested, "row")
 
 
 def test_a_dead_letter_has_a_row_as_bytes():
