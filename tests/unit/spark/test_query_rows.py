@@ -132,6 +132,21 @@ def test_members_that_a_struct_or_list_lacks_are_new_fields(form: str) -> None:
     assert made.to_pylist() == [{"s": {"x": 1, "y": "a"}, "l": [{"x": 1, "y": "b"}]}]
 
 
+@pytest.mark.parametrize("form", ["records", "columns"])
+def test_members_that_are_one_to_spark_are_an_error_of_their_record(form: str) -> None:
+    reports = Reports()
+    inner = pa.list_(pa.struct([("x", pa.int64())]))
+    rows = RowsOfBatch(pa.schema([("l", inner)]), (), is_inferred=True, keeps_tombstones=False)
+    values = [{"l": [{"x": 1}]}, {"l": [{"x": 2, "X": 3}]}, {"l": [{"x": 4}]}]
+    batch = RecordBatch("t", kafka_partition=0, value=pa.array(values), kafka_offsets=pa.array([0, 1, 2]))
+    payload: Any = batch if form == "columns" else [record(value, at) for at, value in enumerate(values)]
+    made = rows.of(payload, reports).to_pylist()
+    assert made == [values[0], values[2]]
+    ((offset, told),) = reports.seen
+    assert (offset, "Its field l[].X differs from l[].x in case alone" in told) == (1, True)
+    assert fields_of(values) == pa.schema([("l", inner)])
+
+
 def test_what_a_member_cannot_hold_goes_beside_it() -> None:
     rows = RowsOfBatch(pa.schema([("s", pa.struct([("x", pa.int64())]))]), (), is_inferred=True, keeps_tombstones=False)
     assert _growth(rows, [record({"s": {"x": 1}}), record({"s": {"x": "a"}})]) == pa.schema(

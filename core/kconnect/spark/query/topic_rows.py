@@ -123,7 +123,7 @@ class RowsOfBatch:
             if self._refusal({field.name for field in value.type}):
                 return None
             more = with_members(self._struct, value.type)
-            if more != self._struct and not self._contracts.is_open:
+            if more != self._struct and (not self._contracts.is_open or refused_members(more)):
                 return None
             self._check_grown(pa.schema(list(more)), f"topic {batch.topic}")
         if value.null_count:
@@ -226,6 +226,8 @@ class RowsOfBatch:
         """A row as it may be, and the columns that it needs. Errors: DiscardedRowError, DataError."""
         rules = self._evolution
         found = _typed_row(record) if record.value_schema is not None else seen_table([row])
+        if refusal := refused_members(with_members(self._struct, pa.struct(list(found.schema)))):
+            raise DataError(refusal, hint="ReplaceField renames fields.")
         try:
             return found, schema_for(self._table, found, rules)
         except DataError:
@@ -302,7 +304,35 @@ def possible_fields(fields: Iterable[pa.Field]) -> pa.Schema:
     for field in fields:
         if field.name not in ABOUT:
             kept.setdefault(field.name.lower(), field)
-    return pa.schema(list(kept.values()))
+    return pa.schema([pa.field(field.name, _without_twins(field.type), field.nullable) for field in kept.values()])
+
+
+def _without_twins(kind: pa.DataType) -> pa.DataType:
+    """Without members of structs that Spark takes for those before them."""
+    if pa.types.is_struct(kind):
+        members: dict[str, pa.Field] = {}
+        for part in kind:
+            members.setdefault(part.name.lower(), pa.field(part.name, _without_twins(part.type), part.nullable))
+        return pa.struct(list(members.values()))
+    if pa.types.is_list(kind):
+        return pa.list_(_without_twins(kind.value_type))
+    return pa.map_(kind.key_type, _without_twins(kind.item_type)) if pa.types.is_map(kind) else kind
+
+
+def refused_members(kind: pa.DataType, place: str = "") -> str:
+    """Why structs in a row cannot have these members; empty if they can. Names of columns: `refused_names`."""
+    if pa.types.is_list(kind):
+        return refused_members(kind.value_type, f"{place}[]")
+    if pa.types.is_map(kind):
+        return refused_members(kind.item_type, f"{place}[]")
+    seen: dict[str, str] = {}
+    for part in kind if pa.types.is_struct(kind) else ():
+        below = f"{place}.{part.name}" if place else part.name
+        if (twin := seen.setdefault(below.lower(), below)) != below:
+            return _twins(below, twin)
+        if told := refused_members(part.type, below):
+            return told
+    return ""
 
 
 def refused_names(names: Iterable[str], columns: Collection[str]) -> str:
@@ -315,8 +345,12 @@ def refused_names(names: Iterable[str], columns: Collection[str]) -> str:
         if name in ABOUT:
             return f"It has a field {name}, which is the name of a column about records"
         if (twin := seen.setdefault(name.lower(), name)) != name:
-            return f"Its field {name} differs from {twin} in case alone, and both are one to Spark"
+            return _twins(name, twin)
     return ""
+
+
+def _twins(name: str, other: str) -> str:
+    return f"Its field {name} differs from {other} in case alone, and both are one to Spark"
 
 
 def _typed_row(record: SinkRecord) -> pa.RecordBatch:
