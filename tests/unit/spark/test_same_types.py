@@ -26,6 +26,11 @@ def _records(values: list[Any]) -> list[SinkRecord]:
     return [SinkRecord("t", 0, None, None, None, {"c": value}, offset) for offset, value in enumerate(values)]
 
 
+def _batch_of_records(values: list[Any]) -> RecordBatch:
+    (((batch,), _),) = batches_of_records(_records(values))
+    return batch
+
+
 def _batch(values: list[Any]) -> RecordBatch:
     column = pa.StructArray.from_arrays([pa.array(values)], names=["c"])
     offsets = pa.array(range(len(values)), pa.int64())
@@ -48,8 +53,7 @@ def _dataframe(data: Any, length: int, kind: pa.DataType) -> list[Any]:
     return made
 
 
-def _table(batch: RecordBatch | None, kind: pa.DataType) -> list[Any]:
-    assert batch is not None
+def _table(batch: RecordBatch, kind: pa.DataType) -> list[Any]:
     rules = SchemaRules("t", Evolution.NONE, lambda found: found, lambda old, new: False)
     rows = rows_of_batch(batch).columns
     schema = schema_for(pa.schema([("c", kind)]), rows, rules)
@@ -59,7 +63,7 @@ def _table(batch: RecordBatch | None, kind: pa.DataType) -> list[Any]:
 
 
 USERS: dict[str, Callable[[list[Any], pa.DataType], list[Any]]] = {
-    "TableSink by records": lambda values, kind: _table(next(iter(batches_of_records(_records(values))))[0], kind),
+    "TableSink by records": lambda values, kind: _table(_batch_of_records(values), kind),
     "TableSink by columns": lambda values, kind: _table(_batch(values), kind),
     "SparkSink by records": lambda values, kind: _spark_sink(_records(values), kind),
     "SparkSink by columns": lambda values, kind: _spark_sink(_batch(values), kind),
