@@ -39,13 +39,19 @@ _TIMES = 3
 _ROUNDS = 20
 
 
+def _told(case: Callable[[str, Ground], Figures], text: str) -> Callable[[str, Ground], Figures]:
+    """The case, with what the help of `make bench` says of it."""
+    case.__doc__ = text
+    return case
+
+
 def idle_of(count: int) -> Callable[[str, Ground], Figures]:
     """So many sources whose files do not grow, on one worker, and `connect status` of it."""
 
     def case(side: str, ground: Ground) -> Figures:
         return idle(side, ground, count, case="scale", more=partial(_status, ground.folder))
 
-    return case
+    return _told(case, f"{count} sources whose files do not grow, and `connect status` of them.")
 
 
 def _status(folder: Path, worker: Side) -> Figures:
@@ -75,7 +81,7 @@ def trickle_of(count: int) -> Callable[[str, Ground], Figures]:
 
             return idle(side, ground, count, source, "trickle")
 
-    return case
+    return _told(case, f"{count} sources of one record a second each.")
 
 
 def group_of(workers: int, tasks: int) -> Callable[[str, Ground], Figures]:
@@ -100,7 +106,7 @@ def group_of(workers: int, tasks: int) -> Callable[[str, Ground], Figures]:
             "assignments_leave_kb": sum(map(len, left.values())) / 1000,
         }
 
-    return case
+    return _told(case, f"What the leader of {workers} workers decides for {tasks} tasks; in memory.")
 
 
 def _decided(group: SimulatedGroup) -> tuple[float, dict[str, bytes]]:

@@ -6,9 +6,10 @@ import json
 
 import pytest
 
+from kconnect.admin.direct.access import InternalTopic
 from kconnect.model import TargetState
 from kconnect_cli.app import run
-from kit.topics import create_topic
+from kit.topics import consume_values, create_topic, end_offset
 from kit.written_cluster import WrittenCluster
 
 pytestmark = pytest.mark.broker
@@ -100,10 +101,10 @@ def test_a_secret_that_outlasts_a_change_of_class_is_shown_in_no_history(
     assert "pin" in told.out
 
 
-def test_what_commands_leave_on_this_machine_has_no_secret_and_is_for_its_owner_alone(
+def test_what_commands_leave_behind_has_no_secret_and_files_are_for_their_owner_alone(
     cluster, broker, monkeypatch, capsys, tmp_path
 ):
-    """The history of offsets, and whatever else commands that change something write into the user's folders."""
+    """The cluster's history, and whatever else commands that change something write into the user's folders."""
     monkeypatch.setenv("KCONNECT_WORKER", str(cluster.worker_file))
     for folder in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(folder, str(tmp_path / folder))
@@ -127,9 +128,11 @@ def test_what_commands_leave_on_this_machine_has_no_secret_and_is_for_its_owner_
     assert run(["offsets", "history", "left", "--direct"]) == 0
     told = capsys.readouterr()
     assert "hunter" not in told.out + told.err
-    files = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "offsets.json"]
-    assert [path.name for path in files if path.name.startswith("left-")], "the history of offsets"
-    for path in files:
+    history = f"{cluster.access.topic(InternalTopic.CONFIG)}-history"
+    left = consume_values(broker.bootstrap, history, end_offset(broker.bootstrap, history))
+    assert left
+    assert not [value for value in left if value is not None and b"hunter" in value]
+    for path in (path for path in tmp_path.rglob("*") if path.is_file() and path.name != "offsets.json"):
         assert b"hunter" not in path.read_bytes(), path
         assert path.stat().st_mode & 0o077 == 0, path
 
