@@ -234,7 +234,7 @@ def complete(terminal, typed, given):
             terminal.type("\x03")  # out of a line whose quotes are open
         terminal.forget()
         terminal.type(f"connect {typed}\t\n")
-        return terminal.until(given, 3)
+        return terminal.until(given, ample_s(3))
 
     eventually(is_completed, 60, f"{typed} is completed to {given}")
 

@@ -72,7 +72,7 @@ def connect(world, monkeypatch, capfdbinary) -> Callable[..., Told]:
 @pytest.fixture
 def sink(world):
     """The name of a sink that has read all."""
-    name = "orders-out"
+    name = f"{world.topic}-out"  # its group has no offsets of another test
     config = {"connector.class": "FileStreamSink", "topics": world.topic, "file": str(world.home / f"{name}.txt")}
     with ConnectClient(world.urls[0], retry_conflicts_s=30) as client:
         client.create_connector(name, config)
