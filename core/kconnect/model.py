@@ -214,7 +214,7 @@ class ConnectorState:
     trace: str | None = None
     version: str | None = None
     restarts: Restarts | None = None
-    """Is None if not requested, or if there were none."""
+    """It is None if not requested, or if there were none."""
 
     def to_json(self) -> dict[str, Any]:
         return _state_json(self)
@@ -230,7 +230,7 @@ class TaskState:
     trace: str | None = None
     version: str | None = None
     condition: TaskCondition | None = None
-    """Is None if not requested or not known: the task runs on a Java worker, or has ended."""
+    """It is None if not requested or not known: the task runs on a Java worker, or has ended."""
     restarts: Restarts | None = None
     """Holds the same as that of a connector."""
 

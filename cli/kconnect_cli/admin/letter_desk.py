@@ -40,7 +40,7 @@ class LetterDesk(ConnectorLetters):
         return options.selection(self.name, takes_unknown=not self.settings.context_headers)
 
     def letters(self) -> Iterator[DeadLetter]:
-        """Gives those that are meant."""
+        """The letters that the options choose."""
         return selected(self.topic.letters(), self.selection)
 
     @property

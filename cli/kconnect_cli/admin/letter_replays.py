@@ -64,7 +64,7 @@ class ReplayWish:
             raise ConfigError(f"{text} is not JSON: {error}") from error
 
     def lines(self) -> Iterator[str]:
-        """Gives those of the file. Errors: FileNotFoundError."""
+        """The lines of the file. Errors: FileNotFoundError."""
         import sys
 
         if self.file == "-":

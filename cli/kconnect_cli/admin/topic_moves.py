@@ -34,7 +34,7 @@ class TopicDeletion:
     name: str
     force: bool
     stop: EditPlan | None
-    """Is None where it is STOPPED."""
+    """It is None where it is STOPPED."""
     reset: PlanSequence
     delete: EditPlan
     state: TargetState

@@ -95,7 +95,7 @@ def try_(
     in --input puts them again and again. Kafka's clients come on top: see docs/capacity.md.
 
     JSON with --measure: an object with records, kept, records_per_second, us_per_record, cpu_us_per_record, stages
-    (stage, plugin, us_per_record, cpu_us_per_record, share, calls, by_columns, by_records), advice.
+    (stage, plugin, us_per_record, cpu_us_per_record, share, calls, by_columns, by_lists, by_records), advice.
     """
     from kconnect.logs import redaction
     from kconnect.runtime.config import default_standalone_properties, read_properties

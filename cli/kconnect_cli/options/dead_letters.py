@@ -62,7 +62,7 @@ class LetterOptions:
         session.keep(self)
 
     def query(self) -> Iterator[tuple[str, str]]:
-        """Gives it as a worker is asked for it. Errors: UsageProblem that names the option."""
+        """The selection as parameters of a request. Errors: UsageProblem that names the option."""
         now_s = time.time()
         yield from (("stage", _stage(each)) for each in self.stage or ())
         yield from (("exception", each) for each in self.exception or ())

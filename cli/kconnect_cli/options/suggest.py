@@ -122,7 +122,7 @@ def _in_group(place: Path, word: str, known: Sequence[Path]) -> list[Path]:
 
 
 def _alike(word: str, known: Sequence[Path]) -> list[Path]:
-    """Gives those whose last word is spelt like it; of one word those with the fewest before it."""
+    """The paths whose last word is spelt like it; of each word those with the fewest words before it."""
     by_word: dict[str, list[Path]] = {}
     for path in sorted(dict.fromkeys(known), key=len):
         alike = by_word.setdefault(path[-1], [])

@@ -24,7 +24,7 @@ FETCHED = frozenset({Part.CONFIG, Part.OFFSETS, Part.LOG})
 """Parts that are asked for when they are looked at; the others are in every look."""
 
 LIVE = frozenset({Part.OFFSETS, Part.LOG})
-"""Holds those of them that are asked for again with every look."""
+"""The parts that are asked for again with every look."""
 
 
 class Verb(StrEnum):

@@ -34,7 +34,7 @@ class WorkerFacts:
     moves: Mapping[str, Activity] = field(default_factory=dict)
     """What its tasks do, by connector."""
     slots: tuple[Mapping[str, Any], ...] | None = None
-    """Is None where it has none, as Java's."""
+    """It is None where it has none, as Java's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

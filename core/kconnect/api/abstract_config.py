@@ -116,7 +116,7 @@ class AbstractConfig:
         return dict(self._originals)
 
     def originals_with_prefix(self, prefix: str, *, strip: bool = True) -> dict[str, Any]:
-        """Gives those of the originals whose name begins so, by default without that beginning."""
+        """The originals whose names begin so, by default without that beginning."""
         cut = len(prefix) if strip else 0
         found = {key: value for key, value in self._originals.items() if key.startswith(prefix) and key != prefix}
         self._used.update(found)

@@ -26,7 +26,7 @@ class SparkSettings:
     """Is what was configured; None means one, where it costs no slot."""
     link_bind_host: str = "127.0.0.1"
     link_advertised_host: str | None = "127.0.0.1"
-    """Is None for the host that Spark's driver has chosen for itself, since executors can reach that one."""
+    """It is None for the host that Spark's driver has chosen for itself, since executors can reach that one."""
     link_port: int = 0
     heartbeat_interval_s: float = 1.0
     heartbeat_timeout_s: float = 10.0

@@ -8,7 +8,6 @@ wall alone, less what measuring takes.
 from __future__ import annotations
 
 import os
-import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -32,16 +31,20 @@ from kconnect.testing.connector_run import ConnectorRun, TaskStages
 from kconnect.testing.measured import BETWEEN, Measured, StageCost
 from kconnect.testing.sink_harness import SinkHarness
 from kconnect.testing.source_harness import SourceHarness
-from kconnect.testing.trial import InputRecord, Misspelt, to_the_end
+from kconnect.testing.trial import InputRecord, Misspelt, to_the_end, under_own_name
 from kconnect.testing.watchdog import Watchdog
 
 # A source that has given records and nothing for this long is at its end
 _ENDED_S = 1.0
 _IDLE_S = 0.001
 _CALIBRATION_CALLS = 2_000
-# The answers of converters that are for one record, and those for a column, which comes last
+# The calls of converters for one record, and those for many, whose column comes last; with what counts their records
 _ONE: Final = ("from_connect_data", "to_connect_data", "from_connect_header", "to_connect_header")
-_MANY: Final = ("from_connect_batch", "to_connect_batch")
+_MANY: Final = {
+    "from_connect_batch": "by_columns",
+    "to_connect_batch": "by_columns",
+    "to_connect_list": "by_lists",
+}
 
 
 class Meter:
@@ -88,7 +91,7 @@ class Meter:
         yield
         wall, cpu = time.perf_counter_ns() - wall, time.process_time_ns() - cpu
         wall_after, cpu_after = self._spent()
-        own = (self._singles - singles) * (self._around_ns - self._inside_ns)
+        own = (self._singles - singles) * self._around_ns
         cost.took(max(0, wall - own - (wall_after - wall_before)), max(0, cpu - own - (cpu_after - cpu_before)))
 
     def _spent(self) -> tuple[int, int]:
@@ -110,7 +113,7 @@ class Meter:
             around.append((time.perf_counter_ns() - began - plain_ns) / _CALIBRATION_CALLS)
             inside.append((cost.wall_ns - plain_ns) / _CALIBRATION_CALLS)
         self._singles = 0
-        return max(0, int(statistics.median(inside))), max(0, int(statistics.median(around)))
+        return max(0, int(min(inside))), max(0, int(min(around)))  # a busy machine only adds to it
 
 
 def _nothing() -> None:
@@ -127,7 +130,8 @@ def measure_source(
 ) -> Measured:
     """Poll for `timeout_s`, or until `limit` records came, or until the source has given nothing for a second.
 
-    Nothing is committed. Errors: as `try_source`; ConnectError when it gave no record.
+    Polls that give nothing do not count, and nothing is committed.
+    Errors: as `try_source`; ConnectError when it gave no record.
     """
     harness = _MeasuredSource(config, worker, warn)
     watch = Watchdog(harness.calls, timeout_s)
@@ -221,8 +225,9 @@ class _MeasuredSource(SourceHarness):
         self._run.raise_failure()
         (task,) = self._tasks
         self._polls.plugin = type(task.task).__name__
+        took = StageCost("poll")
         try:
-            given = self.meter.whole(self._polls, task.calls.poll)
+            given = self.meter.whole(took, task.calls.poll)
         except RetriableError as error:
             pause_s = task.pauses.next_s()
             self._run.wait(pause_s if error.retry_after_s is None else error.retry_after_s)
@@ -231,6 +236,7 @@ class _MeasuredSource(SourceHarness):
         polled = polled_by(task.task, given)
         if polled is None:
             return False
+        self._polls.took(took.wall_ns, took.cpu_ns)  # a poll that gave nothing waited for records: it costs none
         if not self.records:
             checked_poll(task.task, given)
         self.records += polled.size
@@ -249,7 +255,7 @@ class _MeasuredSink(SinkHarness):
     """The harness, with each stage measured, fed in fetches of the worker's size."""
 
     def __init__(self, config: Mapping[str, str], worker: Mapping[str, str], warn: Misspelt | None) -> None:
-        super().__init__(config["connector.class"], {**config, "tasks.max": "1"}, worker=worker)
+        super().__init__(config["connector.class"], {**under_own_name(config), "tasks.max": "1"}, worker=worker)
         self.meter = Meter()
         self._run.warn_unknown = warn
         self._run.stages = _measured_stages(self._run, self.meter)  # type: ignore[method-assign]
@@ -361,6 +367,12 @@ class _MeasuredStep(TransformStep):
         made: ConnectRecord | None = self.measured_apply(record)
         return made
 
+    def expand_list(self, records: Sequence[ConnectRecord]) -> list[ConnectRecord] | Any:
+        made = self.meter.whole(self.cost, lambda: TransformStep.expand_list(self, records))
+        if made is not NotImplemented:
+            self.cost.by_lists += len(records)
+        return made
+
     def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any | None:
         made = self.meter.whole(self.cost, lambda: TransformStep.apply_batch(self, batch))
         if made is not NotImplemented:
@@ -371,16 +383,17 @@ class _MeasuredStep(TransformStep):
 def _measure_converter(converter: Any, cost: StageCost, meter: Meter) -> None:  # Converter or HeaderConverter
     """Have the calls of this object measured. What one with `__slots__` takes is counted in `between`."""
 
-    def column(own: Callable[..., Any], *given: Any) -> Any:
+    def many(form: str, own: Callable[..., Any], *given: Any) -> Any:
         made = meter.whole(cost, lambda: own(*given))
         if made is not NotImplemented:
-            cost.by_columns += len(given[-1])
+            setattr(cost, form, getattr(cost, form) + len(given[-1]))
         return made
 
-    with suppress(AttributeError):
-        for name in _ONE:
-            if own := getattr(converter, name, None):
-                setattr(converter, name, meter.timed(cost, own))
-        for name in _MANY:
-            if own := getattr(converter, name, None):
-                setattr(converter, name, partial(column, own))
+    if not hasattr(converter, "__dict__"):
+        return
+    for name in _ONE:
+        if own := getattr(converter, name, None):
+            setattr(converter, name, meter.timed(cost, own))
+    for name, form in _MANY.items():
+        if own := getattr(converter, name, None):
+            setattr(converter, name, partial(many, form, own))

@@ -27,6 +27,7 @@ class StageCost:
     plugin: str = ""
     calls: int = 0
     by_columns: int = 0
+    by_lists: int = 0
     by_records: int = 0
     wall_ns: int = 0
     cpu_ns: int = 0
@@ -39,17 +40,17 @@ class StageCost:
 
     @property
     def records(self) -> int:
-        return self.by_columns + self.by_records
+        return self.by_columns + self.by_lists + self.by_records
 
     @property
     def form(self) -> str:
-        """How it was given its records."""
+        """How it was given its records: the form of most of them, with their share where others came otherwise."""
         if not self.records:
             return ""
-        share = self.by_columns / self.records
-        if 0.01 < share < 0.99:
-            return f"{share:.0%} columns"
-        return "columns" if share > 0.5 else "records"
+        forms = {"columns": self.by_columns, "lists": self.by_lists, "records": self.by_records}
+        form = max(forms, key=forms.__getitem__)
+        share = forms[form] / self.records
+        return form if share > 0.99 else f"{share:.0%} {form}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,7 @@ class Measured:
                     "share": round(self.share(cost), 3),
                     "calls": cost.calls,
                     "by_columns": cost.by_columns,
+                    "by_lists": cost.by_lists,
                     "by_records": cost.by_records,
                 }
                 for cost in self.stages
@@ -130,9 +132,9 @@ def _advice_of(cost: StageCost, share: float, is_busy: bool) -> str:
         return f"{lead}, with {often} a call: more records in each call make it cheaper."
     if cost.stage == "flush":
         return f"{lead}: with fewer commits (offset.flush.interval.ms) it does it less often."
-    if cost.by_records > cost.by_columns:
+    if cost.form.endswith("records"):
         return f"{lead}, record by record: {_COLUMNS[cost.stage.partition('.')[0]]}"
-    return f"{lead}, in columns."
+    return f"{lead}, in {cost.form.rpartition(' ')[2]}."
 
 
 _COLUMNS: Final = {

@@ -210,6 +210,13 @@ def try_sink(
     return Trial(seen[0], harness.retries, harness.last_retriable)
 
 
+def under_own_name(config: Mapping[str, str]) -> dict[str, str]:
+    """The config of a sink that is tried. One that keeps offsets with its data must not take these for the connector's
+    own: it would leave out the records that the connector is given with the same offsets.
+    """
+    return {**config, "name": f"{config.get('name', 'sink')}-try-{secrets.token_hex(4)}"}
+
+
 def to_the_end(harness: SourceHarness | SinkHarness, calls: PluginCalls, steps: Callable[[], None]) -> None:
     """The steps, then the end of the plugins; what they raise names the place in the author's code."""
     try:
@@ -332,16 +339,14 @@ class _TracedSink(SinkHarness):
     def __init__(
         self, config: Mapping[str, str], worker: Mapping[str, str], timeout_s: float, warn: Misspelt | None
     ) -> None:
-        # A sink that keeps offsets with its data must not take those of a trial for the connector's own
-        name = f"{config.get('name', 'sink')}-try-{secrets.token_hex(4)}"
-        super().__init__(config["connector.class"], {**config, "name": name}, worker=worker)
+        super().__init__(config["connector.class"], under_own_name(config), worker=worker)
         self._run.warn_unknown = warn
         self.calls = self._run.calls
         self.cut_short = self._run.end_waits
         self.numbers: dict[tuple[TopicPartition, int], int] = {}
-        """Numbers each record, by where it was read from."""
+        """The number of each record, by where it was read from."""
         self.attempts = 0
-        """Counts those of the last put."""
+        """How often the last put was called."""
         self.retries = 0
         self.last_retriable: PluginFailure | None = None
         self._timeout_s = timeout_s

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from kconnect.errors import ConnectError
 from kconnect.runtime.pipeline.stages import StageError
+from kconnect.testing import measure
 from kconnect.testing.measure import Meter, measure_sink, measure_source
 from kconnect.testing.measured import BETWEEN, Measured, StageCost
 from kconnect.testing.trial import InputRecord
@@ -44,6 +48,12 @@ def test_a_source_is_measured_to_its_end_stage_by_stage(tmp_path: Path) -> None:
     assert costs["transforms.hoist"].plugin == "HoistFieldValue"
     assert sum(measured.share(cost) for cost in measured.stages) == pytest.approx(1)
     assert measured.per_second * measured.wall_us == pytest.approx(1e6)
+
+
+def test_waiting_at_the_end_of_a_source_is_not_its_cost(tmp_path: Path) -> None:
+    measured = measure_source(source(tmp_path, 1_000), {}, limit=None, timeout_s=60)
+    (polls,) = [cost for cost in measured.stages if cost.stage == "poll"]
+    assert polls.calls == 1, "what came behind the only poll with records is left out"
 
 
 def test_a_limit_ends_a_source_that_goes_on(tmp_path: Path) -> None:
@@ -97,18 +107,27 @@ def test_nothing_to_measure_is_said(tmp_path: Path) -> None:
         measure_source(source(tmp_path, 0), {}, limit=None, timeout_s=0.3)
 
 
-def test_what_measuring_takes_is_not_the_stages() -> None:
+def test_what_measuring_takes_is_not_the_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that goes on by a microsecond with each look at it, and with what the stage does."""
+    now_ns = [0]
+
+    def look() -> int:
+        now_ns[0] += 1_000
+        return now_ns[0]
+
+    def work() -> None:
+        now_ns[0] += 5_000
+
+    monkeypatch.setattr(measure, "time", SimpleNamespace(perf_counter_ns=look, process_time_ns=lambda: 0))
     meter = Meter()
-    cost = meter.of("nothing")
-    nothing = meter.timed(cost, int)
-    rounds = []
-    for _ in range(20):
-        cost.wall_ns = 0
-        for _ in range(2_000):
-            nothing()
-        rounds.append(cost.wall_ns / 2_000)
-    assert cost.by_records == 40_000
-    assert min(map(abs, rounds)) < 100, "ns for a call of nothing; the clock itself takes about as much"
+    cost, between = meter.of("stage"), meter.of(BETWEEN)
+    stage = meter.timed(cost, work)
+    with meter.between(between):
+        for _ in range(100):
+            stage()
+    assert cost.by_records == 100
+    assert cost.wall_ns == pytest.approx(100 * 5_000, rel=0.001)
+    assert between.wall_ns <= 2_000, "two looks of its own"
 
 
 def measured(*stages: StageCost, is_busy: bool = False) -> Measured:
@@ -137,3 +156,41 @@ def test_the_advice_names_the_stage_that_takes_most(cost: StageCost, told: str) 
     (sentence,) = measured(small, cost).advice
     assert sentence.startswith(f"{cost.stage} takes 90% of the time")
     assert told in sentence
+
+
+def test_json_that_no_column_holds_is_measured_in_lists(tmp_path: Path) -> None:
+    config = {
+        "name": "s",
+        "connector.class": "FileStreamSink",
+        "topics": "t",
+        "file": str(tmp_path / "out.txt"),
+        **JSON,
+        "transforms": "sql",
+        "transforms.sql.type": "SqlTransform",
+        "transforms.sql.query": "SELECT *, upper(name) AS loud FROM records",
+    }
+    given = [InputRecord(b'{"name": "a", "price": 1}'), InputRecord(b'{"name": "b", "price": "none"}')]
+    measured = measure_sink(config, {}, given, limit=1_000, timeout_s=60)
+    forms = {cost.stage: cost.form for cost in measured.stages}
+    assert (forms["value.converter"], forms["transforms.sql"]) == ("lists", "lists")
+    assert len((tmp_path / "out.txt").read_text().splitlines()) == 1_000
+
+
+def test_a_sink_that_keeps_offsets_with_its_data_keeps_none_of_a_measurement(tmp_path: Path) -> None:
+    config = {
+        "name": "orders",
+        "connector.class": "SqlSink",
+        "topics": "t",
+        "connection.driver": "sqlite3",
+        "connection.url": str(tmp_path / "orders.db"),
+        "auto.create": "true",
+        "delivery.guarantee": "exactly_once",
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter.schemas.enable": "true",
+    }
+    schema = '{"type": "struct", "fields": [{"field": "id", "type": "int64"}]}'
+    record = InputRecord(f'{{"schema": {schema}, "payload": {{"id": 1}}}}'.encode())
+    for _ in range(2):
+        measure_sink(config, {}, [record], limit=100, timeout_s=60)
+    with closing(sqlite3.connect(tmp_path / "orders.db")) as database:
+        assert database.execute("select count(*) from t").fetchone() == (200,)

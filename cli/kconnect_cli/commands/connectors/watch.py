@@ -167,7 +167,7 @@ class _Watcher:
         raise ExitError(ConnectError(f"FAILED: {what}{more}", hint="connect connectors status shows why."), FAILED)
 
     def _names(self, statuses: Mapping[str, ConnectorStatus]) -> list[str]:
-        """Gives those that are there: one that is deleted while it is watched may come back."""
+        """The connectors that are there: one that is deleted while it is watched may come back."""
         if self._selection.regexp and not statuses:
             return []
         return [name for name in sorted(find_names(self._session, self._selection, statuses)) if name in statuses]

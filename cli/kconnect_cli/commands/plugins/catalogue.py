@@ -113,7 +113,10 @@ def validate(
 
 
 def _settings_of(session: CliSession, plugin: str, version: str | None) -> list[dict[str, Any]]:
-    """Gives those of the worker or, if none is reachable, those installed here. Errors: NotFoundError with a hint."""
+    """The plugin's settings as the worker has them or, if none is reachable, as it is installed here.
+
+    Errors: NotFoundError with a hint.
+    """
     client = session.client
     try:
         return _by_any_name(plugin, version, client.plugin_config, lambda: client.plugins(connectors_only=False))

@@ -192,7 +192,7 @@ def if_match(tag: str | None) -> str | None:
 
 
 def _rest_state(state: TargetState) -> str:
-    """Gives it as REST spells it: RUNNING for the model's STARTED."""
+    """The state as REST spells it: RUNNING for the model's STARTED."""
     return "RUNNING" if state is TargetState.STARTED else str(state)
 
 

@@ -49,7 +49,7 @@ class Wanted:
 
     @property
     def given(self) -> dict[str, str]:
-        """Gives it as fields of a form or a query."""
+        """The choice as fields of a form or a query."""
         found = {"at": self.at, "stage": self.stage, "exception": self.exception, "topic": self.topic}
         return {name: text for name, text in found.items() if text}
 

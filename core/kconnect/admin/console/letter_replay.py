@@ -53,7 +53,7 @@ class How:
 
     @property
     def given(self) -> dict[str, str]:
-        """Gives it as fields of a form."""
+        """The choice as fields of a form."""
         found = {"patch": self.patch, "through": "1" if self.through else "", "again": "1" if self.again else ""}
         return {name: text for name, text in found.items() if text}
 

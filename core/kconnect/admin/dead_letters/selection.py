@@ -147,7 +147,7 @@ def summary(letters: Iterable[DeadLetter], selection: Selection, marks: Marks) -
 
 
 def selected(letters: Iterable[DeadLetter], selection: Selection) -> Iterator[DeadLetter]:
-    """Gives those that are meant, in the order they came."""
+    """The letters that the selection chooses, in the order they came."""
     return (letter for letter in letters if letter in selection)
 
 

@@ -225,7 +225,7 @@ class GroupFacts:
     members: tuple[bytes, ...] = field(repr=False)
     """What each said when it joined."""
     operations: frozenset[str] | None
-    """Is None if the broker does not say."""
+    """It is None if the broker does not say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ class WorkerStart:
     source: str
     """Where they come from: a file, or the environment."""
     config: WorkerConfig | None = None
-    """Is None while they have not been read, or cannot be."""
+    """It is None while they have not been read, or cannot be."""
     plugins: PluginRegistry | None = None
 
     @property

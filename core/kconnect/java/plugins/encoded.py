@@ -119,7 +119,7 @@ class EncodedPoll:
     positions: list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
     polled: int
     done: int
-    """Counts those of them that are here; stages may have dropped some."""
+    """How many of the polled records are here; stages may have dropped some."""
     first: int
     """The number by which Java knows the first record."""
     task: EncodingTask

@@ -245,7 +245,7 @@ def _lines_of(target: Path) -> list[Jar]:
 
 
 def _jars_of(target: Path) -> list[Jar]:
-    """Gives those of a lock that lie in its folder: not the archive in which the others came."""
+    """The jars of a lock that lie in its folder: not the archive in which the others came."""
     return [jar for jar in _lines_of(target) if _ARCHIVE not in jar.sets]
 
 

@@ -29,7 +29,7 @@ class JavaMetrics:
 
     @property
     def tags(self) -> Mapping[str, str]:
-        """Gives those of the plugin."""
+        """The tags of the plugin."""
         return dict(self._metrics.metric_name("", "").tags)
 
     def told(self, what: str, rows: Iterable[Any]) -> None:

@@ -52,7 +52,7 @@ class JavaBatch:
 
     number: int
     records: int = 0
-    """Counts those that were sent; once Java has answered, those that the task is given, or was."""
+    """How many records were sent; once Java has answered, how many the task is given, or was."""
     size: int = 0
     """Bytes that were sent of it."""
     unanswered: int = 0

@@ -37,7 +37,7 @@ class TopicPattern:
         return cls(regex, not excludes)
 
     def of(self, topics: Iterable[str]) -> list[str]:
-        """Gives those of the topics that are meant, in their order. Errors: ConfigError for an invalid expression."""
+        """The topics that the pattern matches, in their order. Errors: ConfigError for an invalid expression."""
         try:
             matches = compile_java(self.regex).fullmatch
         except re.error as err:

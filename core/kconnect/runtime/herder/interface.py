@@ -48,7 +48,7 @@ class SlotInfo:
     executor: str | None = None
     """Spark's id of the executor it runs in; `driver` in local mode."""
     cpu_seconds: float | None = None
-    """Counts its entire life; like the fields below, it is up to a second old."""
+    """CPU seconds of its entire life; like the fields below, it is up to a second old."""
     cpu_percent: float | None = None
     """Is a share of one core, over the last seconds."""
     memory_bytes: int | None = None
@@ -80,7 +80,7 @@ class RuntimeInfo:
     version: str
     application_id: str
     ui_url: str | None
-    """Is None where spark.ui.enabled is off, as it is by default."""
+    """It is None where spark.ui.enabled is off, as it is by default."""
     executors: tuple[ExecutorInfo, ...] = ()
 
     def to_json(self) -> dict[str, Any]:

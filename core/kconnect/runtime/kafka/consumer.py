@@ -155,8 +155,8 @@ class RecordConsumer:
         """Partitions revoked during the current fetch: records it already returned of them belong to another member
         now."""
         self._came_back: set[TopicPartition] = set()
-        """Holds those of them that were assigned again: they are paused until the fetch ends. What it returned of them
-        is dropped, and the records of the new assignment would be dropped with it, and never come again.
+        """The revoked partitions that were assigned again. They are paused until the fetch ends: what it returned of
+        them is dropped, and the records of the new assignment would be dropped with it, and never come again.
         """
         self._raised: BaseException | None = None
         self._unanswered = UnansweredCommits()

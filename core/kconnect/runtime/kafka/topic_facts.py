@@ -37,13 +37,13 @@ class TopicFacts:
     """The principal may not even describe it: nothing else is known."""
     partitions: int = 0
     replicas: int = 0
-    """Counts those of the partition that has the fewest; likewise for those in sync."""
+    """The replicas of the partition that has the fewest; likewise for those in sync."""
     in_sync: int = 0
     leaderless: tuple[int, ...] = ()
     operations: frozenset[str] | None = None
     """READ, WRITE ..: what the principal may do; None if the broker does not say."""
     settings: Mapping[str, str] | None = field(default=None)
-    """Is None without the right to read them."""
+    """It is None without the right to read them."""
 
 
 class TopicLook:

@@ -58,7 +58,7 @@ class WorkerView:
     """By connector."""
     meters: Mapping[TaskId, TaskMeter]
     conditions: Mapping[TaskId, TaskCondition] = field(default_factory=dict)
-    """Holds those of tasks whose condition is worse than their meters know: each failure ends the meters."""
+    """The conditions of tasks that fare worse than their meters know: each failure ends the meters."""
     guests: Sequence[ConnectorStatus] = ()
     """Connectors of other workers, each with those of its tasks that run here."""
     task_count: int | None = None

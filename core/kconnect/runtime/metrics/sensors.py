@@ -96,7 +96,7 @@ class TaskCounters:
     errors: int = 0
     """Records that failed for good."""
     skipped: int = 0
-    """Counts those of them that were dropped under errors.tolerance=all."""
+    """How many failed records were dropped under errors.tolerance=all."""
     retries: int = 0
     errors_logged: int = 0
     dead_letters: int = 0
@@ -195,7 +195,7 @@ class TaskMeter:
     state_since_s: float = 0.0
     spent_s: dict[RunState, float] = field(default_factory=dict)
     condition: TaskCondition | None = None
-    """Is None until something is known of it, and once it has ended."""
+    """It is None until something is known of it, and once it has ended."""
 
     @property
     def latest(self) -> TaskCounters:

@@ -22,7 +22,7 @@ class RefusedRecords:
         self._offsets = offsets
         self._known: dict[TopicPartition, dict[int, BaseException]] = {}
         self._given_up: set[tuple[TopicPartition, int]] = set()
-        """Holds those of them that were reported."""
+        """The known records that were reported."""
 
     def __bool__(self) -> bool:
         return bool(self._known)

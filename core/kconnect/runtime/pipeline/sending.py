@@ -97,9 +97,7 @@ class UnitSender:
         return unit.refused(failure)
 
     def _send_dead_letters(self, delivery: Delivery) -> bool:
-        """Sends those of the unit's records; gives False when the task is stopped before the producer has all
-        of them.
-        """
+        """Send the dead letters of the unit's records; False when the task is stopped before the producer has all."""
         if self._dead_letters is None:
             return True
         return all(self._producer.send(letter, delivery, self._gives_up) for letter in self._dead_letters.take())

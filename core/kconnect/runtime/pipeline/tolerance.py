@@ -44,7 +44,7 @@ class ErrorCounts:
     errors: int = 0
     """Records that failed for good."""
     skipped: int = 0
-    """Counts those of them that were dropped under errors.tolerance=all."""
+    """How many failed records were dropped under errors.tolerance=all."""
     retries: int = 0
     last_error_ms: int | None = None
 

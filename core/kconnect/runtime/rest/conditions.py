@@ -138,7 +138,7 @@ class OtherWorkers:
         return found
 
     def _present(self, worker_ids: Collection[str], path: str) -> list[str]:
-        """Gives those that may be asked for this."""
+        """The workers that may be asked for this."""
         now_s = self._monotonic()
         with self._lock:
             return [
@@ -181,7 +181,7 @@ class OtherWorkers:
 
 
 def list_conditions(call: Call[Work]) -> Answer:
-    """Lists those of the tasks that this worker runs."""
+    """Answer with the conditions of the tasks that this worker runs."""
     found = call.herder.task_conditions()
     seen = [task_id for task_id in sorted(found) if call.access.may_read(task_id.connector)]
     return Answer([{**task_id.to_json(), "condition": found[task_id].to_json()} for task_id in seen])

@@ -233,7 +233,7 @@ def _named(config: dict[str, str], name: str) -> dict[str, str]:
 
 
 def _first_offsets(call: Call[object], body: Mapping[str, Any]) -> list[ConnectorOffset] | None:
-    """Gives those that a new connector starts at; None when the body has none. KIP-995 calls them "initial_offsets"."""
+    """The offsets that a new connector starts at; None when the body has none. KIP-995 calls them "initial_offsets"."""
     given = [name for name in _FIRST_OFFSETS if body.get(name) is not None]
     if len(given) > 1:
         raise BadRequestError('"offsets" and "initial_offsets" mean the same; send one of them')

@@ -70,11 +70,11 @@ class Call(Generic[H]):
     base_url: str = ""
     method: str = ""
     raw_path: str = ""
-    """Is the path as received."""
+    """The path as received."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # they contain the password
-    """Holds those that go along when the request is forwarded, by names in lower case."""
+    """The headers that go along when the request is forwarded, by names in lower case."""
     others: Others | None = None
-    """Is None without a cluster."""
+    """It is None without a cluster."""
     access: Access = OPEN
     """Who sent it, and what it may do."""
     vouch: Vouch = _nobody_vouches
@@ -219,7 +219,7 @@ class Endpoint:
     path: str
     handlers: Mapping[str, Handler]
     deadline_s: float | None = None
-    """Is None for the server's request timeout."""
+    """It is None for the server's request timeout."""
     when_late: Handler | None = None
     """The answer after the deadline instead of the usual 500."""
     media_type: str = "application/json"

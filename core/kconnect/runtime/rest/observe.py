@@ -79,7 +79,7 @@ _TRACE = object_of(
 
 
 def show_metrics(call: Call[Work]) -> Answer:
-    """Shows those of connectors that the caller may see, and of the worker."""
+    """Answer with the metrics of connectors that the caller may see, and of the worker."""
     readings = [*call.herder.metrics(), *(call.server.readings() if call.server is not None else ())]
     if call.access.is_guarded:
         readings = [reading for reading in readings if _may_see(call, reading)]

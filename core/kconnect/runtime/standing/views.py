@@ -73,7 +73,7 @@ class PartView:
     """A connector itself, without its tasks, or one task."""
 
     task: int | None
-    """Is None for the connector itself."""
+    """It is None for the connector itself."""
     seen: ConnectorState | TaskState
 
     @property

@@ -39,12 +39,13 @@ class ChangeLog:
     Errors of all methods: UnreachableError, TimedOutError; ConnectError for what the brokers refuse.
     """
 
-    def __init__(self, worker: Mapping[str, str], topic: str, timeout_s: float = 10.0) -> None:
-        """`worker`: its settings, references resolved. Opens nothing."""
+    def __init__(self, worker: Mapping[str, str], topic: str, timeout_s: float, timeout_setting: str) -> None:
+        """`worker`: its settings, references resolved. `timeout_setting`: what gives `timeout_s`. Opens nothing."""
         self.topic = topic
         self._clients = internal_clients(worker, client_id=f"{worker.get('group.id') or 'connect'}-history")
         self._config_topic = worker.get("config.storage.topic", "").strip()
         self._timeout_s = timeout_s
+        self._timeout_setting = timeout_setting
         self._lock = threading.Lock()  # guards the fields below
         self._sender: LogSender | None = None
         self._keys: dict[str, list[bytes]] | None = None  # of each connector, the oldest first; None: not read yet
@@ -89,7 +90,7 @@ class ChangeLog:
             consumer=self._clients.consumer,
             isolation_level=READ_COMMITTED,
             timeout_s=self._timeout_s,
-            timeout_setting="--timeout",
+            timeout_setting=self._timeout_setting,
             is_awaited=False,
         )
         found: dict[bytes, tuple[str, bytes, dict[str, Any]]] = {}
@@ -107,7 +108,7 @@ class ChangeLog:
         return list(found.values())
 
     def _admin(self) -> KafkaAdmin:
-        return KafkaAdmin(self._clients.admin, f"the history in {self.topic}")
+        return KafkaAdmin(self._clients.admin, f"the history in {self.topic}", timeout_setting=self._timeout_setting)
 
     def _make_topic(self) -> None:
         with self._admin() as admin:
@@ -130,7 +131,10 @@ class ChangeLog:
             self._sender.send(key, value).result(self._timeout_s)
         except FutureTimeoutError:
             self._close_sender()
-            raise TimedOutError(f"No broker acknowledged a record of {self.topic} in {self._timeout_s:g} s") from None
+            raise TimedOutError(
+                f"No broker acknowledged a record of {self.topic} within {self._timeout_s:g} s "
+                f"({self._timeout_setting})"
+            ) from None
 
     def _close_sender(self) -> None:
         if self._sender is not None:

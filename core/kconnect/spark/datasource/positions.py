@@ -73,7 +73,7 @@ class Positions:
         return made
 
     def moved_to(self, later: Positions) -> Positions:
-        """Gives those of `later` that differ from here."""
+        """The positions of `later` that differ from these."""
         made = Positions()
         made._by_key = {key: entry for key, entry in later._by_key.items() if self._by_key.get(key) != entry}
         return made

@@ -134,7 +134,7 @@ class RowsAsRead:
         return int(self._batch.num_rows)
 
     def since(self, offset: int) -> RowsAsRead:
-        """Gives those from an offset on."""
+        """The rows from an offset on."""
         done = max(offset - self.first_offset, 0)
         return RowsAsRead(self._layout, self._batch.slice(done), self.place, self.first_offset + done) if done else self
 

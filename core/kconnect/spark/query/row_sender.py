@@ -291,7 +291,7 @@ def _marked_producer(spec: TaskSpec, part: int) -> MarkedProducer:
 
 
 def _schemas_of(order: SendOrder, schema: pa.Schema) -> tuple[Schema | None, Schema]:
-    """Gives those of the key, None without one, and of the value."""
+    """The schemas of the key, None without one, and of the value."""
     if order.value_column:
         value = schema_of_arrow(schema.field(order.value_column).type, order.value_column)
     else:

@@ -25,7 +25,7 @@ _RENEW_EVERY_S: Final = 3600.0
 
 
 class TopicBatches:
-    """Holds those of one start. What is planned is committed before a batch is written, what is done after it.
+    """The batches of one start. What is planned is committed before a batch is written, what is done after it.
 
     Threads: any; `_writing` is held by who uses the position and the offsets.
     """

@@ -97,7 +97,7 @@ class RowsOfRanges(AccumulatorParam[dict[Range, int]]):
 
 
 def ranges_of(begin: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> list[Range]:
-    """Gives those that have records."""
+    """The ranges that have records."""
     return [(at.topic, at.partition, begin.get(at, 0), to) for at, to in sorted(end.items()) if to > begin.get(at, 0)]
 
 

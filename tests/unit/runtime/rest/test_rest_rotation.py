@@ -119,6 +119,7 @@ def test_no_request_between_three_workers_fails_while_they_change_to_another_aut
     requests = threading.Thread(target=ask_all, name="requests")
     requests.start()
     try:
+        a_round_later()  # each has read its own: until then there is nothing from before
         for step in (
             lambda worker: worker.believe(old, new),
             lambda worker: worker.show(new),

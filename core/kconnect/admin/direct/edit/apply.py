@@ -76,7 +76,7 @@ class Checked:
 
     @classmethod
     def all_of(cls, found: Iterable[Checked]) -> Self:
-        """Joins those of several plans, without duplicates."""
+        """The sentences of several plans, each once."""
         each = list(found)
         overridden = dict.fromkeys(sentence for checked in each for sentence in checked.overridden)
         warnings = dict.fromkeys(sentence for checked in each for sentence in checked.warnings)

@@ -22,7 +22,7 @@ _CONFIG = b"connector-"
 def shared_log(access: ClusterAccess) -> ChangeLog | None:
     """The log of who changed what in this cluster; None where its settings name none. Opens nothing."""
     topic = history_topic(access.worker)
-    return None if topic is None else ChangeLog(access.worker, topic, access.timeout_s)
+    return None if topic is None else ChangeLog(access.worker, topic, access.timeout_s, "--timeout")
 
 
 def whose() -> dict[str, str]:

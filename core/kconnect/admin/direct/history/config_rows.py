@@ -27,7 +27,7 @@ _KINDS: Final = {"create": "created", "delete": "deleted"}
 
 
 def versions_of(access: ClusterAccess, name: str) -> list[ConfigVersion]:
-    """Gives those that the config topic has, oldest first. Errors: NotFoundError for a connector without any."""
+    """The versions that the config topic has, oldest first. Errors: NotFoundError for a connector without any."""
     with ClusterReader(access) as reader:
         records = list(reader.records(InternalTopic.CONFIG))
     found = config_versions(config_history(records, name))

@@ -101,11 +101,11 @@ class Progress:
         self.finished: deque[Place] = deque()
 
     def mine(self, found: Iterable[Found]) -> list[Found]:
-        """Gives those that fall to this task, by a hash of their path that all tasks agree on."""
+        """The objects that fall to this task, by a hash of their path that all tasks agree on."""
         return [one for one in found if zlib.crc32(one.path.encode()) % self._tasks == self._number]
 
     def unknown(self, found: Iterable[Found]) -> list[Found]:
-        """Gives those whose committed offset has not been read."""
+        """The objects whose committed offset has not been read."""
         return [one for one in found if one.path not in self._known]
 
     def learn(self, offsets: Mapping[str, Mapping[str, Any] | None]) -> None:

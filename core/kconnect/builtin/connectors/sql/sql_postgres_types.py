@@ -100,7 +100,7 @@ def described(connection: sa.Connection, nothing: str) -> tuple[tuple[Column, ..
 
 
 def text_types(known: Sequence[int]) -> list[int]:
-    """Gives those types that are read as their text, of which a driver would make values of its own."""
+    """The types that are read as their text, since a driver would make values of its own of them."""
     return [number for number in known if number not in KINDS or KINDS[number] == "string" or number == _MONEY]
 
 

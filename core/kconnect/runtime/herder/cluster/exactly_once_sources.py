@@ -143,7 +143,7 @@ class FencingPlan:
 
     tasks_to_fence: int = 0
     count_to_record: int | None = None
-    """Is None where the former tasks are already fenced off."""
+    """It is None where the former tasks are already fenced off."""
     generation: int | None = None
     """Holds the generation of the task configs to which this applies."""
 

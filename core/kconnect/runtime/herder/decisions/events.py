@@ -49,7 +49,7 @@ class Placed:
     workers: Sequence[str] = ()
     """The ids (host:port) of all members, if this one leads."""
     javas: Sequence[str] = ()
-    """Holds those of them that are not ours."""
+    """The ids of the members that are Java's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ class HerderFacts:
         return Work(tuple(self.connectors), tuple(self.tasks))
 
     def running(self, connectors: Iterable[str] = (), tasks: Iterable[TaskId] = ()) -> Work:
-        """Gives those of them that run here."""
+        """The part of these connectors and tasks that runs here."""
         return Work(
             tuple(name for name in connectors if name in self.running_connectors),
             tuple(task for task in tasks if task in self.running_tasks),

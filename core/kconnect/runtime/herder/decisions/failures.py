@@ -31,7 +31,7 @@ class Failure:
     said: str
     """The first line of the trace, shortened."""
     no_help: NoHelp | None = None
-    """Is None where a restart may help."""
+    """It is None where a restart may help."""
     record: str = ""
     """A digest of the record and of what was wrong with it; empty if it is not about one record."""
     at_ms: int | None = field(default=None, compare=False)

@@ -64,7 +64,7 @@ class Notice:
     most: int = 0
     """errors.restart.max"""
     restart_in_ms: int | None = None
-    """Is None where it is not restarted."""
+    """It is None where it is not restarted."""
     no_help: NoHelp | None = None
 
 

@@ -63,7 +63,7 @@ def listed_topics(connector: Mapping[str, str]) -> list[str]:
 
 
 def matching_topics(worker: Mapping[str, str], connector: Mapping[str, str], topics: Iterable[str]) -> list[str]:
-    """Gives those of all topics that the sink's `topics.regex` means; none for one without, or with a broken one."""
+    """The topics that match the sink's `topics.regex`; none for a sink without one, or with a broken one."""
     try:
         pattern = TopicPattern.of_sink(worker, connector)
         return [] if pattern is None else pattern.of(topics)

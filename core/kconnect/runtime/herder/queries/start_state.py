@@ -10,7 +10,7 @@ class StartState:
 
     def __init__(self) -> None:
         self.kafka_cluster_id: str | None = None
-        """Is None until Kafka has reported it."""
+        """It is None until Kafka has reported it."""
         self.is_open = False
         """Queries can be answered."""
         self.is_ready = False

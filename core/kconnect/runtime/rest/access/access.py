@@ -67,7 +67,7 @@ class Access:
         return self.roles is None or self.roles.allows(self.caller, role, connector)
 
     def readable(self, connectors: Iterable[str]) -> list[str]:
-        """Gives those the caller may see."""
+        """The connectors that the caller may see."""
         if self.roles is None:
             return list(connectors)
         return [name for name in connectors if self.allows(Role.READER, name)]

@@ -21,7 +21,7 @@ _GROUP: Final = re.compile(r"\\(.)|\$(\d+)", re.DOTALL)
 @dataclass(frozen=True, slots=True)
 class _Rule:
     pattern: re.Pattern[str] | None
-    """Is None for DEFAULT."""
+    """It is None for DEFAULT."""
     replacement: str
     change_case: Callable[[str], str]
 

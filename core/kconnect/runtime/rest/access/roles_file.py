@@ -45,7 +45,7 @@ class RolesFile:
         return self._reread.problem
 
     def roles(self) -> Roles:
-        """Gives those that apply now."""
+        """The roles that apply now."""
         return self._reread.value()
 
 

@@ -17,8 +17,6 @@ from kconnect.runtime.rest.access.callers import ANONYMOUS, Caller
 from kconnect.runtime.rest.audit.trail import AuditTrail
 from kconnect.runtime.storage.change_log import SETTING, ChangeLog
 
-# A broker that is there answers in milliseconds; the change is written again afterwards
-_ANSWER_S: Final = 5.0
 OFFSETS: Final = "offsets"
 CONFIG: Final = "config"
 KEPT: Final[Mapping[tuple[str, str], tuple[str, str]]] = {
@@ -35,11 +33,11 @@ KEPT: Final[Mapping[tuple[str, str], tuple[str, str]]] = {
 def shared_changes(config: WorkerConfig) -> AuditTrail | None:
     """Not started; None for a worker without such a log. Errors: ConfigError."""
     topic = history_topic(config.originals)
-    return (
-        None
-        if topic is None
-        else AuditTrail([ChangeSink(ChangeLog(config.originals, topic, _ANSWER_S))], closes_idle=True)
-    )
+    if topic is None:
+        return None
+    timeout_s = config.kconnect.kafka_answer_timeout_ms / 1000
+    log = ChangeLog(config.originals, topic, timeout_s, "kconnect.kafka.answer.timeout.ms")
+    return AuditTrail([ChangeSink(log)], closes_idle=True)
 
 
 class ChangeSink:
