@@ -256,7 +256,7 @@ class MemoryHerder:
     def request_task_reconfiguration(self, name):
         self._called("request_task_reconfiguration", name)
 
-    def peer_seal(self, message):
+    def peer_signature(self, message):
         return None if self.peer_key is None else hmac.digest(self.peer_key, message, "sha256")
 
     def check_peer(self, signature, *, always=False):
@@ -307,7 +307,7 @@ class MemoryHerder:
 
     def plugin_config(self, plugin, version=None):
         self._called("plugin_config", plugin)
-        if plugin not in ("FileStreamSource", "FileStreamSink", "Seal$Value"):
+        if plugin not in ("FileStreamSource", "FileStreamSink", "Stamp$Value"):
             raise NotFoundError(f"Unknown plugin {plugin}.")
         return PLUGIN_TABLE.sorted_keys()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -47,6 +48,14 @@ INSTEAD = {
     r"\bthe road\b": "the way; how to",
 }
 
+_THIS = Path(__file__).resolve()
+_WRITTEN = {".py", ".md", ".rst", ".html", ".js", ".css", ".toml", ".yaml", ".yml", ".java", ".properties"}
+
+# Words of this code's own making, and the word of the field for each: not in names either, of modules, files and tests
+TERMS = {
+    "seal seals sealed sealing vouch vouched vouches vouching": "sign, signature",
+}
+
 # First words of docstrings that lean on a name instead of saying what it does, and what a sentence begins with there
 FRAGMENTS = {
     "None": "Returns None if; Is None where",
@@ -65,13 +74,45 @@ def sources() -> Iterator[Path]:
     yield from (ROOT / name for name in ("README.md", "CONTRIBUTING.md"))
 
 
+def tracked() -> Iterator[Path]:
+    """Every text file of the repository that people wrote, without recorded data and this file, which has the words."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    for name in listed.split("\0"):
+        path = ROOT / name
+        if path.suffix in _WRITTEN and not name.startswith("tests/golden/") and path != _THIS and path.is_file():
+            yield path
+
+
+def former_terms(files: Iterable[Path], root: Path = ROOT) -> Iterator[str]:
+    """`file:line: 'word': say 'better'` for each term that has a better one, in words, identifiers and file names."""
+    better = {word: say for words, say in TERMS.items() for word in words.split()}
+    term = _term(better)
+    for path in files:
+        name, text = path.relative_to(root).as_posix(), path.read_text("utf-8")
+        if not any(word in f"{name}{text}".lower() for word in better):  # most files, in a tenth of the time
+            continue
+        for number, line in enumerate([name, *text.splitlines()]):
+            if found := term.search(line):
+                yield f"{name}:{number}: {found[0]!r}: say {better[found[0].lower()]!r}"
+
+
+def _term(words: Iterable[str]) -> re.Pattern[str]:
+    """Finds the words, as parts of names too, where `_` and a capital begin the next word."""
+    small = "|".join(words)
+    title = "|".join(word.capitalize() for word in words)
+    return re.compile(
+        rf"(?<![A-Za-z])(?:{small})(?![a-z])|(?<![A-Z])(?:{title})(?![a-z])|(?<![A-Za-z])(?:{small.upper()})(?![A-Za-z])"
+    )
+
+
 def findings() -> Iterator[str]:
     """`file:line: 'phrase': say 'better'` for each phrase."""
     phrases = [(re.compile(pattern, re.IGNORECASE), better) for pattern, better in INSTEAD.items()]
     for path in sources():
-        name = path.relative_to(ROOT).as_posix()
-        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
-            for phrase, better in phrases:
+        name, text = path.relative_to(ROOT).as_posix(), path.read_text("utf-8")
+        there = [(phrase, better) for phrase, better in phrases if phrase.search(text)]
+        for number, line in enumerate(text.splitlines() if there else (), 1):
+            for phrase, better in there:
                 if found := phrase.search(line):
                     yield f"{name}:{number}: {found[0]!r}: say {better!r}"
 
@@ -95,6 +136,6 @@ def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 if __name__ == "__main__":
-    found = [*findings(), *fragments(sources())]
+    found = [*findings(), *fragments(sources()), *former_terms(tracked())]
     sys.stdout.writelines(f"{place}\n" for place in found)
     sys.exit(bool(found))

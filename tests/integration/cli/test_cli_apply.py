@@ -217,11 +217,11 @@ def test_secrets_are_masked_in_diffs_and_shown_only_when_asked_for(connect, herd
 
 
 def test_passwords_of_transforms_are_masked_too(connect, herder):
-    chain = {"transforms": "seal", "transforms.seal.type": "Seal$Value", "transforms.seal.pin": "1234"}
+    chain = {"transforms": "stamp", "transforms.stamp.type": "Stamp$Value", "transforms.stamp.pin": "1234"}
     herder.known["orders"].config |= {**chain, "value.converter": "unknown.Converter"}
     shown = json.loads(connect("connectors", "show", "orders", "-o", "json")[1])
-    assert shown["config"]["transforms.seal.pin"] == "[hidden]"
-    assert shown["config"]["transforms.seal.type"] == "Seal$Value"
+    assert shown["config"]["transforms.stamp.pin"] == "[hidden]"
+    assert shown["config"]["transforms.stamp.type"] == "Stamp$Value"
 
 
 def test_config_get_of_all_some_and_one(connect):

@@ -12,7 +12,7 @@ import pytest
 import kconnect
 import kconnect_cli
 from kconnect.logs.wording import counted
-from kit.wording import fragments
+from kit.wording import TERMS, former_terms, fragments
 
 # What stopped readers -> what is said instead; Java's own messages are as they are
 _INSTEAD = {
@@ -77,3 +77,11 @@ def test_a_docstring_that_is_no_sentence_is_found(tmp_path: Path, text: str, lin
     file = tmp_path / "a.py"
     file.write_text(text)
     assert [int(place.split(":")[1]) for place in fragments([file], tmp_path)] == [line] * bool(line)
+
+
+@pytest.mark.parametrize("text", ["a {}", "A {cap}", "is_{}", "{}_by", "X_{up}", "old{cap}Of", "{cap}Of"])
+def test_a_term_that_has_a_better_one_is_found_in_names_too(tmp_path: Path, text: str) -> None:
+    term = next(iter(TERMS)).split()[0]
+    file = tmp_path / "a.py"
+    file.write_text(f"fine\n{text.format(term, cap=term.capitalize(), up=term.upper())}\nx{term} {term}x")
+    assert [place.split(":")[1] for place in former_terms([file], tmp_path)] == ["2"]

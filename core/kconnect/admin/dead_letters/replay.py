@@ -198,7 +198,7 @@ class MarkWriter:
 
             delivery = producer.delivery(_ignore, on_failure)
             is_whole = is_whole and producer.send(record, delivery, is_late)
-            delivery.seal()
+            delivery.complete()
 
         def on_mark_failure(failure: DeliveryFailure) -> bool:
             failed.append(failure.error)
@@ -208,7 +208,7 @@ class MarkWriter:
         for key, value in entries:
             mark = KafkaRecord(self._name, key=key, value=value)
             is_whole = is_whole and producer.send(mark, delivery, is_late)
-        delivery.seal()
+        delivery.complete()
         is_whole = is_whole and producer.flush(producer.timeout_s, lambda: bool(refused or failed))
         if refused or failed:  # a record that the client itself refuses would not keep the rest from being committed
             producer.abort()

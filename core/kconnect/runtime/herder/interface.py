@@ -362,7 +362,7 @@ class Peers(AnyWorker, Protocol):
         """
         ...
 
-    def peer_seal(self, message: bytes) -> bytes | None:
+    def peer_signature(self, message: bytes) -> bytes | None:
         """A message authentication code that only workers of the cluster can make; None while they have no key."""
         ...
 

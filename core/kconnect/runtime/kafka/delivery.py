@@ -94,7 +94,7 @@ class Delivery:
     Threads: ends on whichever thread serves the producer. CPython only, as the binding is.
     """
 
-    __slots__ = ("_ended", "_failed", "_on_end", "_on_failure", "_sealed", "client", "size")
+    __slots__ = ("_ended", "_failed", "_is_complete", "_on_end", "_on_failure", "client", "size")
 
     def __init__(
         self,
@@ -108,14 +108,14 @@ class Delivery:
         self._on_end = on_end
         self._on_failure = on_failure
         self._ended = ended
-        self._sealed = False
+        self._is_complete = False
         self._failed = False
         self.size = 0
         """Key and value bytes handed over so far."""
 
-    def seal(self) -> None:
+    def complete(self) -> None:
         """All messages are with the producer: the end of the last one is the end of the unit."""
-        self._sealed = True
+        self._is_complete = True
 
     def fail(self, error: KafkaError, topic: str, partition: int | None) -> None:
         """A message was permanently refused; `on_failure` returns whether that is tolerated.
@@ -137,7 +137,7 @@ class Delivery:
             self.fail(error, message.topic() or "", message.partition())
 
     def __del__(self) -> None:
-        self._ended.note(self.size, self._on_end, self._sealed and not self._failed)
+        self._ended.note(self.size, self._on_end, self._is_complete and not self._failed)
 
 
 def _write_error(error: KafkaError, topic: str, partition: int | None, client: Client) -> ConnectError:

@@ -84,7 +84,7 @@ class RecordProducer:
     def delivery(
         self, on_end: Callable[[bool], None], on_failure: Callable[[DeliveryFailure], bool] = lambda failure: False
     ) -> Delivery:
-        """The callback of a unit that is about to be sent. Keep it until it is sealed, then drop the reference.
+        """The callback of a unit that is about to be sent. Keep it until it is complete, then drop the reference.
 
         `on_end(True)` is called once all its messages were acknowledged, `on_end(False)` when one was not; `on_failure`
         before that for each record refused, and returns whether it is tolerated. Both run on the thread that serves or

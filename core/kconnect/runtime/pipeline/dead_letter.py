@@ -160,7 +160,7 @@ class DeadLetterQueue:
         timestamp = original.timestamp if original.timestamp is not None and original.timestamp >= 0 else None
         letter = KafkaRecord(self._settings.topic, None, original.key, original.value, timestamp, headers)
         if self._producer.send(letter, delivery, lambda: self._control.is_cancelled):
-            delivery.seal()
+            delivery.complete()
 
     def _serve_in_background(self) -> None:
         if self._server is None:

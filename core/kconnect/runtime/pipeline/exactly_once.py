@@ -274,7 +274,7 @@ class ExactlyOnce:
         for key, value in entries.items():
             entry = KafkaRecord(parts.offsets_topic, key=key, value=value)
             self._producer.send(entry, delivery, lambda: self._control.is_cancelled)
-        delivery.seal()
+        delivery.complete()
 
     # --- what units tell ---
 

@@ -106,7 +106,7 @@ class UnitSender:
         if self._health.waiting_since_s is not None:
             self._health.waited(time.monotonic())
         if sent:
-            delivery.seal()
+            delivery.complete()
             unit.handed_over()
         return sent
 

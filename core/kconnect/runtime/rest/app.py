@@ -205,7 +205,7 @@ class _RawPathRoute(BaseRoute):
             return _options(self._endpoint) if method == "OPTIONS" else _plain_error(405, "Method Not Allowed")
         try:
             connector = _decoded(request.path_params["name"]) if "name" in request.path_params else None
-            access = self._shared.gatekeeper.access(request.scope, self._shared.herder.peer_seal)
+            access = self._shared.gatekeeper.access(request.scope, self._shared.herder.peer_signature)
         except (BadRequestError, ForbiddenError) as err:
             status, message = status_and_message(err, method, self._endpoint.path)
             return _json_response(status, error_body(status, message))
@@ -241,8 +241,8 @@ class _RawPathRoute(BaseRoute):
                 body = await read_body(request, self._shared.settings.max_body_bytes)
                 if body and not _is_json(request.headers.get("content-type")):
                     return _plain_error(415, "Unsupported Media Type")
-            if access.vouched is not None:
-                access.vouched.check_body(body)
+            if access.signed_caller is not None:
+                access.signed_caller.check_body(body)
             call = self._call(request, body, access)
             await self._wait(call, request)
         except DeniedError as err:
@@ -280,13 +280,13 @@ class _RawPathRoute(BaseRoute):
             headers={name: request.headers[name] for name in CARRIED_HEADERS if name in request.headers},
             others=self._shared.others,
             access=access,
-            vouch=self._vouch,
+            sign=self._sign,
             server=self._shared.server,
         )
 
-    def _vouch(self, access: Access, method: str, target: str, body: bytes) -> Mapping[str, str]:
+    def _sign(self, access: Access, method: str, target: str, body: bytes) -> Mapping[str, str]:
         shared = self._shared
-        return shared.gatekeeper.headers_for(access, shared.herder.peer_seal, method, target, body)
+        return shared.gatekeeper.headers_for(access, shared.herder.peer_signature, method, target, body)
 
     async def _run(self, handler: Handler, call: Call[Herder], request: Request) -> Response:
         deadline_s = self._endpoint.deadline_s or self._shared.settings.request_timeout_s

@@ -46,11 +46,11 @@ class ServerState(Protocol):
         ...
 
 
-Vouch: TypeAlias = Callable[[Access, str, str, bytes], Mapping[str, str]]
+SignRequest: TypeAlias = Callable[[Access, str, str, bytes], Mapping[str, str]]
 """Headers that tell another worker who sends a request, from the access, method, target and body."""
 
 
-def _nobody_vouches(_access: Access, _method: str, _target: str, _body: bytes) -> Mapping[str, str]:
+def _unsigned(_access: Access, _method: str, _target: str, _body: bytes) -> Mapping[str, str]:
     return {}
 
 
@@ -77,7 +77,7 @@ class Call(Generic[H]):
     """It is None without a cluster."""
     access: Access = OPEN
     """Who sent it, and what it may do."""
-    vouch: Vouch = _nobody_vouches
+    sign: SignRequest = _unsigned
     server: ServerState | None = None
     """What the server says of itself; None in tests without one."""
 
@@ -85,7 +85,7 @@ class Call(Generic[H]):
         """Gives the headers of a request to another worker on behalf of this caller; `target`: path and query as they
         are sent.
         """
-        return {**self.headers, **self.vouch(self.access, method, target, body)}
+        return {**self.headers, **self.sign(self.access, method, target, body)}
 
     def require(self, needs: Needs, connector: str | None) -> None:
         """For handlers whose connector is in the body; None: any. Errors: DeniedError."""

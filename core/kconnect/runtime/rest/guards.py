@@ -1,7 +1,7 @@
 """What stands around the application of one server: the limit of requests, and the audit log's share of refused logins.
 
 A caller, which is a user, or the address of who is not known, may ask as often as a token bucket allows; beyond it he
-gets a 429. Requests of other workers of the cluster, which carry a seal or a signature of theirs, are not counted: the
+gets a 429. Requests of other workers of the cluster, which sign them, are not counted: the
 worker that was asked has counted them. `/metrics` and `/health` are told. Lifecycle: constructed -> start -> stop.
 Differs: Java has no limits.
 """
@@ -112,12 +112,12 @@ class Guards:
         return f"User {caller.name}" if caller.name is not None else f"Address {caller.address}"
 
     def _is_exempt(self, scope: Scope) -> bool:
-        """Requests between workers: signed ones are checked by their handlers, others carry a seal."""
+        """Requests between workers: signed ones are checked by their handlers, others here."""
         parts = scope["raw_path"].decode("latin-1").strip("/").split("/")
         if len(parts) == 3 and (scope["method"], parts[2]) in (("POST", "tasks"), ("PUT", "fence")):
             return True
         try:
-            return self._keeper.vouched(scope, self._herder.peer_seal) is not None
+            return self._keeper.signed_caller(scope, self._herder.peer_signature) is not None
         except ForbiddenError:
             return False
 

@@ -236,7 +236,7 @@ class LetterSender:
         delivery = self._producer.delivery(lambda is_acked: None, self._is_tolerated)
         for one in waiting:
             self._producer.send(one, delivery, lambda: self._control.is_stopping)
-        delivery.seal()
+        delivery.complete()
         del delivery
         is_flushed = self._producer.flush(_WITHIN_S, lambda: self._refused is not None)
         if self._refused is not None:

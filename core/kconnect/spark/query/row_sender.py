@@ -217,7 +217,7 @@ class RowSender:
                 producer.send(record, delivery, self._gives_up)
         for letter in letters.take() if letters is not None else ():
             producer.send(letter, delivery, self._gives_up)
-        delivery.seal()
+        delivery.complete()
         if self._refused is not None:
             raise self._refused
 

@@ -193,8 +193,8 @@ def test_a_config_provider_of_javas_gives_values_and_says_what_it_lacks(
         assert resolved.ttl_ms == 7000
         with pytest.raises(ConfigError, match=r"\$\{vault:nobody\} in a of c cannot .* no variable 'nobody'"):
             variables.resolve({"a": "${vault:nobody}"}, "c")
-        with pytest.raises(ConfigError, match="config provider vault: the vault is sealed"):
-            variables.resolve({"a": "${vault:sealed:user}"}, "c")
+        with pytest.raises(ConfigError, match="config provider vault: the vault is locked"):
+            variables.resolve({"a": "${vault:locked:user}"}, "c")
         with pytest.raises(ConfigError, match=r"exit code 5"):
             variables.resolve({"a": "${vault:exit:user}"}, "c")
         assert variables.resolve({"a": "${vault:user}"}, "c").values == {"a": "joe"}, "in a new JVM"

@@ -99,7 +99,7 @@ def test_a_fenced_producer_can_not_commit(broker: DevBroker, topic: str) -> None
         producer.begin()
         delivery = producer.delivery(lambda is_acked: None)
         producer.send(KafkaRecord(topic, value=b"late"), delivery, lambda: False)
-        delivery.seal()
+        delivery.complete()
         del delivery
         assert producer.flush(10)
         producers.append(producer)

@@ -37,7 +37,7 @@ def test_what_the_broker_refuses_ends_a_unit_in_the_same_way_with_either_produce
         producer = kind({"bootstrap.servers": broker.bootstrap}, topic)
         delivery = producer.delivery(acked.append, note)
         assert producer.send_batch(refused, delivery, lambda: False)
-        delivery.seal()
+        delivery.complete()
         del delivery
         assert producer.flush(ample_s(20))
         producer.close()
@@ -54,7 +54,7 @@ def test_its_second_client_is_counted_too(broker: DevBroker, topic: str) -> None
     producer = BulkProducer(settings, topic, note_usage=usages.append)
     delivery = producer.delivery(acked.append)
     assert producer.send_batch(lines(topic, 20_000), delivery, lambda: False)
-    delivery.seal()
+    delivery.complete()
     del delivery
 
     def is_counted() -> bool:

@@ -20,7 +20,7 @@ def test_a_producer_and_a_consumer_tell_their_bytes_and_latencies(broker: DevBro
     delivery = producer.delivery(lambda is_acked: None)
     for _ in range(100):
         producer.send(KafkaRecord(topic, 0, value=b"x" * 1000), delivery, lambda: False)
-    delivery.seal()
+    delivery.complete()
     del delivery
 
     def has_sent() -> bool:

@@ -42,7 +42,7 @@ def test_records_are_told_in_their_order_although_several_threads_serve(broker: 
         for number in range(wanted):
             each = RecordDelivery(unit, partial(written, number))
             assert producer.send(KafkaRecord(topic, 0, value=b"%d" % number), each, lambda: False)
-        unit.seal()
+        unit.complete()
         assert producer.flush(60.0)
         eventually(lambda: len(told) == wanted, 10, "all are told")
     finally:

@@ -128,7 +128,7 @@ def write(settings: dict[str, object], topic: str) -> None:
         ended: list[bool] = []
         delivery = producer.delivery(ended.append, note)
         assert producer.send(KafkaRecord(topic, value=b"v"), delivery, lambda: False)
-        delivery.seal()
+        delivery.complete()
         del delivery
 
         def is_over() -> bool:

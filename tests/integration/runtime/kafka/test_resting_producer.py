@@ -43,7 +43,7 @@ def send_three_with_pauses(bootstrap: str, topic: str) -> None:
         assert topic in producer.topic_names(ample_s(20))
         delivery = producer.delivery(told.append)
         assert producer.send(KafkaRecord(topic, value=b"%d" % number), delivery, lambda: False)
-        delivery.seal()
+        delivery.complete()
         del delivery
         assert producer.flush(ample_s(20))
         assert client_threads(), "a client that may be used soon stays"

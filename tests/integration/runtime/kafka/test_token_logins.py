@@ -81,7 +81,7 @@ def test_a_worker_and_the_clients_of_its_tasks_log_in_by_tokens(
     failures: list[Any] = []
     delivery = producer.delivery(ended.append, lambda failure: failures.append(failure) or False)
     assert producer.send_batch(KafkaBatch(topic, None, None, [b"v"], None, None), delivery, lambda: False)
-    delivery.seal()
+    delivery.complete()
     del delivery
     assert eventually(lambda: producer.serve() or ended, 20, "the record is written") == [True], failures
     producer.close()

@@ -127,7 +127,7 @@ class Units:
         batch = KafkaBatch(self._kafka.topic, None, None, list(values), None, None)
         is_sent = self._producer.send_batch(batch, unit, give_up)
         if is_sent:
-            unit.seal()
+            unit.complete()
         return is_sent
 
     def _failed(self, failure: DeliveryFailure) -> bool:
@@ -155,7 +155,7 @@ def test_a_record_of_its_own_is_told_where_it_was_written_and_its_unit_ends_afte
     for value in (b"1", None):
         each = RecordDelivery(unit, told.append)
         assert producer.send(KafkaRecord(kafka.topic, 0, b"k", value, 1234, [("h", b"v")]), each, lambda: False)
-    unit.seal()
+    unit.complete()
     del unit, each
     assert producer.flush(WITHIN_S)
     *written, end = told

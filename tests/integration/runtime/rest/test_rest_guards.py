@@ -16,7 +16,7 @@ import pytest
 from kconnect.runtime.config.client_config import internal_clients
 from kconnect.runtime.metrics import prometheus_text
 from kconnect.runtime.rest import RestOptions, RestServer
-from kconnect.runtime.rest.access.access import CALLER_HEADER, SEAL_HEADER, Gatekeeper
+from kconnect.runtime.rest.access.access import CALLER_HEADER, SIGNATURE_HEADER, Gatekeeper
 from kconnect.runtime.rest.access.principals import PrincipalRules
 from kconnect.runtime.rest.access.roles_file import RolesFile
 from kconnect.runtime.rest.audit.settings import FileSink, TopicSink
@@ -124,8 +124,8 @@ def test_nobody_else_can_say_who_calls(guarded):
         "at": 0,
     }
     stated = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode()
-    for seal in ("00" * 32, ""):
-        forged = {CALLER_HEADER: stated, SEAL_HEADER: seal}
+    for signature in ("00" * 32, ""):
+        forged = {CALLER_HEADER: stated, SIGNATURE_HEADER: signature}
         status, _, body = of(0, "eve", "DELETE", "/connectors/c", headers=forged)
         assert (status, "session key" in body["message"]) == (403, True)
     key = leader.herder.session_key

@@ -55,7 +55,7 @@ def test_every_route_without_credentials_is_401():
         assert len(routes) > 50
         for method, path in routes:
             target = re.sub(r"\{\w+}", "x", path)
-            for headers in ({}, login("wrong"), {"X-KConnect-Caller": "e30=", "X-KConnect-Caller-Seal": "00"}):
+            for headers in ({}, login("wrong"), {"X-KConnect-Caller": "e30=", "X-KConnect-Caller-Signature": "00"}):
                 status, sent, _ = ask(server.urls[0], method, target, headers=headers)
                 if (method, path) in SIGNED:
                     assert status in (204, 400, 403, 404), (method, path)  # checked by its signature instead

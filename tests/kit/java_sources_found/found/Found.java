@@ -240,7 +240,7 @@ public class Found {
         @Override
         public ConfigData get(String path, Set<String> keys) {
             if (path.equals("exit")) Runtime.getRuntime().halt(5);
-            if (path.equals("sealed")) throw new ConfigException("the vault is sealed");
+            if (path.equals("locked")) throw new ConfigException("the vault is locked");
             Map<String, String> found = keys.stream().filter(secrets::containsKey)
                     .collect(Collectors.toMap(key -> key, key -> secrets.get(key) + path));
             return ttl == null ? new ConfigData(found) : new ConfigData(found, ttl);

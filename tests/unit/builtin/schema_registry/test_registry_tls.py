@@ -50,7 +50,7 @@ def type_of(kind: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("kind", ["pem", "p12", "jks", "inline"])
-def test_a_trust_store_of_each_kind_vouches_for_the_registry(authority: Authority, tmp_path: Path, kind: str) -> None:
+def test_a_trust_store_of_each_kind_verifies_the_registry(authority: Authority, tmp_path: Path, kind: str) -> None:
     with served(MemoryRegistry(), server_side(tmp_path, authority.sign("registry"))) as url:
         assert goes_and_comes(url, **trust(authority, tmp_path, kind))
 
@@ -98,7 +98,7 @@ def test_a_login_goes_over_tls_and_one_that_is_wrong_says_where_to_look(
     assert "basic.auth.user.info or bearer.auth.token" in (refused.value.hint or "")
 
 
-def test_a_certificate_that_nobody_vouches_for_says_which_store_to_look_at(
+def test_a_certificate_of_an_unknown_authority_says_which_store_to_look_at(
     authority: Authority, tmp_path: Path
 ) -> None:
     settings = trust(authority, tmp_path, "pem")

@@ -164,7 +164,7 @@ class Vault(ConfigProvider):
 
     def get(self, path: str, keys: Collection[str]) -> ConfigData:
         if path == "broken":
-            raise OSError("vault is sealed")
+            raise OSError("vault is locked")
         return ConfigData({key: f"{path}/{key}" for key in keys}, ttl_ms=60_000)
 
 
@@ -178,7 +178,7 @@ def test_a_provider_of_ones_own_is_named_as_a_python_class(monkeypatch: pytest.M
     own = Variables.of_worker({"config.providers": "v", "config.providers.v.class": "kconnect_test_vault.Vault"})
 
     assert own.resolve({"a": "${v:p:k}"}, "connector c").values == {"a": "p/k"}
-    with pytest.raises(ConfigError, match="cannot be resolved by the config provider v: OSError: vault is sealed"):
+    with pytest.raises(ConfigError, match="cannot be resolved by the config provider v: OSError: vault is locked"):
         own.resolve({"a": "${v:broken:k}"}, "connector c")
 
 

@@ -68,7 +68,7 @@ def send(sender: BulkProducer, records: KafkaBatch, ended: Ended, give_up: Calla
     delivery = sender.delivery(ended.acked.append, ended.refused)
     is_sent = sender.send_batch(records, delivery, give_up)
     if is_sent:
-        delivery.seal()
+        delivery.complete()
     return is_sent
 
 
@@ -182,7 +182,7 @@ def test_records_of_the_other_kind_wait_for_those_before_them(brokers: str) -> N
             assert send(sender, batch("both", in_column(some), in_column([b"k"] * 2_000), timestamps=times), ended)
         delivery = sender.delivery(ended.acked.append, ended.refused)
         assert sender.send(KafkaRecord("both", None, b"k", b"6000"), delivery, never)
-        delivery.seal()
+        delivery.complete()
         del delivery
         assert sender.flush(ample_s(20))
     finally:

@@ -103,7 +103,7 @@ class Unit:
 
 def test_a_unit_ends_with_its_last_message_and_not_before() -> None:
     unit = Unit()
-    unit.held[0].seal()
+    unit.held[0].complete()
     unit.held.pop()
     unit.held.pop()
     unit.units.tell()
@@ -121,7 +121,7 @@ def test_a_unit_that_was_not_handed_over_whole_never_counts_as_acknowledged() ->
 @pytest.mark.parametrize("tolerates", [True, False])
 def test_a_refused_record_spoils_its_unit_unless_tolerated(tolerates: bool) -> None:
     unit = Unit(tolerates=tolerates)
-    unit.held[0].seal()
+    unit.held[0].complete()
     unit.held[0].fail(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), "orders", 2)
     unit.end_messages()
     assert unit.ended == [tolerates]
@@ -130,7 +130,7 @@ def test_a_refused_record_spoils_its_unit_unless_tolerated(tolerates: bool) -> N
 
 def test_a_purged_record_is_never_tolerated() -> None:
     unit = Unit(tolerates=True)
-    unit.held[0].seal()
+    unit.held[0].complete()
     unit.held[0].fail(KafkaError(KafkaError._PURGE_QUEUE), "orders", 0)
     unit.end_messages()
     assert (unit.ended, unit.failures) == ([False], [])
@@ -138,7 +138,7 @@ def test_a_purged_record_is_never_tolerated() -> None:
 
 def test_the_last_message_only_notes_the_end_which_whoever_serves_tells_once() -> None:
     unit = Unit()
-    unit.held[0].seal()
+    unit.held[0].complete()
     unit.held.clear()
     assert unit.ended == []
     unit.units.tell()

@@ -46,7 +46,7 @@ def test_a_record_that_is_refused_as_the_client_can_write_no_more_is_not_tolerat
     ended, acked = EndedUnits(), list[bool]()
     unit = Delivery(acked.append, lambda failure: told.append(failure.topic) or True, ended)
     unit.fail(error, "orders", 3)
-    unit.seal()
+    unit.complete()
     del unit
     ended.tell()
     assert (acked, told) == ([False], ["orders"])

@@ -48,7 +48,7 @@ class Units:
         delivery = self._producer.delivery(self.acked.append, self._tolerate)
         batch = KafkaBatch("orders", None, None, self._values, None, None)
         assert self._producer.send_batch(batch, delivery, lambda: False)
-        delivery.seal()
+        delivery.complete()
 
     def _tolerate(self, failure: DeliveryFailure) -> bool:
         return True

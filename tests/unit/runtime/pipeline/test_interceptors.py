@@ -106,7 +106,7 @@ def test_interceptors_of_a_producer_change_records_in_order_and_are_told_of_each
     batch = KafkaBatch("t", None, [b"k", None], [b"a", None], [7, 8], [[("h", b"1")], None])
 
     assert producer.send_batch(batch, delivery, never)
-    delivery.seal()
+    delivery.complete()
     del delivery
     kafka.refuse(1)
     assert producer.flush(1)

@@ -41,7 +41,7 @@ class Clients:
         delivery = self.producer.delivery(self.told.append)
         sent = self.producer.send(KafkaRecord("t", value=value), delivery, never)
         if sent:
-            delivery.seal()
+            delivery.complete()
         return sent
 
     def acknowledge(self) -> None:
@@ -117,7 +117,7 @@ def test_a_unit_keeps_the_client_between_its_begin_and_its_first_record() -> Non
     delivery = clients.producer.delivery(clients.told.append)
     clients.pass_by(100_000)  # such as a process that was frozen just here
     assert clients.producer.send(KafkaRecord("t", value=b"v"), delivery, never)
-    delivery.seal()
+    delivery.complete()
     del delivery
     clients.acknowledge()
     assert (clients.told, len(clients.opened)) == ([True], 1)

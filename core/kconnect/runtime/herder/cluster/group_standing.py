@@ -14,7 +14,7 @@ from kconnect.runtime.herder.cluster.rebalance_rounds import RebalanceRounds
 from kconnect.runtime.herder.decisions.machine import HerderState
 from kconnect.runtime.herder.decisions.mismatches import ClusterNames, sentence, utc_time
 from kconnect.runtime.herder.decisions.rebalances import Rebalance
-from kconnect.runtime.herder.decisions.request_signatures import RequestSignature, check_signature, seal
+from kconnect.runtime.herder.decisions.request_signatures import RequestSignature, check_signature, sign
 from kconnect.runtime.herder.health.reasons import Reason
 from kconnect.runtime.herder.membership import Membership
 from kconnect.runtime.metrics import GroupView, Reading, SettleMeter, group_readings
@@ -79,10 +79,10 @@ class GroupStanding:
                 )
             raise
 
-    def peer_seal(self, message: bytes) -> bytes | None:
+    def peer_signature(self, message: bytes) -> bytes | None:
         """With a key derived from the session key."""
         key = self.session_key
-        return None if key is None else seal(key, message)
+        return None if key is None else sign(key, message)
 
     def is_in_touch(self) -> bool:
         """Whether its work is certainly its own still."""

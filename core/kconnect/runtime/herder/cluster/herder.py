@@ -142,8 +142,8 @@ class DistributedHerder(HerderQueries):
     def check_peer(self, signature: RequestSignature | None, *, always: bool = False) -> None:
         self._standing.check_peer(signature, always=always)
 
-    def peer_seal(self, message: bytes) -> bytes | None:
-        return self._standing.peer_seal(message)
+    def peer_signature(self, message: bytes) -> bytes | None:
+        return self._standing.peer_signature(message)
 
     # -- queries ------------------------------------------------------------------------------------------------------
 

@@ -66,7 +66,7 @@ def signature_headers(key: SessionKey, body: bytes, algorithm: str) -> dict[str,
     }
 
 
-def seal(key: SessionKey, message: bytes) -> bytes:
+def sign(key: SessionKey, message: bytes) -> bytes:
     """A code for our own headers, with a key derived from the session key, so that no signature of KIP-507 is one."""
     return hmac.digest(hmac.digest(key.key, b"kconnect: callers of forwarded requests", "sha256"), message, "sha256")
 

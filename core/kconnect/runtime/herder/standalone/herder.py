@@ -311,7 +311,7 @@ class StandaloneHerder(HerderQueries):
     def check_peer(self, signature: RequestSignature | None, *, always: bool = False) -> None:
         """There are no others."""
 
-    def peer_seal(self, message: bytes) -> bytes | None:
+    def peer_signature(self, message: bytes) -> bytes | None:
         """There are no others."""
         return None
 

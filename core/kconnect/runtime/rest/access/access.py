@@ -1,10 +1,10 @@
 """One request's caller and roles: what it may do, and the refusal if it may not.
 
-Requests that one worker sends another for a caller say who that is, sealed with the group's session key. A certificate
+Requests that one worker sends another for a caller say who that is, signed with the group's session key. A certificate
 stays on the connection it was shown on, and so does what an extension knows of a caller. So the worker that was asked
-states the caller in one header and seals it, with method, target and body, in another. An outsider cannot make the
-seal: its key is derived from the one in the config topic (KIP-507), and differs from it, so that neither signature can
-stand for the other.
+states the caller in one header and signs it, with method, target and body, in another. An outsider cannot make the
+signature: its key is derived from the one in the config topic (KIP-507), and differs from it, so that neither signature
+can stand for the other.
 Differs: Java's workers forward the header Authorization alone.
 """
 
@@ -53,7 +53,7 @@ class Access:
     """Identifies the request on every worker it comes to."""
     is_audited: bool = False
     """Whether another worker, which forwarded it, writes the audit log's line."""
-    vouched: Vouched | None = None
+    signed_caller: SignedCaller | None = None
     """What that worker says of it."""
     host: Host = field(default_factory=Host)
 
@@ -155,36 +155,36 @@ class Gatekeeper:
         self.denied = 0
         """Requests that were refused, for want of a name or a role."""
 
-    def access(self, scope: Scope, seal: Seal | None = None) -> Access:
+    def access(self, scope: Scope, sign: Sign | None = None) -> Access:
         """Gives the access of the request with this scope.
 
         Errors: ForbiddenError for a forged word of another worker.
         """
         roles = None if self.roles is None else self.roles.roles()
-        told = None
-        if seal is not None and (roles is not None or self._is_auditing or self._is_keeping):
-            told = self.vouched(scope, seal)
-        if told is not None:
-            return Access(told.caller, roles, told.request_id, told.is_audited, told, self._host)
+        signed = None
+        if sign is not None and (roles is not None or self._is_auditing or self._is_keeping):
+            signed = self.signed_caller(scope, sign)
+        if signed is not None:
+            return Access(signed.caller, roles, signed.request_id, signed.is_audited, signed, self._host)
         return Access(caller_of(scope, self._principals), roles, secrets.token_hex(8), host=self._host)
 
     def caller(self, scope: Scope) -> Caller:
         """Who sent the request with this scope, without what another worker may say of it."""
         return caller_of(scope, self._principals)
 
-    def vouched(self, scope: Scope, seal: Seal) -> Vouched | None:
+    def signed_caller(self, scope: Scope, sign: Sign) -> SignedCaller | None:
         """What another worker says of this request. Errors: ForbiddenError."""
         headers = Headers(scope=scope)
         if CALLER_HEADER not in headers:
             return None
         query = scope.get("query_string", b"").decode("latin-1")
         target = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
-        return vouched(seal, headers, scope["method"], target, self._time_ms())
+        return signed_caller(sign, headers, scope["method"], target, self._time_ms())
 
-    def headers_for(self, access: Access, seal: Seal, method: str, target: str, body: bytes) -> dict[str, str]:
+    def headers_for(self, access: Access, sign: Sign, method: str, target: str, body: bytes) -> dict[str, str]:
         """Gives the headers of a request to another worker on behalf of this caller."""
-        who = Vouched(access.caller, access.request_id, access.is_audited or self._is_auditing, body_digest(body))
-        return vouching_headers(seal, who, method, target, self._time_ms())
+        who = SignedCaller(access.caller, access.request_id, access.is_audited or self._is_auditing, body_digest(body))
+        return signed_headers(sign, who, method, target, self._time_ms())
 
     def warnings(self) -> list[str]:
         """What an administrator should know, and no request fails of."""
@@ -193,16 +193,16 @@ class Gatekeeper:
 
 
 CALLER_HEADER: Final = "x-kconnect-caller"
-SEAL_HEADER: Final = "x-kconnect-caller-seal"
+SIGNATURE_HEADER: Final = "x-kconnect-caller-signature"
 # What two workers' clocks may differ by, and a request may wait; a copy of it is worthless afterwards
 _MAX_AGE_MS: Final = 300_000
 
-Seal = Callable[[bytes], bytes | None]
+Sign = Callable[[bytes], bytes | None]
 """Signs a message with the group's key; gives None while there is none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Vouched:
+class SignedCaller:
     """What another worker says of a request. `is_audited`: it writes the audit log's line itself."""
 
     caller: Caller
@@ -213,10 +213,10 @@ class Vouched:
     def check_body(self, body: bytes) -> None:
         """Errors: ForbiddenError."""
         if hashlib.sha256(body).hexdigest() != self.body_sha256:
-            raise ForbiddenError("The body of the forwarded request is not the one that was sealed")
+            raise ForbiddenError("The body of the forwarded request is not the one that was signed")
 
 
-def vouching_headers(seal: Seal, who: Vouched, method: str, target: str, now_ms: int) -> dict[str, str]:
+def signed_headers(sign: Sign, who: SignedCaller, method: str, target: str, now_ms: int) -> dict[str, str]:
     """Headers for a request to another worker; none while the group has no key."""
     claims = {
         "user": who.caller.name,
@@ -229,20 +229,22 @@ def vouching_headers(seal: Seal, who: Vouched, method: str, target: str, now_ms:
         "at": now_ms,
     }
     stated = base64.urlsafe_b64encode(json.dumps(claims, separators=(",", ":")).encode()).decode()
-    sealed = seal(stated.encode())
-    return {} if sealed is None else {CALLER_HEADER: stated, SEAL_HEADER: sealed.hex()}
+    signature = sign(stated.encode())
+    return {} if signature is None else {CALLER_HEADER: stated, SIGNATURE_HEADER: signature.hex()}
 
 
-def vouched(seal: Seal, headers: Mapping[str, str], method: str, target: str, now_ms: int) -> Vouched | None:
-    """Who sent a forwarded request; None if nobody says. Errors: ForbiddenError for a seal that is not the group's."""
-    stated, given = headers.get(CALLER_HEADER), headers.get(SEAL_HEADER)
+def signed_caller(sign: Sign, headers: Mapping[str, str], method: str, target: str, now_ms: int) -> SignedCaller | None:
+    """Gives who sent a forwarded request; None if nobody says. Errors: ForbiddenError for a signature that is not the
+    group's.
+    """
+    stated, given = headers.get(CALLER_HEADER), headers.get(SIGNATURE_HEADER)
     if stated is None:
         return None
-    expected = seal(stated.encode("latin-1", "replace"))
+    expected = sign(stated.encode("latin-1", "replace"))
     own = b"" if expected is None else expected.hex().encode()
     if not own or not hmac.compare_digest(own, (given or "").encode("latin-1", "replace")):
         raise ForbiddenError(
-            f"{CALLER_HEADER} is not sealed with this group's session key: it comes from no worker of the group, or "
+            f"{CALLER_HEADER} is not signed with this group's session key: it comes from no worker of the group, or "
             "from one that has not read the newest key yet. Try again"
         )
     claims = json.loads(base64.urlsafe_b64decode(stated))
@@ -253,7 +255,7 @@ def vouched(seal: Seal, headers: Mapping[str, str], method: str, target: str, no
             f"{CALLER_HEADER} was made {abs(now_ms - claims['at']) // 1000} s from now by this worker's clock: set the "
             "clocks of the workers right"
         )
-    return Vouched(Caller(claims["user"], claims["address"]), claims["id"], claims["audited"], claims["body"])
+    return SignedCaller(Caller(claims["user"], claims["address"]), claims["id"], claims["audited"], claims["body"])
 
 
 def body_digest(body: bytes) -> str:
