@@ -66,7 +66,7 @@ class LateLog:
             self._on_record(LogRecord(self.topic, 0, offset, *self.records[offset], None))
             self._judge.was_read(self._worker, *read_status(*self.records[offset]))
 
-    def read_to_end(self, timeout_s: float) -> None:
+    def read_to_end(self, timeout_s: float, *, awaits_open_transactions: bool = True) -> None:
         self.read(len(self.records))
 
     def stop(self) -> None:

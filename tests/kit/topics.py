@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
@@ -26,6 +27,7 @@ __all__ = [
     "create_topic",
     "delete_topic",
     "end_offset",
+    "open_transaction",
     "produce_lines",
     "topic_for",
 ]
@@ -34,6 +36,20 @@ _QUIET = {"log_level": 2}  # a broker that a test stops is no news
 _NOT_THERE = {"_UNKNOWN_PARTITION", "_UNKNOWN_TOPIC", "UNKNOWN_TOPIC_OR_PART"}
 # For a moment, after a broker's start or a topic's creation; the last one is the admin client's own word for it
 _LEADERLESS = {"NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE", "UNKNOWN_LEADER_EPOCH", "_NOENT"}
+
+
+@contextmanager
+def open_transaction(bootstrap: str, topic: str, key: bytes, value: bytes = b"{}") -> Iterator[None]:
+    """Inside, a record of a transaction that is still open ends the topic; it is aborted after that."""
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": uuid.uuid4().hex, **_QUIET})
+    producer.init_transactions(ample_s(30))
+    producer.begin_transaction()
+    producer.produce(topic, value, key)
+    assert producer.flush(ample_s(30)) == 0
+    try:
+        yield
+    finally:
+        producer.abort_transaction(ample_s(30))
 
 
 def topic_for(request: Any, suffix: str = "") -> str:

@@ -128,9 +128,10 @@ class CompactedLog:
         self._thread.start()
         log.info("Read %s to its end: %s in %.1f s", spec.topic, counted(count, "record"), time.monotonic() - began)
 
-    def read_to_end(self, timeout_s: float) -> None:
+    def read_to_end(self, timeout_s: float, *, awaits_open_transactions: bool = True) -> None:
         """Wait until the callback got all records present at the time of the call, or sent by this log before.
 
+        `awaits_open_transactions`: False for who only shows what is committed; True waits where the spec does.
         Any number of threads may wait. Errors: TimedOutError; ConnectError if the log is not started or stops.
         Source: KafkaBasedLog.readToEnd. Differs: the end is fetched on the caller's thread.
         """
@@ -142,7 +143,8 @@ class CompactedLog:
                 f"What was sent to topic {self.topic} was not acknowledged within {timeout_s:g} s "
                 f"({self._spec.read_setting}){_because(self._sender.last_error)}"
             )
-        self._await(self._believable_ends(deadline, timeout_s), deadline, timeout_s)
+        waits = awaits_open_transactions and self._spec.awaits_open_transactions
+        self._await(self._believable_ends(deadline, timeout_s, waits=waits), deadline, timeout_s)
 
     def read_past(self, position: LogPosition, timeout_s: float) -> None:
         """Wait until the callback got the record at a position that `send` returned; sends no request.
@@ -272,12 +274,12 @@ class CompactedLog:
 
     # --- asking ---
 
-    def _believable_ends(self, deadline: float, timeout_s: float) -> dict[int, int]:
+    def _believable_ends(self, deadline: float, timeout_s: float, *, waits: bool) -> dict[int, int]:
         """The topic's ends, once none lies before what was delivered: a truncation must reach the reader first."""
         while True:
             given = self._given
             left_s = deadline - time.monotonic()
-            ends = self._ends(left_s, self._spec.read_setting, waits=self._spec.awaits_open_transactions)
+            ends = self._ends(left_s, self._spec.read_setting, waits=waits)
             cut = [number for number, end in ends.items() if end < given.get(number, 0)]
             if not cut:
                 return ends

@@ -50,12 +50,13 @@ class ConnectorOffsetStore:
                 found.update({key: value for key, value in store.get(keys).items() if value is not None})
         return found
 
-    def entries(self) -> dict[bytes, bytes | None]:
+    def entries(self, *, awaits_open_transactions: bool = True) -> dict[bytes, bytes | None]:
         """The entries of both stores; for a key in both, the one of the own topic."""
         found: dict[str | bytes, tuple[bytes, bytes | None]] = {}
         for store in (self._worker, self._own):
             if store is not None:
-                found |= {canonical_key(key): (key, value) for key, value in store.entries().items()}
+                entries = store.entries(awaits_open_transactions=awaits_open_transactions)
+                found |= {canonical_key(key): (key, value) for key, value in entries.items()}
         return dict(found.values())
 
     def set(self, entries: Mapping[bytes, bytes | None]) -> None:

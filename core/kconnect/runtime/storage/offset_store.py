@@ -42,8 +42,11 @@ class OffsetStore(Protocol):
         """Like `set`, but does not wait for slow storage: the future completes once they are durable, or fails."""
         ...
 
-    def entries(self) -> dict[bytes, bytes | None]:
-        """All entries in the order stored; including tombstones if the store keeps them (a topic does not)."""
+    def entries(self, *, awaits_open_transactions: bool = True) -> dict[bytes, bytes | None]:
+        """All entries in the order stored; including tombstones if the store keeps them (a topic does not).
+
+        `awaits_open_transactions`: whether offsets that exactly-once tasks are about to commit are waited for.
+        """
         ...
 
     def stop(self) -> None:
@@ -76,7 +79,7 @@ class MemoryOffsetStore:
     def send(self, entries: Mapping[bytes, bytes | None]) -> Future[None]:
         return _outcome_of(lambda: self.set(entries))
 
-    def entries(self) -> dict[bytes, bytes | None]:
+    def entries(self, *, awaits_open_transactions: bool = True) -> dict[bytes, bytes | None]:
         with self._lock:
             return dict(self._data.values())
 
@@ -148,7 +151,7 @@ class FileOffsetStore:
     def get(self, keys: Collection[bytes]) -> dict[bytes, bytes | None]:
         return self._memory.get(keys)
 
-    def entries(self) -> dict[bytes, bytes | None]:
+    def entries(self, *, awaits_open_transactions: bool = True) -> dict[bytes, bytes | None]:
         return self._memory.entries()
 
     def set(self, entries: Mapping[bytes, bytes | None]) -> None:

@@ -44,10 +44,15 @@ def connector_partitions(store: OffsetStore, connector: str) -> list[dict[str, A
     return found
 
 
-def list_source_offsets(store: OffsetStore, connector: str) -> list[ConnectorOffset]:
-    """All partitions of a connector with their offsets, in the order stored, without tombstones."""
+def list_source_offsets(
+    store: OffsetStore, connector: str, *, awaits_open_transactions: bool = True
+) -> list[ConnectorOffset]:
+    """All partitions of a connector with their offsets, in the order stored, without tombstones.
+
+    `awaits_open_transactions`: False for who only shows what is committed.
+    """
     found = []
-    for key, value in store.entries().items():
+    for key, value in store.entries(awaits_open_transactions=awaits_open_transactions).items():
         decoded = decode_key(key)
         if decoded is None or decoded[0] != connector or value is None:
             continue

@@ -37,8 +37,12 @@ class RecordLog(Protocol):
         """The number of partitions; known once start() has returned."""
         ...
 
-    def read_to_end(self, timeout_s: float) -> None:
-        """Wait until the callback got all records present at the time of the call. Errors: TimedOutError."""
+    def read_to_end(self, timeout_s: float, *, awaits_open_transactions: bool = True) -> None:
+        """Wait until the callback got all records present at the time of the call. Errors: TimedOutError.
+
+        `awaits_open_transactions`: whether also until transactions end that are open, where only committed records
+        are given.
+        """
         ...
 
     def read_past(self, position: LogPosition, timeout_s: float) -> None:
@@ -142,7 +146,7 @@ class MemoryRecordLog:
     def partition_count(self) -> int:
         return self._source.partitions
 
-    def read_to_end(self, timeout_s: float) -> None:
+    def read_to_end(self, timeout_s: float, *, awaits_open_transactions: bool = True) -> None:
         self.catch_up()
 
     def read_past(self, position: LogPosition, timeout_s: float) -> None:

@@ -137,9 +137,9 @@ class TopicOffsetStore:
         with self._lock:
             return {key: self._cache.value(key) for key in keys}
 
-    def entries(self) -> dict[bytes, bytes | None]:
+    def entries(self, *, awaits_open_transactions: bool = True) -> dict[bytes, bytes | None]:
         """Errors: as `get`."""
-        self._records.read_to_end(self._read_timeout_s)
+        self._records.read_to_end(self._read_timeout_s, awaits_open_transactions=awaits_open_transactions)
         with self._lock:
             return self._cache.entries()
 

@@ -12,11 +12,12 @@ from kconnect.model import ConnectorOffset, RunState, TargetState
 from kconnect.runtime.config.exactly_once_settings import exactly_once_producer
 from kconnect.runtime.herder.cluster.exactly_once_sources import fence_zombies
 from kconnect.runtime.kafka import KafkaRecord, TransactionalProducer
+from kconnect.runtime.storage.offset_topic import encode_key
 from kconnect.testing.thread_launcher import ThreadLauncher
 from kconnect.worker import DistributedWorker
 from kit.distributed_worker import workers
 from kit.numbered_source import NUMBERED
-from kit.topics import committed_values
+from kit.topics import committed_values, open_transaction
 from kit.waiting import eventually
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(120)]
@@ -87,6 +88,19 @@ def test_offsets_of_a_connector_with_a_topic_of_its_own_are_reset_in_both(
     herder.set_target_state("reset", TargetState.STARTED)
     eventually(lambda: len(committed_values(broker.bootstrap, topic)) == MOST + 5, 30, "the last five came again")
     herder.delete_connector("reset")
+
+
+def test_offsets_are_shown_while_a_transaction_is_open(
+    broker: DevBroker, topic: str, cluster: list[DistributedWorker]
+) -> None:
+    leader = create(cluster, "open", topic)
+    herder = leader.herder
+    await_states(leader, "open", 1)
+    at_end = [ConnectorOffset({"task": "0"}, {"next": MOST})]
+    eventually(lambda: herder.connector_offsets("open") == at_end, 20, "all committed")
+    with open_transaction(broker.bootstrap, f"eos-{topic[-6:]}-offset", encode_key("open", {"task": "0"})):
+        assert herder.connector_offsets("open") == at_end
+    herder.delete_connector("open")
 
 
 def test_a_fenced_producer_can_not_commit(broker: DevBroker, topic: str) -> None:

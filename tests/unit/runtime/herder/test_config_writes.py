@@ -30,8 +30,8 @@ class SlowLog(ScriptedLog):
         super().__init__(topic)
         self.slow_reads: list[bool] = []
 
-    def read_to_end(self, timeout_s: float) -> None:
-        super().read_to_end(timeout_s)
+    def read_to_end(self, timeout_s: float, *, awaits_open_transactions: bool = True) -> None:
+        super().read_to_end(timeout_s, awaits_open_transactions=awaits_open_transactions)
         if self.slow_reads and self.slow_reads.pop(0):
             raise TimedOutError("not read to its end")
 

@@ -62,9 +62,9 @@ class SlowLog(MemoryRecordLog):
 
         return Slow()
 
-    def read_to_end(self, timeout_s: float) -> None:
+    def read_to_end(self, timeout_s: float, *, awaits_open_transactions: bool = True) -> None:
         self.given_s.append(timeout_s)
-        super().read_to_end(timeout_s)
+        super().read_to_end(timeout_s, awaits_open_transactions=awaits_open_transactions)
 
 
 def test_one_deadline_of_30_s_spans_all_writes_and_the_way_back(topic):  # testRemoveConnectorConfigSlowProducer

@@ -212,8 +212,8 @@ class TransactionalOffsets:
     def get(self, keys: Collection[bytes]) -> dict[bytes, bytes | None]:
         return self._both.get(keys)
 
-    def entries(self) -> dict[bytes, bytes | None]:
-        return self._both.entries()
+    def entries(self, *, awaits_open_transactions: bool = True) -> dict[bytes, bytes | None]:
+        return self._both.entries(awaits_open_transactions=awaits_open_transactions)
 
     def set(self, entries: Mapping[bytes, bytes | None]) -> None:
         """Errors: FencedError if a task came back meanwhile; TimedOutError, ConnectError: nothing was changed except,

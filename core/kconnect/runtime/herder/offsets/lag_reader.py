@@ -15,6 +15,7 @@ from kconnect.errors import ConnectError, TimedOutError, UnreachableError
 from kconnect.logs.redaction import redact
 from kconnect.model import SinkLag, TopicPartition
 from kconnect.runtime.config.client_config import admin_config, admin_settings
+from kconnect.runtime.herder.offsets.empty_offsets import EmptyOffsets
 from kconnect.runtime.herder.offsets.group_offset_fetch import GroupOffsetReader
 from kconnect.runtime.herder.offsets.offsets_admin import consumer_group_of
 from kconnect.runtime.herder.offsets.sink_lag import listed_topics, matching_topics, sink_lag, starts_at_end
@@ -34,7 +35,8 @@ class LagReader:
 
     Per read: a request for each sink's group on a connection that is kept, one for the topics, and one each for the
     ends and the beginnings of all partitions. Sinks whose admin clients have settings of their own (`admin.override.`)
-    are asked for apart. The admin client lives for one read: it would log each outage once more.
+    are asked for apart. Offsets before an end that hold no record (markers of transactions) are no lag.
+    The admin client lives for one read: it would log each outage once more.
     """
 
     def __init__(self, worker: Mapping[str, str], timeout_s: float, timeout_setting: str) -> None:
@@ -44,6 +46,7 @@ class LagReader:
         self._timeout_setting = timeout_setting
         self._lock = threading.Lock()  # guards the readers
         self._groups: dict[_Settings, GroupOffsetReader] = {}
+        self._empty = EmptyOffsets(worker)
 
     def read(self, sinks: Mapping[str, Mapping[str, str]]) -> dict[str, SinkLag]:
         """The lag of each sink, by name; `sinks` are their configs, with references resolved.
@@ -64,7 +67,7 @@ class LagReader:
                 except ConnectError as err:
                     self._drop(key)
                     found |= dict.fromkeys(some, SinkLag(problem=redact(str(err))))
-            return found
+            return self._empty.without(found, sinks)
 
     def close(self) -> None:
         """Idempotent."""

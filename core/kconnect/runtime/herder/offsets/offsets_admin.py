@@ -105,9 +105,13 @@ class OffsetsAdmin:
         self._call_timeout_s = call_timeout_s
 
     def read(self, name: str, kind: ConnectorType, config: Mapping[str, str]) -> list[ConnectorOffset]:
-        """All offsets: a source's in the order stored, a sink's by topic and partition."""
+        """All offsets: a source's in the order stored, a sink's by topic and partition.
+
+        Differs: Java waits, for up to 90 s, until an exactly-once task has ended its transaction; here what is
+        committed is shown.
+        """
         if kind is not ConnectorType.SINK:
-            return list_source_offsets(self._store, name)
+            return list_source_offsets(self._store, name, awaits_open_transactions=False)
         try:
             with self._groups(config) as groups:
                 found = groups.list_offsets(consumer_group_of(name, config))
