@@ -29,7 +29,6 @@ from kconnect.runtime.storage.status_cache import StatusCache
 from kconnect.runtime.storage.status_topic import (
     StoredStatus,
     TopicUse,
-    decode_record,
     encode_status,
     encode_topic_use,
     status_key,
@@ -85,10 +84,10 @@ def config_facts(records, end=None) -> ConfigFacts:
 
 
 def status_facts(records) -> StatusFacts:
-    cache = StatusCache()
+    found = StatusFacts(StatusCache(), LiveRecords())
     for record in records:
-        cache.apply(decode_record(record.key, record.value))
-    return StatusFacts(cache, LiveRecords(records))
+        found.apply(record)
+    return found
 
 
 def offset_facts(records) -> OffsetFacts:

@@ -180,3 +180,28 @@ def test_writes_around_the_leaders_transactions_are_found(broker, tmp_path):
         assert sick["no-leader-fencing"].evidence[0].key == "commit-src"
         cluster.configs.put_target_state("src", TargetState.PAUSED)
         assert "no-leader-fencing" not in {finding.code for finding in findings(cluster)}, "that it was is not sure now"
+
+
+def test_two_clusters_on_the_same_topics_are_told_of_by_both_and_found_from_both(broker, topic, tmp_path, caplog):
+    first, second = f"one-{topic[-6:]}", f"two-{topic[-6:]}"
+    topics = {f"{kind}_storage_topic": f"{first}-{kind}" for kind in ("config", "offset", "status")}
+    with (
+        workers(broker.bootstrap, first, 1, **topics) as [one],
+        workers(broker.bootstrap, second, 1, **topics) as [two],
+    ):
+        one.herder.put_connector("src", {**FILE_SOURCE, "topic": topic, "name": "src"}, replace=True)
+        for worker in (one, two):
+            said = "workers of another group.id may use the same status.storage.topic"
+            mine = f"worker {(two if worker is one else one).herder.worker_id}"
+            eventually(
+                lambda: [line for line in caplog.messages if said in line and mine in line],  # noqa: B023
+                90,
+                "both logs say it",
+            )
+        for group in (first, second):
+            access = ClusterAccess(worker_settings(broker.bootstrap, group, **topics))
+            found = diagnose(examined(access))
+            assert "topics-shared" in [finding.code for finding in found], group
+            assert not [
+                finding for finding in found if finding.code in ("stale-running", "status-covered") and finding.repair
+            ]

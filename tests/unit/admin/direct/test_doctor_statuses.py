@@ -205,3 +205,39 @@ def test_tasks_that_do_not_get_on_are_found_as_their_workers_say():
     stuck = seen["task-stuck"]
     assert stuck.sentence == "Task src-1 on http://w2:8083/ has been stuck for 90 s: the cause"
     assert command_text(stuck.repair, ["--worker", "w.properties"]) == "connect tasks restart src 1"
+
+
+def test_sharing_is_found_from_the_side_whose_workers_wrote_last_too():
+    """Each of the two groups takes back what the other says, until one of them gives up."""
+    theirs = encode_status(replace(RUNNING, worker_id="o1:8083", generation=7))
+    key, ours = status_key("src"), encode_status(RUNNING)
+    first, second = group("other", urls=["http://o1:8083/", "http://o2:8083/"]).workers
+    other = LiveGroup("other", "Stable", "sessioned", (replace(first, work=Work(("src",), ())), second))
+    taken_back = facts(statuses=[(key, theirs), (key, ours)], others=(other,))
+    [shared] = found("topics-shared", taken_back)
+    assert "Live workers of another group, other" in shared.sentence
+    moved_on = encode_status(replace(RUNNING, generation=8))
+    assert not found("topics-shared", facts(statuses=[(key, theirs), (key, moved_on)], others=(other,))), (
+        "o1 was in this group, and left it"
+    )
+    assert not found("topics-shared", replace(taken_back, others=(group("other", urls=["http://o1:8083/"]),)))
+
+
+@pytest.mark.parametrize(
+    ("changed", "hint"),
+    [
+        ({"others": (group("other", urls=["http://o1:8083/"]),)}, "The worker is alive, in group other"),
+        (
+            {"others": (replace(group("other", urls=[""]), state="PreparingRebalance"),)},
+            "Group other is rebalancing, and may have it",
+        ),
+        ({"knows_others": False}, "It may be alive in another group, which this user may not look for"),
+    ],
+    ids=["alive elsewhere", "who knows", "not allowed to know"],
+)
+def test_a_status_is_not_deleted_while_its_worker_may_be_alive_in_another_group(changed, hint):
+    theirs = encode_status(replace(RUNNING, worker_id="o1:8083"))
+    statuses = [(status_key(subject), theirs) for subject in ("src", TaskId("src", 0))]
+    [finding] = found("stale-running", facts(statuses=statuses, **changed))
+    assert finding.repair == ()
+    assert hint in finding.hint

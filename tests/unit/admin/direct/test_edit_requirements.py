@@ -100,6 +100,20 @@ def test_a_group_of_which_it_is_not_proved_is_warned_of(statuses):
     assert "on the brokers: other." in warning
 
 
+@pytest.mark.parametrize(
+    ("configs", "read"),
+    [(["b"], 1), (["a", "b"], 9), ([], 0)],
+    ids=["runs what is not there", "has read further", "of nothing"],
+)
+def test_a_group_that_cannot_read_these_topics_is_not_warned_of(configs, read):
+    snapshot = config_view(records_of([encode_connector(name, {}) for name in configs])).snapshot
+    other = replace(OTHER, workers=tuple(replace(one, config_offset=read) for one in OTHER.workers))
+    assert sort_other_groups([other], StatusCache(), snapshot).warnings("wrong") == ()
+    sharing = config_view(records_of([encode_connector(name, {}) for name in ("a", "b")])).snapshot
+    near = replace(OTHER, workers=tuple(replace(one, config_offset=2) for one in OTHER.workers))
+    assert sort_other_groups([near], StatusCache(), sharing).warnings("wrong")
+
+
 def test_while_a_neighbour_rebalances_its_address_is_enough():
     moving = replace(OTHER, state="PreparingRebalance")
     assert sort_other_groups([moving], running("gone", on="h9:8083")).users

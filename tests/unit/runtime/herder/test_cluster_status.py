@@ -257,6 +257,16 @@ def test_a_status_that_was_deleted_is_written_again_by_the_worker_that_runs_it(w
     assert other.status(TASK) == StoredStatus(RunState.RUNNING, "frozen:8083", 6)
 
 
+def test_two_clusters_on_one_topic_are_told_of_in_both_logs(workers, caplog):
+    """Each sees the other's status at most five times, as each gives up after five of its own."""
+    topic, worker, _ = workers
+    for _ in range(3):
+        topic.append(status_key("conn"), encode_status(StoredStatus(RunState.RUNNING, "other:8083", 6)))
+        worker.repeat("conn")
+    assert "workers of another group.id may use the same status.storage.topic" in caplog.text
+    assert caplog.text.count("ERROR") == 1
+
+
 def test_two_workers_that_both_run_it_do_not_write_for_ever(workers, caplog):
     topic, worker, _ = workers
     for _ in range(20):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -15,6 +15,7 @@ from kconnect.model import LogRecord, TaskCondition, TaskId
 from kconnect.runtime.storage.config_topic import TARGET_STATE, read_key
 from kconnect.runtime.storage.snapshot import ClusterSnapshot
 from kconnect.runtime.storage.status_cache import StatusCache
+from kconnect.runtime.storage.status_topic import StatusEvent, StatusRead, StoredStatus, Subject, decode_record
 from kconnect.runtime.storage.topic_offsets import OffsetCache
 
 
@@ -142,6 +143,40 @@ def _ms_between(one: LogRecord, other: LogRecord) -> int:
     return 0 if one.timestamp_ms is None or other.timestamp_ms is None else other.timestamp_ms - one.timestamp_ms
 
 
+# Former owners of one connector or task that are remembered: what they wrote is long followed by others
+_MOST_WRITERS = 4
+
+
+class Contradictions:
+    """Which workers wrote statuses that another one took back at once, by the same generation of its group.
+
+    A worker does so when it runs what the other one says that it runs: as each of two clusters does to the other.
+    Memory: a few names a connector or task.
+    """
+
+    def __init__(self) -> None:
+        self._since: dict[Subject, dict[tuple[str, int], set[str]]] = {}  # who has written since that one's last word
+        self._taken_back: dict[Subject, set[str]] = {}
+
+    def apply(self, event: StatusEvent) -> None:
+        """Apply the next event of the status topic."""
+        match event:
+            case StatusRead(subject, StoredStatus() as status):
+                since, said = self._since.setdefault(subject, {}), (status.worker_id, status.generation)
+                between = since.pop(said, set()) - {status.worker_id}
+                if between:
+                    self._taken_back.setdefault(subject, set()).update(between)
+                for others in since.values():
+                    others.add(status.worker_id)
+                since[said] = set()
+                if len(since) > _MOST_WRITERS:
+                    del since[next(iter(since))]
+
+    def taken_back(self, subject: Subject) -> Collection[str]:
+        """The workers whose statuses of it were taken back."""
+        return self._taken_back.get(subject, ())
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigFacts:
     """The config topic as a worker folds it, what is in force, and the newest write that no transaction guards."""
@@ -153,10 +188,18 @@ class ConfigFacts:
 
 @dataclass(frozen=True, slots=True)
 class StatusFacts:
-    """The status topic as a worker folds it, and what is in force."""
+    """The status topic as a worker folds it, what is in force, and whose statuses were taken back."""
 
     statuses: StatusCache = field(repr=False)
     live: LiveRecords = field(repr=False)
+    contradictions: Contradictions = field(default_factory=Contradictions, repr=False)
+
+    def apply(self, record: LogRecord) -> None:
+        """Take the next record of the topic."""
+        event = decode_record(record.key, record.value)
+        self.statuses.apply(event)
+        self.contradictions.apply(event)
+        self.live.apply(record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +227,8 @@ class ClusterFacts:
     group: LiveGroup | None = None
     others: tuple[LiveGroup, ...] = ()
     """Other groups of Connect workers on the same brokers."""
+    knows_others: bool = True
+    """Whether the brokers told which there are."""
     conditions: Mapping[TaskId, tuple[str, TaskCondition]] = field(default_factory=dict)
     """The URL of the worker that runs a task, and how it fares, as that worker says."""
     not_checked: tuple[tuple[str, str], ...] = ()

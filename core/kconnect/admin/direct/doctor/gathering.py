@@ -24,7 +24,6 @@ from kconnect.errors import ConfigError, ConnectError, NotFoundError, TimedOutEr
 from kconnect.model import TaskCondition, TaskId, TopicPartition
 from kconnect.runtime.storage.snapshot import ConfigFold
 from kconnect.runtime.storage.status_cache import StatusCache
-from kconnect.runtime.storage.status_topic import decode_record
 from kconnect.runtime.storage.topic_offsets import OffsetCache
 
 if TYPE_CHECKING:
@@ -71,7 +70,8 @@ def gather_facts(access: ClusterAccess, reader: ClusterReader, now_ms: int, ask:
         gathering.not_checked.append(("what belongs to no connector", "the config topic was not read"))
     statuses = gathering.statuses() if InternalTopic.STATUS in there else None
     offsets = gathering.offsets() if InternalTopic.OFFSET in there else None
-    group, others = gathering.groups()
+    group = gathering.group()
+    others = () if group is None else gathering.others()
     conditions = gathering.conditions(group)
     return ClusterFacts(
         now_ms=now_ms,
@@ -82,7 +82,8 @@ def gather_facts(access: ClusterAccess, reader: ClusterReader, now_ms: int, ask:
         statuses=statuses,
         offsets=offsets,
         group=group,
-        others=others,
+        others=others or (),
+        knows_others=others is not None,
         conditions=conditions,
         not_checked=tuple(gathering.not_checked),
     )
@@ -123,11 +124,10 @@ class _Gathering:
         return ConfigFacts(fold.snapshot(), live, writes.bare(end))
 
     def statuses(self) -> StatusFacts:
-        cache, live = StatusCache(), LiveRecords()
+        found = StatusFacts(StatusCache(), LiveRecords())
         for record in self.reader.records(InternalTopic.STATUS):
-            cache.apply(decode_record(record.key, record.value))
-            live.apply(record)
-        return StatusFacts(cache, live)
+            found.apply(record)
+        return found
 
     def offsets(self) -> OffsetFacts:
         cache, live = OffsetCache(), LiveRecords()
@@ -142,22 +142,26 @@ class _Gathering:
         self.not_checked.extend(not_answered)
         return found
 
-    def groups(self) -> tuple[LiveGroup | None, tuple[LiveGroup, ...]]:
+    def group(self) -> LiveGroup | None:
         if not self.access.has_group:
             what = "statuses of workers that are gone, the session key's age, topics shared with another cluster"
             self.not_checked.append((what, "group.id is not known"))
-            return None, ()
+            return None
         own = live_group(self.access)
         if not own.is_settled:
             what = "statuses of workers that are gone, the session key's age"
             self.not_checked.append((what, f"group {own.name} is rebalancing"))
+        return own
+
+    def others(self) -> tuple[LiveGroup, ...] | None:
+        """Returns None where the brokers do not tell."""
         try:
-            return own, other_groups(self.access)
+            return other_groups(self.access)
         except (UnreachableError, TimedOutError):
             raise
         except ConnectError as error:
             self.not_checked.append(("topics shared with another cluster", str(error)))
-            return own, ()
+            return None
 
 
 def _ask_conditions(

@@ -190,18 +190,32 @@ def _of_gone_workers(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Fin
     why = "which is not in the group" if living else "but no worker is in the group"
     for worker_id, records in in_parts(gone):
         spare = [record for record in records if record.key not in needed]
+        elsewhere = _may_live_elsewhere(facts, worker_id)
         yield Finding(
             code="stale-running",
             severity=Severity.WARNING,
             sentence=f"{_statuses_of(records)} RUNNING on worker {worker_id}, {why} {facts.group.name}",
             evidence=tuple(evidence_of(record) for record in records),
-            repair=delete_command(InternalTopic.STATUS, spare, in_spite_of=facts) if spare else (),
-            hint="The worker died without notice. Workers that take over its work write new statuses.",
+            repair=delete_command(InternalTopic.STATUS, spare, in_spite_of=facts) if spare and not elsewhere else (),
+            hint=elsewhere or "The worker died without notice. Workers that take over its work write new statuses.",
         )
 
 
+def _may_live_elsewhere(facts: ClusterFacts, worker_id: str) -> str | None:
+    """Why a worker that is not in the group may be alive, in a group that shares the topic; None where it is gone."""
+    for other in facts.others:
+        if worker_id in worker_ids(other):
+            return f"The worker is alive, in group {other.name}: do two clusters share this topic?"
+        if not other.is_told:
+            return f"Group {other.name} is rebalancing, and may have it: look again."
+    if not facts.knows_others:
+        return "It may be alive in another group, which this user may not look for: is it?"
+    return None
+
+
 def _of_other_groups(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Finding]:
-    """A status of what a live worker of another group has assigned proves that two clusters write to this topic.
+    """A status of what a live worker of another group has assigned proves that two clusters write to this topic, also
+    one that a worker of this group took back.
 
     Of anything else a worker may have left it there before it came to that group.
     """
@@ -214,7 +228,9 @@ def _of_other_groups(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Fin
         records = [
             record
             for record, subject, status in written
-            if owners.get(subject) == status.worker_id and status.worker_id not in own
+            if (owner := owners.get(subject)) is not None
+            and owner not in own
+            and (owner == status.worker_id or owner in statuses.contradictions.taken_back(subject))
         ]
         if records:
             yield Finding(

@@ -12,13 +12,17 @@ from urllib.parse import urlsplit
 
 from kconnect.admin.direct.group.live_group import LiveGroup, LiveWorker
 from kconnect.model import RunState, TaskId
+from kconnect.runtime.storage.snapshot import ClusterSnapshot
 from kconnect.runtime.storage.status_cache import StatusCache
 from kconnect.runtime.storage.status_topic import Subject
 
 
 @dataclass(frozen=True, slots=True)
 class OtherGroups:
-    """`users` are live groups whose workers run connectors of this cluster, `others` may or may not."""
+    """`users` are live groups whose workers run connectors of this cluster, `others` may or may not.
+
+    Groups that cannot be of these topics are in neither.
+    """
 
     users: tuple[tuple[LiveGroup, str], ...] = ()
     """Each group with the words of what one of its workers runs."""
@@ -35,19 +39,32 @@ class OtherGroups:
         )
 
 
-def sort_other_groups(groups: Sequence[LiveGroup], statuses: StatusCache | None) -> OtherGroups:
-    """Sort the live groups. `statuses` None: they cannot be read, so nothing is proven."""
+def sort_other_groups(
+    groups: Sequence[LiveGroup], statuses: StatusCache | None, configs: ClusterSnapshot | None = None
+) -> OtherGroups:
+    """Sort the live groups. `statuses`, `configs` None: they cannot be read, so nothing is proven."""
     users: list[tuple[LiveGroup, str]] = []
     others: list[LiveGroup] = []
     for group in groups:
         if not group.is_live:
             continue
         run = None if statuses is None else _runs(group, statuses)
-        if run is None:
-            others.append(group)
-        else:
+        if run is not None:
             users.append((group, run))
+        elif configs is None or _may_read(group, configs):
+            others.append(group)
     return OtherGroups(tuple(users), tuple(others))
+
+
+def _may_read(group: LiveGroup, configs: ClusterSnapshot) -> bool:
+    """Whether the group may have these configs: its workers run nothing else, and have read no further."""
+    if not group.is_settled:
+        return True
+    work = [(*worker.work.connectors, *(task.connector for task in worker.work.tasks)) for worker in group.workers]
+    names = {name for names in work for name in names}
+    if any(worker.config_offset > configs.offset for worker in group.workers):
+        return False
+    return names <= configs.configs.keys() and (bool(names) or not configs.configs)
 
 
 def _runs(group: LiveGroup, statuses: StatusCache) -> str | None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from kconnect.admin.direct.access import ClusterAccess, InternalTopic
 from kconnect.admin.direct.group.live_group import LiveGroup, other_groups
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_TIMEOUT_SETTING = "--timeout"
+Known = TypeVar("Known")
+_TIMEOUT_SETTING: Final = "--timeout"
 # A rebalance of live workers takes some hundred milliseconds to some seconds; a look takes a few milliseconds
 _REBALANCE_S = 5.0
 _LOOK_EVERY_S = 0.1
@@ -240,7 +241,9 @@ class ClusterReader:
         """Live workers of other groups on the same brokers, and whether they use these topics; read once."""
         if self._other_groups is None:
             groups = self._told_groups()
-            self._other_groups = sort_other_groups(groups, self._known_statuses() if groups else None)
+            statuses = self._known(lambda: self.statuses().statuses) if groups else None
+            configs = self._known(lambda: self.configs().snapshot) if groups else None
+            self._other_groups = sort_other_groups(groups, statuses, configs)
         return self._other_groups
 
     def _told_groups(self) -> list[LiveGroup]:
@@ -254,14 +257,14 @@ class ClusterReader:
                 return groups
             time.sleep(_LOOK_EVERY_S)
 
-    def _known_statuses(self) -> StatusCache | None:
+    def _known(self, read: Callable[[], Known]) -> Known | None:
         """Returns None when the topic is not named, does not exist, or may not be read."""
         try:
-            return self.statuses().statuses
+            return read()
         except (UnreachableError, TimedOutError):
             raise
         except ConnectError as error:
-            log.info("The statuses cannot be read: %s", error)
+            log.info("Other groups are judged without a topic that cannot be read: %s", error)
             return None
 
     def _check_kind(self, which: InternalTopic, seen: Seen, topic: str | None = None) -> None:

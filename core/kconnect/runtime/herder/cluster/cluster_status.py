@@ -30,7 +30,9 @@ class _Run:
     has_run: bool = False
 
 
-# A worker that repeats a status this many times in one generation competes with another that keeps contradicting it
+# A worker that repeats a status this many times in one generation competes with another that keeps contradicting it:
+# both say so, before one of them is the first to give up
+_TOLD_AT = 3
 _MOST_REPEATS = 5
 # A second each, while in touch with the group: longer than a session, within which a rebalance is reported
 _LOOKS_UNTIL_BELIEVED = 15
@@ -281,12 +283,14 @@ class ClusterStatus:
     def _may_repeat(self, subject: Subject, said: StoredStatus, last: StoredStatus | None) -> bool:
         """Call with the lock held: logs why, and counts."""
         self._repeats[subject] += 1
-        if self._repeats[subject] <= _MOST_REPEATS:
-            log.warning("%s; this worker runs it and writes its status again", _covered(subject, said, last))
-            return True
-        if self._repeats[subject] == _MOST_REPEATS + 1:
+        count = self._repeats[subject]
+        if count == _TOLD_AT:
             log.error("%s", _contradicted(subject, said, last))
-        return False
+        elif count <= _MOST_REPEATS:
+            log.warning("%s; this worker runs it and writes its status again", _covered(subject, said, last))
+        elif count == _MOST_REPEATS + 1:
+            log.warning("%s; this worker leaves it so until the next rebalance", _covered(subject, said, last))
+        return count <= _MOST_REPEATS
 
     def forget(self, subject: Subject) -> None:
         """Delete the status of a connector or task that does not exist: it was written late. Only the leader does."""
@@ -408,7 +412,7 @@ def _covered(subject: Subject, said: StoredStatus, last: StoredStatus | None) ->
 
 
 def _contradicted(subject: Subject, said: StoredStatus, last: StoredStatus | None) -> str:
-    message = f"{_covered(subject, said, last)}, though this worker has written its own {_MOST_REPEATS} times"
+    message = f"{_covered(subject, said, last)}, though this worker has written its own {_TOLD_AT} times"
     if last is not None and last.worker_id == said.worker_id:
         return f"{message}: give each worker its own rest.advertised.host.name and rest.advertised.port"
     return f"{message}: workers of another group.id may use the same status.storage.topic, or it is edited by hand"
