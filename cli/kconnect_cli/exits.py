@@ -9,6 +9,7 @@
 | 4    | conflict: the name is taken, it was changed meanwhile, or a rebalance is in progress |
 | 5    | unreachable: nothing answers at the URL |
 | 6    | timed out: the worker did not answer in time |
+| 7    | found: `connect topics doctor` has looked, and there is an error or a warning |
 | 130  | Ctrl-C |
 | 141  | stdout was closed early (`connect .. | head`) |
 
@@ -32,6 +33,7 @@ from kconnect.logs.java_messages import plain_words
 
 FAILED = 1
 USAGE = 2
+FOUND = 7
 INTERRUPTED = 130
 READER_GONE = 141
 

@@ -43,7 +43,9 @@ def look_at_group(client: DirectClient) -> LiveGroup | ConnectError | None:
 def notes_on_life(
     client: DirectClient, group: LiveGroup | ConnectError | None, names: Collection[str]
 ) -> Iterator[str]:
-    """What the states are worth that were read from the topics; nothing while workers run."""
+    """What the states are worth that were read from the topics; nothing while workers run and write them."""
+    if client.statuses.missing is not None:
+        yield f"{client.statuses.missing} States are not known, and shown as UNASSIGNED."
     if group is None:
         yield "States are the last ones that workers wrote; --group-id would show whether one still runs."
     elif isinstance(group, ConnectError):

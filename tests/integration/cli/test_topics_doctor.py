@@ -63,9 +63,9 @@ def test_a_cluster_that_is_well_ends_with_0_and_prints_nothing(connect, well):
     }
 
 
-def test_a_sick_cluster_ends_with_1_and_shows_place_and_repair_under_each_severity(connect, sick):
+def test_a_sick_cluster_ends_with_7_and_shows_place_and_repair_under_each_severity(connect, sick):
     code, out, err = connect(sick, "doctor")
-    assert code == 1
+    assert code == 7
     assert err == "Found: 1 error, 1 warning, 1 info.\n"
     heads = [line for line in out.splitlines() if not line.startswith(" ")]
     assert heads == ["ERROR", "WARNING", "INFO"]
@@ -76,10 +76,10 @@ def test_a_sick_cluster_ends_with_1_and_shows_place_and_repair_under_each_severi
 
 def test_monitoring_reads_codes_and_documents(connect, sick):
     code, out, _ = connect(sick, "doctor", "-o", "name")
-    assert (code, out.split()) == (1, ["inconsistent-tasks", "stale-running", "orphan-tasks"])
+    assert (code, out.split()) == (7, ["inconsistent-tasks", "stale-running", "orphan-tasks"])
     code, out, err = connect(sick, "doctor", "-o", "json")
     document = json.loads(out)
-    assert (code, err) == (1, "")
+    assert (code, err) == (7, "")
     assert document["ok"] is False
     assert document["counts"] == {"error": 1, "warning": 1, "info": 1}
     stale = document["findings"][1]
@@ -93,7 +93,7 @@ def test_monitoring_reads_codes_and_documents(connect, sick):
 def test_topics_are_looked_at_though_the_password_for_workers_cannot_be_read(capsys, sick, monkeypatch):
     monkeypatch.setenv("KCONNECT_USER", "ann")
     monkeypatch.setenv("KCONNECT_PASSWORD_FILE", "/nowhere/password")
-    assert run(["topics", "doctor", "--worker", str(sick.worker_file), "-o", "name"]) == 1
+    assert run(["topics", "doctor", "--worker", str(sick.worker_file), "-o", "name"]) == 7
     assert capsys.readouterr().out.split() == ["inconsistent-tasks", "stale-running", "orphan-tasks"]
     run(["topics", "doctor", "--worker", str(sick.worker_file)])
     assert "Not checked: what workers tell the user of this context (" in capsys.readouterr().err
@@ -111,7 +111,7 @@ def test_without_a_group_what_was_not_checked_is_said(capsys, sick):
 def test_commands_to_repair_name_the_cluster_as_it_was_named(capsys, sick):
     flags = ["--bootstrap-servers", sick.worker["bootstrap.servers"]]
     flags += ["--config-topic", sick.worker["config.storage.topic"]]
-    assert run(["topics", "doctor", *flags]) == 1
+    assert run(["topics", "doctor", *flags]) == 7
     assert f"$ connect topics config put {' '.join(flags)} commit-src" in capsys.readouterr().out
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kconnect.errors import ConnectError
-from kconnect_cli.exits import FAILED
+from kconnect_cli.exits import FOUND
 from kconnect_cli.options.cluster import ON_CLUSTER, ClusterOptions, cluster_of
 from kconnect_cli.screen.output import Format, painted, write_object, write_text
 from kconnect_cli.session import CliSession, session_of
@@ -43,8 +43,8 @@ def mount(groups: TopicGroups) -> None:
 def doctor(ctx: typer.Context) -> None:
     """Report problems of the internal topics, where they are visible, and which commands repair them.
 
-    Gets the conditions of tasks from the workers, with the user and certificates of the other commands. Ends with 1 if
-    there is an error or a warning. Reports what it cannot check because a topic's name or group.id is unknown.
+    Gets the conditions of tasks from the workers, with the user and certificates of the other commands. Ends with 7 if
+    there is an error or a warning, with another code if it could not look. Reports what it cannot check because a topic's name or group.id is unknown.
     `-o json` is for monitoring, `-o name` prints the codes of the findings. The worker looks; --worker FILE or
     --bootstrap-servers looks from here, for Java's workers and where none runs.
     """
@@ -58,7 +58,7 @@ def doctor(ctx: typer.Context) -> None:
         found = _diagnosis(session, cluster_of(session))
     _show(session, found)
     if not found["ok"]:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(FOUND)
 
 
 def _diagnosis(session: CliSession, options: ClusterOptions) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class DirectClient:
     @property
     def statuses(self) -> StatusView:
         if self._statuses is None:
-            self._statuses = self.reader.statuses()
+            self._statuses = self.reader.known_statuses()
             if self._statuses.statuses.is_doubtful:  # a question more, and only then
                 self._statuses.statuses.set_owners(self._assigned())
         return self._statuses

@@ -79,6 +79,29 @@ def test_a_connector_that_is_not_there_is_not_found_with_names_that_are(cluster,
         assert name in err.replace(f"{name}x", "")
 
 
+def test_every_command_works_while_the_status_topic_is_gone(cluster, connect, name):
+    cluster.add_connector(name, SOURCE, [{"file": "/in"}])
+    without = ("--direct", "--status-topic", f"gone-{name}")
+    said = f"Topic 'gone-{name}' does not exist. States are not known, and shown as UNASSIGNED."
+    out, err = connect("connectors", "list", name, *without, "-o", "json")
+    assert ([row["state"] for row in json.loads(out)], said in err) == (["UNASSIGNED"], True)
+    for words in (
+        ("connectors", "show", name),
+        ("connectors", "status", name),
+        ("connectors", "pause", name, "--yes"),
+        ("connectors", "resume", name, "--yes"),
+        ("connectors", "stop", name, "--yes"),
+        ("offsets", "show", name),
+        ("offsets", "reset", name, "--yes"),
+        ("describe", name),
+        ("connectors", "rename", name, f"{name}-new", "--yes"),
+        ("connectors", "delete", f"{name}-new", "--yes"),
+    ):
+        out, err = connect(*words, *without)
+        is_told = words[0] == "describe" or words[1] == "status"
+        assert not is_told or said in out + err, (words, out, err)
+
+
 def test_pause_resume_and_stop_write_what_java_writes(cluster, connect, name):
     cluster.add_connector(name, SOURCE, [{"file": "/in"}])
     since = end_of_configs(cluster)

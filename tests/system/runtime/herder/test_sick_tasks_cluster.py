@@ -63,7 +63,7 @@ def test_any_worker_and_the_doctor_tell_how_the_tasks_of_all_workers_fare(broker
             eventually(lambda url=url: conditions(url) == dict.fromkeys(ids, "retrying"), 20, "both are told")
         shared = {"bootstrap.servers": broker.bootstrap, **cluster_settings(_GROUP)}
         file = write_properties(tmp_path / "cluster.properties", shared)
-        told = cli_run("topics", "doctor", "--worker", str(file), "-o", "json", home=tmp_path, expect=1).json
+        told = cli_run("topics", "doctor", "--worker", str(file), "-o", "json", home=tmp_path, expect=7).json
         sick = [finding for finding in told["findings"] if finding["code"] == f"task-{Condition.RETRYING}"]
         assert sorted(finding["connector"] for finding in sick) == ["moody-a", "moody-b"]
         assert all(
@@ -102,7 +102,7 @@ def test_the_doctor_shows_a_worker_behind_basic_auth_who_asks(broker: DevBroker,
         add = ("contexts", "add", "g", url, "--user", "ann", "--password-file", "pw", "--worker", str(file))
         cli_run(*add, home=tmp_path, expect=0)
 
-        told = cli_run("topics", "doctor", "-o", "json", home=tmp_path, expect=1).json
+        told = cli_run("topics", "doctor", "-o", "json", home=tmp_path, expect=7).json
         assert [each["connector"] for each in told["findings"] if each["code"] == "task-retrying"] == ["moody"]
         assert [each for each in told["not_checked"] if "condition of the tasks" in each["what"]] == []
 

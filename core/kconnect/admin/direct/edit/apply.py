@@ -93,7 +93,7 @@ def check_plan(access: ClusterAccess, reader: ClusterReader, plan: EditPlan, *, 
         return Checked()
     live = live_group(access) if access.has_group else None
     snapshot = reader.configs().snapshot if any(isinstance(need, Stopped | NotCreated) for need in needs) else None
-    statuses = reader.statuses().statuses if any(isinstance(need, NoRunningTask) for need in needs) else None
+    statuses = reader.known_statuses().statuses if any(isinstance(need, NoRunningTask) for need in needs) else None
     found = refusals(needs, live, snapshot, statuses)
     warnings: tuple[str, ...] = ()
     if live is not None and not live.is_live:

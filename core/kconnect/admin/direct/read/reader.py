@@ -137,6 +137,8 @@ class StatusView:
     statuses: StatusCache = field(repr=False)
     latest: Latest = field(repr=False)
     seen: Seen = field(default_factory=Seen, repr=False)
+    missing: str | None = None
+    """That the topic does not exist, as a sentence: then nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +192,13 @@ class ClusterReader:
         if not any_kind:
             self._check_kind(InternalTopic.STATUS, seen)
         return StatusView(cache, latest, seen)
+
+    def known_statuses(self) -> StatusView:
+        """The status topic; empty, with the reason, where it does not exist: the first worker creates it again."""
+        try:
+            return self.statuses()
+        except NotFoundError as error:
+            return StatusView(StatusCache(), Latest(over_partitions=True), missing=str(error))
 
     def offsets(self, bounds: Bounds = Bounds(), topic: str | None = None, *, any_kind: bool = False) -> OffsetView:
         """The worker's offsets topic, or a connector's own one."""
