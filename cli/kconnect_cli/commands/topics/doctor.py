@@ -44,9 +44,9 @@ def doctor(ctx: typer.Context) -> None:
     """Report problems of the internal topics, where they are visible, and which commands repair them.
 
     Gets the conditions of tasks from the workers, with the user and certificates of the other commands. Ends with 7 if
-    there is an error or a warning, with another code if it could not look. Reports what it cannot check because a topic's name or group.id is unknown.
-    `-o json` is for monitoring, `-o name` prints the codes of the findings. The worker looks; --worker FILE or
-    --bootstrap-servers looks from here, for Java's workers and where none runs.
+    there is an error or a warning, with another code if it could not look. Reports what it cannot check because a
+    topic's name or group.id is unknown. `-o json` is for monitoring, `-o name` prints the codes of the findings. The
+    worker looks; --worker FILE or --bootstrap-servers looks from here, for Java's workers and where none runs.
     """
     session = session_of(ctx)
     from kconnect_cli.admin.asked_worker import AskedWorker, asks_worker

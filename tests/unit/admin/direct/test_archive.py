@@ -158,6 +158,14 @@ def test_secrets_are_masked_unless_asked_for_and_come_back_from_what_is_there():
     assert "hush" in json.dumps(archive_document(state, None, 0, masks=SecretMasks(reveal=True), skip=lambda _: None))
 
 
+def test_offsets_of_what_is_no_connector_any_more_are_left_out_by_name():
+    configs, left_out = config_view(records_of([encode_connector("a", {"k": "1"})])), []
+    offsets = offset_view([(b'["%s",{"p":%d}]' % at, b"{}") for at in ((b"a", 1), (b"gone", 1), (b"gone", 2))])
+    document = archive_document(LiveTopics(configs, offsets), None, 0, skip=left_out.append)
+    assert list(document["offsets"]) == ["a"]
+    assert left_out == ["2 offsets of gone, which is not a connector any more"]
+
+
 def test_the_session_key_is_never_exported():
     from kconnect.runtime.storage.config_topic import encode_session_key
     from kconnect.runtime.storage.session_key import SessionKey

@@ -15,6 +15,7 @@ Pure: topics and groups are read in `live_state.py`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -131,7 +132,13 @@ def archive_document(
         "connectors": connectors,
     }
     if with_offsets:
-        document["offsets"] = offsets_document(state.offset_entries(), connectors=names, skip=skip)
+        entries = state.offset_entries()
+        if names is None:
+            names = state.configs.snapshot.configs.keys()
+            gone = Counter(owner for key in entries if (owner := _owner(key)) is not None and owner not in names)
+            for name, count in sorted(gone.items()):
+                skip(f"{counted(count, 'offset')} of {name}, which is not a connector any more")
+        document["offsets"] = offsets_document(entries, connectors=names, skip=skip)
     if with_groups:
         document["groups"] = {
             name: {"group": group.group, **offsets_to_json(_sink_offsets(group.offsets))}

@@ -40,6 +40,7 @@ from kconnect.runtime.storage.status_topic import status_key
 
 # Records that a restored connector is made of
 _RESTORED = (b"connector-", b"task-", b"commit-", b"target-state-")
+_NO_TASKS = '{"tasks":0}'
 # inter.worker.key.ttl.ms: 1 h
 _KEY_TTL_MS = 3_600_000
 
@@ -52,6 +53,7 @@ def config_findings(facts: ClusterFacts) -> Iterator[Finding]:
     yield from _unreadable(facts, configs)
     yield from _inconsistent(facts, configs)
     yield from _overtaken(configs)
+    yield from _not_committed(facts, configs)
     yield from _ownerless(facts, configs)
     yield from _not_addressable(configs)
     yield from _session_key(facts, configs)
@@ -117,7 +119,7 @@ def _inconsistent(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding
             connector=name,
             repair=("connect", "connectors", "restart", name)
             if facts.is_live
-            else ("connect", "topics", "config", "put", COMMIT + name, '{"tasks":0}'),
+            else ("connect", "topics", "config", "put", COMMIT + name, _NO_TASKS),
             hint="Without tasks the connector is consistent again; the worker that starts it next writes them.",
         )
 
@@ -133,6 +135,39 @@ def _overtaken(configs: ConfigFacts) -> Iterator[Finding]:
             connector=name,
             repair=("connect", "connectors", "restart", name),
             hint="The worker that starts the connector writes its tasks again.",
+        )
+
+
+def _not_committed(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding]:
+    """Task configs of a leader that died before it committed them: they do not count, but compaction lets them stand
+    in the place of those that do.
+    """
+    written: dict[str, list[LogRecord]] = defaultdict(list)
+    for record in configs.live:
+        match decode(record):
+            case TaskConfigured(task, _) if task.connector in configs.snapshot.configs:
+                written[task.connector].append(record)
+    for name in sorted(written.keys() - configs.snapshot.inconsistent - configs.snapshot.overtaken):
+        commit = _live(configs, COMMIT + name)
+        newer = [record for record in written[name] if commit is not None and record.offset > commit.offset]
+        if not newer or not all(map(facts.is_settled, newer)):
+            continue
+        yield Finding(
+            code="tasks-not-committed",
+            severity=Severity.WARNING,
+            sentence=f"{counted(len(newer), 'task config')} of connector {name} without a commit after them: its tasks "
+            "run with the configs before, and not at all once compaction has removed those",
+            evidence=_evidence(*newer, commit),
+            connector=name,
+            repair=("connect", "connectors", "stop", name)
+            if facts.is_live
+            else ("connect", "topics", "config", "put", COMMIT + name, _NO_TASKS),
+            hint="A worker ended while it wrote them. "
+            + (
+                f"Then connect connectors resume {name}: the tasks are written again."
+                if facts.is_live
+                else "The worker that starts the connector next writes them again."
+            ),
         )
 
 
