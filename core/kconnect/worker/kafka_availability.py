@@ -21,6 +21,7 @@ from kconnect.runtime.herder.health.kafka_watch import KafkaWatch, Probe
 from kconnect.runtime.herder.health.reasons import Health, Reason
 
 if TYPE_CHECKING:
+    from kconnect.runtime.herder.group.security import Access
     from kconnect.runtime.kafka.admin import KafkaAdmin
 
 log = logging.getLogger(__name__)
@@ -98,9 +99,8 @@ class KafkaAvailability:
 
         def probe() -> Probe:
             from kconnect.runtime.herder.group.probe import BrokerProbe
-            from kconnect.runtime.herder.group.security import access
 
-            return BrokerProbe(access(admin_settings(self._props, {}, client_id="watch"), "worker-watch"))
+            return BrokerProbe(self._access())
 
         def away() -> Iterator[Reason]:
             if (outage := self.contact.outage) is not None:
@@ -127,8 +127,7 @@ class KafkaAvailability:
         try:
             found = admin.cluster_id(min(_TRY_S, self._timeout_s))
         except (UnreachableError, TimedOutError, RetriableError) as err:
-            reached = reach_any(parse_servers(servers), _LOOK_S)
-            problem = str(err) if reached.address is not None else reached.sentence()
+            problem = self._why_unanswered(err)
             if time.monotonic() >= deadline:
                 raise UnreachableError(
                     f"No Kafka broker answers at bootstrap.servers={servers} within {self._timeout_s:g} s ({problem})",
@@ -140,6 +139,26 @@ class KafkaAvailability:
         if (back := self.contact.answered()) is not None:
             log.info("Kafka answers at bootstrap.servers=%s, after %.1f s", servers, back.outage.lasted_s)
         return found
+
+    def _why_unanswered(self, err: ConnectError) -> str:
+        """What a connection of our own meets, as that says more than the client, such as of another protocol."""
+        from kconnect.runtime.herder.group.probe import BrokerProbe
+
+        reached = reach_any(parse_servers(self.contact.servers), _LOOK_S)
+        if reached.address is None:
+            return reached.sentence()
+        try:
+            probe = BrokerProbe(self._access())
+            probe.ask(_TRY_S)
+        except ConnectError as why:
+            return str(why)
+        probe.close()
+        return str(err)
+
+    def _access(self) -> Access:
+        from kconnect.runtime.herder.group.security import access
+
+        return access(admin_settings(self._props, {}, client_id="watch"), "worker-watch")
 
     def _warn_unavailable(self, problem: str) -> None:
         """Warn once, however many attempts fail."""

@@ -153,13 +153,10 @@ def _unknown_host(host: str) -> str | None:
 
 def _explained(text: str, way: Access, identity: ClientIdentity) -> tuple[str, str]:
     """What broke the connection off, and the setting to look at."""
-    protocol = identity.java.get("security.protocol", "PLAINTEXT").strip().upper()
-    if "closed the connection" in text or "not a Kafka broker" in text:
+    doubt = way.doubt(text)
+    if doubt is not None:
         prefix = "" if identity.names[0] in ("worker", "admin") else f"{identity.names[0]}."
-        why = "the listener may want TLS or a login" if way.login is None or way.tls is None else "it refuses it"
-        return f"{text}: {why}", f"{prefix}security.protocol is {protocol}: set what the listener has."
-    if "TLS" in text:
-        return text, f"Does the listener speak TLS? security.protocol of this client is {protocol}."
+        return f"{text}: {doubt}", f"Set {prefix}security.protocol to what the listener has."
     return text, f"Is Kafka running there? {_correct(identity)}"
 
 
@@ -176,9 +173,8 @@ def _correct(identity: ClientIdentity) -> str:
 
 
 def _manner(identity: ClientIdentity, way: Access) -> str:
-    protocol = identity.java.get("security.protocol", "PLAINTEXT").strip().upper()
     mechanism = identity.java.get("sasl.mechanism", "").strip().upper()
-    return f"{protocol}, login by {mechanism}" if way.login is not None else protocol
+    return f"{way.protocol}, login by {mechanism}" if way.login is not None else way.protocol
 
 
 def _advertised(identity: ClientIdentity, known: Sequence[Address], deadline: float) -> Iterator[Result]:

@@ -209,4 +209,7 @@ def test_clients_of_tasks_that_lack_the_login_and_a_login_that_is_wrong_are_told
     }
     assert [verdict for verdict, _ in told(results, "group") + told(results, "topic")] == [Verdict.UNKNOWN] * 2
     assert "refuses the login" in by_clients["worker, admin"].message
-    assert "producer.security.protocol is PLAINTEXT" in (by_clients["producer"].hint or "")
+    assert by_clients["producer"].message.endswith(
+        "the listener may want TLS or a login: security.protocol is PLAINTEXT"
+    )
+    assert by_clients["producer"].hint == "Set producer.security.protocol to what the listener has."

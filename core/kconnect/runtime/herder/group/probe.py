@@ -56,7 +56,9 @@ class BrokerProbe:
                 brokers = connection.ask(KnownBrokers(), max(deadline - time.monotonic(), 0.01))
                 self._known = tuple(brokers)
             except (Unanswered, ConnectError) as err:
-                problems[str(err).rstrip(".")] = None
+                problem = str(err).rstrip(".")
+                doubt = self._access.doubt(problem) if isinstance(err, Unanswered) else None
+                problems[f"{problem}: {doubt}" if doubt else problem] = None
             else:
                 return connection
         raise ConnectError("; ".join(problems))

@@ -40,6 +40,24 @@ class Access:
     who: Client = field(default_factory=Client)
     """For messages about rights."""
 
+    @property
+    def protocol(self) -> str:
+        """The `security.protocol`."""
+        return ("SASL_" if self.login is not None else "") + ("SSL" if self.tls is not None else "PLAINTEXT")
+
+    def doubt(self, problem: str) -> str | None:
+        """What a connection that broke says of the listener's protocol: that is all a client gets that speaks another.
+
+        Returns None where it says nothing.
+        """
+        if "closed the connection" in problem or "not a Kafka broker" in problem:
+            if self.login is not None and self.tls is not None:
+                return f"the listener may refuse security.protocol={self.protocol}"
+            return f"the listener may want TLS or a login: security.protocol is {self.protocol}"
+        if "TLS" in problem:
+            return f"the listener may speak no TLS: security.protocol is {self.protocol}"
+        return None
+
 
 def access(java: Mapping[str, str], client_id: str) -> Access:
     """Reads a worker's settings: `bootstrap.servers`, `security.protocol`, `ssl.*`, `sasl.*`.
