@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 # Java's workers do not say who of them answers: each is asked, side by side, and one that is frozen costs this much
 _ANSWER_S = 1.0
+# It reads three topics, in some 0.3 s; a screen must not wait for it longer than that people believe that it hangs
+_DOCTOR_S = 4.0
 
 
 def cluster_health(session: CliSession) -> dict[str, Any]:
@@ -134,17 +137,20 @@ def _of_workers(session: CliSession) -> dict[str, Any]:
         return health_document(client.url, {}, None, starting=start_text(start))
     statuses = client.connector_statuses()
     outage = None if client.outage is None else {**client.outage.to_json(), "sentence": client.outage.banner()}
+    notes = list[str]()
+    doctor = _looking(session, notes, is_away=outage is not None)
     cluster_id = client.server_info().get("kafka_cluster_id")
-    moves, notes = activities(client), list[str]()
+    moves = activities(client)
+    workers = _workers(session, statuses, moves)
     return health_document(
         client.url,
         statuses,
-        _workers(session, statuses, moves),
+        workers,
         cluster_id=cluster_id,
         outage=outage,
         starting=start_text(start),
         activities=moves,
-        doctor=_doctor(session, notes),
+        doctor=doctor.result(),
         notes=notes,
     )
 
@@ -220,12 +226,37 @@ def _of_topics(session: CliSession) -> dict[str, Any]:
     return health_document(direct.place, statuses, workers, doctor=_doctor(session, notes), notes=notes)
 
 
+def _looking(session: CliSession, notes: list[str], *, is_away: bool) -> Future[dict[str, Any] | None]:
+    """The doctor at work while other things are asked: of the worker, or here where it is said where Kafka is."""
+    look = _doctor if cluster_of(session).is_given else _nothing if is_away else _asked_doctor
+    pool = ThreadPoolExecutor(1, thread_name_prefix="asks-doctor")
+    found = pool.submit(look, session, notes)
+    pool.shutdown(wait=False)
+    return found
+
+
+def _nothing(session: CliSession, notes: list[str]) -> None:
+    """A worker whose Kafka is away is not asked for what is there."""
+
+
+def _asked_doctor(session: CliSession, notes: list[str]) -> dict[str, Any] | None:
+    """What the worker's own doctor finds, counted; None where there is none, as on Java's workers."""
+    try:
+        with session.client_of(session.target.urls, limit_s=_DOCTOR_S) as client:
+            found = client.doctor()
+    except NotFoundError as err:
+        if str(err).endswith("HTTP 404 Not Found"):
+            notes.append("The topics were not looked at: --worker FILE or --bootstrap-servers has the doctor do it.")
+        return None  # a standalone worker has no topics
+    except ConnectError as err:
+        notes.append(f"The doctor could not look at the topics: {err}")
+        return None
+    return {"ok": found["ok"], "counts": found["counts"]}
+
+
 def _doctor(session: CliSession, notes: list[str]) -> dict[str, Any] | None:
     """The doctor's findings counted, where the topics can be read."""
     options = cluster_of(session)
-    if not options.is_given:
-        notes.append("The topics were not looked at: --worker FILE or --bootstrap-servers has the doctor do it.")
-        return None
     from kconnect.admin.direct.doctor.diagnosis import diagnose, is_sick, severity_counts
     from kconnect.admin.direct.doctor.gathering import asks_as, gather_facts
     from kconnect.admin.direct.read.reader import ClusterReader

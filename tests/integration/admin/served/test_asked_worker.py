@@ -269,6 +269,11 @@ def test_the_doctor_finds_by_url_what_it_finds_by_the_workers_file_for_admins_on
     assert (asked.code, asked.stderr) == (read.code, read.stderr)
     assert asked.stdout == read.stdout.replace(str(world.file), "WORKER.properties")
     assert "orphan-tasks" in asked.stdout
+    counted = connect("status", "-o", "json").json
+    assert counted["doctor"] == connect("status", "-o", "json", by_file=True).json["doctor"]
+    assert (counted["doctor"]["counts"]["info"], counted["notes"]) == (1, [])
+    refused = connect("status", "-o", "json", user="eve").json
+    assert (refused["doctor"], "lacks the role admin" in refused["notes"][0]) == (None, True)
     denied = connect("topics", "doctor", user="eve")
     assert (denied.code, "lacks the role admin" in denied.stderr) == (1, True), denied.stderr
     status, html = page_of(world.url, "/ui/doctor")
