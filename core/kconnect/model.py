@@ -321,6 +321,23 @@ class PartitionLag:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchShare:
+    """How many batches there were for which columns were tried, and which of them went by records."""
+
+    batches: int
+    by_records: int
+    because: str
+    """Why, of the last one."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"batches": self.batches, "by_records": self.by_records, "because": self.because or None}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> BatchShare:
+        return cls(int(body["batches"]), int(body["by_records"]), str(body["because"] or ""))
+
+
+@dataclass(frozen=True, slots=True)
 class SinkLag:
     """How far a sink is behind, by partition; `problem` says why it is not known."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kconnect.admin.cluster.activity import NO_ACTIVITY, Activity, activities
@@ -15,7 +16,7 @@ from kconnect_cli.options.cluster import cluster_of
 from kconnect_cli.screen.status_rows import more_of
 
 if TYPE_CHECKING:
-    from kconnect.model import ConnectorStatus
+    from kconnect.model import BatchShare, ConnectorStatus
     from kconnect_cli.session import CliSession
 
 T = TypeVar("T")
@@ -28,8 +29,9 @@ def description_of(session: CliSession, name: str, mask: Callable[..., dict[str,
 
     Shape: name, type, state, worker_id; trace, cause and restarts if it failed; records_per_s, lag, errors; tasks:
     [{id, state, worker_id, condition, restarts, trace, cause, records_per_s, records, errors}]; mbeans: [{task, name,
-    labels, value}]; config; topics; offsets: [{partition, offset, end_offset, lag}]; changes: [{timestamp, kind,
-    sentence, settings, ..}]; notes: what is not known, and why.
+    labels, value}]; forms: {batches, by_records, because}, where columns were tried; config; topics; offsets:
+    [{partition, offset, end_offset, lag}]; changes: [{timestamp, kind, sentence, settings, ..}]; notes: what is not
+    known, and why.
 
     Errors: NotFoundError; ConnectError when neither state nor config can be read.
     """
@@ -53,6 +55,7 @@ def description_of(session: CliSession, name: str, mask: Callable[..., dict[str,
         "errors": moves.figures.errors,
         "tasks": _tasks(status, moves),
         "mbeans": mbeans(notes),
+        "forms": _forms([found.forms for found in moves.tasks.values() if found.forms is not None]),
         "config": mask(info.config),
         "topics": _topics(session, name, notes),
         "offsets": offsets,
@@ -77,6 +80,15 @@ def _moves(session: CliSession, status: ConnectorStatus, notes: list[str]) -> Ac
                          and task.id not in moves.tasks}):  # fmt: skip
         notes.append(f"Some rates are not known: {session.url} gets no answer from {', '.join(silent)}.")
     return moves
+
+
+def _forms(tasks: Sequence[BatchShare]) -> dict[str, Any] | None:
+    """How the batches of all tasks went; the reason is that of the task with the most by records."""
+    if not tasks:
+        return None
+    most = max(tasks, key=lambda each: each.by_records)
+    whole = (sum(each.batches for each in tasks), sum(each.by_records for each in tasks))
+    return replace(most, batches=whole[0], by_records=whole[1]).to_json()
 
 
 def _mbeans(session: CliSession, name: str, notes: list[str]) -> list[dict[str, Any]] | None:

@@ -28,6 +28,8 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     figures = [("records/s", found["records_per_s"]), ("behind", found["lag"]), ("errors", found["errors"])]
     if known := [f"{value:,.0f} {what}" for what, value in figures if value is not None]:
         yield f"  {', '.join(known)}"
+    if (forms := found.get("forms")) and forms["by_records"]:
+        yield f"  {max(forms['by_records'] / forms['batches'], 0.01):.0%} of batches by records: {forms['because']}"
     yield from _failures(view)
     yield from _section("TASKS", table_text(_TASKS, found["tasks"]) if found["tasks"] else "none")
     if found.get("mbeans"):

@@ -73,7 +73,8 @@ class Converter(ABC):
     ) -> tuple[Schema | None, pa.Array] | NotImplementedType:
         """The columnar form of `to_connect_data`: one schema for all rows, and the column; or NotImplemented.
 
-        Called instead of it if the task or later transforms accept batches. If it raises: record by record.
+        Called instead of it if the task or later transforms accept batches. If it raises: record by record, and what
+        it raised is shown as the reason.
         """
         return NotImplemented  # type: ignore[no-any-return]  # mypy has it as Any
 

@@ -18,6 +18,7 @@ from kconnect.api import (
     RecordBatch,
     Transformation,
 )
+from kconnect.builtin.types.seen_columns import seen_column
 from kconnect.builtin.version import KAFKA_VERSION
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ def _config(doc: str) -> ConfigDef:
         "record",
         ConfigDef.ValidString.in_("record", _BATCH),
         ConfigDef.Importance.MEDIUM,
-        "What the function is called with: each record, or a RecordBatch of many, which schemaless records cannot be.",
+        "What the function is called with: each record, or a RecordBatch of many. Records without schema are columns "
+        "of the types seen in them, value_schema is None; what columns cannot hold comes one by one.",
     )
 
 
@@ -106,8 +108,6 @@ class PythonTransform(Transformation):
         return records[0] if records else None  # type: ignore[return-value]  # of the kind that was put in
 
     def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any | None:  # Any: mypy takes NotImplemented for it
-        if not _has_schemas(batch):
-            return NotImplemented
         made = self._call(batch)
         if made is not None and made is not NotImplemented and not isinstance(made, RecordBatch):
             raise _wrong(self._name, made, "a RecordBatch or None")
@@ -139,7 +139,7 @@ class PythonPredicate(Predicate):
         return found
 
     def test_batch(self, batch: RecordBatch) -> bool | pa.BooleanArray | Any:  # Any: mypy takes NotImplemented for it
-        if not self._takes_batches or not _has_schemas(batch):
+        if not self._takes_batches:
             return NotImplemented
         import pyarrow as pa
 
@@ -157,17 +157,24 @@ class PythonPredicate(Predicate):
         return KAFKA_VERSION
 
 
-def _has_schemas(batch: RecordBatch) -> bool:
-    """Whether its records may be in a batch one by one too; schemaless ones are only where many are alike."""
-    parts = ((batch.key_schema, batch.key), (batch.value_schema, batch.value))
-    return all(schema is not None or column is None for schema, column in parts)
-
-
 def _batch_of(record: ConnectRecord, name: str) -> RecordBatch:
-    batch = RecordBatch.from_records([record])
+    """A batch of one. Errors: DataError for a value without schema that no column holds."""
+    plain = {
+        part: value
+        for part, schema, value in (
+            ("key", record.key_schema, record.key),
+            ("value", record.value_schema, record.value),
+        )
+        if schema is None and value is not None
+    }
+    batch = RecordBatch.from_records([record.new_record(**dict.fromkeys(plain)) if plain else record])
     if batch is None:
-        raise DataError(f"{name} takes batches, and a schemaless record cannot be in one: set {TAKES_CONFIG}=record")
-    return batch
+        raise DataError(f"{name} takes batches, and the record does not fit its schema")
+    try:
+        return batch.with_(**{part: seen_column([value], mixes=False) for part, value in plain.items()})
+    except DataError as error:
+        hint = f"Set {TAKES_CONFIG}=record: then {name} gets each record as it is."
+        raise DataError(f"{name} takes batches, and no column has what this record has: {error}", hint=hint) from error
 
 
 def _wrong(name: str, given: Any, wanted: str) -> DataError:

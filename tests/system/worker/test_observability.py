@@ -22,6 +22,7 @@ from kit.waiting import eventually
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 OPERATIONS = DOCS / "operations.md"
 SOURCE, SINK, WAITING, TOLERANT = "observed-in", "observed-out", "observed-later", "observed-bad"
+PRICES = "observed-prices"
 
 
 @pytest.fixture(scope="module")
@@ -209,6 +210,39 @@ def test_the_command_shows_the_slots_as_a_table(worker, tmp_path):
     assert all(title in done.stdout for title in ("SLOT", "JOB GROUP", "EXECUTOR", "CPU %", "MEMORY", "TASKS"))
     assert "kconnect-slot-0" in done.stdout
     assert f"{SOURCE}-0" in done.stdout
+
+
+@pytest.fixture
+def prices(broker, worker, tmp_path):
+    """A sink in columns, behind prices that are numbers and texts."""
+    create_topic(broker.bootstrap, PRICES)
+    produce_lines(broker.bootstrap, PRICES, ['{"price":1}', '{"price":"1"}'] * 1000)
+    config = {
+        "connector.class": "ObjectSink",
+        "object.url": f"file://{tmp_path / 'prices'}",
+        "topics": PRICES,
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter.schemas.enable": "false",
+    }
+    with ConnectClient(worker.url) as client:
+        client.create_connector(PRICES, config)
+        yield PRICES
+        client.delete_connector(PRICES)
+
+
+def test_describe_and_metrics_say_which_batches_went_by_records_and_why(worker, prices, tmp_path):
+    def described(*more: str) -> str:
+        return cli_run("describe", prices, "--url", worker.url, *more, home=tmp_path, expect=0).stdout
+
+    line = "100% of batches by records: member price is number and text"
+    eventually(lambda: line in described(), 30, "describe says it")
+    labels = f'{{connector="{prices}",task="0"}}'
+    metrics = metrics_of(worker)
+    batches = metrics[f"kafka_connect_task_batch_metrics_batches_total{labels}"]
+    assert batches > 0
+    assert metrics[f"kafka_connect_task_batch_metrics_batches_by_records_total{labels}"] == batches
+    forms = json.loads(described("-o", "json"))["forms"]
+    assert forms == {"batches": batches, "by_records": batches, "because": "member price is number and text"}
 
 
 def test_lines_that_slots_write_are_in_the_workers_log_over_rest(worker):

@@ -9,7 +9,7 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from kconnect.api import ConnectRecord, RecordBatch, Schema, SourceRecord, TimestampType
+from kconnect.api import RecordBatch, TimestampType
 from kconnect.builtin.converters.columns_from_json import ByRecordsError
 from kconnect.builtin.converters.columns_from_plain_json import PlainJsonColumns
 from kconnect.builtin.converters.json_converter import FEWEST_PLAIN_ROWS, JsonConverter
@@ -215,19 +215,45 @@ def keep(batch: RecordBatch) -> RecordBatch:
     return batch
 
 
-def test_a_function_for_batches_refuses_schemaless_records_also_where_they_are_columns() -> None:
+def test_a_function_for_batches_gets_columns_of_values_without_schema() -> None:
     step = PythonTransform()
     step.configure({"function": f"{__name__}:keep", "takes": "batch"})
     batch = batch_of(texts_of([row(number) for number in range(MANY)]))
     assert isinstance(batch, RecordBatch)
-    with pytest.raises(StageError, match="a schemaless record cannot be in one: set takes=record"):
-        TransformChain([TransformStep(step)]).apply_batch(batch)
+    assert TransformChain([TransformStep(step)]).apply_batch(batch) is batch
 
 
-def test_a_batch_with_schemas_still_reaches_a_function_for_batches() -> None:
-    step = PythonTransform()
-    step.configure({"function": f"{__name__}:keep", "takes": "batch"})
-    records: list[ConnectRecord] = [SourceRecord({}, {}, "t", "x", value_schema=Schema.STRING_SCHEMA)]
-    batch = RecordBatch.from_records(records)
-    assert batch is not None
-    assert step.apply_batch(batch) is batch
+ALIKE = [b'{"a":%d}' % number for number in range(50)]
+
+
+@pytest.mark.parametrize(
+    ("texts", "why"),
+    [
+        ([b'{"price":1}', b'{"price":"1"}'], "member price is number and text"),
+        ([*ALIKE, b'{"a":"1"}', *ALIKE], "member a is number and text"),
+        ([b'{"o":{"tags":[1]}}', b'{"o":{"tags":[{}]}}'], "member o.tags[] is number and object"),
+        ([b'{"v":2}', b'{"v":2.0}'], "member v is written as 2 and as 2.0"),
+        ([b'{"a":1,"b":null}', b'{"a":1}'], "member b is null in some records and missing in others"),
+        ([*ALIKE, b'{"a":1,"b":null}', b"{}", b'{"a":1,"b":2}'], "member b is null in some records and missing"),
+        ([b'{"a":1,"b":2}', b'{"b":1,"a":2}'], "members of the value come in several orders"),
+        ([b'{"s":{"a":1,"b":2}}', b'{"s":{"b":1,"a":2}}'], "members of member s come in several orders"),
+        ([b"1", b'"x"'], "the value is number and text"),
+        ([b'{"n":18446744073709551616}'], "Arrow refuses a text: "),
+        ([b'{"a\\n":1}'], "the name 'a\\n' needs escapes in JSON"),
+        ([None], "all values are null"),
+    ],
+)
+def test_why_values_are_no_columns_is_told(columns: PlainJsonColumns, texts: list[bytes | None], why: str) -> None:
+    with pytest.raises(ByRecordsError) as caught:
+        columns.column("t", pa.array(texts, pa.binary()))
+    assert str(caught.value).startswith(why)
+
+
+def test_why_is_told_too_while_batches_are_left_out(columns: PlainJsonColumns) -> None:
+    mixed = pa.array([b'{"price":1}', b'{"price":"1"}'], pa.binary())
+    told = set()
+    for _ in range(20):
+        with pytest.raises(ByRecordsError) as caught:
+            columns.column("t", mixed)
+        told.add(str(caught.value))
+    assert told == {"member price is number and text"}

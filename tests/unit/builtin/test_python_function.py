@@ -37,6 +37,12 @@ def all_of_t(batch):
 def text(given):
     return "text"
 
+def same_batch(batch):
+    return batch
+
+def has_a(batch):
+    return pc.is_valid(batch.value.field("a"))
+
 def not_yet(batch):
     return NotImplemented
 
@@ -137,8 +143,17 @@ def test_a_wrong_result_names_the_function(kind: Any, function: str, takes: str,
     assert why in str(caught.value)
 
 
-@pytest.mark.parametrize(("kind", "function"), [(PythonTransform, "shout_all"), (PythonPredicate, "are_a")])
-def test_a_schemaless_record_is_no_batch(kind: Any, function: str) -> None:
-    made = configured(kind, function, "batch")
-    with pytest.raises(DataError, match="a schemaless record cannot be in one: set takes=record"):
-        (made.apply if kind is PythonTransform else made.test)(SourceRecord({}, {}, "t", {"a": 1}))
+@pytest.mark.parametrize("key", [None, "k", {"id": 7}])
+def test_a_record_without_schema_is_a_batch_of_the_types_seen_in_it(key: Any) -> None:
+    record = SourceRecord({}, {"n": 0}, "t", {"a": 1, "tags": ["x"], "in": {"b": 0.5, "c": None}}, key=key)
+    assert configured(PythonTransform, "same_batch", "batch").apply(record) == record
+    assert configured(PythonPredicate, "has_a", "batch").test(record)
+    assert configured(PythonTransform, "same_batch", "batch").apply(record.new_record(value=None)).value is None
+
+
+def test_a_value_without_schema_that_no_column_holds_says_which_setting_takes_it() -> None:
+    record = SourceRecord({}, {}, "t", {"mixed": [1, "x"]})
+    with pytest.raises(DataError, match="no column has what this record has") as caught:
+        configured(PythonTransform, "same_batch", "batch").apply(record)
+    assert caught.value.hint is not None
+    assert "takes=record" in caught.value.hint

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from kconnect.errors import NotFoundError
-from kconnect.model import TaskId
+from kconnect.model import BatchShare, TaskId
 from kconnect.runtime.standing.figures import NO_FIGURES, Figures, summed
 
 if TYPE_CHECKING:
@@ -76,7 +76,12 @@ def task_figures(found: Mapping[str, Activity]) -> dict[TaskId, Figures]:
 
 def _activity(line: Mapping[str, Any]) -> Activity:
     tasks = {
-        int(task["task"]): Figures(float(task["records_per_s"]), int(task["records"]), int(task["errors"]))
+        int(task["task"]): Figures(
+            float(task["records_per_s"]),
+            int(task["records"]),
+            int(task["errors"]),
+            forms=BatchShare.from_json(task["forms"]) if task.get("forms") else None,
+        )
         for task in line.get("tasks", ())
     }
     records = sum(figures.records or 0 for figures in tasks.values()) if tasks else None

@@ -19,6 +19,7 @@ _LONG_FRACTION: Final = re.compile(rb"[0-9.]{17}")
 
 _LOGICAL: Final = {Date.LOGICAL_NAME, Time.LOGICAL_NAME, Timestamp.LOGICAL_NAME}
 _DAY_MS: Final = 86_400_000
+_ROW: Final = re.compile(r" in row \d+")
 # What Python's dates can hold, from the year 1 to 9999: in days, and in ms
 _DAYS: Final = (-719_162, 2_932_896)
 _RANGES: Final = {
@@ -29,7 +30,10 @@ _RANGES: Final = {
 
 
 class ByRecordsError(Exception):
-    """Only JsonReader can tell what these texts are, or what is wrong with them."""
+    """Only JsonReader can tell what these texts are, or what is wrong with them; the message says why."""
+
+
+NO_OBJECTS: Final = "a text is not one object"
 
 
 def columns_from_json(schema: Schema, texts: pa.BinaryArray, *, replace_null: bool) -> pa.StructArray:
@@ -45,12 +49,12 @@ def columns_from_json(schema: Schema, texts: pa.BinaryArray, *, replace_null: bo
     kind = _json_type(schema)
     # Each text is at least one object then, so as many objects as texts are one for each
     if not pc.and_(pc.all(pc.starts_with(texts, "{")), pc.all(pc.ends_with(texts, "}"))).as_py():
-        raise ByRecordsError
+        raise ByRecordsError(NO_OBJECTS)
     check_lengths(texts)
     lines = pc.binary_join_element_wise(texts, b"", b"\n")
     content = lines.buffers()[2]
     if _has_floats(schema) and _LONG_FRACTION.search(content):
-        raise ByRecordsError
+        raise ByRecordsError("a float of 32 bits has more than 16 digits")
     try:
         lines.cast(pa.string())  # Arrow's reader does not check UTF-8
         table = json.read_json(
@@ -59,9 +63,9 @@ def columns_from_json(schema: Schema, texts: pa.BinaryArray, *, replace_null: bo
             json.ParseOptions(explicit_schema=pa.schema(list(kind)), unexpected_field_behavior="ignore"),
         )
     except pa.ArrowInvalid as error:
-        raise ByRecordsError from error
+        raise ByRecordsError(refusal_of(error)) from error
     if len(table) != len(texts):
-        raise ByRecordsError
+        raise ByRecordsError(NO_OBJECTS)
     rows = pa.StructArray.from_arrays([_whole(column) for column in table.columns], fields=list(kind))
     return _finished(schema, rows, replace_null)
 
@@ -72,9 +76,14 @@ def check_lengths(texts: pa.BinaryArray) -> None:
 
     longest = pc.max(pc.binary_length(texts)).as_py()
     if longest > _LONGEST_BYTES:
-        raise ByRecordsError
+        raise ByRecordsError(f"a text has more than {_LONGEST_BYTES:,} bytes")
     if longest > _LONGEST_NUMBER and pc.any(pc.match_substring_regex(texts, _LONG_NUMBER)).as_py():
-        raise ByRecordsError
+        raise ByRecordsError("a number is very long")
+
+
+def refusal_of(error: Exception) -> str:
+    """Arrow's reason without its own prefix and the rows, which no reader can look up."""
+    return f"Arrow refuses a text: {_ROW.sub('', str(error)).removeprefix('JSON parse error: ')}"
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
@@ -86,17 +95,17 @@ def _json_type(schema: Schema) -> pa.DataType:
     import pyarrow as pa
 
     if schema.name == Decimal.LOGICAL_NAME or schema.type is Type.MAP:
-        raise ByRecordsError
+        raise ByRecordsError("the schema has a decimal or a map")
     if schema.type is Type.STRUCT:
         names = [field.name for field in schema.fields]
         if not names:
-            raise ByRecordsError
+            raise ByRecordsError("the schema has a struct without fields")
         return pa.struct(
             [pa.field(name, _json_type(field.schema)) for name, field in zip(names, schema.fields, strict=True)]
         )
     if schema.type is Type.ARRAY:
         if schema.value_schema is None:
-            raise ByRecordsError
+            raise ByRecordsError("the schema has a list without a schema of its items")
         return pa.list_(_json_type(schema.value_schema))
     return {
         Type.INT8: pa.int8(),
@@ -153,7 +162,7 @@ def _children(column: pa.StructArray) -> list[pa.Array]:
 
 def _check_nulls(schema: Schema, nulls: int, replace_null: bool) -> None:
     if nulls and (not schema.is_optional or (schema.default is not None and replace_null)):
-        raise ByRecordsError
+        raise ByRecordsError("a field is null that is not optional, or has a default")
 
 
 def _check_range(column: pa.Array, least: int, most: int) -> None:
@@ -161,7 +170,7 @@ def _check_range(column: pa.Array, least: int, most: int) -> None:
 
     bounds = pc.min_max(column)
     if bounds["min"].is_valid and not (least <= bounds["min"].as_py() and bounds["max"].as_py() <= most):
-        raise ByRecordsError
+        raise ByRecordsError("a date or time lies outside of the years 1 to 9999")
 
 
 def _bytes(column: pa.Array) -> pa.Array:
@@ -170,4 +179,4 @@ def _bytes(column: pa.Array) -> pa.Array:
     try:
         return pa.array([None if text is None else read_base64(text) for text in column.to_pylist()], pa.binary())
     except ValueError as error:
-        raise ByRecordsError from error
+        raise ByRecordsError("bytes are not written as Base64") from error

@@ -6,8 +6,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api.plain_columns import NULL_IS_MISSING, WHOLE_IS_INT
-from kconnect.builtin.converters.columns_from_json import ByRecordsError, check_lengths
-from kconnect.builtin.converters.plain_json_type import Gap, Kind, Member, NoTypeError, PlainType, common_type, widened
+from kconnect.builtin.converters.columns_from_json import NO_OBJECTS, ByRecordsError, check_lengths, refusal_of
+from kconnect.builtin.converters.plain_json_type import (
+    Gap,
+    Kind,
+    Member,
+    NoTypeError,
+    PlainType,
+    common_type,
+    difference,
+    widened,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +51,7 @@ class PlainJsonColumns:
 
         given = texts.drop_null() if texts.null_count else texts
         if not len(given):
-            raise ByRecordsError
+            raise ByRecordsError("all values are null")
         made = self._tried(topic, given)
         if not texts.null_count:
             return made
@@ -56,11 +65,11 @@ class PlainJsonColumns:
         """The values, unless other batches of the topic gave no reason to try again yet."""
         trials = self._trials.setdefault(topic, _Trials())
         if not trials.is_due():
-            raise ByRecordsError
+            raise ByRecordsError(trials.told)
         try:
             made = _parsed(self._type(topic, texts), texts)
-        except ByRecordsError:
-            trials.failed()
+        except ByRecordsError as error:
+            trials.failed(str(error))
             raise
         trials.failures = 0
         return made
@@ -70,37 +79,39 @@ class PlainJsonColumns:
         import pyarrow.compute as pc
 
         known = self._types.get(topic) or self._remember(topic, self._taught(texts))
-        tried = set()
+        tried, told = set(), None
         for _ in range(_MOST_LESSONS):
             kind, pattern = known
             fits = pc.match_substring_regex(texts, pattern)
             if pc.all(fits).as_py():
                 return kind
             tried.add(kind)
-            taught = self._widened(kind, self._taught(texts.filter(pc.invert(fits))))
+            found = self._taught(texts.filter(pc.invert(fits)))
+            told = difference(kind, found) or told
+            taught = self._widened(kind, found)
             if taught in tried:
                 break
             known = self._remember(topic, taught)
-        raise ByRecordsError
+        raise ByRecordsError(told or "texts differ in the order of their members, or in how numbers are written")
 
     def _widened(self, kind: PlainType, found: PlainType) -> PlainType:
         try:
             return widened(kind, found)
         except NoTypeError as error:
-            raise ByRecordsError from error
+            raise ByRecordsError(str(error)) from error
 
     def _taught(self, texts: pa.BinaryArray) -> PlainType:
         """The type that the first texts fit."""
         try:
             return common_type([self._read(text) for text in texts[:_LESSON_TEXTS].to_pylist()])
         except NoTypeError as error:
-            raise ByRecordsError from error
+            raise ByRecordsError(str(error)) from error
 
     def _remember(self, topic: str, kind: PlainType) -> tuple[PlainType, str]:
         try:
             made = kind, pattern_of(kind)
         except NoTypeError as error:
-            raise ByRecordsError from error
+            raise ByRecordsError(str(error)) from error
         if topic not in self._types and len(self._types) >= self._most_types:
             self._types.clear()
             self._trials.clear()
@@ -113,13 +124,15 @@ class _Trials:
 
     def __init__(self) -> None:
         self.failures = 0
+        self.told = ""
         self._left = 0
 
     def is_due(self) -> bool:
         self._left -= 1
         return self._left < 0
 
-    def failed(self) -> None:
+    def failed(self, told: str) -> None:
+        self.told = told
         self.failures = min(self.failures + 1, 10)
         self._left = min(1 << self.failures - 2, _MOST_LEFT_OUT) if self.failures > 1 else 0
 
@@ -142,10 +155,10 @@ def _parsed(kind: PlainType, texts: pa.BinaryArray) -> pa.Array:
             json.ParseOptions(explicit_schema=pa.schema([("", _arrow_type(kind))]), unexpected_field_behavior="error"),
         )
     except pa.ArrowInvalid as error:
-        raise ByRecordsError from error
+        raise ByRecordsError(refusal_of(error)) from error
     column = table.column(0)
     if len(column) != len(texts):
-        raise ByRecordsError
+        raise ByRecordsError(NO_OBJECTS)
     return _finished(kind, column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
 
 
@@ -207,7 +220,7 @@ def pattern_of(kind: PlainType) -> str:
     Errors: NoTypeError for names that JSON may spell in several ways, and numbers without a field to say how they are.
     """
     if kind.kind is Kind.NUMBER:
-        raise NoTypeError
+        raise NoTypeError("the value is a whole number and a fraction")
     return rf"\A{_SPACE}{_or_null(kind)}{_SPACE}\z"
 
 
@@ -249,9 +262,9 @@ def _name(name: str) -> str:
     try:
         raw = name.encode()
     except UnicodeEncodeError as error:
-        raise NoTypeError from error
+        raise NoTypeError(f"the name {name!a} is no Unicode") from error
     if any(byte < 0x20 or byte in b'"\\' for byte in raw):
-        raise NoTypeError
+        raise NoTypeError(f"the name {name!a} needs escapes in JSON")
     return "".join(chr(byte) if byte < 0x80 and chr(byte).isalnum() else rf"\x{byte:02x}" for byte in raw)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from graphlib import CycleError, TopologicalSorter
@@ -57,14 +57,13 @@ class PlainType:
 
 
 class NoTypeError(Exception):
-    """Values that no column can hold beside each other, or that are too large for one."""
+    """Values that no column can hold beside each other, or that are too large for one; says which."""
 
 
 def common_type(values: Sequence[Any]) -> PlainType:
     """The type of a column with these schemaless values. Errors: NoTypeError if no type says what each of them is."""
-    made = _common_type(values, 0)
-    if _size(made) > _MOST_MEMBERS:
-        raise NoTypeError
+    made = _common_type(values, ())
+    _require_size(made)
     return made
 
 
@@ -74,9 +73,27 @@ def widened(known: PlainType, found: PlainType) -> PlainType:
     Errors: NoTypeError if it would be too large, as with names that are data.
     """
     made = _widened(known, found)
-    if _size(made) > _MOST_MEMBERS:
-        raise NoTypeError
+    _require_size(made)
     return made
+
+
+def difference(known: PlainType, found: PlainType, path: Sequence[str] = ()) -> str | None:
+    """What keeps values of the two types out of one column, as `member price is number and text`; None for nothing."""
+    if Kind.NULL in (known.kind, found.kind):
+        return None
+    if known.item is not None and found.item is not None:
+        return difference(known.item, found.item, (*path, _ITEM))
+    if known.kind is found.kind is Kind.OBJECT:
+        before = {member.name: member for member in known.members}
+        pairs = [(before[member.name], member) for member in found.members if member.name in before]
+        for old, new in pairs:
+            if {old.gap, new.gap} == {Gap.NULL, Gap.MISSING}:
+                return _of_gaps((*path, new.name))
+        told = (difference(old.type, new.type, (*path, new.name)) for old, new in pairs)
+        return next((one for one in told if one is not None), None)
+    if known.kind is found.kind or (known.kind, found.kind) in _NUMBERS or (found.kind, known.kind) in _NUMBERS:
+        return None
+    return _of_kinds(path, {known.kind, found.kind})
 
 
 def _widened(known: PlainType, found: PlainType) -> PlainType:
@@ -120,23 +137,23 @@ def _widened_members(known: Sequence[Member], found: Sequence[Member]) -> tuple[
     return tuple(made)
 
 
-def _common_type(values: Sequence[Any], depth: int) -> PlainType:
-    if depth > _DEEPEST:
-        raise NoTypeError
+def _common_type(values: Sequence[Any], path: Sequence[str]) -> PlainType:
+    if len(path) > _DEEPEST:
+        raise NoTypeError(f"values are nested more than {_DEEPEST} deep")
     present = [value for value in values if value is not None]
     kinds = {_KINDS[type(value)] for value in present}
     if not kinds:
         return PlainType(Kind.NULL)
     if kinds == {Kind.LIST}:
-        return PlainType(Kind.LIST, _common_type([item for items in present for item in items], depth + 1))
+        return PlainType(Kind.LIST, _common_type([item for items in present for item in items], (*path, _ITEM)))
     if kinds == {Kind.OBJECT}:
-        return PlainType(Kind.OBJECT, members=_members(present, depth + 1))
+        return PlainType(Kind.OBJECT, members=_members(present, path))
     if Kind.FRACTION in kinds and any(type(value) is float and _may_be_whole(value) for value in present):
         kinds = (kinds - {Kind.FRACTION}) | {Kind.DOUBLE}
     if kinds == {Kind.WHOLE, Kind.FRACTION}:
         return PlainType(Kind.NUMBER)
     if len(kinds) > 1:
-        raise NoTypeError
+        raise NoTypeError(_of_kinds(path, kinds))
     return PlainType(kinds.pop())
 
 
@@ -154,20 +171,20 @@ def _may_be_whole(value: float) -> bool:
     return value.is_integer() or abs(value) >= _FEWER_DIGITS
 
 
-def _members(values: Sequence[Mapping[str, Any]], depth: int) -> tuple[Member, ...]:
+def _members(values: Sequence[Mapping[str, Any]], path: Sequence[str]) -> tuple[Member, ...]:
     made = []
-    for name in _in_order(values):
+    for name in _in_order(values, path):
         found = [value[name] for value in values if name in value]
         gap = Gap.NULL if any(item is None for item in found) else Gap.NONE
         if len(found) < len(values):
             if gap is Gap.NULL:
-                raise NoTypeError
+                raise NoTypeError(_of_gaps((*path, name)))
             gap = Gap.MISSING
-        made.append(Member(name, _common_type(found, depth), gap))
+        made.append(Member(name, _common_type(found, (*path, name)), gap))
     return tuple(made)
 
 
-def _in_order(values: Sequence[Mapping[str, Any]]) -> list[str]:
+def _in_order(values: Sequence[Mapping[str, Any]], path: Sequence[str]) -> list[str]:
     """All names, each behind those that it follows in any object. Errors: NoTypeError if they contradict."""
     names = TopologicalSorter[str]()
     for value in values:
@@ -178,9 +195,39 @@ def _in_order(values: Sequence[Mapping[str, Any]]) -> list[str]:
     try:
         return list(names.static_order())
     except CycleError as error:
-        raise NoTypeError from error
+        raise NoTypeError(f"members of {_named(path)} come in several orders") from error
+
+
+def _require_size(kind: PlainType) -> None:
+    if _size(kind) > _MOST_MEMBERS:
+        raise NoTypeError(f"there are more than {_MOST_MEMBERS} members")
 
 
 def _size(kind: PlainType) -> int:
     inner = 0 if kind.item is None else _size(kind.item)
     return 1 + inner + sum(_size(member.type) for member in kind.members)
+
+
+_ITEM: Final = "[]"
+_WORDS: Final = {
+    Kind.NULL: "null",
+    Kind.BOOLEAN: "boolean",
+    Kind.STRING: "text",
+    Kind.LIST: "list",
+    Kind.OBJECT: "object",
+}
+
+
+def _of_kinds(path: Sequence[str], kinds: Collection[Kind]) -> str:
+    words = sorted({_WORDS.get(kind, "number") for kind in kinds})
+    if len(words) == 1:
+        return f"{_named(path)} is written as 2 and as 2.0"
+    return f"{_named(path)} is {', '.join(words[:-1])} and {words[-1]}"
+
+
+def _of_gaps(path: Sequence[str]) -> str:
+    return f"{_named(path)} is null in some records and missing in others"
+
+
+def _named(path: Sequence[str]) -> str:
+    return f"member {'.'.join(path).replace(f'.{_ITEM}', _ITEM)}" if path else "the value"

@@ -256,6 +256,12 @@ CLIENTS: Final[tuple[Metric, ...]] = (
 
 OWN: Final[tuple[Metric, ...]] = (
     *_group(
+        "task-batch-metrics",
+        _TASK,
+        ("batches-total", _C, "", "Batches of a hundred records or more for which columns were tried."),
+        ("batches-by-records-total", _C, "", "Those of them that a converter or transformation took one by one."),
+    ),
+    *_group(
         "connect-restart-metrics",
         (),
         (

@@ -75,6 +75,7 @@ def with_moves(overview: Document, moves: Mapping[TaskId, Moves]) -> dict[str, A
             "records_per_s": round(found.per_s, 3),
             "records": found.records,
             "errors": found.errors,
+            "forms": None if found.forms is None else found.forms.to_json(),
         }
         line["tasks"].append(told)
     return {**overview, "connectors": lines}

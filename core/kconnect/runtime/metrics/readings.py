@@ -207,6 +207,9 @@ def _task(labels: tuple[str, ...], meter: TaskMeter, now_s: float) -> Iterator[R
     good, bad = (meter.rate(now_s, counter) for counter in ("commits", "commit_failures"))
     yield _reading(group, "offset-commit-success-percentage", labels, _part(good, bad))
     yield _reading(group, "offset-commit-failure-percentage", labels, _part(bad, good))
+    if counters.batches:
+        yield _reading("task-batch-metrics", "batches-total", labels, counters.batches)
+        yield _reading("task-batch-metrics", "batches-by-records-total", labels, counters.batches_by_records)
     for name, counter in _ERRORS.items():
         value: int = getattr(counters, counter)
         yield _reading("task-error-metrics", name, labels, value)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Self
 
 from kconnect.clock import Clock, SystemClock
-from kconnect.model import RunState, TaskCondition, TaskId
+from kconnect.model import BatchShare, RunState, TaskCondition, TaskId
 from kconnect.runtime.metrics.plugin_values import PluginValue
 
 WINDOW_S: Final = 60.0
@@ -103,6 +103,12 @@ class TaskCounters:
     dead_letter_failures: int = 0
     last_error_ms: int = 0
     """When a record failed last (epoch ms); 0 for never."""
+    batches: int = 0
+    """Batches for which columns were tried."""
+    batches_by_records: int = 0
+    """Those of them that a stage took record by record."""
+    by_records_because: str = ""
+    """Why, of the last such batch."""
     plugins: tuple[PluginValue, ...] = ()
     """The metrics that the task and its plugins keep of themselves, as of now."""
 
@@ -144,6 +150,8 @@ class TaskCounters:
             spread: Spread = getattr(self, name)
             if spread.count:
                 body[name] = [spread.count, spread.total, spread.most]
+        if self.by_records_because:
+            body["by_records_because"] = self.by_records_because
         if self.plugins:
             body["plugins"] = [value.to_json() for value in self.plugins]
         return body
@@ -158,6 +166,8 @@ class TaskCounters:
                 setattr(counters, name, Spread(int(count), float(total), float(most)))
             elif name in _NUMBERS:
                 setattr(counters, name, int(value))
+            elif name == "by_records_because":
+                counters.by_records_because = str(value)
             elif name == "plugins":
                 counters.plugins = tuple(map(PluginValue.from_json, value))
             else:
@@ -166,7 +176,9 @@ class TaskCounters:
 
 
 _SPREADS: Final = ("request_ms", "throttle_ms", "batch_size", "poll_ms", "put_ms", "commit_ms", "transaction_size")
-_NUMBERS: Final = tuple(field.name for field in fields(TaskCounters) if field.name not in {*_SPREADS, "plugins"})
+_NUMBERS: Final = tuple(
+    field.name for field in fields(TaskCounters) if field.name not in {*_SPREADS, "by_records_because", "plugins"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +191,8 @@ class Moves:
     """The same since the task started."""
     errors: int
     """Records that failed for good, since the task started."""
+    forms: BatchShare | None = None
+    """How its batches went, since the task started; None where it had none for columns."""
 
 
 _ENDED: Final = frozenset({RunState.FAILED, RunState.STOPPED})
@@ -237,7 +251,8 @@ class TaskMeter:
         then_s, before = self._base(now_s, RECENT_S)
         grown = last.records_out - before.records_out
         # Counters come once a second: the first of them says nothing of a shorter time
-        return Moves(grown / max(now_s - then_s, 1.0), last.records_out, last.errors)
+        forms = BatchShare(last.batches, last.batches_by_records, last.by_records_because) if last.batches else None
+        return Moves(grown / max(now_s - then_s, 1.0), last.records_out, last.errors, forms)
 
     def average(self, now_s: float, spread: str) -> float | None:
         """The mean over the last minute; None if there was no value."""

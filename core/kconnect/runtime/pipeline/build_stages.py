@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from kconnect.api import (
@@ -23,6 +23,7 @@ from kconnect.runtime.config.connector_config import (
 )
 from kconnect.runtime.kafka import KafkaAdmin, RecordProducer
 from kconnect.runtime.metrics import TaskCounters
+from kconnect.runtime.pipeline.batch_forms import BatchForms
 from kconnect.runtime.pipeline.build_transactions import seconds, warn
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.dead_letter import DeadLetterQueue
@@ -57,6 +58,7 @@ class SourceStages:
     transforms: TransformChain
     converters: Converters
     dead_letters: SourceDeadLetters | None
+    forms: BatchForms = field(default_factory=BatchForms)
 
     def give_up(self, plugin: type, record: SourceRecord, error: BaseException) -> None:
         """A record that the task of this class could not read. Errors: StageError unless errors are tolerated."""
@@ -79,8 +81,9 @@ def source_stages(control: TaskControl, ports: TaskPorts, *, in_java: bool = Fal
     dead_letters = _source_dead_letters(control, config, ports)
     tolerance.report_to([*_log_reporter(control, config, ports), *([dead_letters] if dead_letters else [])])
     control.count_with(partial(_count_errors, tolerance, control.health, dead_letters))
-    transforms, converters = _steps_and_converters(control, ports, config, tolerance, defers=in_java)
-    return SourceStages(tolerance, transforms, converters, dead_letters)
+    forms = _counted_forms(control)
+    transforms, converters = _steps_and_converters(control, ports, config, tolerance, forms, defers=in_java)
+    return SourceStages(tolerance, transforms, converters, dead_letters, forms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +96,17 @@ class SinkStages:
     raw_records: RawRecords
     errant: ErrantRecords
     dead_letters: DeadLetterQueue | None
+    forms: BatchForms = field(default_factory=BatchForms)
 
     def conversion(self, used_topics: UsedTopics, *, takes_batches: bool) -> SinkConversion:
         """Makes the conversion of what is fetched, by these stages."""
         return SinkConversion(
-            self.converters, self.transforms, self.raw_records, used_topics, takes_batches=takes_batches
+            self.converters,
+            self.transforms,
+            self.raw_records,
+            used_topics,
+            takes_batches=takes_batches,
+            forms=self.forms,
         )
 
     def reporter(self) -> ErrantRecords | None:
@@ -117,7 +126,8 @@ def sink_stages(
     spec = control.spec
     config = parse_config(SinkConnectorConfig, spec.connector_config, ports.plugins)
     tolerance = _tolerance(control, config, ports)
-    transforms, converters = _steps_and_converters(control, ports, config, tolerance, defers=in_java)
+    forms = _counted_forms(control)
+    transforms, converters = _steps_and_converters(control, ports, config, tolerance, forms, defers=in_java)
     raw_records = RawRecords(is_wanted=config.errors_log_enable or config.dead_letters is not None)
     with closed_if_it_fails() as closes:
         closes += [transforms.close, converters.close]
@@ -127,18 +137,31 @@ def sink_stages(
     )
     control.count_with(partial(_count_errors, tolerance, control.health, dead_letters))
     errant = ErrantRecords(tolerance, task_class, raw_records, converters.unguarded().to_kafka_record)
-    return SinkStages(tolerance, transforms, converters, raw_records, errant, dead_letters)
+    return SinkStages(tolerance, transforms, converters, raw_records, errant, dead_letters, forms)
+
+
+def _counted_forms(control: TaskControl) -> BatchForms:
+    forms = BatchForms()
+    control.count_with(forms.count)
+    return forms
 
 
 def _steps_and_converters(
-    control: TaskControl, ports: TaskPorts, config: ConnectorConfig, tolerance: Tolerance, *, defers: bool
+    control: TaskControl,
+    ports: TaskPorts,
+    config: ConnectorConfig,
+    tolerance: Tolerance,
+    forms: BatchForms,
+    *,
+    defers: bool,
 ) -> tuple[TransformChain, Converters]:
     plugins, monitor = ports.plugins, control.monitor
     with closed_if_it_fails() as closes:
-        transforms = TransformChain(make_steps(config, plugins, monitor, defers=defers), tolerance)
+        transforms = TransformChain(make_steps(config, plugins, monitor, defers=defers), tolerance, forms.by_records)
         closes.append(transforms.close)
         worker = control.spec.worker_config
-        return transforms, make_converters(config, worker, plugins, tolerance, monitor, defers=defers)
+        made = make_converters(config, worker, plugins, tolerance, monitor, forms.by_records, defers=defers)
+        return transforms, made
 
 
 def _tolerance(control: TaskControl, config: ConnectorConfig, ports: TaskPorts) -> Tolerance:

@@ -24,7 +24,7 @@ from kconnect.api import (
 )
 from kconnect.errors import DataError
 from kconnect.runtime.kafka import KafkaBatch, KafkaHeaders, KafkaRecord, as_bytes
-from kconnect.runtime.pipeline.stages import DROPPED, FailurePolicy, RaiseAlways, Stage, StageError
+from kconnect.runtime.pipeline.stages import DROPPED, FailurePolicy, RaiseAlways, Stage, StageError, tell_nobody
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,12 +77,19 @@ class Converters:
     """The three converters of one task. Threads: the task thread only."""
 
     def __init__(
-        self, key: Converter, value: Converter, header: HeaderConverter, policy: FailurePolicy | None = None
+        self,
+        key: Converter,
+        value: Converter,
+        header: HeaderConverter,
+        policy: FailurePolicy | None = None,
+        by_records: Callable[[str], None] = tell_nobody,
     ) -> None:
+        """`by_records` is told why a batch does not go in columns."""
         self._key = key
         self._value = value
         self._header = header
         self._policy: FailurePolicy = policy or RaiseAlways()
+        self._by_records = by_records
 
     def unguarded(self) -> Converters:
         """The same converters without a policy: whatever one raises is wrapped in a StageError, with no retry."""
@@ -103,13 +110,17 @@ class Converters:
                 values = _bytes_of(self._value, batch.topic, batch.value_schema, batch.value, len(batch))
                 if batch.headers is not None:
                     headers = self._header_rows(batch.topic, batch.headers)
-            except Exception:
+            except Exception as error:
+                self._by_records(_sentence(error))
                 keys = values = NotImplemented  # again by rows below: the same error comes with the row that caused it
             if keys is not NotImplemented and values is not NotImplemented:
                 stamp = None if batch.leaves_time_to_producer else batch.timestamp
                 times = stamp if stamp is None or isinstance(stamp, int) else stamp.to_pylist()
                 values = [None] * len(batch) if values is None else values
                 return KafkaBatch(batch.topic, batch.kafka_partition, keys, values, times, headers)
+            self._by_records(self._no_columns("key" if keys is NotImplemented else "value"))
+        else:
+            self._by_records("records have headers, which a converter looks at")
         return self._to_kafka_by_rows(batch)
 
     def to_kafka_list(self, records: Sequence[ConnectRecord]) -> KafkaBatch | list[KafkaRecord | None]:
@@ -229,7 +240,8 @@ class Converters:
         """Columns of what was fetched; None when a converter has none, or when a record in it fails."""
         try:
             return self._columns(fetched)
-        except Exception:
+        except Exception as error:
+            self._by_records(_sentence(error))
             return None  # again by records: the same error comes with the record that caused it
 
     def to_connect_records(self, fetched: FetchedBatch) -> list[SinkRecord]:
@@ -309,12 +321,13 @@ class Converters:
 
         topic = fetched.topic
         parts: list[tuple[Any, Any]] = []
-        for converter, given in ((self._key, fetched.keys), (self._value, fetched.values)):
+        for part, converter, given in (("key", self._key, fetched.keys), ("value", self._value, fetched.values)):
             if given is None:
                 parts.append((converter.to_connect_data(topic, None).schema, None))
                 continue
             made = converter.to_connect_batch(topic, pa.array(given, pa.binary()))
             if made is NotImplemented:
+                self._by_records(self._no_columns(part))
                 return None
             parts.append(made)
         headers = None
@@ -373,6 +386,10 @@ class Converters:
             headers.add(key, made.value, made.schema)
         return headers
 
+    def _no_columns(self, part: str) -> str:
+        converter = self._key if part == "key" else self._value
+        return f"{part}.converter {type(converter).__name__} has no columns for them"
+
     def _attempt(self, stage: Stage, plugin: object, record: Any, call: Callable[[], Any]) -> Any:
         try:
             return call()
@@ -398,13 +415,20 @@ def _keys_of(
     made = converter.to_connect_list(topic, texts)
     if made is not NotImplemented:
         return made
-    columns = converter.to_connect_batch(topic, texts)
+    try:
+        columns = converter.to_connect_batch(topic, texts)
+    except Exception:
+        columns = NotImplemented  # one by one below: the same error comes with the key that caused it
     if columns is not NotImplemented:
         return columns[0], values_of(*columns, length)
     each = [converter.to_connect_data(topic, key) for key in given]
     if any(one.schema != each[0].schema for one in each):
         raise DataError(f"Keys of {topic} have several schemas")
     return each[0].schema, [one.value for one in each]
+
+
+def _sentence(error: Exception) -> str:
+    return str(error).strip() or type(error).__name__
 
 
 # Below, to set up the list costs more than it saves

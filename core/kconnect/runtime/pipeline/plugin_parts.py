@@ -20,7 +20,7 @@ from kconnect.runtime.config.worker_config import STANDALONE_CONFIG
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.plugin_monitor import PluginMonitor
-from kconnect.runtime.pipeline.stages import FailurePolicy, TransformStep
+from kconnect.runtime.pipeline.stages import FailurePolicy, TransformStep, tell_nobody
 
 if TYPE_CHECKING:
     from kconnect.runtime.plugins import PluginRegistry
@@ -137,12 +137,13 @@ def make_converters(
     plugins: PluginRegistry,
     policy: FailurePolicy,
     monitor: PluginMonitor,
+    by_records: Callable[[str], None] = tell_nobody,
     *,
     defers: bool = False,
 ) -> Converters:
     """The connector's converters, or the worker's with the worker's settings where it names none, as in Java.
 
-    `defers`: as of `make_steps`.
+    `defers`: as of `make_steps`; `by_records`: as of Converters.
     """
     beside = connector_of(config.originals, plugins)
 
@@ -174,6 +175,7 @@ def make_converters(
             converter("value.converter", config.value_converter, is_key=False),
             header_converter(),
             policy,
+            by_records,
         )
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 from kconnect.api import ConnectRecord, RecordBatch, SourceRecord, SourceTask
 from kconnect.errors import DataError
 from kconnect.runtime.kafka import KafkaBatch, KafkaRecord
+from kconnect.runtime.pipeline.batch_forms import BatchForms
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.health import CONVERSION, TaskHealth
 from kconnect.runtime.pipeline.inflight import SourcePosition
@@ -86,6 +87,7 @@ class SourceConversion:
         health: TaskHealth,
         *,
         sends_before_failure: bool,
+        forms: BatchForms | None = None,
     ) -> None:
         """`sends_before_failure`: what came before a record that fails the task, so that a restart begins at it."""
         self.task = task
@@ -96,6 +98,7 @@ class SourceConversion:
         self._converters = converters
         self._health = health
         self._lists = PolledLists(transforms)
+        self._forms = forms or BatchForms()
 
     def unit_of_one(self, record: SourceRecord) -> ReadyUnit:
         """One record, to be told of."""
@@ -133,6 +136,7 @@ class SourceConversion:
         self._health.call = (CONVERSION, time.monotonic())
         try:
             given = polled if isinstance(polled, RecordBatch) else self._lists.columns_of(polled)
+            self._forms.begin(len(given) if isinstance(given, RecordBatch) else 0)
             if isinstance(given, RecordBatch):
                 kept = self._transforms.apply_batch(given)
             else:

@@ -9,6 +9,7 @@ from kconnect.api import DataError, RecordBatch, SinkRecord
 from kconnect.model import TopicPartition
 from kconnect.runtime.kafka import ConsumedRun
 from kconnect.runtime.kafka.consumed_records import TIMESTAMP_TYPES
+from kconnect.runtime.pipeline.batch_forms import BatchForms
 from kconnect.runtime.pipeline.conversion import Converters, FetchedBatch
 from kconnect.runtime.pipeline.put_queue import PutBatch
 from kconnect.runtime.pipeline.raw_records import RawRecords
@@ -53,8 +54,10 @@ class SinkConversion:
         used_topics: UsedTopics,
         *,
         takes_batches: bool,
+        forms: BatchForms | None = None,
     ) -> None:
         self._takes_batches = takes_batches
+        self._forms = forms or BatchForms()
         self._converters = converters
         self._transforms = transforms
         self._raw_records = raw_records
@@ -77,6 +80,7 @@ class SinkConversion:
         if self._raw_records.is_wanted:
             self._raw_records.at_hand = (fetched,)
         takes_batches = self._takes_batches
+        self._forms.begin(len(fetched) if takes_batches else 0)
         batch = None
         if takes_batches or len(fetched) >= _FEWEST_BY_COLUMNS:
             batch = self._converters.to_connect_columns(fetched)

@@ -65,6 +65,7 @@ class SourceLoop:
             stages.converters,
             control.health,
             sends_before_failure=guarantee.sends_before_failure,
+            forms=stages.forms,
         )
         cap_s = stages.tolerance.settings.retry_delay_max_ms / 1000
         self._retries = Retries(control, self._task, "poll", first_s=FIRST_POLL_PAUSE_S, cap_s=cap_s)

@@ -90,6 +90,10 @@ class FailurePolicy(Protocol):
         ...
 
 
+def tell_nobody(because: str) -> None:
+    """Takes the reason why a batch goes by records, where nobody counts them."""
+
+
 class RaiseAlways:
     """The policy with no retries and no tolerance."""
 
@@ -117,6 +121,14 @@ class TransformStep:
     @property
     def is_columnar(self) -> bool:
         return bool(getattr(self.transformation, "supports_batches", False))
+
+    @property
+    def why_by_records(self) -> str:
+        """Why it took no columns of a batch."""
+        name = type(self.transformation).__name__
+        if self.predicate is not None and self.is_columnar:
+            return f"{self.place} ({name}) is for some of the records, as {type(self.predicate).__name__} says"
+        return f"{self.place} ({name}) takes {'these' if self.is_columnar else 'all'} records one by one"
 
     @property
     def expands(self) -> bool:
@@ -185,7 +197,14 @@ class TransformChain:
     Threads: the task thread only. Lifecycle: steps come configured; `close()` closes them all.
     """
 
-    def __init__(self, steps: Sequence[TransformStep], policy: FailurePolicy | None = None) -> None:
+    def __init__(
+        self,
+        steps: Sequence[TransformStep],
+        policy: FailurePolicy | None = None,
+        by_records: Callable[[str], None] = tell_nobody,
+    ) -> None:
+        """`by_records` is told why a batch does not go in columns."""
+        self._by_records = by_records
         self._steps = tuple(steps)
         self._policy: FailurePolicy = policy or RaiseAlways()
         self.expands = any(step.expands for step in self._steps)
@@ -249,9 +268,11 @@ class TransformChain:
             step = self._steps[index]
             try:
                 after = step.apply_batch(batch)
-            except Exception:
+            except Exception as error:
+                self._by_records(f"{step.place}: {error}")
                 after = NotImplemented  # replayed below: the same error comes again, with the record that caused it
             if after is NotImplemented:
+                self._by_records(step.why_by_records)
                 return self._detour(batch.to_records(), index)
             if after is not None and not isinstance(after, RecordBatch):
                 raise _no_answer(step.transformation, "apply_batch", after, "a RecordBatch, None or NotImplemented")

@@ -122,6 +122,7 @@ def _runs(call: Call[ClusterView]) -> Mapping[str, tuple[list[str], list[str]]]:
 
 
 _VALUES: Final[Schema] = array_of({"type": ["number", "null"]})
+_FORMS: Final[Schema] = object_of({"batches": integer, "by_records": integer, "because": {"type": ["string", "null"]}})
 _LINE: Final[Schema] = object_of(
     {
         "records_per_s": array_of({"type": "number"}),
@@ -129,7 +130,15 @@ _LINE: Final[Schema] = object_of(
         "lag": {"type": ["number", "null"]},
         "lag_at_ms": {"type": ["integer", "null"]},
         "tasks": array_of(
-            object_of({"task": integer, "records_per_s": {"type": "number"}, "records": integer, "errors": integer})
+            object_of(
+                {
+                    "task": integer,
+                    "records_per_s": {"type": "number"},
+                    "records": integer,
+                    "errors": integer,
+                    "forms": {"anyOf": [_FORMS, {"type": "null"}]},
+                }
+            )
         ),
     }
 )

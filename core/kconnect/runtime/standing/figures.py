@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kconnect.model import BatchShare
+
 
 @dataclass(frozen=True, slots=True)
 class Figures:
@@ -18,6 +20,8 @@ class Figures:
     errors: int | None = None
     lag: int | None = None
     """Counts, for a sink, records behind the ends of its topics. It is known of whole connectors only."""
+    forms: BatchShare | None = None
+    """How its batches went; of single tasks alone."""
 
 
 NO_FIGURES = Figures()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from kconnect.api import DataError, Date, Decimal, RecordBatch, Schema, SchemaBuilder, SinkRecord, Struct, Timestamp
 from kconnect.api.columns import column_of, values_of
+from kconnect.builtin.converters.columns_from_json import ByRecordsError
 from kconnect.builtin.transforms.with_schema import WithSchema
 from kconnect.builtin.types.declared import Declared, declared_type
 
@@ -348,5 +349,6 @@ def test_digits_of_numbers_survive_the_converter():
     row = converter.to_connect_data("t", b'{"p":1234567890123456789012.125,"n":12345678901234567890,"f":0.1}').value
     assert row == {"p": decimal.Decimal("1234567890123456789012.125"), "n": 12345678901234567890, "f": 0.1}
     texts = pa.array([json.dumps({"p": 1.5}).encode()] * 150 + [b'{"p":0.12345678901234567891}'], pa.binary())
-    assert converter.to_connect_batch("t", texts) is NotImplemented
+    with pytest.raises(ByRecordsError, match="more digits than 64 bits or a double hold"):
+        converter.to_connect_batch("t", texts)
     assert converter.to_connect_batch("t", texts[:150]) is not NotImplemented

@@ -102,7 +102,9 @@ def view() -> WorkerView:
                     transaction_least=3,
                 )
             ),
-            TaskId('o"ut\\', 0): meter_of(TaskCounters(records_read=50, commits=3, commit_failures=1, partitions=4)),
+            TaskId('o"ut\\', 0): meter_of(
+                TaskCounters(records_read=50, commits=3, commit_failures=1, partitions=4, batches=2)
+            ),
         },
         connector_starts=StartupCount(3, 1),
     )

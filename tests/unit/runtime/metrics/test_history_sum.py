@@ -1,6 +1,6 @@
 """The histories of several workers as one."""
 
-from kconnect.model import TaskId
+from kconnect.model import BatchShare, TaskId
 from kconnect.runtime.metrics.history_sum import sum_of_histories, sum_of_overviews, sum_of_tasks, with_moves
 from kconnect.runtime.metrics.sensors import Moves
 
@@ -64,13 +64,14 @@ def test_lines_of_a_connector_add_up_and_the_lag_is_the_newest():
 
 def test_what_tasks_move_now_is_added_to_the_last_hour_also_of_a_connector_without_a_sample_yet():
     hour = {"every_ms": 60, "times": [1], "connectors": {"old": {"records_per_s": [5.0], "lag": 3.0, "errors": 1.0}}}
-    moves = {TaskId("new", 1): Moves(2.5, 10, 1), TaskId("new", 0): Moves(1.0, 4, 0)}
+    forms = BatchShare(8, 1, "member a is number and text")
+    moves = {TaskId("new", 1): Moves(2.5, 10, 1, forms), TaskId("new", 0): Moves(1.0, 4, 0)}
     found = with_moves(hour, moves)["connectors"]
     assert (found["old"]["now_per_s"], found["old"]["tasks"], found["old"]["lag"]) == (0.0, [], 3.0)
     assert (found["new"]["now_per_s"], found["new"]["records_per_s"], found["new"]["lag"]) == (3.5, [0.0], None)
     assert found["new"]["tasks"] == [
-        {"task": 0, "records_per_s": 1.0, "records": 4, "errors": 0},
-        {"task": 1, "records_per_s": 2.5, "records": 10, "errors": 1},
+        {"task": 0, "records_per_s": 1.0, "records": 4, "errors": 0, "forms": None},
+        {"task": 1, "records_per_s": 2.5, "records": 10, "errors": 1, "forms": forms.to_json()},
     ]
     assert "now_per_s" not in hour["connectors"]["old"], "the hour's lines are shared"
 
