@@ -10,13 +10,15 @@ from typing import Any
 
 from kconnect.api import Struct
 
+_PLAIN = frozenset((str, int, bool, type(None)))
+
 
 def plain(value: Any, *, is_data: bool = False) -> Any:
     """Data of JSON: bytes as {"base64": ..}, times as ISO 8601 in UTC, decimals and numbers that JSON lacks as text.
 
     `is_data`: bytes are their base64 alone, as Connect's JSON has them, for who reads a column and not for people.
     """
-    if value is None or isinstance(value, bool | int | str):
+    if type(value) in _PLAIN or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
@@ -26,9 +28,14 @@ def plain(value: Any, *, is_data: bool = False) -> Any:
     if isinstance(value, Struct):
         return {field.name: plain(value.get(field), is_data=is_data) for field in value.schema.fields}
     if isinstance(value, Mapping):
-        return {_key(key, is_data): plain(item, is_data=is_data) for key, item in value.items()}
+        return {
+            key if type(key) is str else _key(key, is_data): item
+            if type(item) in _PLAIN
+            else plain(item, is_data=is_data)
+            for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [plain(item, is_data=is_data) for item in value]
+        return [item if type(item) in _PLAIN else plain(item, is_data=is_data) for item in value]
     if isinstance(value, datetime.datetime):
         unit = "microseconds" if value.microsecond % 1000 else "milliseconds"
         return value.isoformat(timespec=unit).replace("+00:00", "Z")

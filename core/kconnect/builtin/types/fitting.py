@@ -169,13 +169,12 @@ def json_text(value: Any) -> str:
 
 def _plain_data(value: Any) -> Any:
     try:
-        return plain(as_mapping(value), is_data=True)
+        return plain(value, is_data=True)
     except RecursionError:
         raise DataError("A value is nested too deeply to be written as JSON") from None  # a trace of a thousand lines
 
 
-def _dumped(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+_dumped = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 _REFUSALS = (ValueError, TypeError, OverflowError, NotImplementedError)  # ArrowException's classes are among these

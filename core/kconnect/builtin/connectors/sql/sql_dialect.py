@@ -274,19 +274,27 @@ _MOST_DIGITS = 38
 
 def kind_of_value(value: Any) -> str | None:
     """The kind of column for a schemaless value; None for null."""
-    kinds: tuple[tuple[type | tuple[type, ...], str], ...] = (
-        (bool, "bool"),
-        (int, "int64"),
-        (float, "float64"),
-        ((bytes, bytearray), "bytes"),
-        (decimal.Decimal, "decimal"),
-        (datetime.datetime, "timestamp"),
-        (datetime.date, "date"),
-        (datetime.time, "time"),
-    )
-    if value is None:
-        return None
-    return next((kind for python_type, kind in kinds if isinstance(value, python_type)), "text")
+    try:
+        return _KINDS_OF_TYPES[type(value)]
+    except KeyError:  # of a subclass, or what is text
+        return next((kind for python_type, kind in _KINDS_OF_TYPES.items() if isinstance(value, python_type)), "text")
+
+
+_KINDS_OF_TYPES: dict[type, str | None] = {
+    type(None): None,
+    str: "text",
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    dict: "text",
+    list: "text",
+    bytes: "bytes",
+    bytearray: "bytes",
+    decimal.Decimal: "decimal",
+    datetime.datetime: "timestamp",
+    datetime.date: "date",
+    datetime.time: "time",
+}
 
 
 def kind_of(dialect: sa.Dialect) -> str:
