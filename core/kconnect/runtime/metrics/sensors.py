@@ -106,7 +106,7 @@ class TaskCounters:
     batches: int = 0
     """Batches for which columns were tried."""
     batches_by_records: int = 0
-    """Those of them that a stage took record by record."""
+    """How many of them a stage took record by record."""
     by_records_because: str = ""
     """Why, of the last such batch."""
     plugins: tuple[PluginValue, ...] = ()

@@ -25,7 +25,7 @@ class BatchForms:
         """Whether the batch is counted, and goes in columns until now."""
 
     def begin(self, records: int) -> None:
-        """A batch of so many records, for which columns are tried."""
+        """Begin with a batch of this many records, for which columns are tried."""
         self._counts = records >= FEWEST_COUNTED
         self._batches += self._counts
 

@@ -136,7 +136,7 @@ class TableWriter:
         return list(zip(*columns, strict=True))
 
     def _statement(self, row: Row) -> str:
-        """Measured where a member comes and goes, so that each row has its own: made anew 12 of 55 us a row."""
+        """Measured where a member comes and goes, so that each row has another: 12 of 55 us a row."""
         key = row.shape, row.keys
         found = self._statements.get(key)
         if found is None:
