@@ -16,7 +16,7 @@ from kconnect_cli.contexts.profiles import Profile
 from kconnect_cli.contexts.target import DEFAULT_URL, Target, find_target
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem, explain
-from kconnect_cli.screen.output import Format
+from kconnect_cli.screen.output import Format, fitted
 
 if TYPE_CHECKING:
     from kconnect.admin.cluster.port import Cluster
@@ -246,7 +246,7 @@ class CliSession:
     def say(self, text: str) -> None:
         """Talk: to stderr, behind all results so far, also where both streams go to one file."""
         _flush_results()
-        typer.echo(text, err=True)
+        typer.echo(fitted(text, sys.stderr), err=True)
 
     def complain(self, error: BaseException) -> int:
         """One red sentence, one hint line, the trace with --verbose; without secrets. Gives the exit code."""
@@ -255,9 +255,9 @@ class CliSession:
         sentence, hint, code = explain(error)
         hint = " ".join(part for part in (self._source_of_urls(sentence), hint) if part)
         _flush_results()
-        typer.secho(redact(sentence), fg="red", err=True)
+        typer.secho(fitted(redact(sentence), sys.stderr), fg="red", err=True)
         if hint:
-            typer.echo(f"Hint: {redact(hint)}", err=True)
+            typer.echo(fitted(f"Hint: {redact(hint)}", sys.stderr), err=True)
         if self.verbose:
             import traceback
 

@@ -13,7 +13,7 @@ from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.options.selection import LabelOption, Selection, chosen_names, find_names
 from kconnect_cli.options.shared import takes
-from kconnect_cli.screen.output import Column, Format, Row, write_object, write_rows, write_text
+from kconnect_cli.screen.output import Column, Format, Row, fitted, write_object, write_rows, write_text
 from kconnect_cli.screen.status_rows import condition_name, more_of, part_of, why
 from kconnect_cli.session import Name, ShowSecrets, session_of
 
@@ -76,7 +76,7 @@ def show(
     if session.output in (Format.JSON, Format.YAML):
         write_object(row, session.output)
     else:
-        write_text(_page(row) if session.output is Format.TABLE else f"{name}\n")
+        write_text(fitted(_page(row)) if session.output is Format.TABLE else f"{name}\n")
 
 
 @app.command(cls=takes())

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from kconnect.clock import now_ms
 from kconnect.model import ConnectorType
 from kconnect.runtime.standing.views import ConnectorView, PartView, Standing
-from kconnect_cli.screen.output import Column, Row, json_cell, painted, table_text
+from kconnect_cli.screen.output import Column, Row, fitted, json_cell, painted, table_text
 from kconnect_cli.screen.status_rows import condition_name, part_of, why
 
+_MARGIN = "  "
 _COLOURS = {"RUNNING": "green", "FAILED": "red", "PAUSED": "yellow", "STOPPED": "yellow", "UNASSIGNED": "magenta"}
 
 
 def description_text(found: Mapping[str, Any]) -> str:
     """The page of a description, as of `description_of`; without its notes."""
-    return "\n".join(_lines(found)) + "\n"
+    return fitted("\n".join(_lines(found)) + "\n")
 
 
 def _lines(found: Mapping[str, Any]) -> Iterator[str]:
@@ -31,14 +32,14 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     if (forms := found.get("forms")) and forms["by_records"]:
         yield f"  {max(forms['by_records'] / forms['batches'], 0.01):.0%} of batches by records: {forms['because']}"
     yield from _failures(view)
-    yield from _section("TASKS", table_text(_TASKS, found["tasks"]) if found["tasks"] else "none")
+    yield from _section("TASKS", _table(_TASKS, found["tasks"]) if found["tasks"] else "none")
     if found.get("mbeans"):
-        yield from _section("MBEANS", table_text(_MBEANS, found["mbeans"]))
+        yield from _section("MBEANS", _table(_MBEANS, found["mbeans"]))
     yield from _section("CONFIG", "\n".join(f"{key} = {value}" for key, value in sorted(found["config"].items())))
     if found["topics"] is not None:
         yield from _section("TOPICS", "\n".join(found["topics"]) or "none seen yet")
     if found["offsets"] is not None:
-        yield from _section("OFFSETS", table_text(_OFFSETS, found["offsets"]) if found["offsets"] else "none committed")
+        yield from _section("OFFSETS", _table(_OFFSETS, found["offsets"]) if found["offsets"] else "none committed")
     if found["changes"] is not None:
         yield from _section("LAST CHANGES", "\n".join(line for each in found["changes"] for line in _change(each)))
 
@@ -58,7 +59,12 @@ def _failures(view: ConnectorView) -> Iterator[str]:
 def _section(title: str, text: str) -> Iterator[str]:
     yield ""
     yield painted(title, bold=True)
-    yield from (f"  {line}" for line in text.rstrip().splitlines())
+    yield from (f"{_MARGIN}{line}" for line in text.rstrip().splitlines())
+
+
+def _table(columns: Sequence[Column], rows: Sequence[Row]) -> str:
+    """A table of a section, which puts a margin before it."""
+    return table_text(columns, rows, margin=len(_MARGIN))
 
 
 def _change(version: Row) -> Iterator[str]:

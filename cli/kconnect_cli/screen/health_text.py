@@ -7,7 +7,7 @@ from typing import Any
 
 from kconnect.clock import now_ms
 from kconnect.logs.wording import counted
-from kconnect_cli.screen.output import Column, painted, table_text
+from kconnect_cli.screen.output import Column, fitted, painted, table_text
 
 # What failed is listed up to here: a screen, and what matters on it
 _MOST = 15
@@ -15,7 +15,7 @@ _MOST = 15
 
 def health_text(found: Mapping[str, Any]) -> str:
     """The page of `cluster_health`; without its notes."""
-    return "\n".join(_lines(found)) + "\n"
+    return fitted("\n".join(_lines(found)) + "\n")
 
 
 def _lines(found: Mapping[str, Any]) -> Iterator[str]:
@@ -41,7 +41,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
         if rows := found[key]:
             yield ""
             yield painted(key.upper(), bold=True)
-            yield from (f"  {line}" for line in table_text(_COLUMNS, rows[:_MOST]).rstrip().splitlines())
+            yield from (f"  {line}" for line in table_text(_COLUMNS, rows[:_MOST], margin=2).rstrip().splitlines())
             if len(rows) > _MOST:
                 yield f"  .. and {len(rows) - _MOST} more: connect connectors status"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO, TypeAlias
 
@@ -43,10 +44,50 @@ def write_rows(rows: Sequence[Row], columns: Sequence[Column], form: Format, nam
         write_object([dict(row) for row in rows], form)
 
 
-def table_text(columns: Sequence[Column], rows: Sequence[Row], *, wrap: bool = True) -> str:
-    """The table that people see: in colours on a terminal. Without `wrap` the last column is cut at its edge."""
+def table_text(columns: Sequence[Column], rows: Sequence[Row], *, wrap: bool = True, margin: int = 0) -> str:
+    """The table that people see: in colours on a terminal. Without `wrap` the last column is cut at its edge.
+
+    `margin`: how far the caller moves its lines to the right.
+    """
     titles, cells = [column.title for column in columns], [[column.text(row) for column in columns] for row in rows]
-    return _rich_table(titles, cells, wrap) if sys.stdout.isatty() else plain_table(titles, cells)
+    return _rich_table(titles, cells, wrap, margin) if sys.stdout.isatty() else plain_table(titles, cells)
+
+
+def fitted(text: str, stream: TextIO | None = None) -> str:
+    """Text whose lines are broken between words where the stream is a narrower terminal, by default stdout.
+
+    A word that is longer than a line stays whole, to be copied. Colours are kept.
+    """
+    stream = stream or sys.stdout
+    if not stream.isatty():
+        return text
+    import os
+
+    given = os.environ.get("COLUMNS", "")
+    width = int(given) if given.isdecimal() else os.get_terminal_size(stream.fileno()).columns
+    if not width:  # the terminal does not say
+        return text
+    return "\n".join(part for line in text.split("\n") for part in _broken(line, width))
+
+
+_PAINT = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def _broken(line: str, width: int) -> Iterator[str]:
+    if len(_PAINT.sub("", line)) <= width:
+        yield line
+        return
+    margin = len(line) - len(line.lstrip(" "))
+    below = " " * (margin + 2 if margin else 0)
+    part, has_words = " " * margin, False
+    for word in line[margin:].split(" "):
+        longer = f"{part} {word}" if has_words else f"{part}{word}"
+        if has_words and len(_PAINT.sub("", longer)) > width:
+            yield part.rstrip(" ")
+            part, has_words = f"{below}{word}", True
+        else:
+            part, has_words = longer, True
+    yield part
 
 
 def write_object(value: object, form: Format) -> None:
@@ -141,17 +182,20 @@ STATE_STYLES = {
 _LEAST_LAST_COLUMN = 24
 
 
-def _rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]], wrap: bool) -> str:
+def _rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]], wrap: bool, margin: int) -> str:
     """A table as wide as the terminal. With `wrap` cells but the last are never cut: they are names, to be copied."""
     from rich.console import Console
     from rich.table import Table
 
     console = Console(file=sys.stdout)
-    widths = [max(len(_one_line(line[index])) for line in (titles, *rows)) for index in range(len(titles))]
-    gap = _GAP if sum(widths) + _GAP * (len(widths) - 1) <= console.width else _NARROW_GAP
-    left = console.width - sum(widths[:-1]) - gap * (len(widths) - 1)
-    if wrap and widths[-1] > left and left < _LEAST_LAST_COLUMN:
-        lines = _with_last_below(titles, rows, console.width)
+    width = console.width - margin
+    rows = [[_one_line(cell) for cell in row] for row in rows]
+    widths = [max(len(line[index]) for line in (titles, *rows)) for index in range(len(titles))]
+    gap = _GAP if sum(widths) + _GAP * (len(widths) - 1) <= width else _NARROW_GAP
+    left = width - sum(widths[:-1]) - gap * (len(widths) - 1)
+    longest_word = max((len(word) for line in rows for word in line[-1].split(" ")), default=0)
+    if wrap and widths[-1] > left and (left < _LEAST_LAST_COLUMN or longest_word > left):
+        lines = _in_several_lines(titles, rows, widths, width)
         with console.capture() as captured:
             console.print(*lines, sep="\n", soft_wrap=True)
         return captured.get()
@@ -160,26 +204,58 @@ def _rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]], wrap: bool
         table.add_column(title, no_wrap=True)
     table.add_column(titles[-1], no_wrap=not wrap, overflow="fold" if wrap else "ellipsis", ratio=None if wrap else 1)
     for row in rows:
-        table.add_row(*(_coloured(_one_line(cell), "fold" if wrap else "ellipsis") for cell in row))
+        table.add_row(*(_coloured(cell, "fold" if wrap else "ellipsis") for cell in row))
     with console.capture() as captured:
-        console.print(table)
+        console.print(table, width=width)
     return captured.get()
 
 
-def _with_last_below(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[Text]:
-    """For a narrow terminal: the last cell of each row on lines of its own, indented, below the others."""
-    from textwrap import fill
+# Where the further lines of a row begin
+_BELOW = "    "
+
+
+def _in_several_lines(
+    titles: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int], width: int
+) -> list[Text]:
+    """For a narrow terminal: each row on several lines, all alike and of whole cells, its last sentences below."""
+    from textwrap import wrap
 
     from rich.text import Text
 
-    head, *above = plain_table(titles[:-1], [row[:-1] for row in rows], _NARROW_GAP).splitlines()
-    lines = [Text(head, style="bold")]
-    for line, row in zip(above, rows, strict=True):
-        lines.append(_coloured(line, "fold"))
-        if row[-1]:
-            below = fill(_one_line(row[-1]), width, initial_indent="    ", subsequent_indent="    ")
-            lines.append(_coloured(below, "fold"))
-    return lines
+    lines: list[list[int]] = [[]]
+    used = 0
+    for index, cell in enumerate(widths):
+        if lines[-1] and used + _NARROW_GAP + cell > width:
+            lines.append([])
+            used = len(_BELOW)
+        used += cell + (_NARROW_GAP if lines[-1] else 0)
+        lines[-1].append(index)
+    last = len(titles) - 1
+    has_sentences = lines[-1] == [last] and len(_BELOW) + widths[last] > width
+
+    def texts(cells: Sequence[str]) -> Iterator[str]:
+        for number, line in enumerate(lines):
+            margin = _BELOW if number else ""
+            text = (" " * _NARROW_GAP).join(cells[index].ljust(widths[index]) for index in line).rstrip()
+            if number and not text.strip("- "):
+                continue
+            if len(line) > 1:
+                yield f"{margin}{text}"
+            else:
+                yield from wrap(
+                    text,
+                    width,
+                    initial_indent=margin,
+                    subsequent_indent=_BELOW,
+                    break_long_words=False,
+                    break_on_hyphens=False,
+                )
+
+    heads = [*titles[:last], "" if has_sentences else titles[last]]
+    return [
+        *(Text(text, style="bold") for text in texts(heads)),
+        *(_coloured(text, "fold") for row in rows for text in texts(row)),
+    ]
 
 
 def _coloured(text: str, overflow: Literal["fold", "ellipsis"]) -> Text:

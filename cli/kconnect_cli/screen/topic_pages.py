@@ -9,7 +9,7 @@ from typing import Any
 
 from kconnect.logs.traces import root_cause
 from kconnect.logs.wording import counted
-from kconnect_cli.screen.output import Column, Format, Row, table_text, write_object, write_text
+from kconnect_cli.screen.output import Column, Format, Row, fitted, table_text, write_object, write_text
 
 _CONFIG = (
     Column("NAME", lambda row: safe(row["name"])),
@@ -41,7 +41,7 @@ def config_table(document: Mapping[str, Any]) -> str:
     if key := document.get("session_key"):
         below.append(f"session key: {key['algorithm']}, made {key['created']}{_ago(key.get('age_s'))}")
     below += [f"logger {safe(logger['name'])}: {logger['level']}" for logger in document.get("loggers", ())]
-    return text + ("\n" + "\n".join(below) + "\n" if below else "")
+    return text + (fitted("\n" + "\n".join(below) + "\n") if below else "")
 
 
 def config_page(row: Row) -> str:

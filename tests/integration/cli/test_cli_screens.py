@@ -270,3 +270,32 @@ def test_names_stay_whole_on_a_narrow_terminal(terminal):
     below = lines.index(next(line for line in lines if line.startswith("topic "))) + 1
     assert lines[below] == "    Topic to write to."
     assert max(len(line) for line in lines) <= 60
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_no_word_is_broken_on_a_narrow_terminal(terminal, herder, columns):
+    """Lines end between words; only a word that is longer than a line is left to the terminal."""
+    name = "orders-of-the-warehouse-in-town-into-files"
+    herder.put_connector(name, file_source(), replace=False)
+    herder.traces[name] = "org.apache.kafka.connect.errors.DataException: the value of a field does not fit, and why"
+    commands = [
+        ["status"],
+        ["connectors", "list"],
+        ["connectors", "status"],
+        ["connectors", "show", name],
+        ["tasks", "list", name],
+        ["describe", name],
+        ["config", "get", name],
+        ["offsets", "show", name],
+        ["plugins", "list"],
+        ["plugins", "show", "FileStreamSource"],
+        ["connectors", "pause", f"{name}-that-is-not-there"],
+        ["connectors", "list", "--url", "http://127.0.0.1:1"],
+    ]
+    screens = [terminal(*words, columns=columns) for words in commands]
+    for words, screen in zip(commands, screens, strict=True):
+        screen.wait()
+        lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in screen.text.splitlines()]
+        broken = [line for line in lines if len(line.rstrip()) > columns and " " in line.strip()]
+        assert (words, broken) == (words, [])
+        assert lines, words

@@ -39,7 +39,7 @@ from kconnect_cli.options.selection import (
     selected,
 )
 from kconnect_cli.options.shared import takes
-from kconnect_cli.screen.output import Column, Format, Row, state_counts, write_object, write_rows, write_text
+from kconnect_cli.screen.output import Column, Format, Row, fitted, state_counts, write_object, write_rows, write_text
 from kconnect_cli.screen.status_rows import as_known
 from kconnect_cli.session import CliSession, Name, ShowSecrets, Yes, session_of
 from kconnect_cli.settings.spelling import Strict, check_settings
@@ -112,7 +112,7 @@ def show(
     if session.output is Format.NAME:
         write_rows(found, _COLUMNS, session.output)
     elif session.output is Format.TABLE:
-        write_text("\n".join(_page(connector) for connector in found))
+        write_text(fitted("\n".join(_page(connector) for connector in found)))
     else:
         one = len(found) == 1 and not selection.needs_looking
         write_object(found[0] if one else found, session.output)
