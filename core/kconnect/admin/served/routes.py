@@ -12,7 +12,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
@@ -50,10 +50,10 @@ from kconnect.client.response_json import as_conditions
 from kconnect.errors import BadRequestError, ConnectError, NotFoundError, TimedOutError, UnreachableError
 from kconnect.logs.wording import counted
 from kconnect.model import AtOffset, AtTime, ConnectorInfo, Edge, TaskCondition, TaskId, offsets_to_json
-from kconnect.runtime.herder.interface import Connectors, Offsets, Work
+from kconnect.runtime.herder.interface import Connectors, Herder, Offsets, Work
 from kconnect.runtime.plugins import PluginRegistry
 from kconnect.runtime.rest.access.needs import ADMINISTERS, EDITS, READS, SEES_SOME, Needs, Of, Role
-from kconnect.runtime.rest.exchange import Answer, Call, Endpoint
+from kconnect.runtime.rest.exchange import Answer, Call, Endpoint, Handler
 from kconnect.runtime.rest.operation import (
     Operation,
     Query,
@@ -326,8 +326,26 @@ _RECORD_QUERY: Final = (
 
 
 def served_endpoints(worker: Mapping[str, str], plugins: Callable[[], PluginRegistry]) -> tuple[Endpoint, ...]:
-    """The routes of a worker with these settings, references resolved. `plugins`: the worker's registry."""
-    served = Served(ClusterAccess(worker), plugins)
+    """The routes of a worker with these settings, references resolved. `plugins`: the worker's registry.
+
+    While the worker knows that its Kafka is away, all of them say so at once.
+    """
+    return tuple(
+        replace(route, handlers={method: _while_kafka_answers(handler) for method, handler in route.handlers.items()})
+        for route in _endpoints(Served(ClusterAccess(worker), plugins), plugins)
+    )
+
+
+def _while_kafka_answers(handler: Handler) -> Handler:
+    def handle(call: Call[Herder]) -> Answer:
+        if (outage := call.herder.outage()) is not None:
+            raise UnreachableError(f"This worker's Kafka cannot be read: {outage.sentence()}")
+        return handler(call)
+
+    return replace(handler, handler=handle) if isinstance(handler, Operation) else handle
+
+
+def _endpoints(served: Served, plugins: Callable[[], PluginRegistry]) -> tuple[Endpoint, ...]:
     return (
         *replay_endpoints(served.access, plugins),
         Endpoint(
