@@ -15,6 +15,7 @@ from kconnect.admin.direct.read.reader import ClusterReader
 from kconnect.logs.redaction import HIDDEN
 from kconnect.model import TargetState
 from kconnect_cli.app import run
+from kit.group_offsets import member_of
 from kit.java_connect import write_properties
 from kit.topics import create_topic, produce_lines
 from kit.written_cluster import WrittenCluster
@@ -413,3 +414,25 @@ def test_with_exactly_once_each_connector_is_a_transaction(topics, filled, broke
         assert sorted(set(gaps)) == [1, 2], "a marker stands between the two transactions"
         assert gaps.count(2) == 1
         assert configs(strict).snapshot.configs == configs(filled).snapshot.configs
+
+
+def test_an_import_while_a_sinks_group_has_members_names_the_way_without_offsets(topics, other, broker, tmp_path):
+    name, topic = "live-sink", "live-sink-lines"
+    create_topic(broker.bootstrap, topic)
+    config = {**SINK, "topics": topic, "name": name}
+    offsets = [{"partition": {"kafka_topic": topic, "kafka_partition": 0}, "offset": {"kafka_offset": 0}}]
+    document = {
+        "format": "kconnect-topics",
+        "version": 1,
+        "connectors": [{"name": name, "target_state": "STARTED", "config": config}],
+        "groups": {name: {"group": f"connect-{name}", "offsets": offsets}},
+    }
+    file = tmp_path / "live.json"
+    file.write_text(json.dumps(document))
+    with member_of(broker.bootstrap, f"connect-{name}", topic):
+        code, _, err = topics("import", str(file), "--yes", on=other)
+        assert (code, "still has members" in err) == (4, True), err
+        assert "--without-offsets leaves offsets and groups as they are." in err
+        code, _, err = topics("import", str(file), "--yes", "--without-offsets", on=other)
+        assert code == 0, err
+    assert configs(other).snapshot.configs[name] == config

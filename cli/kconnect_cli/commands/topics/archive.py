@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kconnect.errors import NotFoundError
+from kconnect.errors import ConflictError, NotFoundError
 from kconnect.logs.wording import counted
 from kconnect_cli.admin.edit_flow import carry_out
 from kconnect_cli.exits import UsageProblem
@@ -34,6 +34,12 @@ WithGroups = Annotated[
 ]
 _REPLACE = "Also change existing connectors that differ, and reset offsets of theirs that a file with offsets lacks."
 Replace = Annotated[bool, typer.Option("--replace", help=_REPLACE)]
+WithAllOffsets = Annotated[
+    bool,
+    typer.Option(
+        "--with-offsets/--without-offsets", help="Offsets of sources and sinks; without, those that are there stay."
+    ),
+]
 CreateTopics = Annotated[
     bool, typer.Option("--create-topics", help="Create missing topics, as a worker of this file would.")
 ]
@@ -92,6 +98,7 @@ def import_(
     file: File,
     connectors: Connectors = None,
     replace: Replace = False,
+    with_offsets: WithAllOffsets = True,
     create_topics: CreateTopics = False,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -109,6 +116,8 @@ def import_(
     from kconnect.admin.direct.read.reader import ClusterReader
 
     archive = read_archive(read_json(file)).chosen(_names(connectors))
+    if not with_offsets:
+        archive = archive.without_offsets()
     access = cluster.access()
     with ClusterReader(access) as reader:
         missing = live_state.missing_topics(access, reader)
@@ -120,17 +129,23 @@ def import_(
         for which in missing:
             session.say(f"Topic {access.topic(which)} does not exist{'' if dry_run else ', it will be created'}.")
         state = live_state.read_cluster(access, reader, (), archive, missing)
-        carry_out(
-            session,
-            access,
-            reader,
-            import_plan(archive, state, replace=replace),
-            dry_run=dry_run,
-            yes=yes,
-            reveal=show_secrets,
-            as_settings=True,
-            prepare=lambda: live_state.create_topics(access, reader, specs),
-        )
+        plan = import_plan(archive, state, replace=replace)
+        try:
+            carry_out(
+                session,
+                access,
+                reader,
+                plan,
+                dry_run=dry_run,
+                yes=yes,
+                reveal=show_secrets,
+                as_settings=True,
+                prepare=lambda: live_state.create_topics(access, reader, specs),
+            )
+        except ConflictError as err:
+            if plan.groups:  # of which one may have members
+                err.hint = f"{err.hint or ''} --without-offsets leaves offsets and groups as they are.".strip()
+            raise
 
 
 def _names(given: str | None) -> list[str] | None:

@@ -59,6 +59,10 @@ class Archive:
     groups: Mapping[str, GroupState]
     has_offsets: bool = True
 
+    def without_offsets(self) -> Archive:
+        """Its connectors alone: offsets and groups that are there stay as they are."""
+        return Archive(self.connectors, {}, {}, has_offsets=False)
+
     def chosen(self, names: Collection[str] | None) -> Archive:
         """What is of these connectors; of all with None. Errors: BadRequestError for one that is not in it."""
         if names is None:
