@@ -54,6 +54,7 @@ _WRITTEN = {".py", ".md", ".rst", ".html", ".js", ".css", ".toml", ".yaml", ".ym
 # Words of this code's own making, and the word of the field for each: not in names either, of modules, files and tests
 TERMS = {
     "seal seals sealed sealing vouch vouched vouches vouching": "sign, signature",
+    "visit visits": "page request",
 }
 
 # First words of docstrings that lean on a name instead of saying what it does, and what a sentence begins with there

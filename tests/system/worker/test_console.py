@@ -413,12 +413,12 @@ def test_every_page_about_a_frozen_worker_ends_in_time_and_says_so(tmp_path, bro
         with opened_ui(home, "--url", worker.url) as known, ExitStack() as stack:
             worker.signal(signal.SIGSTOP)
             stack.callback(worker.signal, signal.SIGCONT)
-            with ThreadPoolExecutor(len(PAGES) + 2) as visitors:
-                change = visitors.submit(timed, known, "/ui/connectors/lines/do/pause", {"seen": "RUNNING"})
-                shared = visitors.submit(
+            with ThreadPoolExecutor(len(PAGES) + 2) as browsers:
+                change = browsers.submit(timed, known, "/ui/connectors/lines/do/pause", {"seen": "RUNNING"})
+                shared = browsers.submit(
                     eventually, lambda: is_told(known.ask("/ui")[1]), LIMIT_S, "the rows are said to be from before"
                 )
-                seen = list(visitors.map(lambda path: timed(known, f"/ui{path}"), PAGES))
+                seen = list(browsers.map(lambda path: timed(known, f"/ui{path}"), PAGES))
                 shared.result()
             for path, (took_s, status, page) in zip((*PAGES, "pause"), (*seen, change.result()), strict=True):
                 assert took_s < ample_s(LIMIT_S + 5), path

@@ -5,12 +5,14 @@ Java's, and one without workers from its topics. It imports `client` and `direct
 caller may not do over REST is not possible here; nothing in this room decides who may do what.
 
 A request's way: `routing.py` (where it comes from, which page) -> a handler in `pages/`, in a thread of the pool, with
-a `Visit` (`visit.py`) -> `Page`, `Fragment`, `Redirect` or `Unchanged` -> `answers.py` (templates, errors as pages).
+a `PageRequest` (`page_request.py`) -> `Page`, `Fragment`, `Redirect` or `Unchanged` -> `answers.py` (templates, errors
+as pages).
 
 To add a page:
-1. `pages/NAME.py`: functions from `Visit` to a reply, and at its end `ROUTES = (Route("/name", {"GET": show}), ..)`.
-   `visit.cluster` is the cluster for this caller: `.rest` is a ConnectClient (None without workers), `.direct` a
-   DirectClient (None with a worker). `visit.view()` is the shared reading of all connectors, at most two seconds old.
+1. `pages/NAME.py`: functions from `PageRequest` to a reply, and at its end `ROUTES = (Route("/name", {"GET": show}),
+   ..)`. `request.cluster` is the cluster for this caller: `.rest` is a ConnectClient (None without workers), `.direct`
+   a DirectClient (None with a worker). `request.view()` is the shared reading of all connectors, at most two seconds
+   old.
    Raise any ConnectError: it becomes a page, with its hint.
 2. `templates/NAME.html` extends `layout.html` and fills `block main` (and `block head` for scripts of its own). Values
    are escaped; there is no inline script or style, and no `hx-on`: the content security policy forbids them.

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kconnect.admin.console.html import render
+from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Redirect, Reply, Tab, Unchanged
 from kconnect.admin.console.shared_view import ClusterView
-from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Tab, Unchanged, Visit
 from kconnect.client.outage import Outage
 from kconnect.errors import (
     AlreadyExistsError,
@@ -49,19 +49,19 @@ _THEMES: Final = frozenset({"light", "dark"})
 _ZIPPED_FROM_BYTES: Final = 2_000
 
 
-def html_response(reply: Reply, visit: Visit, tabs: Sequence[Tab], place: str) -> Response:
+def html_response(reply: Reply, request: PageRequest, tabs: Sequence[Tab], place: str) -> Response:
     """The answer to a browser; pages get the navigation and the banners around them."""
     match reply:
         case Unchanged():
             return Response(status_code=204)
         case Redirect():
-            return _redirect(reply, visit)
+            return _redirect(reply, request)
         case Fragment():
             html = reply.html or render(reply.template, reply.values)
-            return _html(html, reply.status, reply.headers, visit)
+            return _html(html, reply.status, reply.headers, request)
         case Page():
-            values = {**_around(visit, tabs, place), "title": reply.title, "tab": reply.tab, **reply.values}
-            return _html(render(reply.template, values), reply.status, {}, visit)
+            values = {**_around(request, tabs, place), "title": reply.title, "tab": reply.tab, **reply.values}
+            return _html(render(reply.template, values), reply.status, {}, request)
 
 
 def error_reply(error: Exception, method: str, path: str, *, fragment: bool) -> Reply:
@@ -93,48 +93,48 @@ def is_fragment(request: Request) -> bool:
     return "hx-request" in request.headers and "hx-history-restore-request" not in request.headers
 
 
-def _around(visit: Visit, tabs: Sequence[Tab], place: str) -> dict[str, Any]:
-    told = banners(visit)
+def _around(request: PageRequest, tabs: Sequence[Tab], place: str) -> dict[str, Any]:
+    told = banners(request)
     return {
         **told,
         "tabs": [shown for shown in tabs if shown.is_shown(told["view"])],
         "place": place,
-        "theme": visit.theme if visit.theme in _THEMES else "",
-        "note": visit.query.get("note", ""),
+        "theme": request.theme if request.theme in _THEMES else "",
+        "note": request.query.get("note", ""),
     }
 
 
-def banners(visit: Visit) -> dict[str, Any]:
+def banners(request: PageRequest) -> dict[str, Any]:
     """What every page says at its top: that Kafka, the cluster or a worker is away. `told`: the same while that is."""
     try:
-        view = visit.view()
+        view = request.view()
         problem = None
     except ConnectError as err:
         view, problem = ClusterView(), redact(str(err))
-    outage = outage_of(view, visit)
+    outage = outage_of(view, request)
     facts = (problem, view.problem, view.since_ms, view.starting, view.capabilities, view.place)
     away = None if outage is None else (outage.since_ms, outage.problem)
     told = hashlib.sha256(repr((facts, away)).encode("utf-8", "replace")).hexdigest()[:12]
     return {"view": view, "problem": problem, "outage": outage, "told": told}
 
 
-def outage_of(view: ClusterView, visit: Visit) -> Outage | None:
+def outage_of(view: ClusterView, request: PageRequest) -> Outage | None:
     """Kafka is away, by the newest answer there is."""
-    return visit.cluster.outage or view.outage
+    return request.cluster.outage or view.outage
 
 
-def _redirect(reply: Redirect, visit: Visit) -> Response:
+def _redirect(reply: Redirect, request: PageRequest) -> Response:
     url = reply.url
     if reply.note:
         url += f"{'&' if '?' in url else '?'}note={quote(reply.note, safe='')}"
-    if visit.is_fragment:
+    if request.is_fragment:
         return Response(status_code=204, headers={"hx-redirect": url})
     return Response(status_code=303, headers={"location": url})
 
 
-def _html(html: str, status: int, headers: Mapping[str, str], visit: Visit) -> Response:
+def _html(html: str, status: int, headers: Mapping[str, str], request: PageRequest) -> Response:
     body, more = html.encode("utf-8", "replace"), dict(headers)
-    accepted = next((value for name, value in visit.caller.scope["headers"] if name == b"accept-encoding"), b"")
+    accepted = next((value for name, value in request.caller.scope["headers"] if name == b"accept-encoding"), b"")
     if len(body) > _ZIPPED_FROM_BYTES and b"gzip" in accepted:
         # The fastest level: a page of 1,000 connectors takes 3 ms and a sixteenth of its size
         body, more["content-encoding"] = gzip.compress(body, 1, mtime=0), "gzip"

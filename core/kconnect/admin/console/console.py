@@ -9,6 +9,7 @@ from starlette.types import ASGIApp
 
 from kconnect.admin.console.cluster import Clusters
 from kconnect.admin.console.openers import WorkerClusters
+from kconnect.admin.console.page_request import Route, Tab
 from kconnect.admin.console.pages import (
     actions,
     activity,
@@ -26,7 +27,6 @@ from kconnect.admin.console.pages import (
     workers,
 )
 from kconnect.admin.console.routing import ConsoleRoute
-from kconnect.admin.console.visit import Route, Tab
 from kconnect.admin.direct.access import ClusterAccess
 from kconnect.client.patience import LIMIT_S
 

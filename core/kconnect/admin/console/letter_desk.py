@@ -1,4 +1,4 @@
-"""LetterDesk: a connector's dead letters for one visit: who may see them, which are meant, and what reads them.
+"""LetterDesk: a connector's dead letters for one request: who may see them, which are meant, and what reads them.
 
 The same parts as `connect dlq` uses; a worker's console reads them with the worker's login, so that it asks first.
 """
@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from kconnect.admin.cluster.port import Announced
-from kconnect.admin.console.visit import Visit
+from kconnect.admin.console.page_request import PageRequest
 from kconnect.admin.dead_letters import DeadLetter, DeadLetterTopic, OffsetRange, Selection
 from kconnect.admin.direct.access import ClusterAccess
 from kconnect.admin.served.letters import ConnectorLetters
@@ -57,13 +57,13 @@ class Wanted:
 class LetterDesk(ConnectorLetters):
     """A context manager. Threads: one. Errors: ForbiddenError, NotFoundError, BadRequestError; those of Kafka."""
 
-    def __init__(self, visit: Visit) -> None:
-        self.open_sink = visit.cluster.open_sink
-        self._cluster = visit.cluster
+    def __init__(self, request: PageRequest) -> None:
+        self.open_sink = request.cluster.open_sink
+        self._cluster = request.cluster
         self.notes: list[str] = []
         """Sentences on what was not shown, or not as it should be."""
         # Asked first: who may not see the connector over REST does not see its letters either
-        info, access = visit.cluster.connector(visit.path["name"]), _brokers(visit)
+        info, access = request.cluster.connector(request.path["name"]), _brokers(request)
         super().__init__(info, access, self.notes.append, lambda: _registry(access.worker.get("plugin.path")))
 
     def allow(self, replay: Announced | None = None) -> None:
@@ -106,8 +106,8 @@ def _registry(plugin_path: str | None) -> PluginRegistry:
     return PluginRegistry.load(plugin_path, tells_skipped=False)
 
 
-def _brokers(visit: Visit) -> ClusterAccess:
-    access = visit.cluster.brokers
+def _brokers(request: PageRequest) -> ClusterAccess:
+    access = request.cluster.brokers
     if access is None:
         raise BadRequestError(
             "This console does not know the brokers",

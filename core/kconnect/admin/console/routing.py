@@ -23,9 +23,9 @@ from starlette.types import Receive, Scope, Send
 from kconnect.admin.console.answers import error_reply, html_response, is_fragment
 from kconnect.admin.console.assets import assets
 from kconnect.admin.console.cluster import Caller, Clusters
+from kconnect.admin.console.page_request import Handler, PageRequest, Route, Tab
 from kconnect.admin.console.security import PAGE_HEADERS, SAFE_METHODS, refusal
 from kconnect.admin.console.shared_view import SharedView
-from kconnect.admin.console.visit import Handler, Route, Tab, Visit
 from kconnect.errors import BadRequestError, NotFoundError, TimedOutError, UnreachableError
 
 log = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class ConsoleRoute(BaseRoute):
         """Runs in a pool thread: the console's error boundary."""
         caller = Caller(request.scope)
         with self._clusters.open(caller) as cluster:
-            visit = Visit(
+            page_request = PageRequest(
                 cluster,
                 caller,
                 self._shared,
@@ -120,16 +120,16 @@ class ConsoleRoute(BaseRoute):
             problem: Exception | None = None
             try:
                 handler, path = self._find(request.method, parts)
-                visit = replace(visit, path=path)
-                reply = handler(visit)
+                page_request = replace(page_request, path=path)
+                reply = handler(page_request)
             except Exception as err:  # the console's boundary: every failure is a page
                 problem = err
-                reply = error_reply(err, request.method, request.url.path, fragment=visit.is_fragment)
+                reply = error_reply(err, request.method, request.url.path, fragment=page_request.is_fragment)
             if request.method not in SAFE_METHODS:  # something may have been changed, also by what failed
                 self._shared.forget()
             if isinstance(problem, TimedOutError | UnreachableError):
                 self._shared.note_failure(caller, problem)
-            return html_response(reply, visit, self._tabs, self._clusters.place)
+            return html_response(reply, page_request, self._tabs, self._clusters.place)
 
     def _find(self, method: str, parts: Sequence[str]) -> tuple[Handler, Mapping[str, str]]:
         """Errors: NotFoundError; BadRequestError for another method, and bad escapes."""

@@ -8,8 +8,8 @@ from typing import Final
 
 from kconnect.admin.cluster.port import PreparedChange
 from kconnect.admin.console.html import segment
+from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Redirect, Reply, Route, note_of, shown
 from kconnect.admin.console.seen import SeenConfig
-from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Route, Visit, note_of, shown
 from kconnect.client.masks import Masks
 from kconnect.errors import BadRequestError, NotFoundError, PreconditionFailedError
 from kconnect.logs.wording import counted
@@ -42,41 +42,41 @@ _ACTIONS: Final = {
 }
 
 
-def ask(visit: Visit) -> Reply:
+def ask(request: PageRequest) -> Reply:
     """The question, with the state before and after."""
-    return _question(visit, "", None)
+    return _question(request, "", None)
 
 
-def carry_out(visit: Visit) -> Reply:
+def carry_out(request: PageRequest) -> Reply:
     """The change; or the question again, if the connector is no longer as that said."""
-    verb, name = visit.path["verb"], visit.path["name"]
+    verb, name = request.path["verb"], request.path["name"]
     _action(verb)
-    now = str(visit.cluster.connector_status(name).connector.state)
-    if visit.field("seen") and visit.field("seen") != now:
-        return _question(visit, f"{name} is {now} now, and was {visit.field('seen')} when you were asked", None)
-    seen = SeenConfig.of_form(visit.field) if verb == "delete" else None
+    now = str(request.cluster.connector_status(name).connector.state)
+    if request.field("seen") and request.field("seen") != now:
+        return _question(request, f"{name} is {now} now, and was {request.field('seen')} when you were asked", None)
+    seen = SeenConfig.of_form(request.field) if verb == "delete" else None
     try:
-        if seen is not None and visit.cluster.tagged_connector(name)[1] != seen.tag:
+        if seen is not None and request.cluster.tagged_connector(name)[1] != seen.tag:
             raise PreconditionFailedError(f"The config of {name} was changed")
-        done = note_of(_change(visit, verb, name, seen))
+        done = note_of(_change(request, verb, name, seen))
     except PreconditionFailedError:
-        return _question(visit, "", seen)
-    if visit.cluster.rest is None:
+        return _question(request, "", seen)
+    if request.cluster.rest is None:
         done += ". A worker carries it out when it starts"
     return Redirect("/ui" if verb == "delete" else f"/ui/connectors/{segment(name)}", done)
 
 
-def _question(visit: Visit, problem: str, then: SeenConfig | None) -> Reply:
+def _question(request: PageRequest, problem: str, then: SeenConfig | None) -> Reply:
     """`then`: the config that an earlier question was about, and that is another one now."""
-    verb, name = visit.path["verb"], visit.path["name"]
+    verb, name = request.path["verb"], request.path["name"]
     action = _action(verb)
-    status = visit.cluster.connector_status(name)
-    seen = _seen(visit, name) if verb == "delete" else None
+    status = request.cluster.connector_status(name)
+    seen = _seen(request, name) if verb == "delete" else None
     values = {
         "heading": f"{action.title} {name}?",
         "told": action.told,
         "rows": _before_and_after(status, action, verb),
-        "records": shown(_change(visit, verb, name, None)),
+        "records": shown(_change(request, verb, name, None)),
         "url": f"/ui/connectors/{segment(name)}/do/{verb}",
         "back": f"/ui/connectors/{segment(name)}",
         "fields": {"seen": str(status.connector.state), **({} if seen is None else seen.fields)},
@@ -87,23 +87,23 @@ def _question(visit: Visit, problem: str, then: SeenConfig | None) -> Reply:
         "meanwhile": then.changed_to(seen) if then is not None and seen is not None else [],
         "both": (),
     }
-    if visit.is_fragment:
+    if request.is_fragment:
         return Fragment("confirm_body.html", values)
     status_code = 412 if then is not None else 409 if problem else 200
     return Page("confirm.html", f"{action.title} {name}", values, tab="connectors", status=status_code)
 
 
-def _seen(visit: Visit, name: str) -> SeenConfig:
-    info, tag = visit.cluster.tagged_connector(name)
-    return SeenConfig.of(info.config, tag, Masks(visit.cluster).password_keys(info.config))
+def _seen(request: PageRequest, name: str) -> SeenConfig:
+    info, tag = request.cluster.tagged_connector(name)
+    return SeenConfig.of(info.config, tag, Masks(request.cluster).password_keys(info.config))
 
 
-def restart_task(visit: Visit) -> Reply:
+def restart_task(request: PageRequest) -> Reply:
     """One task, at once: nothing is lost by it."""
-    name, number = visit.path["name"], visit.path["task"]
+    name, number = request.path["name"], request.path["task"]
     if not (number.isascii() and number.isdecimal() and len(number) < 10):
         raise NotFoundError("The task does not exist")
-    done = note_of(visit.cluster.changes.restart_task(TaskId(name, int(number))))
+    done = note_of(request.cluster.changes.restart_task(TaskId(name, int(number))))
     return Redirect(f"/ui/connectors/{segment(name)}", done)
 
 
@@ -113,8 +113,8 @@ def _action(verb: str) -> Action:
     return _ACTIONS[verb]
 
 
-def _change(visit: Visit, verb: str, name: str, seen: SeenConfig | None) -> PreparedChange:
-    changes = visit.cluster.changes
+def _change(request: PageRequest, verb: str, name: str, seen: SeenConfig | None) -> PreparedChange:
+    changes = request.cluster.changes
     match verb:
         case "pause":
             return changes.pause(name)

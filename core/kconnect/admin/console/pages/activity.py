@@ -6,25 +6,25 @@ from typing import Any, Final
 
 import orjson
 
+from kconnect.admin.console.page_request import Fragment, PageRequest, Reply, Route
 from kconnect.admin.console.plots import plots_of
-from kconnect.admin.console.visit import Fragment, Reply, Route, Visit
 from kconnect.errors import NotFoundError
 
 
-def show(visit: Visit) -> Reply:
+def show(request: PageRequest) -> Reply:
     """The plots' place, their values and figures."""
-    return Fragment("activity.html", _values(visit))
+    return Fragment("activity.html", _values(request))
 
 
-def refresh(visit: Visit) -> Reply:
+def refresh(request: PageRequest) -> Reply:
     """The values and figures alone."""
-    return Fragment("activity_data.html", _values(visit))
+    return Fragment("activity_data.html", _values(request))
 
 
-def _values(visit: Visit) -> dict[str, Any]:
-    name, rest = visit.path["name"], visit.cluster.rest
+def _values(request: PageRequest) -> dict[str, Any]:
+    name, rest = request.path["name"], request.cluster.rest
     empty: dict[str, Any] = {"name": name, "plots": [], "data": "", "why": ""}
-    if rest is None or not visit.cluster.capabilities().is_ours:
+    if rest is None or not request.cluster.capabilities().is_ours:
         return {**empty, "why": "Rates of the last hour are kept by kconnect's own workers."}
     try:
         history = rest.history(name, cluster=True)

@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Final
 
 from kconnect.admin.console.answers import banners
-from kconnect.admin.console.visit import Fragment, Reply, Route, Unchanged, Visit
+from kconnect.admin.console.page_request import Fragment, PageRequest, Reply, Route, Unchanged
 
 
-def show(visit: Visit) -> Reply:
+def show(request: PageRequest) -> Reply:
     """The banners, if they are others than those of the page."""
-    values = banners(visit)
-    return Unchanged() if visit.query.get("v") == values["told"] else Fragment("banners.html", values)
+    values = banners(request)
+    return Unchanged() if request.query.get("v") == values["told"] else Fragment("banners.html", values)
 
 
 ROUTES: Final = (Route("/banners", {"GET": show}),)

@@ -17,9 +17,9 @@ from kconnect.admin.console.config_form import (
     setting_changes,
 )
 from kconnect.admin.console.html import segment
+from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Redirect, Reply, Route, note_of
 from kconnect.admin.console.pages.connector import header
 from kconnect.admin.console.seen import SeenConfig, merged
-from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Route, Visit, note_of
 from kconnect.client.masks import Masks, masked_value, unmasked
 from kconnect.errors import BadRequestError, ConnectError, NotFoundError, PreconditionFailedError
 from kconnect.java.compat.properties import parse_properties
@@ -47,82 +47,82 @@ class _Draft:
     """Settings that the reader and somebody else have changed, each in another way."""
 
 
-def edit(visit: Visit) -> Reply:
+def edit(request: PageRequest) -> Reply:
     """The form of a connector's config."""
-    name = visit.path["name"]
-    (info, tag), status = visit.cluster.tagged_connector(name), visit.cluster.connector_status(name)
-    now = SeenConfig.of(info.config, tag, Masks(visit.cluster).password_keys(info.config))
-    draft = _drafted(visit, name, info.config, info.config, now, now)
+    name = request.path["name"]
+    (info, tag), status = request.cluster.tagged_connector(name), request.cluster.connector_status(name)
+    now = SeenConfig.of(info.config, tag, Masks(request.cluster).password_keys(info.config))
+    draft = _drafted(request, name, info.config, info.config, now, now)
     values = {
-        **header(visit, status, info.config, "config"),
+        **header(request, status, info.config, "config"),
         **_values(draft, f"/ui/connectors/{segment(name)}/config"),
     }
     return Page("config_edit.html", f"Config of {name}", values, tab="connectors")
 
 
-def create(visit: Visit) -> Reply:
+def create(request: PageRequest) -> Reply:
     """Which plugin; then its form."""
-    plugin = visit.query.get("plugin", "")
+    plugin = request.query.get("plugin", "")
     if not plugin:
-        found = [row for row in visit.cluster.plugins() if row.get("type") in ("source", "sink")]
+        found = [row for row in request.cluster.plugins() if row.get("type") in ("source", "sink")]
         plugins = sorted(found, key=lambda row: (str(row["type"]), str(row["class"])))
         return Page("create.html", "New connector", {"plugins": plugins}, tab="connectors")
     config = {"connector.class": plugin, "tasks.max": "1"}
-    draft = _drafted(visit, "", config, {}, _NONE, _NONE)
+    draft = _drafted(request, "", config, {}, _NONE, _NONE)
     values = {**_values(draft, "/ui/create"), "plugin": plugin, "states": _STATES}
     return Page("create_form.html", "New connector", values, tab="connectors")
 
 
-def check(visit: Visit) -> Reply:
+def check(request: PageRequest) -> Reply:
     """What is wrong as it stands; the fields again, where others are declared now."""
-    draft = _sent(visit)
+    draft = _sent(request)
     values = _values(draft, "")
     # While a class is being typed nobody knows it: other fields would come without the secrets that were typed
-    if visit.field("shape") == draft.form.shape or not draft.form.groups:
+    if request.field("shape") == draft.form.shape or not draft.form.groups:
         return Fragment("config_problems.html", values)
-    values["keeps_others"] = _has_typed_secret(visit, draft)
+    values["keeps_others"] = _has_typed_secret(request, draft)
     return Fragment("config_fields.html", values, headers={"hx-retarget": "#fields", "hx-reswap": "outerHTML"})
 
 
-def _has_typed_secret(visit: Visit, draft: _Draft) -> bool:
+def _has_typed_secret(request: PageRequest, draft: _Draft) -> bool:
     """Whether the other settings have a new secret: no answer brings it back, so the browser has to keep them."""
     passwords = {found.key for found in draft.form.fields if found.is_secret}
     return any(
         value != HIDDEN and value != draft.live.get(key) and masked_value(key, value, key in passwords) == HIDDEN
-        for key, value in parse_properties(visit.field(OTHERS), "Other settings").items()
+        for key, value in parse_properties(request.field(OTHERS), "Other settings").items()
     )
 
 
-def review(visit: Visit) -> Reply:
+def review(request: PageRequest) -> Reply:
     """What will change, and the question; above it what somebody else has changed since the form was opened."""
-    return _review(visit, _sent(visit))
+    return _review(request, _sent(request))
 
 
-def save(visit: Visit) -> Reply:
+def save(request: PageRequest) -> Reply:
     """Put the config. Once it is another one than was reviewed, the review is shown again, with what has changed.
 
     Errors: PreconditionFailedError, where no dialog is open to show that.
     """
-    draft = _sent(visit)
-    if visit.field("step") != "save":
+    draft = _sent(request)
+    if request.field("step") != "save":
         raise BadRequestError("Look at the changes first: the button Review shows them")
-    agreed = visit.field("agreed") or draft.base.tag
+    agreed = request.field("agreed") or draft.base.tag
     try:
         if agreed != draft.now.tag:
             raise PreconditionFailedError(
                 f"The config of {draft.name} was changed by somebody else while you edited it",
                 hint="Open the page again: it shows the config of now.",
             )
-        done = note_of(visit.cluster.changes.put_config(draft.name, draft.config, agreed))
+        done = note_of(request.cluster.changes.put_config(draft.name, draft.config, agreed))
     except PreconditionFailedError:
-        if not visit.is_fragment:
+        if not request.is_fragment:
             raise
-        return _review(visit, _sent(visit))
+        return _review(request, _sent(request))
     return Redirect(f"/ui/connectors/{segment(draft.name)}", done)
 
 
-def _review(visit: Visit, draft: _Draft) -> Fragment:
-    masks = Masks(visit.cluster)
+def _review(request: PageRequest, draft: _Draft) -> Fragment:
+    masks = Masks(request.cluster)
     passwords = masks.password_keys(draft.config) | masks.password_keys(draft.live)
     own = f"/ui/connectors/{segment(draft.name)}/config" if draft.live else "/ui/create"
     values = {
@@ -138,47 +138,49 @@ def _review(visit: Visit, draft: _Draft) -> Fragment:
     return Fragment("config_review.html", values)
 
 
-def save_new(visit: Visit) -> Reply:
+def save_new(request: PageRequest) -> Reply:
     """Create the connector. Errors: AlreadyExistsError."""
-    draft, state = _sent(visit), visit.field("state", "RUNNING")
-    if visit.field("step") != "save":
+    draft, state = _sent(request), request.field("state", "RUNNING")
+    if request.field("step") != "save":
         raise BadRequestError("Look at the settings first: the button Review shows them")
     if state not in _STATES:
         raise BadRequestError(f"{state} is not a state to begin with: {', '.join(_STATES)}")
     wanted = None if state == "RUNNING" else TargetState(state)
-    done = note_of(visit.cluster.changes.create(draft.name, draft.config, wanted))
-    _await_status(visit, draft.name)
+    done = note_of(request.cluster.changes.create(draft.name, draft.config, wanted))
+    _await_status(request, draft.name)
     return Redirect(f"/ui/connectors/{segment(draft.name)}", done)
 
 
-def _await_status(visit: Visit, name: str) -> None:
+def _await_status(request: PageRequest, name: str) -> None:
     """A worker writes the first status of a connector a moment after it has created it: its page would not be found."""
     pause, deadline = threading.Event(), time.monotonic() + _FIRST_STATUS_S
-    while visit.cluster.rest is not None and time.monotonic() < deadline:
+    while request.cluster.rest is not None and time.monotonic() < deadline:
         try:
-            visit.cluster.connector_status(name)
+            request.cluster.connector_status(name)
             return
         except NotFoundError:
             pause.wait(0.1)
 
 
-def _sent(visit: Visit) -> _Draft:
+def _sent(request: PageRequest) -> _Draft:
     """The config in the form that was sent, with the secrets that masks stand for, on top of the config of now."""
-    if "name" not in visit.path:
-        name = visit.field("name").strip()
+    if "name" not in request.path:
+        name = request.field("name").strip()
         if not name:
             raise BadRequestError("The connector needs a name")
-        return _drafted(visit, name, {**unmasked(config_of(visit.form, {}), {}, name), "name": name}, {}, _NONE, _NONE)
-    name = visit.path["name"]
-    info, tag = visit.cluster.tagged_connector(name)
-    live, base = info.config, SeenConfig.of_form(visit.field)
-    now = SeenConfig.of(live, tag, Masks(visit.cluster).password_keys(live))
-    found = merged(base, {**config_of(visit.form, base.shown), "name": name}, live, now)
-    return _drafted(visit, name, found.config, live, base, now, found.both)
+        return _drafted(
+            request, name, {**unmasked(config_of(request.form, {}), {}, name), "name": name}, {}, _NONE, _NONE
+        )
+    name = request.path["name"]
+    info, tag = request.cluster.tagged_connector(name)
+    live, base = info.config, SeenConfig.of_form(request.field)
+    now = SeenConfig.of(live, tag, Masks(request.cluster).password_keys(live))
+    found = merged(base, {**config_of(request.form, base.shown), "name": name}, live, now)
+    return _drafted(request, name, found.config, live, base, now, found.both)
 
 
 def _drafted(
-    visit: Visit,
+    request: PageRequest,
     name: str,
     config: Mapping[str, str],
     live: Mapping[str, str],
@@ -186,7 +188,7 @@ def _drafted(
     now: SeenConfig,
     both: Sequence[str] = (),
 ) -> _Draft:
-    validation = _validation(visit, name, config)
+    validation = _validation(request, name, config)
     if validation is None:
         form = bare_form(_without(config, "name"), live)
     else:
@@ -194,18 +196,18 @@ def _drafted(
     return _Draft(name, config, live, form, base, now, both)
 
 
-def _validation(visit: Visit, name: str, config: Mapping[str, str]) -> Mapping[str, Any] | None:
+def _validation(request: PageRequest, name: str, config: Mapping[str, str]) -> Mapping[str, Any] | None:
     """Returns None where the plugin is not known. Errors: ConnectError."""
     plugin = config.get("connector.class", "")
     if not plugin:
         return None
     try:
         # A worker refuses to validate without a name; the form of a new connector asks for it apart
-        return visit.cluster.validate(plugin, {"name": name or "new", **config})
+        return request.cluster.validate(plugin, {"name": name or "new", **config})
     except ConnectError:
         # Workers answer 400, and Java's 500, for a class that they do not have: only this question is answered by 404
         try:
-            visit.cluster.plugin_config(plugin)
+            request.cluster.plugin_config(plugin)
         except NotFoundError:
             return None
         raise

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kconnect.admin.console.html import render, segment
-from kconnect.admin.console.visit import Fragment, Page, Reply, Route, Unchanged, Visit
+from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Reply, Route, Unchanged
 from kconnect.client.masks import Masks
 from kconnect.clock import now_ms
 from kconnect.errors import ConnectError
@@ -27,15 +27,15 @@ class Sub:
     is_here: bool
 
 
-def show(visit: Visit) -> Reply:
+def show(request: PageRequest) -> Reply:
     """The page."""
-    name = visit.path["name"]
-    status, info = visit.cluster.connector_status(name), visit.cluster.connector(name)
-    config = Masks(visit.cluster).masked(info.config)
-    topics, topics_problem = _if_told(lambda: visit.cluster.topics(name))
-    offsets, offsets_problem = _if_told(lambda: visit.cluster.connector_offsets(name))
+    name = request.path["name"]
+    status, info = request.cluster.connector_status(name), request.cluster.connector(name)
+    config = Masks(request.cluster).masked(info.config)
+    topics, topics_problem = _if_told(lambda: request.cluster.topics(name))
+    offsets, offsets_problem = _if_told(lambda: request.cluster.connector_offsets(name))
     values = {
-        **header(visit, status, config, "status"),
+        **header(request, status, config, "status"),
         **state_values(status),
         "config": sorted(config.items()),
         "topics": topics,
@@ -46,27 +46,27 @@ def show(visit: Visit) -> Reply:
     return Page("connector.html", name, values, tab="connectors")
 
 
-def state(visit: Visit) -> Reply:
+def state(request: PageRequest) -> Reply:
     """What polling keeps current: state and tasks."""
-    status = visit.cluster.connector_status(visit.path["name"])
+    status = request.cluster.connector_status(request.path["name"])
     values = state_values(status)
-    if visit.query.get("v") == values["version"]:
+    if request.query.get("v") == values["version"]:
         return Unchanged()
-    values = {**header(visit, status, {}, "status"), **values}
+    values = {**header(request, status, {}, "status"), **values}
     # What can be done about it has changed as well
     actions = render("connector_actions.html", {**values, "out_of_band": True})
     return Fragment(html=render("connector_state.html", values) + actions)
 
 
-def header(visit: Visit, status: ConnectorStatus, config: Mapping[str, str], here: str) -> dict[str, Any]:
+def header(request: PageRequest, status: ConnectorStatus, config: Mapping[str, str], here: str) -> dict[str, Any]:
     """Values that the head of every page about a connector needs."""
     name = status.name
     own = f"/ui/connectors/{segment(name)}"
     subs = [("status", "Status", own)]
-    if visit.cluster.rest is not None:
+    if request.cluster.rest is not None:
         subs.append(("config", "Edit config", f"{own}/config"))
     subs.append(("offsets", "Offsets", f"{own}/offsets"))
-    if (brokers := visit.cluster.brokers) is not None:
+    if (brokers := request.cluster.brokers) is not None:
         if brokers.worker.get("config.storage.topic"):
             subs.append(("history", "History", f"{own}/history"))
         subs.append(("dead-letters", "Dead letters", f"{own}/dead-letters"))
@@ -77,7 +77,7 @@ def header(visit: Visit, status: ConnectorStatus, config: Mapping[str, str], her
         "standing": str(connector_view(status).standing),
         "class_name": config.get("connector.class", ""),
         "subs": [Sub(title, url, key == here) for key, title, url in subs],
-        "verbs": _verbs(status, has_workers=visit.cluster.rest is not None),
+        "verbs": _verbs(status, has_workers=request.cluster.rest is not None),
     }
 
 

@@ -10,20 +10,20 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from kconnect.admin.console.letter_desk import MOST_SEEN, LetterDesk
+from kconnect.admin.console.page_request import Page, PageRequest, Reply, Route
 from kconnect.admin.console.pages.connector import header
-from kconnect.admin.console.visit import Page, Reply, Route, Visit
 from kconnect.admin.dead_letters import summary, summary_view
 from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.logs.redaction import redact
 
 
-def show(visit: Visit) -> Reply:
+def show(request: PageRequest) -> Reply:
     """The groups, the largest first."""
-    name = visit.path["name"]
-    info, status = visit.cluster.connector(name), visit.cluster.connector_status(name)
-    values = {**header(visit, status, info.config, "dead-letters"), "found": None, "problem_text": ""}
+    name = request.path["name"]
+    info, status = request.cluster.connector(name), request.cluster.connector_status(name)
+    values = {**header(request, status, info.config, "dead-letters"), "found": None, "problem_text": ""}
     try:
-        with LetterDesk(visit) as desk:
+        with LetterDesk(request) as desk:
             marks = desk.topic.marks()
             with desk.topic.latest(MOST_SEEN) as latest:
                 view = summary_view(name, desk.settings.topic, summary(latest, desk.selection(), marks))

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kconnect.admin.console.visit import Page, Redirect, Reply, Route, Visit
+from kconnect.admin.console.page_request import Page, PageRequest, Redirect, Reply, Route
 from kconnect.errors import BadRequestError, ConflictError, NotFoundError
 
 if TYPE_CHECKING:  # they load Kafka's client, and a worker's console never needs them
@@ -26,9 +26,9 @@ _NO_ROUTE: Final = "HTTP 404 Not Found"
 _NO_DOCTOR: Final = "The doctor looks at the cluster's internal topics, and this worker does not read them for others"
 
 
-def show(visit: Visit) -> Reply:
+def show(request: PageRequest) -> Reply:
     """All findings, the worst first."""
-    direct, rest = visit.cluster.direct, visit.cluster.rest
+    direct, rest = request.cluster.direct, request.cluster.rest
     if direct is not None:
         return _page(*_own_findings(direct), repairs=True)
     if rest is None:
@@ -84,9 +84,9 @@ def _item(
     }
 
 
-def preview(visit: Visit) -> Reply:
+def preview(request: PageRequest) -> Reply:
     """What a repair would write, record by record; and the question."""
-    client, finding, edits = _chosen(visit, visit.query.get("id", ""))
+    client, finding, edits = _chosen(request, request.query.get("id", ""))
     values = {
         "finding": finding,
         "id": _id_of(finding.repair),
@@ -99,10 +99,10 @@ def preview(visit: Visit) -> Reply:
     return Page("doctor_repair.html", edits.plan.title, values, tab="doctor")
 
 
-def repair(visit: Visit) -> Reply:
+def repair(request: PageRequest) -> Reply:
     """Write it, if it is still what was shown. Errors: ConflictError, NotFoundError; those of the writing."""
-    client, _, edits = _chosen(visit, visit.field("id"))
-    if _fingerprint(edits.plan.edits) != visit.field("fingerprint"):
+    client, _, edits = _chosen(request, request.field("id"))
+    if _fingerprint(edits.plan.edits) != request.field("fingerprint"):
         raise ConflictError(
             "The records have changed since they were shown", hint="Look at the doctor's findings again."
         )
@@ -122,9 +122,9 @@ def _look(client: DirectClient) -> tuple[Sequence[Finding], Sequence[tuple[str, 
     return diagnose(facts), facts.not_checked
 
 
-def _chosen(visit: Visit, wanted: str) -> tuple[DirectClient, Finding, Edits]:
+def _chosen(request: PageRequest, wanted: str) -> tuple[DirectClient, Finding, Edits]:
     """The finding of that id, and its repair. Errors: NotFoundError; BadRequestError, also without topics."""
-    client = visit.cluster.direct
+    client = request.cluster.direct
     if client is None:
         raise BadRequestError(
             "Repairs need the topics, and this console asks a worker",

@@ -25,8 +25,8 @@ from kconnect.admin.console.letter_replay import (
     typed,
     why_not_through,
 )
+from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Redirect, Reply, Route
 from kconnect.admin.console.pages.connector import header
-from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Route, Visit
 from kconnect.admin.dead_letters import DeadLetter, Marks, Outcome, Tally, letter_view
 from kconnect.admin.dead_letters.edits import PATCH_EXAMPLE, patch_between
 from kconnect.errors import BadRequestError, ConfigError, ConflictError
@@ -64,10 +64,10 @@ class Row:
     is_replayed: bool
 
 
-def show_list(visit: Visit) -> Reply:
+def show_list(request: PageRequest) -> Reply:
     """The newest first, as far as the filters match."""
-    wanted, number = Wanted.of({**visit.query, "at": ""}), _page_number(visit.query.get("page", "1"))
-    with LetterDesk(visit) as desk:
+    wanted, number = Wanted.of({**request.query, "at": ""}), _page_number(request.query.get("page", "1"))
+    with LetterDesk(request) as desk:
         desk.allow()
         marks, selection = desk.topic.marks(), desk.selection(wanted)
 
@@ -77,7 +77,7 @@ def show_list(visit: Visit) -> Reply:
         with desk.topic.latest(MOST_SEEN) as latest:
             rows = latest.newest(number * _PAGE + 1, accept)
         values = {
-            **_head(visit, desk),
+            **_head(request, desk),
             "topic": desk.settings.topic,
             "wanted": wanted,
             "rows": rows[(number - 1) * _PAGE : number * _PAGE],
@@ -92,16 +92,16 @@ def show_list(visit: Visit) -> Reply:
     return Page("letters.html", f"Dead letters of {desk.name}", values, tab="connectors")
 
 
-def show_letter(visit: Visit) -> Reply:
+def show_letter(request: PageRequest) -> Reply:
     """What it failed with, the root cause first; where it came from; the record as its converters read it."""
-    wanted = Wanted(at=visit.path["at"])
-    with LetterDesk(visit) as desk:
+    wanted = Wanted(at=request.path["at"])
+    with LetterDesk(request) as desk:
         desk.allow()
         letter = desk.letter(wanted)
         view = letter_view(letter, desk.documents, desk.topic.marks())
         values = {
-            **_head(visit, desk),
-            **letter_values(letter, view, is_whole=visit.query.get("whole") == "1"),
+            **_head(request, desk),
+            **letter_values(letter, view, is_whole=request.query.get("whole") == "1"),
             "at": wanted.at,
             "query": _query(wanted),
             "notes": [redact(note) for note in desk.notes],
@@ -126,32 +126,32 @@ def letter_values(letter: DeadLetter, view: Mapping[str, Any], *, is_whole: bool
     }
 
 
-def preview(visit: Visit) -> Reply:
+def preview(request: PageRequest) -> Reply:
     """What a replay would send, record by record; and the question."""
-    return _preview(visit, Wanted.of(visit.query), How())
+    return _preview(request, Wanted.of(request.query), How())
 
 
-def preview_again(visit: Visit) -> Reply:
+def preview_again(request: PageRequest) -> Reply:
     """The same with a patch, or straight into the sink. A form: a patch quotes records, which belong in no URL."""
-    given = dict(visit.form)
-    return _preview(visit, Wanted.of(given), How.of(given))
+    given = dict(request.form)
+    return _preview(request, Wanted.of(given), How.of(given))
 
 
-def _preview(visit: Visit, wanted: Wanted, how: How) -> Reply:
-    with LetterDesk(visit) as desk:
+def _preview(request: PageRequest, wanted: Wanted, how: How) -> Reply:
+    with LetterDesk(request) as desk:
         desk.allow()
         values = {
-            **_head(visit, desk),
+            **_head(request, desk),
             "wanted": wanted,
             "how": how,
             "example": PATCH_EXAMPLE,
             "why_not_through": why_not_through(desk),
-            "record": visit.field("record"),
+            "record": request.field("record"),
             "problem_text": "",
             "plan": None,
         }
         try:
-            how = _with_record(desk, wanted, how, visit)
+            how = _with_record(desk, wanted, how, request)
             asked = LetterReplay(desk, wanted, how)
         except ConfigError as err:
             values["problem_text"] = redact(f"{err}.{f' {err.hint}' if err.hint else ''}")
@@ -159,7 +159,7 @@ def _preview(visit: Visit, wanted: Wanted, how: How) -> Reply:
             plan = asked.plan()
             values |= {"how": how, "plan": plan, "record": asked.record(), **_plan_values(plan, asked.warnings(plan))}
         values["notes"] = [redact(note) for note in desk.notes]
-    if visit.is_fragment:
+    if request.is_fragment:
         return Fragment("letter_plan.html", values)
     status = 400 if values["problem_text"] else 200
     title = f"Replay dead letters of {desk.name}"
@@ -182,27 +182,27 @@ def _plan_values(plan: Plan, warnings: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _with_record(desk: LetterDesk, wanted: Wanted, how: How, visit: Visit) -> How:
+def _with_record(desk: LetterDesk, wanted: Wanted, how: How, request: PageRequest) -> How:
     """With the patch that an edit of the one record comes to, unless the patch itself was edited.
 
     Errors: ConfigError for what is no JSON.
     """
-    edited = visit.field("record")
-    if not wanted.at or not edited.strip() or how.patch != typed(visit.field("was")):
+    edited = request.field("record")
+    if not wanted.at or not edited.strip() or how.patch != typed(request.field("was")):
         return how
     before, after = desk.documents.document(desk.letter(wanted).as_read()).body, parsed_json(edited, "The record")
     return replace(how, patch="" if after == before else patch_between(before, after))
 
 
-def replay(visit: Visit) -> Reply:
+def replay(request: PageRequest) -> Reply:
     """Send them, if they are still what was shown. Errors: ConflictError, ForbiddenError; those of the sending."""
-    given = dict(visit.form)
+    given = dict(request.form)
     wanted, how = Wanted.of(given), How.of(given)
-    with LetterDesk(visit) as desk:
+    with LetterDesk(request) as desk:
         desk.allow()
         asked = LetterReplay(desk, wanted, how)
-        plan = asked.plan(parsed_ends(visit.field("ends")))
-        if not plan.round.letters or plan.round.fingerprint != visit.field("fingerprint"):
+        plan = asked.plan(parsed_ends(request.field("ends")))
+        if not plan.round.letters or plan.round.fingerprint != request.field("fingerprint"):
             raise ConflictError(
                 f"Other letters of {desk.name} would be replayed now than were shown",
                 hint="Somebody else may have replayed them. Look again.",
@@ -211,7 +211,7 @@ def replay(visit: Visit) -> Reply:
         done = asked.run(plan)
         others = _others(done)
         if any(why for _, _, why in others):
-            values = {**_head(visit, desk), "sent": done.counts[Outcome.REPLAY], "how": how, "others": others}
+            values = {**_head(request, desk), "sent": done.counts[Outcome.REPLAY], "how": how, "others": others}
             return Page("letter_done.html", f"Replay of dead letters of {desk.name}", values, tab="connectors")
     told = f"{counted(done.counts[Outcome.REPLAY], 'dead letter')} of {desk.name} "
     told += "put into the sink." if how.through else "sent again."
@@ -219,9 +219,9 @@ def replay(visit: Visit) -> Reply:
     return Redirect(f"{_own(desk.name)}/letters", told)
 
 
-def _head(visit: Visit, desk: LetterDesk) -> dict[str, Any]:
-    status = visit.cluster.connector_status(desk.name)
-    return {**header(visit, status, desk.config, "dead-letters"), "letters": _own(desk.name)}
+def _head(request: PageRequest, desk: LetterDesk) -> dict[str, Any]:
+    status = request.cluster.connector_status(desk.name)
+    return {**header(request, status, desk.config, "dead-letters"), "letters": _own(desk.name)}
 
 
 def _own(name: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Route, Visit
+from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Redirect, Reply, Route
 from kconnect.client import ConnectClient
 from kconnect.errors import BadRequestError, NotFoundError
 
@@ -15,10 +15,10 @@ _FIRST_LINES: Final = 200
 _MORE_LINES: Final = 500
 
 
-def show(visit: Visit) -> Reply:
+def show(request: PageRequest) -> Reply:
     """Loggers with their levels, and a form that sets one."""
-    text = visit.query.get("q", "").strip()
-    found = {} if visit.cluster.rest is None else visit.cluster.rest.loggers()
+    text = request.query.get("q", "").strip()
+    found = {} if request.cluster.rest is None else request.cluster.rest.loggers()
     rows: list[dict[str, Any]] = [
         {"name": name, "level": level.get("level"), "modified_ms": level.get("last_modified")}
         for name, level in sorted(found.items())
@@ -26,57 +26,57 @@ def show(visit: Visit) -> Reply:
     ]
     rows.sort(key=lambda row: -(row["modified_ms"] or 0))  # what was changed comes first
     values = {"loggers": rows, "text": text, "all": len(found), "levels": LEVELS,
-              "chosen": visit.query.get("logger", ""), "has_worker": visit.cluster.rest is not None}  # fmt: skip
+              "chosen": request.query.get("logger", ""), "has_worker": request.cluster.rest is not None}  # fmt: skip
     return Page("loggers.html", "Loggers", values, tab="loggers")
 
 
-def set_level(visit: Visit) -> Reply:
+def set_level(request: PageRequest) -> Reply:
     """Set one, on this worker or on all. Errors: BadRequestError."""
-    name, level, scope = visit.field("logger").strip(), visit.field("level"), visit.field("scope", "worker")
+    name, level, scope = request.field("logger").strip(), request.field("level"), request.field("scope", "worker")
     if not name:
         raise BadRequestError("Name a logger; root is all of them")
     if level not in LEVELS or scope not in ("worker", "cluster"):
         raise BadRequestError(f"Unknown level or scope: {level}, {scope}")
-    changed = _worker(visit).set_logger(name, level, scope=scope)
+    changed = _worker(request).set_logger(name, level, scope=scope)
     where = "on every worker" if scope == "cluster" else f"here; {len(changed)} loggers changed"
-    return Redirect(f"/ui/loggers?{urlencode({'q': visit.field('q')})}", f"{name} logs {level} {where}.")
+    return Redirect(f"/ui/loggers?{urlencode({'q': request.field('q')})}", f"{name} logs {level} {where}.")
 
 
-def show_log(visit: Visit) -> Reply:
+def show_log(request: PageRequest) -> Reply:
     """The last lines, and a place for those to come."""
-    rest, values = visit.cluster.rest, _query(visit) | {"line_context": line_context}
+    rest, values = request.cluster.rest, _query(request) | {"line_context": line_context}
     values |= {"levels": LEVELS[:-1], "has_log": False}
-    if rest is None or not visit.cluster.capabilities().is_ours:
+    if rest is None or not request.cluster.capabilities().is_ours:
         return Page("log.html", "Log", {**values, "lines": [], "cursor": ""}, tab="log")
     try:
-        page = rest.logs(cluster="true", limit=_FIRST_LINES, **_asked(visit))
+        page = rest.logs(cluster="true", limit=_FIRST_LINES, **_asked(request))
     except NotFoundError:
         return Page("log.html", "Log", {**values, "lines": [], "cursor": ""}, tab="log")
     found = {"lines": page["lines"], "cursor": page["cursor"], "silent": page.get("silent"), "has_log": True}
     return Page("log.html", "Log", {**values, **found}, tab="log")
 
 
-def more(visit: Visit) -> Reply:
+def more(request: PageRequest) -> Reply:
     """Lines behind the cursor: they are put behind those that are shown. Where some are gone by now, that is said."""
-    cursor = visit.query.get("cursor", "")
-    page = _worker(visit).logs(cluster="true", limit=_MORE_LINES, cursor=cursor, **_asked(visit))
+    cursor = request.query.get("cursor", "")
+    page = _worker(request).logs(cluster="true", limit=_MORE_LINES, cursor=cursor, **_asked(request))
     values = {"line_context": line_context, **{key: page.get(key) for key in ("lines", "cursor", "missed", "silent")}}
-    return Fragment("log_more.html", {**_query(visit), **values})
+    return Fragment("log_more.html", {**_query(request), **values})
 
 
-def _worker(visit: Visit) -> ConnectClient:
-    if visit.cluster.rest is None:
+def _worker(request: PageRequest) -> ConnectClient:
+    if request.cluster.rest is None:
         raise BadRequestError("This needs a worker, and this console reads the topics")
-    return visit.cluster.rest
+    return request.cluster.rest
 
 
-def _asked(visit: Visit) -> dict[str, str]:
-    return {key: value for key, value in _query(visit).items() if value}
+def _asked(request: PageRequest) -> dict[str, str]:
+    return {key: value for key, value in _query(request).items() if value}
 
 
-def _query(visit: Visit) -> dict[str, Any]:
-    level = visit.query.get("level", "")
-    return {"connector": visit.query.get("connector", "").strip(), "level": level if level in LEVELS else ""}
+def _query(request: PageRequest) -> dict[str, Any]:
+    level = request.query.get("level", "")
+    return {"connector": request.query.get("connector", "").strip(), "level": level if level in LEVELS else ""}
 
 
 def line_context(line: Mapping[str, Any]) -> str:

@@ -13,9 +13,9 @@ from kconnect.admin.cluster.kept_change import KeptChange
 from kconnect.admin.cluster.port import PreparedChange
 from kconnect.admin.console.html import segment
 from kconnect.admin.console.offset_form import row_of, target_of, typed_offsets
+from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Redirect, Reply, Route, note_of, shown
 from kconnect.admin.console.pages.connector import header
 from kconnect.admin.console.seen import SeenOffsets
-from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Route, Visit, note_of, shown
 from kconnect.admin.direct.history.offset_changes import topic_offsets
 from kconnect.admin.direct.offsets.changes import check_readable
 from kconnect.admin.direct.offsets.sink_targets import Chosen, sink_offsets_at
@@ -38,71 +38,71 @@ from kconnect.model import AtTime, ConnectorOffset, ConnectorType, RunState, off
 _MOST_STOPPING_S: Final = 45.0
 
 
-def show(visit: Visit) -> Reply:
+def show(request: PageRequest) -> Reply:
     """The offsets, with the form wherever they can be changed."""
-    name = visit.path["name"]
-    status, info = visit.cluster.connector_status(name), visit.cluster.connector(name)
-    offsets, tag = visit.cluster.tagged_offsets(name)
+    name = request.path["name"]
+    status, info = request.cluster.connector_status(name), request.cluster.connector(name)
+    offsets, tag = request.cluster.tagged_offsets(name)
     state = status.connector.state
     values = {
-        **header(visit, status, info.config, "offsets"),
+        **header(request, status, info.config, "offsets"),
         "rows": [row_of(item) for item in offsets],
         "seen": SeenOffsets(tag, offsets).fields,
         "is_sink": info.type is ConnectorType.SINK,
         "state": str(state),
         "is_stopped": state is RunState.STOPPED,
-        "can_change": state is RunState.STOPPED or visit.cluster.rest is not None,
-        "can_move": visit.cluster.brokers is not None,
-        "entries": [_told(entry) for entry in reversed(_history(visit).entries(name))],
+        "can_change": state is RunState.STOPPED or request.cluster.rest is not None,
+        "can_move": request.cluster.brokers is not None,
+        "entries": [_told(entry) for entry in reversed(_history(request).entries(name))],
     }
     return Page("offsets.html", f"Offsets of {name}", values, tab="connectors")
 
 
-def review(visit: Visit) -> Reply:
+def review(request: PageRequest) -> Reply:
     """What will change, partition by partition, and the question."""
-    return _review(visit, "")
+    return _review(request, "")
 
 
-def save(visit: Visit) -> Reply:
+def save(request: PageRequest) -> Reply:
     """Change them; or ask again, with what has changed, once they or the state are not as they were asked about.
 
     What they were is kept for the undo. Errors: PreconditionFailedError, where no dialog is open to show that.
     """
-    name = visit.path["name"]
-    state = visit.cluster.connector_status(name).connector.state
-    asked = visit.field("state", str(RunState.STOPPED))
+    name = request.path["name"]
+    state = request.cluster.connector_status(name).connector.state
+    asked = request.field("state", str(RunState.STOPPED))
     problem = ""
     if str(state) != asked:
         problem = f"{name} is {state} now, and was {asked} when you were asked."
     elif state is not RunState.STOPPED:
-        return Redirect(f"/ui/connectors/{segment(name)}/offsets", _move(visit, state))
+        return Redirect(f"/ui/connectors/{segment(name)}/offsets", _move(request, state))
     else:
-        change = _Change(visit)
+        change = _Change(request)
         try:
             wanted = change.wanted()
-            if change.tag != visit.field("based"):
+            if change.tag != request.field("based"):
                 raise PreconditionFailedError(
                     f"The offsets of {name} have changed since you looked at them", hint="Look again."
                 )
             return Redirect(f"/ui/connectors/{segment(name)}/offsets", change.make(wanted))
         except PreconditionFailedError as err:
             problem = str(err)
-    if not visit.is_fragment:
+    if not request.is_fragment:
         raise PreconditionFailedError(problem, hint="Look again.")
-    return _review(visit, problem)
+    return _review(request, problem)
 
 
-def _review(visit: Visit, problem: str) -> Fragment:
-    name, action = visit.path["name"], visit.field("action", "alter")
-    state = visit.cluster.connector_status(name).connector.state
-    change = _Change(visit)
+def _review(request: PageRequest, problem: str) -> Fragment:
+    name, action = request.path["name"], request.field("action", "alter")
+    state = request.cluster.connector_status(name).connector.state
+    change = _Change(request)
     wanted = change.wanted()
     now = SeenOffsets(change.tag, change.now)
     moved = moved_offsets(change.now, wanted)
     is_stopped = state is RunState.STOPPED
-    if not is_stopped and visit.cluster.rest is None:
+    if not is_stopped and request.cluster.rest is None:
         raise BadRequestError(f"{name} is {state}: stop it first", hint="Only a worker can stop it and see it stopped.")
-    seen = SeenOffsets.of_form(visit.field)
+    seen = SeenOffsets.of_form(request.field)
     values = {
         "name": name,
         "url": f"/ui/connectors/{segment(name)}/offsets",
@@ -113,8 +113,8 @@ def _review(visit: Visit, problem: str) -> Fragment:
             "action": action,
             "state": str(state),
             "wanted": json.dumps(offsets_to_json(_changed(moved))) if action == "alter" else "",
-            "to": visit.field("to"),
-            "amount": visit.field("amount"),
+            "to": request.field("to"),
+            "amount": request.field("amount"),
             **now.fields,
         },
         "state": str(state),
@@ -126,12 +126,12 @@ def _review(visit: Visit, problem: str) -> Fragment:
     return Fragment("offsets_review.html", values)
 
 
-def _move(visit: Visit, state: RunState) -> str:
+def _move(request: PageRequest, state: RunState) -> str:
     """Stop, change, verify, run on. Errors: ConnectError with what was done about it."""
-    client, name = visit.cluster.rest, visit.path["name"]
+    client, name = request.cluster.rest, request.path["name"]
     if client is None:
         raise BadRequestError(f"{name} is {state}: stop it first")
-    change, said = _Change(visit), list[str]()
+    change, said = _Change(request), list[str]()
     move = OffsetMove(client, name, change.wanted, lambda wanted: said.append(change.make(wanted)), said.append)
     try:
         move.make(stop_s=_MOST_STOPPING_S)
@@ -146,68 +146,68 @@ def _move(visit: Visit, state: RunState) -> str:
 class _Change:
     """The change of offsets that a form asks for. `now`, `tag`: as they were when `wanted` was last asked."""
 
-    def __init__(self, visit: Visit) -> None:
-        self._visit = visit
-        self._name = visit.path["name"]
-        self._action = visit.field("action", "alter")
+    def __init__(self, request: PageRequest) -> None:
+        self._request = request
+        self._name = request.path["name"]
+        self._action = request.field("action", "alter")
         self.now: Sequence[ConnectorOffset] = ()
         self.tag = ""
 
     def wanted(self) -> list[ConnectorOffset]:
         """Errors: BadRequestError; ConflictError for an undo after somebody else's change."""
-        visit = self._visit
-        self.now, self.tag = visit.cluster.tagged_offsets(self._name)
+        request = self._request
+        self.now, self.tag = request.cluster.tagged_offsets(self._name)
         match self._action:
-            case "alter" if text := visit.field("wanted"):
+            case "alter" if text := request.field("wanted"):
                 return offsets_from_json(_json(text))
             case "alter":
-                return typed_offsets(visit.form, SeenOffsets.of_form(visit.field).offsets)
+                return typed_offsets(request.form, SeenOffsets.of_form(request.field).offsets)
             case "reset":
                 return [ConnectorOffset(item.partition, None) for item in self.now]
             case "undo":
-                entry = last_of(_history(visit).entries(self._name), self._name)
+                entry = last_of(_history(request).entries(self._name), self._name)
                 entry.check(self._name, self.now, otherwise="Set the offsets yourself if you want the old ones.")
                 return entry.undone
             case "move":
-                return _moved_to(visit, self._name, self.now)
+                return _moved_to(request, self._name, self.now)
             case _:
                 raise BadRequestError(f"Unknown action: {self._action}")
 
     def make(self, wanted: Sequence[ConnectorOffset]) -> str:
         """Gives a sentence. Errors: PreconditionFailedError if they are no longer as `wanted` found them."""
-        visit, changes, moved = self._visit, self._visit.cluster.changes, moved_offsets(self.now, wanted)
+        request, changes, moved = self._request, self._request.cluster.changes, moved_offsets(self.now, wanted)
         if not moved:
             return f"{self._name}: the offsets were there already."
         if self._action == "reset":
             change: PreparedChange = changes.reset_offsets(self._name, self.tag)
         else:
             change = changes.alter_offsets(self._name, _changed(moved), self.tag, f"console {self._action}")
-        action, place = f"console {self._action}", visit.cluster.place
-        return note_of(KeptChange(change, _history(visit), self._name, action, place, moved))
+        action, place = f"console {self._action}", request.cluster.place
+        return note_of(KeptChange(change, _history(request), self._name, action, place, moved))
 
     def records(self, wanted: Sequence[ConnectorOffset]) -> Sequence[str]:
         """What is written on the topics, a line each; none of a worker."""
-        changes = self._visit.cluster.changes
-        if self._visit.cluster.rest is not None:
+        changes = self._request.cluster.changes
+        if self._request.cluster.rest is not None:
             return ()
         if self._action == "reset":
             return shown(changes.reset_offsets(self._name))
         return shown(changes.alter_offsets(self._name, _changed(moved_offsets(self.now, wanted))))
 
 
-def _moved_to(visit: Visit, name: str, now: Sequence[ConnectorOffset]) -> list[ConnectorOffset]:
+def _moved_to(request: PageRequest, name: str, now: Sequence[ConnectorOffset]) -> list[ConnectorOffset]:
     """Errors: BadRequestError, also for brokers of another cluster than the worker's."""
-    brokers, target = visit.cluster.brokers, target_of(visit.field("to"), visit.field("amount"))
+    brokers, target = request.cluster.brokers, target_of(request.field("to"), request.field("amount"))
     if brokers is None:
         raise BadRequestError(
             "This console does not know the brokers, which are asked where that is",
             hint="Start it with `connect ui --worker FILE`, with the worker's file.",
         )
-    info = visit.cluster.connector(name)
+    info = request.cluster.connector(name)
     if info.type is ConnectorType.SOURCE and isinstance(target, AtTime):
         return source_offsets_at(brokers.worker, info, now, target.time_ms)
     wanted = sink_offsets_at(brokers, info, target, Chosen())
-    cluster_id = visit.cluster.server_info().get("kafka_cluster_id")
+    cluster_id = request.cluster.server_info().get("kafka_cluster_id")
     if (why := check_readable(brokers, info, wanted, cluster_id)) is not None:
         raise BadRequestError(why, hint="Start the console with the brokers of the worker.")
     return wanted
@@ -222,12 +222,12 @@ def _changed(moved: Sequence[MovedOffset]) -> list[ConnectorOffset]:
     return [ConnectorOffset(m.partition, m.new) for m in moved]
 
 
-def _history(visit: Visit) -> OffsetEntries:
+def _history(request: PageRequest) -> OffsetEntries:
     """Gives the history of the cluster, or of the machine that serves the console; `offsets undo` has it too."""
-    own, rest = OffsetHistory(str(visit.cluster.server_info().get("kafka_cluster_id") or "")), visit.cluster.rest
+    own, rest = OffsetHistory(str(request.cluster.server_info().get("kafka_cluster_id") or "")), request.cluster.rest
     if rest is not None:
         return SharedOffsets(rest.changes, own)
-    return own if visit.cluster.direct is None else topic_offsets(visit.cluster.direct.access, own)
+    return own if request.cluster.direct is None else topic_offsets(request.cluster.direct.access, own)
 
 
 def _json(text: str) -> Any:  # any JSON value

@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from kconnect.admin.console.connector_rows import ConnectorRow, Filter
 from kconnect.admin.console.html import render
+from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Reply, Route, Unchanged
 from kconnect.admin.console.shared_view import ClusterView
-from kconnect.admin.console.visit import Fragment, Page, Reply, Route, Unchanged, Visit
 from kconnect.runtime.standing.views import Standing
 
 # Readings whose answers are kept, one of 5,000 connectors takes ten megabytes: those of a few callers and filters
@@ -25,27 +25,27 @@ _FIRST_ROWS: Final = 120
 _MOST_SINGLE_ROWS: Final = 60
 
 
-def show(visit: Visit) -> Reply:
+def show(request: PageRequest) -> Reply:
     """The page."""
-    view, wanted = visit.view(), _filter(visit)
+    view, wanted = request.view(), _filter(request)
     chosen = _chosen(view, wanted)
     values = {**_values(view, wanted, chosen[:_FIRST_ROWS]), "shown": len(chosen), "is_part": len(chosen) > _FIRST_ROWS}
     return Page("overview.html", "Connectors", values, tab="connectors")
 
 
-def rows(visit: Visit) -> Reply:
+def rows(request: PageRequest) -> Reply:
     """What has changed since the version of the page: some rows, the whole table, or nothing."""
-    view, wanted = visit.view(), _filter(visit)
-    series, _, number = visit.query.get("v", "").partition("-")
+    view, wanted = request.view(), _filter(request)
+    series, _, number = request.query.get("v", "").partition("-")
     # A page of another process, or of another worker behind the same address, has nothing that could be compared
     version = _number(number) if series == view.series else 0
     if version == view.version:
         return Unchanged()
-    return _update(view, wanted, version, visit.query.get("order", ""))
+    return _update(view, wanted, version, request.query.get("order", ""))
 
 
-def _filter(visit: Visit) -> Filter:
-    return Filter(visit.query.get("q", "").strip(), visit.query.get("state", ""))
+def _filter(request: PageRequest) -> Filter:
+    return Filter(request.query.get("q", "").strip(), request.query.get("state", ""))
 
 
 @lru_cache(maxsize=_READINGS_KEPT)

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from kconnect.admin.console.config_form import setting_changes
 from kconnect.admin.console.html import segment
+from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Redirect, Reply, Route, note_of
 from kconnect.admin.console.pages.connector import header
 from kconnect.admin.console.seen import SeenConfig
-from kconnect.admin.console.visit import Fragment, Page, Redirect, Reply, Route, Visit, note_of
 from kconnect.admin.direct.access import ClusterAccess, InternalTopic
 from kconnect.admin.direct.history.config_history import ChangeKind, History, Version, config_history, history_to_json
 from kconnect.admin.direct.history.config_rows import config_changes, take_change
@@ -24,12 +24,12 @@ _EARLIER: Final = {
 }
 
 
-def show(visit: Visit) -> Reply:
+def show(request: PageRequest) -> Reply:
     """Versions, the newest first."""
-    name = visit.path["name"]
+    name = request.path["name"]
     # Asked first: who may not see the connector over REST does not see its past either
-    info, status = visit.cluster.connector(name), visit.cluster.connector_status(name)
-    access = _topics_of(visit)
+    info, status = request.cluster.connector(name), request.cluster.connector_status(name)
+    access = _topics_of(request)
     found = _history(access, name)
     document = history_to_json(found, secret_masks(access))
     changes = config_changes(access, name)
@@ -43,43 +43,43 @@ def show(visit: Visit) -> Reply:
         for shown, version in zip(document["versions"], found.versions, strict=True)
     ]
     values = {
-        **header(visit, status, info.config, "history"),
+        **header(request, status, info.config, "history"),
         "versions": versions[::-1],
         "earlier": _EARLIER.get(document["earlier"], ""),
-        "can_change": visit.cluster.rest is not None,
+        "can_change": request.cluster.rest is not None,
     }
     return Page("history.html", f"History of {name}", values, tab="connectors")
 
 
-def review(visit: Visit) -> Reply:
+def review(request: PageRequest) -> Reply:
     """What the way back changes, and the question."""
-    return _review(visit, None)
+    return _review(request, None)
 
 
-def roll_back(visit: Visit) -> Reply:
+def roll_back(request: PageRequest) -> Reply:
     """Put the config of an earlier version; or ask again, with what somebody else has changed since the question.
 
     Errors: PreconditionFailedError, where no dialog is open to show that.
     """
-    name, seen = visit.path["name"], SeenConfig.of_form(visit.field)
+    name, seen = request.path["name"], SeenConfig.of_form(request.field)
     try:
-        if visit.cluster.tagged_connector(name)[1] != seen.tag:
+        if request.cluster.tagged_connector(name)[1] != seen.tag:
             raise PreconditionFailedError(f"The config of {name} has changed since you were asked", hint="Look again.")
-        wanted = _config_at(_topics_of(visit), name, visit.field("at"))
-        done = note_of(visit.cluster.changes.put_config(name, wanted, seen.tag))
+        wanted = _config_at(_topics_of(request), name, request.field("at"))
+        done = note_of(request.cluster.changes.put_config(name, wanted, seen.tag))
     except PreconditionFailedError:
-        if not visit.is_fragment:
+        if not request.is_fragment:
             raise
-        return _review(visit, seen)
+        return _review(request, seen)
     return Redirect(f"/ui/connectors/{segment(name)}", done)
 
 
-def _review(visit: Visit, seen: SeenConfig | None) -> Fragment:
+def _review(request: PageRequest, seen: SeenConfig | None) -> Fragment:
     """`seen`: what an earlier question was about."""
-    name, at = visit.path["name"], visit.field("at")
-    info, tag = visit.cluster.tagged_connector(name)
-    wanted = _config_at(_topics_of(visit), name, at)
-    masks = Masks(visit.cluster)
+    name, at = request.path["name"], request.field("at")
+    info, tag = request.cluster.tagged_connector(name)
+    wanted = _config_at(_topics_of(request), name, at)
+    masks = Masks(request.cluster)
     passwords = masks.password_keys(info.config) | masks.password_keys(wanted)
     now = SeenConfig.of(info.config, tag, passwords)
     values = {
@@ -104,9 +104,9 @@ def _who(changes: list[Mapping[str, Any]], version: Version) -> str:
     return " from ".join(filter(None, (change.get("user"), change.get("from"))))
 
 
-def _topics_of(visit: Visit) -> ClusterAccess:
+def _topics_of(request: PageRequest) -> ClusterAccess:
     """Errors: BadRequestError where the config topic is not known, or there is none."""
-    access = visit.cluster.brokers
+    access = request.cluster.brokers
     if access is None or not access.worker.get(InternalTopic.CONFIG.setting):
         raise BadRequestError(
             "The config topic is not known here: a worker of a cluster has it, a standalone worker has none",

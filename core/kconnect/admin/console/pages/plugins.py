@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kconnect.admin.console.visit import Page, Reply, Route, Visit
+from kconnect.admin.console.page_request import Page, PageRequest, Reply, Route
 
 _UNREACHED: Final = "Plugins are listed by a worker, and this console reads the topics: no worker is asked."
 _ORDER: Final = ("source", "sink", "transformation", "predicate", "converter", "header_converter")
 
 
-def show(visit: Visit) -> Reply:
+def show(request: PageRequest) -> Reply:
     """All plugins, or those of a type, or whose class has the text."""
-    found = [] if visit.cluster.rest is None else list(visit.cluster.plugins())
-    kind, text = visit.query.get("type", ""), visit.query.get("q", "").strip()
+    found = [] if request.cluster.rest is None else list(request.cluster.plugins())
+    kind, text = request.query.get("type", ""), request.query.get("q", "").strip()
     rows = [plugin for plugin in found if _admits(plugin, kind, text.casefold())]
     kinds: dict[str, int] = {}
     for plugin in found:
@@ -28,16 +28,16 @@ def show(visit: Visit) -> Reply:
             "kind": kind,
             "text": text,
             "all": len(found),
-            "why": _UNREACHED if visit.cluster.rest is None else "",
+            "why": _UNREACHED if request.cluster.rest is None else "",
         },
         tab="plugins",
     )
 
 
-def show_one(visit: Visit) -> Reply:
+def show_one(request: PageRequest) -> Reply:
     """One plugin's settings, by importance as Connect orders them. Errors: NotFoundError."""
-    name = visit.path["plugin"]
-    keys = [_setting(key) for key in visit.cluster.plugin_config(name)]
+    name = request.path["plugin"]
+    keys = [_setting(key) for key in request.cluster.plugin_config(name)]
     return Page("plugin.html", name.rpartition(".")[2], {"class_name": name, "settings": keys}, tab="plugins")
 
 

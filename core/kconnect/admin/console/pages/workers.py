@@ -6,24 +6,24 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kconnect.admin.console.visit import Fragment, Page, Reply, Route, Visit
+from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Reply, Route
 from kconnect.admin.console.worker_rows import LINE_WIDTH, rounds, spreads, worker_rows, workers_of_statuses
 from kconnect.errors import NotFoundError
 
 
-def show(visit: Visit) -> Reply:
+def show(request: PageRequest) -> Reply:
     """The page."""
-    return Page("workers.html", "Workers", _values(visit), tab="workers")
+    return Page("workers.html", "Workers", _values(request), tab="workers")
 
 
-def refresh(visit: Visit) -> Reply:
+def refresh(request: PageRequest) -> Reply:
     """What is on it, as it is now."""
-    return Fragment("workers_body.html", _values(visit))
+    return Fragment("workers_body.html", _values(request))
 
 
-def _values(visit: Visit) -> dict[str, Any]:
-    workers, history, is_ours = _read(visit)
-    statuses = list(visit.cluster.connector_statuses().values())
+def _values(request: PageRequest) -> dict[str, Any]:
+    workers, history, is_ours = _read(request)
+    statuses = list(request.cluster.connector_statuses().values())
     rows = worker_rows(workers, history)
     found = rounds(workers, time.time_ns() // 1_000_000)
     return {
@@ -36,15 +36,15 @@ def _values(visit: Visit) -> dict[str, Any]:
     }
 
 
-def _read(visit: Visit) -> tuple[Sequence[Mapping[str, Any]], Mapping[str, Any], bool]:
+def _read(request: PageRequest) -> tuple[Sequence[Mapping[str, Any]], Mapping[str, Any], bool]:
     """Workers, the load of their slots, and whether there are slots: Java's have none."""
-    rest = visit.cluster.rest
-    if rest is not None and visit.cluster.capabilities().is_ours:
+    rest = request.cluster.rest
+    if rest is not None and request.cluster.capabilities().is_ours:
         try:
             return rest.workers(), rest.history(slots=True, cluster=True), True
         except NotFoundError:  # an older one of ours
             pass
-    return workers_of_statuses(visit.cluster.connector_statuses().values()), {}, False
+    return workers_of_statuses(request.cluster.connector_statuses().values()), {}, False
 
 
 ROUTES: Final = (Route("/workers", {"GET": show}), Route("/workers/now", {"GET": refresh}))

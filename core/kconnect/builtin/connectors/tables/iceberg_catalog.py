@@ -32,9 +32,9 @@ def keep_null_lists() -> None:
     setattr(Visitor, "keeps_nulls", True)  # noqa: B010 - mypy knows no such attribute
 
 
-def _with_nulls(visit: Callable[..., Any]) -> Callable[..., Any]:
-    def visited(self: Any, kind: Any, given: Any, *parts: Any) -> Any:
-        made = visit(self, kind, given, *parts)
+def _with_nulls(method: Callable[..., Any]) -> Callable[..., Any]:
+    def with_nulls(self: Any, kind: Any, given: Any, *parts: Any) -> Any:
+        made = method(self, kind, given, *parts)
         if made is None or made.null_count == given.null_count:
             return made
         import pyarrow as pa
@@ -45,7 +45,7 @@ def _with_nulls(visit: Callable[..., Any]) -> Callable[..., Any]:
         offsets = pc.add(made.offsets, pa.scalar(0, made.offsets.type))  # a mask goes with offsets of their own only
         return type(made).from_arrays(offsets, *inner, type=made.type, mask=given.is_null())
 
-    return visited
+    return with_nulls
 
 
 class RestCatalogWithDeadline(RestCatalog):

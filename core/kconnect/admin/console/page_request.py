@@ -1,4 +1,4 @@
-"""A page's input and output: Visit, and what it gives: a Page, a Fragment, a Redirect, Unchanged."""
+"""A page's input and output: PageRequest, and what it gives: a Page, a Fragment, a Redirect, Unchanged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kconnect.admin.console.shared_view import ClusterView, SharedView
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class PageRequest:
     """One request for a page. Handlers run in a thread of the console's pool, and may wait for the cluster."""
 
     cluster: Cluster
@@ -87,7 +87,7 @@ class Unchanged:
 
 
 Reply: TypeAlias = Page | Fragment | Redirect | Unchanged
-Handler: TypeAlias = Callable[[Visit], Reply]
+Handler: TypeAlias = Callable[[PageRequest], Reply]
 
 
 @dataclass(frozen=True, slots=True)
