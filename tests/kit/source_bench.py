@@ -20,12 +20,12 @@ from kconnect.runtime.pipeline.build_stages import SourceStages
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.exactly_once import ExactlyOnce, ExactlyOnceParts
 from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee
+from kconnect.runtime.pipeline.idle_closing_producer import IdleClosingProducer
 from kconnect.runtime.pipeline.inflight import InFlight
 from kconnect.runtime.pipeline.java_chain import JavaPolls
 from kconnect.runtime.pipeline.offset_updates import OffsetUpdates
 from kconnect.runtime.pipeline.plugin_call import plugin_call
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
-from kconnect.runtime.pipeline.resting_producer import RestingProducer
 from kconnect.runtime.pipeline.source import SourceLoop, SourceParts
 from kconnect.runtime.pipeline.source_context import SourceCalls, SourceContext
 from kconnect.runtime.pipeline.source_offsets import SourceOffsetCommitter
@@ -155,7 +155,7 @@ class SourceBench:
     ) -> Run:
         run = Run(self, task, room)
         inflight = InFlight()
-        producer = RestingProducer("numbers-0", run.open_client, lambda: run.now_s)
+        producer = IdleClosingProducer("numbers-0", run.open_client, lambda: run.now_s)
         run.assemble(
             AtLeastOnce(
                 run.control,

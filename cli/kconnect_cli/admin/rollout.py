@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # A worker answers a new config before it restarts the connector; by then it has, and the tasks too
 SETTLES_S: Final = 3.0
-_RESTING: Final = ("PAUSED", "STOPPED")
+_IDLE_STATES: Final = ("PAUSED", "STOPPED")
 # As of `connectors wait`
 _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.05, 0.5
 
@@ -90,7 +90,7 @@ class Rollout:
         return [state_text(name, self._last.get(name)) for name in self.open]
 
     def _has_arrived(self, name: str, found: ConnectorStatus, now_s: float) -> bool:
-        if not (_rests(found) or is_reached(found, "RUNNING")):
+        if not (_is_idle(found) or is_reached(found, "RUNNING")):
             self._since[name] = now_s
             return False
         since_s = self._since.get(name, self._start_s)
@@ -101,9 +101,9 @@ class Rollout:
         return not (is_old and now_s - self._start_s < SETTLES_S)
 
 
-def _rests(found: ConnectorStatus) -> bool:
+def _is_idle(found: ConnectorStatus) -> bool:
     state = str(found.connector.state)
-    return state in _RESTING and all(str(task.state) == state for task in found.tasks)
+    return state in _IDLE_STATES and all(str(task.state) == state for task in found.tasks)
 
 
 def _failures(found: ConnectorStatus | None) -> list[tuple[int | None, str | None]]:

@@ -21,7 +21,7 @@ _MODIFY, _CREATE, _MOVED_TO, _ATTRIB = 0x2, 0x100, 0x80, 0x4
 _OVERFLOW, _IGNORED = 0x4000, 0x8000
 _ONLY_FOLDERS = 0x0100_0000
 _HEADER = struct.Struct("iIII")
-# The thread rests this long after reading events, so that a constantly written file costs 500 reads a second, 0.4 %
+# The thread waits this long after reading events, so that a constantly written file costs 500 reads a second, 0.4 %
 # of a core, instead of one per write.
 _REST_S = 0.002
 

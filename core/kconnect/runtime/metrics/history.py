@@ -214,7 +214,7 @@ class History:
         for task_id, track in self._tasks.items():
             line = found.setdefault(task_id.connector, empty_line(len(groups)))
             _add_track(line, track, groups)
-        for name, lag in self._lags.items():  # of a sink that is FAILED or rests, too
+        for name, lag in self._lags.items():  # of a sink that is FAILED, paused or stopped, too
             line = found.setdefault(name, empty_line(len(groups)))
             line["lag"], line["lag_at_ms"] = float(lag), self._lags_at_ms
         times = [minute * step * EVERY_S * 1000 for minute in range(last - POINTS + 1, last)]

@@ -36,6 +36,7 @@ from kconnect.runtime.pipeline.build_stages import SinkStages, interceptors_of_p
 from kconnect.runtime.pipeline.build_transactions import note_usage, seconds, transactions_of, warn
 from kconnect.runtime.pipeline.exactly_once import ExactlyOnce
 from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee
+from kconnect.runtime.pipeline.idle_closing_producer import IdleClosingProducer, TopicProducer
 from kconnect.runtime.pipeline.inflight import InFlight
 from kconnect.runtime.pipeline.interceptors import (
     InterceptedConsumer,
@@ -54,7 +55,6 @@ from kconnect.runtime.pipeline.plugin_parts import (
 )
 from kconnect.runtime.pipeline.polled import polled_by
 from kconnect.runtime.pipeline.ports import TaskControl, TaskPorts
-from kconnect.runtime.pipeline.resting_producer import RestingProducer, TopicProducer
 from kconnect.runtime.pipeline.sink import SinkLoop, SinkParts
 from kconnect.runtime.pipeline.sink_calls import SinkCalls
 from kconnect.runtime.pipeline.sink_commits import CommitTimes
@@ -177,14 +177,16 @@ def _at_least_once(
     )
 
 
-def _plain_producer(control: TaskControl, report_each: bool) -> RestingProducer:
+def _plain_producer(control: TaskControl, report_each: bool) -> IdleClosingProducer:
     spec = control.spec
     settings, warnings = producer_config(spec.worker_config, spec.connector_config, client_id=_producer_id(control))
     warn(warnings)
     name, note = str(spec.id), partial(note_usage, control.counters)
     if report_each or "oauth_cb" in settings:  # the bulk client has no way to be given a token
-        return RestingProducer(name, lambda: RecordProducer(settings, name, report_each=report_each, note_usage=note))
-    return RestingProducer(name, lambda: BulkProducer(settings, name, note_usage=note))
+        return IdleClosingProducer(
+            name, lambda: RecordProducer(settings, name, report_each=report_each, note_usage=note)
+        )
+    return IdleClosingProducer(name, lambda: BulkProducer(settings, name, note_usage=note))
 
 
 def _producer_id(control: TaskControl) -> str:

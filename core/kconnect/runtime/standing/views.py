@@ -199,7 +199,9 @@ def connector_view(status: ConnectorStatus, figures: Figures = NO_FIGURES) -> Co
 
 
 def worst_first(views: Iterable[ConnectorView]) -> list[ConnectorView]:
-    """The order of every list of connectors: what is wrong, then what runs, then what rests; by name within that."""
+    """The order of every list of connectors: what is wrong, then what runs, then what is paused or stopped; by name
+    within that.
+    """
     return sorted(views, key=lambda view: (view.place, view.name))
 
 

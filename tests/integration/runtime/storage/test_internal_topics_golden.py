@@ -173,7 +173,7 @@ def test_the_scenario_has_restarts_with_a_status_in_their_answer():
 
 
 @pytest.mark.parametrize("number", RESTARTS)
-def test_the_status_in_rests_answer_is_what_the_topic_said_before(folded, number):
+def test_the_status_in_the_answer_of_rest_is_what_the_topic_said_before(folded, number):
     step = SCENARIO[number]
     answer = json.loads(step["response"]["body"])
     name, query = answer["name"], step["action"]["path"].partition("?")[2]
@@ -206,7 +206,7 @@ def test_every_offsets_record_of_java_is_understood_and_written_in_the_same_byte
 
 
 @pytest.mark.parametrize("number", [16, 20])
-def test_the_offsets_in_rests_answer_are_what_the_topic_said(folded, number):
+def test_the_offsets_in_the_answer_of_rest_are_what_the_topic_said(folded, number):
     answer = offsets_from_json(json.loads(SCENARIO[number]["response"]["body"]))
     store = folded(TopicOffsetStore, OFFSETS, until=number)
     found = list_source_offsets(store, "src")

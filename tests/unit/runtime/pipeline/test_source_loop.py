@@ -73,7 +73,7 @@ class Script:
             case "tick":
                 run.timers.tick()
             case "idle":
-                run.now_s += 60  # a producer with nothing on its way rests from now on
+                run.now_s += 60  # a producer with nothing on its way is closed from now on
             case "break offsets":
                 run.ports.offsets.fail_with = ConnectError("away")  # type: ignore[attr-defined]
             case "mend offsets":

@@ -72,9 +72,9 @@ def must_stop_at(last_answered: float, rhythm: Rhythm) -> float:
 
 
 class Heartbeats:
-    """States: made -> start() -> resting <-> beating -> stop().
+    """States: made -> start() -> paused <-> beating -> stop().
 
-    Threads: `follow`, `rest`, `polled`, `stop` and `last_answered` from any.
+    Threads: `follow`, `pause`, `polled`, `stop` and `last_answered` from any.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Heartbeats:
             self._due_at = 0.0
             self._changed.notify_all()
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         with self._changed:
             self._place = None
 

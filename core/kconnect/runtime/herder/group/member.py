@@ -199,7 +199,7 @@ class GroupMember:
     def _leave(self, why: str, within_s: float) -> None:
         member_id = self._attempt.member_id if self._attempt is not None else self.member_id
         self._abort()
-        self._heartbeats.rest()
+        self._heartbeats.pause()
         self._reset("the worker comes back", forget_member_id=True)
         if not member_id:
             return
@@ -343,7 +343,7 @@ class GroupMember:
         """
         was_in = self._is_in
         self._abort()
-        self._heartbeats.rest()
+        self._heartbeats.pause()
         self._reset(f"membership was lost: {why}", forget_member_id=forget_member_id)
         if not was_in:
             return []

@@ -28,7 +28,7 @@ from kconnect.runtime.metrics.readings import RestartsView, restart_readings
 from kconnect.runtime.storage.config_topic import PartRestarts
 from kconnect.runtime.storage.status_topic import Subject
 
-_RESTS: Final = "once it is resumed"
+_IDLE: Final = "once it is resumed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +71,16 @@ class RestartViews:
         if not known and not states & {RunState.FAILED, RunState.UNASSIGNED}:
             return status
         budget, now_ms = budget_of(self.defaults.of_connector(entry.config), self.javas_place()), self.clock.time_ms()
-        rests = entry.target_state is not TargetState.STARTED
+        is_idle = entry.target_state is not TargetState.STARTED
 
         def of(subject: Subject, state: ConnectorState | TaskState) -> Restarts | None:
-            failed_ms = None if rests else self.failed_ms(subject)
+            failed_ms = None if is_idle else self.failed_ms(subject)
             found = restarts_of(subject, state, known.get(part_of(subject)), budget, now_ms, failed_ms)
             until_ms = self.held_until_ms(subject)
-            if until_ms is not None and not rests:
+            if until_ms is not None and not is_idle:
                 return Restarts(Mend.HELD_BACK, 0 if found is None else found.count, budget.most, due_ms=until_ms)
-            if found is not None and rests and found.mend in (Mend.WAITING, Mend.GIVEN_UP):
-                return replace(found, why=_RESTS, due_ms=None)
+            if found is not None and is_idle and found.mend in (Mend.WAITING, Mend.GIVEN_UP):
+                return replace(found, why=_IDLE, due_ms=None)
             return found
 
         tasks = tuple(replace(task, restarts=of(TaskId(entry.name, task.id), task)) for task in status.tasks)

@@ -13,7 +13,7 @@ import pytest
 from kconnect.java.devbroker import DevBroker
 from kconnect.model import RunState
 from kconnect.runtime.kafka import KafkaRecord, RecordProducer
-from kconnect.runtime.pipeline.resting_producer import RestingProducer
+from kconnect.runtime.pipeline.idle_closing_producer import IdleClosingProducer
 from kit.pace import ample_s
 from kit.pipeline_host import FILE_SOURCE, PipelineHost
 from kit.places import TESTS
@@ -38,7 +38,9 @@ def client_threads() -> set[str]:
 def send_three_with_pauses(bootstrap: str, topic: str) -> None:
     """Run in a process of its own: in that of the tests other clients have threads that come and go."""
     now_s, told = 0.0, list[bool]()
-    producer = RestingProducer("orders-0", lambda: RecordProducer({"bootstrap.servers": bootstrap}, "o"), lambda: now_s)
+    producer = IdleClosingProducer(
+        "orders-0", lambda: RecordProducer({"bootstrap.servers": bootstrap}, "o"), lambda: now_s
+    )
     for number in range(3):
         assert topic in producer.topic_names(ample_s(20))
         delivery = producer.delivery(told.append)

@@ -1,4 +1,4 @@
-"""RestingProducer: the producer of a source, without a client while it has nothing to send for long."""
+"""IdleClosingProducer: the producer of a source, without a client while it has nothing to send for long."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ log = logging.getLogger(__name__)
 
 # Creating a client again costs as much as 25 s of idling (2.5 ms of processor time against 0.1 ms a second,
 # without TLS and passwords, which make it dearer): a source with a record now and then keeps its client.
-_REST_AFTER_S = 60.0
+_CLOSE_AFTER_S = 60.0
 # A source that has sent nothing since its start has most likely nothing to send for long. The time is for the broker
 # to refuse a password or a certificate, which fails the task at its start.
-_UNUSED_REST_AFTER_S = 10.0
+_UNUSED_CLOSE_AFTER_S = 10.0
 
 
 class TopicProducer(UnitProducer, Protocol):
@@ -36,7 +36,7 @@ class ClientUse:
     def __init__(self, now_s: float) -> None:
         self._holders = 0
         self._since_s = now_s
-        self._patience_s = _UNUSED_REST_AFTER_S
+        self._patience_s = _UNUSED_CLOSE_AFTER_S
 
     def begin(self) -> None:
         """Somebody needs the client from now on."""
@@ -45,24 +45,24 @@ class ClientUse:
     def end(self, now_s: float) -> None:
         """One of them is done with it; it served records."""
         self._holders -= 1
-        self._since_s, self._patience_s = now_s, _REST_AFTER_S
+        self._since_s, self._patience_s = now_s, _CLOSE_AFTER_S
 
     def end_look(self) -> None:
         """One of them is done with it, who only looked whether there was something to do."""
         self._holders -= 1
 
-    def may_rest(self, now_s: float) -> bool:
+    def may_close(self, now_s: float) -> bool:
         """Nobody needs it, and nobody has for so long that the next use is not near."""
         return self._holders == 0 and now_s - self._since_s >= self._patience_s
 
 
-class RestingProducer:
-    """Implements TopicProducer. States: awake (has a client) <-> resting -> closed.
+class IdleClosingProducer:
+    """Implements TopicProducer. States: awake (has a client) <-> closed while idle -> closed.
 
     Awake from the start, so that wrong settings fail the task there; closed when idle for a minute, or unused since the
     start; awake again with the next record, which takes 20 ms where it took 9. Each client of librdkafka has three
-    threads that wake once a second: a thousand idle ones took 7 to 12 % of a core, at rest they take none.
-    A client is held from the begin of a unit until its end was told, so none rests with a record on its way.
+    threads that wake once a second: a thousand idle ones took 7 to 12 % of a core, closed they take none.
+    A client is held from the begin of a unit until its end was reported, so none is closed with a record on its way.
     Threads: as RecordProducer. Errors: ConnectError; also when it wakes, should its settings be wrong by then.
     Differs: Java keeps the producer of an idle source, whose one thread sleeps.
     """
@@ -113,7 +113,7 @@ class RestingProducer:
             if client is None:
                 return
             client.serve(timeout_s)
-        self._rest_if_idle()
+        self._close_if_idle()
 
     def flush(self, timeout_s: float, give_up: Callable[[], bool] = lambda: False) -> bool:
         with self._looking() as client:
@@ -175,12 +175,12 @@ class RestingProducer:
             with self._lock:
                 use.end_look()
 
-    def _rest_if_idle(self) -> None:
+    def _close_if_idle(self) -> None:
         with self._lock:
             client = self._client
-            if client is None or not self._use.may_rest(self._now_s()):
+            if client is None or not self._use.may_close(self._now_s()):
                 return
             self._client = None
-        log.debug("The producer of %s was idle and rests", self._name)
+        log.debug("The producer of %s is closed while it is idle", self._name)
         # 0.5 ms, or as long as the system looks for a host's address: no task and no commit waits for that
         threading.Thread(target=client.close, name=f"close-producer-{self._name}", daemon=True).start()

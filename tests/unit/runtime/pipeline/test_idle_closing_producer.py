@@ -1,4 +1,4 @@
-"""A producer without a client while it is idle: when it may rest, who holds it awake, what does not change."""
+"""A producer without a client while it is idle: when it may close, who holds it awake, what does not change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.runtime.kafka import KafkaRecord
-from kconnect.runtime.pipeline.resting_producer import ClientUse, RestingProducer
+from kconnect.runtime.pipeline.idle_closing_producer import ClientUse, IdleClosingProducer
 from kit.memory_producer import MemoryProducer
 from kit.waiting import eventually
 
@@ -18,14 +18,14 @@ def never() -> bool:
 
 
 class Clients:
-    """Opens memory producers for one resting producer; `now_s` is its clock."""
+    """Opens memory producers for one idle-closing producer; `now_s` is its clock."""
 
     def __init__(self) -> None:
         self.opened: list[MemoryProducer] = []
         self.now_s = 0.0
         self.fail_with: ConnectError | None = None
         self.told: list[bool] = []
-        self.producer = RestingProducer("orders-0", self._open, lambda: self.now_s)
+        self.producer = IdleClosingProducer("orders-0", self._open, lambda: self.now_s)
 
     @property
     def newest(self) -> MemoryProducer:
@@ -56,24 +56,24 @@ class Clients:
         return all(client.is_closed for client in self.opened)
 
 
-def test_an_unused_client_may_rest_soon_and_one_that_was_used_later() -> None:
+def test_an_unused_client_may_be_closed_soon_and_one_that_was_used_later() -> None:
     use = ClientUse(100.0)
-    assert not use.may_rest(109.9)
-    assert use.may_rest(110.0)
+    assert not use.may_close(109.9)
+    assert use.may_close(110.0)
     use.begin()
     use.end(110.0)
-    assert not use.may_rest(169.9)
-    assert use.may_rest(170.0)
+    assert not use.may_close(169.9)
+    assert use.may_close(170.0)
 
 
-def test_a_client_may_not_rest_while_anybody_holds_it_and_a_look_is_no_use() -> None:
+def test_a_client_may_not_be_closed_while_anybody_holds_it_and_a_look_is_no_use() -> None:
     use = ClientUse(0.0)
     use.begin()
     use.begin()
     use.end_look()
-    assert not use.may_rest(1000.0)
+    assert not use.may_close(1000.0)
     use.end_look()
-    assert use.may_rest(1000.0)
+    assert use.may_close(1000.0)
 
 
 def test_it_has_a_client_from_the_start_so_that_wrong_settings_fail_there() -> None:
@@ -83,7 +83,7 @@ def test_it_has_a_client_from_the_start_so_that_wrong_settings_fail_there() -> N
         raise ConfigError("no such setting")
 
     with pytest.raises(ConfigError, match="no such setting"):
-        RestingProducer("orders-0", refuse)
+        IdleClosingProducer("orders-0", refuse)
 
 
 def test_its_client_is_closed_when_idle_and_the_next_record_opens_another() -> None:
@@ -139,20 +139,20 @@ def test_settings_that_are_wrong_when_it_wakes_are_an_error_of_the_record() -> N
         clients.send()
 
 
-@pytest.mark.parametrize("is_resting", [False, True])
-def test_nothing_is_sent_once_it_is_abandoned(is_resting: bool) -> None:
+@pytest.mark.parametrize("is_idle", [False, True])
+def test_nothing_is_sent_once_it_is_abandoned(is_idle: bool) -> None:
     clients = Clients()
-    if is_resting:
+    if is_idle:
         clients.pass_by(10)
     clients.producer.abandon()
     assert not clients.send()
     assert clients.newest.sent == []
 
 
-@pytest.mark.parametrize("is_resting", [False, True])
-def test_none_is_opened_once_it_is_closed(is_resting: bool) -> None:
+@pytest.mark.parametrize("is_idle", [False, True])
+def test_none_is_opened_once_it_is_closed(is_idle: bool) -> None:
     clients = Clients()
-    if is_resting:
+    if is_idle:
         clients.pass_by(10)
     clients.producer.close()
     clients.producer.close()
@@ -177,7 +177,7 @@ def test_a_client_that_takes_long_to_close_holds_nobody_up() -> None:
         opened.append(Slow())
         return opened[-1]
 
-    producer = RestingProducer("orders-0", open_client, lambda: now_s)
+    producer = IdleClosingProducer("orders-0", open_client, lambda: now_s)
     now_s = 10.0
     producer.serve()
     assert producer.topic_names(1.0) == set()
@@ -188,7 +188,7 @@ def test_a_client_that_takes_long_to_close_holds_nobody_up() -> None:
 
 
 def test_two_threads_that_serve_it_and_one_that_sends_meet_no_closed_client() -> None:
-    """The clock jumps a minute with each look, so that it rests whenever nothing is on its way."""
+    """The clock jumps a minute with each look, so that it closes the client whenever nothing is on its way."""
     clients = Clients()
     is_over = threading.Event()
     failures: list[BaseException] = []
@@ -204,7 +204,7 @@ def test_two_threads_that_serve_it_and_one_that_sends_meet_no_closed_client() ->
     for server in servers:
         server.start()
     try:
-        eventually(clients.are_closed, 10, "it rests, as nothing is on its way yet")
+        eventually(clients.are_closed, 10, "it is closed, as nothing is on its way yet")
         for _ in range(300):
             assert clients.send()
             clients.acknowledge()
