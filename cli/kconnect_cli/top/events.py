@@ -40,7 +40,7 @@ class Verb(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class Action:
     """One change that a key asks for."""
 
     verb: Verb
@@ -98,7 +98,7 @@ class Fetched:
 class Prepared:
     """A change is ready to be made: what will be written, and what to know before."""
 
-    deed: Deed
+    action: Action
     lines: Sequence[str] = ()
     warnings: Sequence[str] = ()
 
@@ -107,7 +107,7 @@ class Prepared:
 class Made:
     """A change was made."""
 
-    deed: Deed
+    action: Action
     lines: Sequence[str]
 
 
@@ -115,7 +115,7 @@ class Made:
 class Refused:
     """A change cannot be made, or failed."""
 
-    deed: Deed
+    action: Action
     sentence: str
     hint: str = ""
 
@@ -134,14 +134,14 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    deed: Deed
+    action: Action
 
 
 @dataclass(frozen=True, slots=True)
 class Make:
-    """Make what was prepared last for this deed."""
+    """Make what was prepared last for this action."""
 
-    deed: Deed
+    action: Action
 
 
 @dataclass(frozen=True, slots=True)

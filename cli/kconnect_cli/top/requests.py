@@ -13,7 +13,7 @@ from kconnect.errors import ConnectError, NotFoundError
 from kconnect.model import TaskId
 from kconnect_cli.exits import explain
 from kconnect_cli.screen.output import json_cell, plain_table
-from kconnect_cli.top.events import Deed, Event, Fetch, Fetched, Made, Make, Part, Prepare, Prepared, Refused, Verb
+from kconnect_cli.top.events import Action, Event, Fetch, Fetched, Made, Make, Part, Prepare, Prepared, Refused, Verb
 
 if TYPE_CHECKING:
     from kconnect.admin.cluster.port import Changes, Cluster, PreparedChange
@@ -47,7 +47,7 @@ class Requests:
         self._connect = connect
         self._direct = direct
         self._lock = threading.Lock()  # one change at a time, and one use of `direct`
-        self._prepared: dict[Deed, PreparedChange] = {}  # guarded by _lock
+        self._prepared: dict[Action, PreparedChange] = {}  # guarded by _lock
 
     def carry_out(self, request: Fetch | Prepare | Make) -> None:
         """Returns at once."""
@@ -62,7 +62,7 @@ class Requests:
             if isinstance(request, Fetch):
                 event = Fetched(request.connector, request.part, problem=" ".join(filter(None, (sentence, hint))))
             else:
-                event = Refused(request.deed, sentence, hint or "")
+                event = Refused(request.action, sentence, hint or "")
         self._post(event)
 
     def _done(self, request: Fetch | Prepare | Make) -> Event:
@@ -73,14 +73,14 @@ class Requests:
             case Fetch(name, part):
                 with self._reader() as reader:
                     return Fetched(name, part, tuple(_part(reader, name, part)))
-            case Prepare(deed):
+            case Prepare(action):
                 with self._lock:
-                    change = self._prepared[deed] = self._change(deed)
+                    change = self._prepared[action] = self._change(action)
                     warnings = list(change.check())
-                return Prepared(deed, tuple(change.description()), tuple(warnings))
-            case Make(deed):
+                return Prepared(action, tuple(change.description()), tuple(warnings))
+            case Make(action):
                 with self._lock:
-                    return Made(deed, tuple(self._prepared.pop(deed).make()))
+                    return Made(action, tuple(self._prepared.pop(action).make()))
 
     def _log(self, name: str) -> Iterator[str]:
         """The last lines of all workers about a connector. Errors: ConnectError."""
@@ -115,20 +115,20 @@ class Requests:
         with self._connect() as client:
             yield RestCluster(client, WorkerKind())
 
-    def _change(self, deed: Deed) -> PreparedChange:
+    def _change(self, action: Action) -> PreparedChange:
         """Errors: ConnectError, also when it may not be made as things are."""
-        match deed.verb:
+        match action.verb:
             case Verb.PAUSE:
-                return self._admin().pause(deed.connector)
+                return self._admin().pause(action.connector)
             case Verb.RESUME:
-                return self._admin().resume(deed.connector)
+                return self._admin().resume(action.connector)
             case Verb.STOP:
-                return self._admin().stop(deed.connector)
-            case Verb.RESTART_TASK if deed.task is not None:
-                return self._admin().restart_task(TaskId(deed.connector, deed.task))
-        is_whole = deed.verb in (Verb.RESTART_ALL, Verb.RESTART_FAILED)
-        only_failed = deed.verb is Verb.RESTART_FAILED
-        return self._admin().restart(deed.connector, include_tasks=is_whole, only_failed=only_failed)
+                return self._admin().stop(action.connector)
+            case Verb.RESTART_TASK if action.task is not None:
+                return self._admin().restart_task(TaskId(action.connector, action.task))
+        is_whole = action.verb in (Verb.RESTART_ALL, Verb.RESTART_FAILED)
+        only_failed = action.verb is Verb.RESTART_FAILED
+        return self._admin().restart(action.connector, include_tasks=is_whole, only_failed=only_failed)
 
     def _admin(self) -> Changes:
         if self._direct is None:

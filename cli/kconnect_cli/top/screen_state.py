@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from kconnect_cli.top.events import Deed, Fetched, Part
+from kconnect_cli.top.events import Action, Fetched, Part
 from kconnect_cli.top.facts import ClusterFacts
 from kconnect_cli.top.rows import Row, View
 
@@ -54,7 +54,7 @@ class Menu:
     """Which restart?"""
 
     title: str
-    choices: tuple[tuple[str, Deed], ...]
+    choices: tuple[tuple[str, Action], ...]
     """Key and what it asks for."""
 
 
@@ -62,7 +62,7 @@ class Menu:
 class Confirm:
     """Shall this be done? `is_ready`: what it will write is known."""
 
-    deed: Deed
+    action: Action
     lines: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     is_ready: bool = False
@@ -72,7 +72,7 @@ class Confirm:
 class Refusal:
     """Why it was not done: it stays until it was read."""
 
-    deed: Deed
+    action: Action
     sentence: str
     hint: str = ""
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from kconnect_cli.top.events import (
     FETCHED,
     LIVE,
-    Deed,
+    Action,
     Event,
     Fetch,
     Fetched,
@@ -68,18 +68,18 @@ def step(state: TopState, event: Event, now_s: float) -> Stepped:
             return _asked_again(state) if isinstance(event, StatusLook) else (state, ())
         case Fetched():
             return _settled(_fetched(state, event)), ()
-        case Prepared(deed, lines, warnings):
-            if isinstance(state.dialog, Confirm) and state.dialog.deed == deed:
-                dialog = Confirm(deed, tuple(lines), tuple(warnings), is_ready=True)
+        case Prepared(action, lines, warnings):
+            if isinstance(state.dialog, Confirm) and state.dialog.action == action:
+                dialog = Confirm(action, tuple(lines), tuple(warnings), is_ready=True)
                 return replace(state, dialog=dialog, message=None), ()
             return state, ()
         case Made(_, lines):
             return _told(state, "; ".join(lines)), (LookNow(),)
-        case Refused(deed, sentence, hint):
-            refusal = Refusal(deed, sentence, hint)
-            is_free = state.dialog is None or (isinstance(state.dialog, Confirm) and state.dialog.deed == deed)
+        case Refused(action, sentence, hint):
+            refusal = Refusal(action, sentence, hint)
+            is_free = state.dialog is None or (isinstance(state.dialog, Confirm) and state.dialog.action == action)
             if not is_free or state.is_typing:  # keys are about something else now
-                return _told(state, f"{deed.words()}: {sentence}", is_bad=True), (LookNow(),)
+                return _told(state, f"{action.words()}: {sentence}", is_bad=True), (LookNow(),)
             return replace(state, dialog=refusal, message=None), (LookNow(),)
 
 
@@ -111,13 +111,13 @@ def _key_in_dialog(state: TopState, dialog: Dialog, key: Key) -> Stepped:
         case Help() | Refusal():
             return closed, ()
         case Menu(_, choices):
-            for letter, deed in choices:
+            for letter, action in choices:
                 if pressed == letter:
-                    return replace(state, dialog=Confirm(deed)), (Prepare(deed),)
+                    return replace(state, dialog=Confirm(action)), (Prepare(action),)
             return (closed, ()) if key.name in ("escape", "q", "n") or pressed in ("q", "n") else (state, ())
-        case Confirm(deed, is_ready=is_ready):
+        case Confirm(action, is_ready=is_ready):
             if pressed in ("y", "Y") and is_ready:
-                return _told(closed, f"{deed.words()} .."), (Make(deed),)
+                return _told(closed, f"{action.words()} .."), (Make(action),)
             if pressed in ("n", "N", "q") or key.name in ("escape", "enter"):
                 return _told(closed, "Nothing was changed."), ()
     return state, ()
@@ -210,8 +210,8 @@ def _asked(state: TopState, verb: Verb) -> Stepped:
     name, _ = chosen(state)
     if name is None:
         return _told(state, f"Choose a connector to {verb}: 1 lists them."), ()
-    deed = Deed(verb, name)
-    return replace(state, dialog=Confirm(deed), message=None), (Prepare(deed),)
+    action = Action(verb, name)
+    return replace(state, dialog=Confirm(action), message=None), (Prepare(action),)
 
 
 def _restart_menu(state: TopState) -> TopState:
@@ -220,10 +220,10 @@ def _restart_menu(state: TopState) -> TopState:
         return _told(state, "Choose a connector or a task to restart: 1 and 2 list them.")
     if state.facts.is_direct:
         return _told(state, "A restart needs a worker: with --direct there is none to do it. Stop and resume write it.")
-    choices = [("f", Deed(Verb.RESTART_FAILED, name))]
+    choices = [("f", Action(Verb.RESTART_FAILED, name))]
     if task is not None:
-        choices.append(("t", Deed(Verb.RESTART_TASK, name, task)))
-    choices += [("c", Deed(Verb.RESTART_CONNECTOR, name)), ("a", Deed(Verb.RESTART_ALL, name))]
+        choices.append(("t", Action(Verb.RESTART_TASK, name, task)))
+    choices += [("c", Action(Verb.RESTART_CONNECTOR, name)), ("a", Action(Verb.RESTART_ALL, name))]
     return replace(state, dialog=Menu(f"Restart what of {name}?", tuple(choices)), message=None)
 
 

@@ -304,18 +304,18 @@ def _dialog_lines(state: TopState) -> list[Piece]:
         case Menu(title, choices):
             return [
                 (title, "bold"),
-                *((f"  {letter}  {deed.words()}", "plain") for letter, deed in choices),
+                *((f"  {letter}  {action.words()}", "plain") for letter, action in choices),
                 ("Esc: nothing", "dim"),
             ]
-        case Confirm(deed, lines, warnings, is_ready):
-            found: list[Piece] = [(f"{deed.words()}?", "bold")]
+        case Confirm(action, lines, warnings, is_ready):
+            found: list[Piece] = [(f"{action.words()}?", "bold")]
             found += [(text, "plain") for each in lines for text in each.splitlines()]
             found += [(f"Warning: {text}", "warn") for text in warnings]
             found.append(("y: yes    n: no", "key") if is_ready else ("looking what it would change ..", "dim"))
             return found
-        case Refusal(deed, sentence, hint):
+        case Refusal(action, sentence, hint):
             more: list[Piece] = [(hint, "plain")] if hint else []
-            return [(f"{deed.words()}: no", "bold"), (sentence, "bad"), *more, ("Any key closes this.", "dim")]
+            return [(f"{action.words()}: no", "bold"), (sentence, "bad"), *more, ("Any key closes this.", "dim")]
         case Help():
             return [*((text, "plain") for text in _HELP.splitlines()), ("Any key closes this.", "dim")]
     return []

@@ -17,7 +17,7 @@ from kconnect.java.devbroker import DevBroker
 from kit.chaos.service import Service, slots_below
 from kit.spark_cluster import SparkCluster
 
-__all__ = ["KINDS", "ON_SPARK", "Deed", "Harm", "drawn"]
+__all__ = ["KINDS", "ON_SPARK", "Action", "Harm", "drawn"]
 
 KINDS = ("worker", "slot", "broker", "freeze", "freeze-worker", "freeze-broker")
 """kill -9 of a worker, of a slot; kill -9 or stop of the broker, and its start; SIGSTOP of a worker with all its
@@ -31,7 +31,7 @@ ON_SPARK = (*KINDS, "executor")
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class Action:
     """One harm: when, in seconds after the beginning, of which kind, and a number that chooses whom."""
 
     at_s: float
@@ -39,23 +39,23 @@ class Deed:
     choose: int
 
 
-def drawn(seed: int, duration_s: float, every_s: float, kinds: Sequence[str]) -> list[Deed]:
-    """A deed every so many seconds; each kind comes as often as any other, in an order of chance."""
+def drawn(seed: int, duration_s: float, every_s: float, kinds: Sequence[str]) -> list[Action]:
+    """An action every so many seconds; each kind comes as often as any other, in an order of chance."""
     chance = random.Random(seed)
-    deeds: list[Deed] = []
+    actions: list[Action] = []
     bag: list[str] = []
     at_s = every_s
     while at_s < duration_s:
         if not bag:
             bag = list(kinds)
             chance.shuffle(bag)
-        deeds.append(Deed(at_s, bag.pop(), chance.randrange(1 << 16)))
+        actions.append(Action(at_s, bag.pop(), chance.randrange(1 << 16)))
         at_s += every_s
-    return deeds
+    return actions
 
 
 class Harm:
-    """Carries deeds out on the thread that calls; what lasts (a frozen worker) is ended by `tend`."""
+    """Carries actions out on the thread that calls; what lasts (a frozen worker) is ended by `tend`."""
 
     def __init__(
         self,
@@ -77,28 +77,28 @@ class Harm:
         self._thaw_broker_at = float("inf")
         self.done: dict[str, int] = {}
 
-    def do(self, deed: Deed) -> None:
+    def do(self, action: Action) -> None:
         """Do it; what cannot be done to the one chosen is done to the next."""
-        if deed.kind == "freeze-broker":
+        if action.kind == "freeze-broker":
             self._freeze_broker()
-            self._note(deed, "broker")
+            self._note(action, "broker")
             return
-        if deed.kind == "broker":
+        if action.kind == "broker":
             self._thaw_broker()
-            is_killed = deed.choose % 2 == 0 or not self._stops_broker
+            is_killed = action.choose % 2 == 0 or not self._stops_broker
             self._restart_broker(is_killed=is_killed)
-            self._note(deed, "broker, killed" if is_killed else "broker, stopped")
+            self._note(action, "broker, killed" if is_killed else "broker, stopped")
             return
-        if self._spark is not None and deed.kind in ("executor", "slot"):
-            self._strike_spark(self._spark, deed)
+        if self._spark is not None and action.kind in ("executor", "slot"):
+            self._strike_spark(self._spark, action)
             return
         count = len(self._services)
         for step in range(count):
-            service = self._services[(deed.choose + step) % count]
-            if not service.is_frozen and self._strike(deed, service):
-                self._note(deed, service.name)
+            service = self._services[(action.choose + step) % count]
+            if not service.is_frozen and self._strike(action, service):
+                self._note(action, service.name)
                 return
-        self._say(f"{deed.at_s:6.1f} s  {deed.kind}: nobody to do it to")
+        self._say(f"{action.at_s:6.1f} s  {action.kind}: nobody to do it to")
 
     def tend(self) -> None:
         """Call this often: services are kept up, who was frozen long enough is thawed."""
@@ -119,31 +119,31 @@ class Harm:
             service.thaw()
         self._thaw_at.clear()
 
-    def _strike(self, deed: Deed, service: Service) -> bool:
-        match deed.kind:
+    def _strike(self, action: Action, service: Service) -> bool:
+        match action.kind:
             case "worker":
                 return service.kill()
             case "slot":
-                return service.kill_slot(deed.choose >> 4)
+                return service.kill_slot(action.choose >> 4)
             case "freeze" | "freeze-worker":
-                if not service.freeze(whole=deed.kind == "freeze"):
+                if not service.freeze(whole=action.kind == "freeze"):
                     return False
                 self._thaw_at[service.name] = time.monotonic() + self._freeze_s
                 return True
-        raise ValueError(f"{deed.kind} is none of {KINDS}")
+        raise ValueError(f"{action.kind} is none of {KINDS}")
 
-    def _strike_spark(self, spark: SparkCluster, deed: Deed) -> None:
+    def _strike_spark(self, spark: SparkCluster, action: Action) -> None:
         """Kill an executor, or a slot in one."""
         found = spark.executors()
-        if deed.kind == "slot":
+        if action.kind == "slot":
             found = [slot for executor in found for slot in slots_below(executor.pid)]
         if not found:
-            self._say(f"{deed.at_s:6.1f} s  {deed.kind}: nobody to do it to")
+            self._say(f"{action.at_s:6.1f} s  {action.kind}: nobody to do it to")
             return
-        victim = found[deed.choose % len(found)]
+        victim = found[action.choose % len(found)]
         with suppress(psutil.NoSuchProcess):  # it ended just now by itself
             victim.kill()
-            self._note(deed, f"process {victim.pid}")
+            self._note(action, f"process {victim.pid}")
 
     def _freeze_broker(self) -> None:
         assert self._broker.pid is not None
@@ -163,6 +163,6 @@ class Harm:
         threading.Event().wait(1.0)  # the outage itself
         self._broker.start()
 
-    def _note(self, deed: Deed, whom: str) -> None:
-        self.done[deed.kind] = self.done.get(deed.kind, 0) + 1
-        self._say(f"{deed.at_s:6.1f} s  {deed.kind}: {whom}")
+    def _note(self, action: Action, whom: str) -> None:
+        self.done[action.kind] = self.done.get(action.kind, 0) + 1
+        self._say(f"{action.at_s:6.1f} s  {action.kind}: {whom}")

@@ -122,15 +122,15 @@ def chaos(folder: Path, plan: Plan, shape: Shape, say: Say) -> Outcome:
 
 
 def _harm(plan: Plan, harm: Harm) -> None:
-    """All deeds of the plan. Its clock stands still while a broker restarts: a slow machine gets no less of them."""
+    """All actions of the plan. Its clock stands still while a broker restarts: a slow machine gets no less of them."""
     pause = threading.Event()
-    deeds = drawn(plan.seed, plan.duration_s, plan.every_s, plan.kinds)
+    actions = drawn(plan.seed, plan.duration_s, plan.every_s, plan.kinds)
     began = time.monotonic()
     try:
         while (now_s := time.monotonic() - began) < plan.duration_s:
             harm.tend()
-            if deeds and deeds[0].at_s <= now_s:
-                harm.do(deeds.pop(0))
+            if actions and actions[0].at_s <= now_s:
+                harm.do(actions.pop(0))
                 began += time.monotonic() - began - now_s
             pause.wait(_TEND_S)
     finally:

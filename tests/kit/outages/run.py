@@ -20,7 +20,7 @@ from typing import Any
 from kit.chaos.account import account_of, delivered
 from kit.chaos.cluster import SINK
 from kit.chaos.program import Say, options_of, run_program
-from kit.outages.deeds import Deed, Strike, drawn
+from kit.outages.actions import Action, Strike, drawn
 from kit.outages.flow import Flow, Task
 from kit.outages.judge import Claims, disagreements, side_by_side
 from kit.outages.words import COMMANDS, Word, command_word, group_words, worker_words
@@ -110,25 +110,25 @@ def outages(folder: Path, plan: Plan, say: Say) -> Outcome:
             observer = Observer(world, flow, pool, outcome, folder / "home")
             observer.await_agreement("after the start", plan.start_s)
             say(f"two workers and a standalone one run; {plan.count} outages, seed {plan.seed}")
-            for number, deed in enumerate(drawn(plan.seed, plan.count), 1):
-                _suffer(world, observer, deed, number, plan, say)
+            for number, action in enumerate(drawn(plan.seed, plan.count), 1):
+                _suffer(world, observer, action, number, plan, say)
             _account(world, plan, outcome)
     return outcome
 
 
-def _suffer(world: World, observer: Observer, deed: Deed, number: int, plan: Plan, say: Say) -> None:
+def _suffer(world: World, observer: Observer, action: Action, number: int, plan: Plan, say: Say) -> None:
     """One outage, from its beginning until all agree again."""
     outcome, false_before = observer.outcome, len(observer.outcome.false)
-    strike = Strike(world, deed)
+    strike = Strike(world, action)
     whom = strike.begin()
-    observer.watch(deed, plan.beyond_s)
+    observer.watch(action, plan.beyond_s)
     strike.end()
     began = time.monotonic()
-    observer.await_agreement(f"after outage {number} ({deed}, {whom})", plan.recover_s)
-    outcome.done.append(str(deed))
+    observer.await_agreement(f"after outage {number} ({action}, {whom})", plan.recover_s)
+    outcome.done.append(str(action))
     outcome.agreed_after_s.append(time.monotonic() - began)
     say(
-        f"{number:3}  {deed!s:<16}{whom:<12} all agree {outcome.agreed_after_s[-1]:5.1f} s after its end; "
+        f"{number:3}  {action!s:<16}{whom:<12} all agree {outcome.agreed_after_s[-1]:5.1f} s after its end; "
         f"bounds x {observer.stretch:.1f}"
     )
     for text in outcome.false[false_before:]:
@@ -144,17 +144,17 @@ class Observer:
         self.stretch = 1.0
         """How many times as long as documented the bounds are, because the machine is busy."""
         self._claims = Claims()
-        self._deed: Deed | None = None
+        self._action: Action | None = None
         self._pause = threading.Event()
         self._round = 0
         home.mkdir(exist_ok=True)
 
-    def watch(self, deed: Deed, beyond_s: float) -> None:
+    def watch(self, action: Action, beyond_s: float) -> None:
         """While an outage lasts, some time beyond its bound: nobody says RUNNING or healthy for longer than that.
 
         Commands are asked at its end. The bounds hold until the next one.
         """
-        self._deed, self.stretch = deed, 1.0
+        self._action, self.stretch = action, 1.0
         began = time.monotonic()
         while time.monotonic() < self._ends_at(began) + beyond_s:
             self._judge(self._look(), began)
@@ -164,7 +164,7 @@ class Observer:
     def _ends_at(self, began: float) -> float:
         """The moment from which on everybody has to know."""
         self.stretch = max(self.stretch, min(_MOST, pace.slowness))
-        return began + (_BOUND_S[self._deed.what] * self.stretch if self._deed is not None else 0.0)
+        return began + (_BOUND_S[self._action.what] * self.stretch if self._action is not None else 0.0)
 
     def await_agreement(self, when: str, within_s: float) -> None:
         """Wait until all say what is, commands last. Errors: AssertionError with each one's word side by side."""
@@ -216,15 +216,15 @@ class Observer:
         return words
 
     def _judge(self, words: Sequence[Word], broker_lost_at: float | None = None) -> None:
-        if self._deed is None:
+        if self._action is None:
             return
         tasks = self._world.tasks
-        bound_s = _BOUND_S[self._deed.what]
+        bound_s = _BOUND_S[self._action.what]
         bounds = {task: (bound_s + (_SINK_MORE_S if task[0] == SINK else 0.0)) * self.stretch for task in tasks}
         last_at = {task: self._flow.last_at(task) for task in tasks}
         for word in words:
             told = self._claims.false(word, last_at, bounds)
-            if broker_lost_at is not None and self._deed.what == "broker" and word.says_well:
+            if broker_lost_at is not None and self._action.what == "broker" and word.says_well:
                 late_s = word.at - self._ends_at(broker_lost_at)
                 told += (
                     [f"{word.source} says {word.note}, {late_s:.1f} s after it had to know better"]

@@ -77,10 +77,10 @@ def test_lines_of_the_sink_are_counted_but_for_flushed_and_unfinished_ones(tmp_p
 
 
 def test_a_seed_draws_the_same_harm_again_and_every_kind_equally_often() -> None:
-    deeds = drawn(7, 300.0, 15.0, KINDS)
-    assert deeds == drawn(7, 300.0, 15.0, KINDS)
-    assert deeds != drawn(8, 300.0, 15.0, KINDS)
-    assert [deed.at_s for deed in deeds] == [15.0 * number for number in range(1, 20)]
-    counts = Counter(deed.kind for deed in deeds)
+    actions = drawn(7, 300.0, 15.0, KINDS)
+    assert actions == drawn(7, 300.0, 15.0, KINDS)
+    assert actions != drawn(8, 300.0, 15.0, KINDS)
+    assert [action.at_s for action in actions] == [15.0 * number for number in range(1, 20)]
+    counts = Counter(action.kind for action in actions)
     assert set(counts) == set(KINDS)
     assert max(counts.values()) - min(counts.values()) <= 1

@@ -173,7 +173,7 @@ def test_delete_asks_and_takes_the_connector_away(world, name):
 
 def test_what_only_a_worker_can_do_is_done_by_it_or_refused_before_anything_is_asked(world, name):
     config = {**world.reader.connector(name).config, "topic": "another"}
-    deeds = [
+    actions = [
         (lambda: world.admin.put_config(name, config), f"updated {name}"),
         (lambda: world.admin.restart(name, include_tasks=True), f"restarted {name}: the connector and task 0"),
         (
@@ -182,7 +182,7 @@ def test_what_only_a_worker_can_do_is_done_by_it_or_refused_before_anything_is_a
         ),
         (lambda: world.admin.restart_task(TaskId(name, 0)), f"restarted {name} task 0"),
     ]
-    for prepare, done in deeds:
+    for prepare, done in actions:
         if world.has_worker:
             eventually(lambda: world.reader.connector_status(name).tasks, WITHIN_S, f"{name} has a task")
             assert list(prepare().make()) == [done]

@@ -9,7 +9,7 @@ from typing import Any
 from textual.pilot import Pilot
 
 from kconnect_cli.top.app import Canvas, TopApp
-from kconnect_cli.top.events import Deed, Event, Fetch, Fetched, LookNow, Make, Part, Prepare, Prepared, Verb
+from kconnect_cli.top.events import Action, Event, Fetch, Fetched, LookNow, Make, Part, Prepare, Prepared, Verb
 from kconnect_cli.top.facts import ClusterFacts
 from kconnect_cli.top.inbox import Inbox
 from kconnect_cli.top.screen_state import TopState
@@ -91,18 +91,18 @@ def test_keys_reach_the_screen_as_they_are_typed_also_those_that_textual_has_a_u
 
 
 def test_requests_go_out_and_their_answers_come_in():
-    deed = Deed(Verb.PAUSE, "a")
+    action = Action(Verb.PAUSE, "a")
 
     async def scene(stage: Stage) -> None:
         await stage.told(look(connector("a", "RUNNING")))
         await stage.pilot.press("p")
-        await stage.told(Prepared(deed, ("key: old -> new",)))
+        await stage.told(Prepared(action, ("key: old -> new",)))
         assert any("key: old -> new" in line for line in stage.lines)
         await stage.pilot.press("y", "enter", "3")
         await stage.told(Fetched("a", Part.CONFIG, ("topic = t",)))
         assert "topic = t" in stage.lines
 
-    assert played(scene).asked == [Prepare(deed), Make(deed), Fetch("a", Part.CONFIG)]
+    assert played(scene).asked == [Prepare(action), Make(action), Fetch("a", Part.CONFIG)]
 
 
 def test_a_new_size_is_drawn_at_once():

@@ -7,7 +7,7 @@ import pytest
 from kconnect.client.outage import Outage
 from kconnect.model import Condition, TaskCondition, TaskId
 from kconnect_cli.top.events import (
-    Deed,
+    Action,
     Fetch,
     Fetched,
     LookNow,
@@ -91,7 +91,7 @@ def test_a_filter_needs_all_its_words_and_is_of_its_list_only():
     assert len(screen.names) == 4
 
 
-def test_keys_of_deeds_are_letters_while_a_filter_is_typed():
+def test_keys_of_actions_are_letters_while_a_filter_is_typed():
     screen = seen().press("/").type("qpsR")
     assert screen.asked == []
     assert screen.state.listing.filter == "qpsR"
@@ -101,70 +101,70 @@ def test_keys_of_deeds_are_letters_while_a_filter_is_typed():
 
 @pytest.mark.parametrize(("key", "verb"), [("p", Verb.PAUSE), ("r", Verb.RESUME), ("s", Verb.STOP)])
 def test_a_change_is_prepared_shown_and_made_after_a_yes(key, verb):
-    deed = Deed(verb, "b")
+    action = Action(verb, "b")
     screen = seen().press(key)
-    assert screen.asked == [Prepare(deed)]
+    assert screen.asked == [Prepare(action)]
     assert screen.press("y").asked == [], "what it would write is not known yet"
-    screen.take(Prepared(deed, ("target-state-b: STARTED -> PAUSED",), ("a worker runs",)))
+    screen.take(Prepared(action, ("target-state-b: STARTED -> PAUSED",), ("a worker runs",)))
     assert "target-state-b: STARTED -> PAUSED" in screen.text
     assert "Warning: a worker runs" in screen.text
-    assert screen.press("y").asked == [Make(deed)]
-    screen.take(Made(deed, ["done b"]))
+    assert screen.press("y").asked == [Make(action)]
+    screen.take(Made(action, ["done b"]))
     assert screen.asked == [LookNow()]
     assert screen.text.splitlines()[-1] == "done b"
 
 
 @pytest.mark.parametrize("key", ["n", "escape", "enter", "q"])
 def test_anything_but_yes_changes_nothing(key):
-    deed = Deed(Verb.STOP, "b")
-    screen = seen().press("s").take(Prepared(deed))
-    assert screen.asked == [Prepare(deed)]
+    action = Action(Verb.STOP, "b")
+    screen = seen().press("s").take(Prepared(action))
+    assert screen.asked == [Prepare(action)]
     assert screen.press(key).asked == []
     assert screen.state.dialog is None
     assert "Nothing was changed." in screen.text
 
 
 def test_the_question_stays_about_its_connector_while_the_list_moves_beneath_it():
-    screen = seen().press("s").take(Prepared(Deed(Verb.STOP, "b")))
+    screen = seen().press("s").take(Prepared(Action(Verb.STOP, "b")))
     screen.take(look(connector("a", "FAILED"), connector("b", "RUNNING")))
     assert screen.under_cursor == "a"
-    assert screen.press("y").asked[-1] == Make(Deed(Verb.STOP, "b"))
+    assert screen.press("y").asked[-1] == Make(Action(Verb.STOP, "b"))
 
 
 def test_a_late_preparation_opens_no_question_again():
-    screen = seen().press("s", "n").take(Prepared(Deed(Verb.STOP, "b")))
+    screen = seen().press("s", "n").take(Prepared(Action(Verb.STOP, "b")))
     assert screen.state.dialog is None
 
 
 def test_a_refusal_takes_the_place_of_the_question_until_it_was_read():
-    refused = Refused(Deed(Verb.STOP, "b"), "b is owned by live workers " * 10, "Look again.")
+    refused = Refused(Action(Verb.STOP, "b"), "b is owned by live workers " * 10, "Look again.")
     screen = seen().press("s").take(refused).take(Ticked(), now_s=1_000.0)
     assert screen.text.count("live workers") == 10
     assert "Look again." in screen.text
-    assert screen.press("y").asked == [Prepare(Deed(Verb.STOP, "b")), LookNow()]
+    assert screen.press("y").asked == [Prepare(Action(Verb.STOP, "b")), LookNow()]
     assert "live workers" not in screen.text
 
 
 def test_a_refusal_that_comes_late_does_not_take_keys_that_are_meant_for_something_else():
-    screen = seen().press("/").take(Refused(Deed(Verb.STOP, "b"), "no"))
+    screen = seen().press("/").take(Refused(Action(Verb.STOP, "b"), "no"))
     assert screen.state.dialog is None
     assert "Stop b: no" in screen.text
 
 
 @pytest.mark.parametrize(
-    ("view", "letter", "deed"),
+    ("view", "letter", "action"),
     [
-        ("1", "f", Deed(Verb.RESTART_FAILED, "b")),
-        ("1", "c", Deed(Verb.RESTART_CONNECTOR, "b")),
-        ("1", "a", Deed(Verb.RESTART_ALL, "b")),
-        ("2", "t", Deed(Verb.RESTART_TASK, "b", 0)),
+        ("1", "f", Action(Verb.RESTART_FAILED, "b")),
+        ("1", "c", Action(Verb.RESTART_CONNECTOR, "b")),
+        ("1", "a", Action(Verb.RESTART_ALL, "b")),
+        ("2", "t", Action(Verb.RESTART_TASK, "b", 0)),
     ],
 )
-def test_a_restart_asks_what_of_it_and_then_whether(view, letter, deed):
+def test_a_restart_asks_what_of_it_and_then_whether(view, letter, action):
     screen = seen().press(view, "R", letter)
-    assert screen.asked == [Prepare(deed)]
+    assert screen.asked == [Prepare(action)]
     assert isinstance(screen.state.dialog, Confirm)
-    assert screen.take(Prepared(deed)).press("y").asked == [Make(deed)]
+    assert screen.take(Prepared(action)).press("y").asked == [Make(action)]
 
 
 def test_a_restart_without_a_worker_is_refused_with_a_sentence():

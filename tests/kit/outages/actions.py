@@ -16,7 +16,7 @@ import psutil
 from kit.chaos.service import Service
 from kit.outages.world import World
 
-__all__ = ["HOW", "WHAT", "Deed", "Strike", "drawn"]
+__all__ = ["HOW", "WHAT", "Action", "Strike", "drawn"]
 
 WHAT = ("broker", "worker", "slot")
 HOW = ("kill", "freeze", "stop")
@@ -38,7 +38,7 @@ _YOUNG_S = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class Action:
     """One outage: of what, how, and a number that chooses whom."""
 
     what: str
@@ -49,8 +49,8 @@ class Deed:
         return f"{self.what}, {self.how}"
 
 
-def drawn(seed: int, count: int) -> list[Deed]:
-    """So many deeds, each kind as often as any other; from ten on, each kind of victim comes after each."""
+def drawn(seed: int, count: int) -> list[Action]:
+    """So many actions, each kind as often as any other; from ten on, each kind of victim comes after each."""
     chance = random.Random(seed)
     while True:
         bag: list[tuple[str, str]] = []
@@ -58,32 +58,32 @@ def drawn(seed: int, count: int) -> list[Deed]:
             kinds = list(KINDS)
             chance.shuffle(kinds)
             bag += kinds
-        deeds = [Deed(what, how, chance.randrange(1 << 16)) for what, how in bag[:count]]
-        if count < 18 or _orders(deeds) >= set(product(WHAT, WHAT)):
-            return deeds
+        actions = [Action(what, how, chance.randrange(1 << 16)) for what, how in bag[:count]]
+        if count < 18 or _orders(actions) >= set(product(WHAT, WHAT)):
+            return actions
 
 
-def _orders(deeds: Sequence[Deed]) -> set[tuple[str, str]]:
-    return {(first.what, then.what) for first, then in pairwise(deeds)}
+def _orders(actions: Sequence[Action]) -> set[tuple[str, str]]:
+    return {(first.what, then.what) for first, then in pairwise(actions)}
 
 
 class Strike:
-    """Carries one deed out."""
+    """Carries one action out."""
 
-    def __init__(self, world: World, deed: Deed) -> None:
-        self._world, self._deed = world, deed
+    def __init__(self, world: World, action: Action) -> None:
+        self._world, self._action = world, action
         self._undo: Callable[[], None] = lambda: None
 
     def begin(self) -> str:
         """Gives who it was done to."""
-        deed, workers = self._deed, self._world.workers
-        if deed.what == "broker":
+        action, workers = self._action, self._world.workers
+        if action.what == "broker":
             return self._broker()
-        if deed.what in ("network", "rest"):
-            return self._cut(deed.choose % len(self._world.services))
-        worker = workers[deed.choose % len(workers)]
+        if action.what in ("network", "rest"):
+            return self._cut(action.choose % len(self._world.services))
+        worker = workers[action.choose % len(workers)]
         assert worker.is_running, f"{worker.name} does not run before the outage"
-        if deed.what == "worker":
+        if action.what == "worker":
             self._worker(worker)
         else:
             self._slot(worker)
@@ -95,17 +95,17 @@ class Strike:
 
     def _broker(self) -> str:
         broker, whom = self._world.broker, "broker"
-        match self._deed.how:
+        match self._action.how:
             case "freeze":
                 self._undo = self._world.freeze_broker()
             case "freeze twice":
                 self._undo = self._again(self._freeze_with_requests())
             case "freeze at a start":
                 services = self._world.services
-                young = services[self._deed.choose % len(services)]
+                young = services[self._action.choose % len(services)]
                 young.kill()
                 young.start()
-                threading.Event().wait(self._deed.choose % _YOUNG_S)
+                threading.Event().wait(self._action.choose % _YOUNG_S)
                 whom = f"broker, {young.name}"
                 self._undo = self._world.freeze_broker()
             case "kill":
@@ -128,21 +128,21 @@ class Strike:
     def _again(self, thaw: Callable[[], None]) -> Callable[[], None]:
         def undo() -> None:
             thaw()
-            threading.Event().wait(self._deed.choose % 20 / 10)
+            threading.Event().wait(self._action.choose % 20 / 10)
             thaw_again = self._freeze_with_requests()
-            threading.Event().wait(2 + self._deed.choose % 5)
+            threading.Event().wait(2 + self._action.choose % 5)
             thaw_again()
 
         return undo
 
     def _cut(self, number: int) -> str:
-        relays = self._world.to_broker if self._deed.what == "network" else self._world.to_rest
+        relays = self._world.to_broker if self._action.what == "network" else self._world.to_rest
         relays[number].cut()
         self._undo = relays[number].mend
         return self._world.services[number].name
 
     def _worker(self, worker: Service) -> None:
-        match self._deed.how:
+        match self._action.how:
             case "kill":
                 worker.kill()
             case "stop":
@@ -154,10 +154,10 @@ class Strike:
     def _slot(self, worker: Service) -> None:
         slots = worker.slots()
         assert slots, f"{worker.name} has no slot before the outage"
-        victim = slots[self._deed.choose % len(slots)]
+        victim = slots[self._action.choose % len(slots)]
         signals = {"kill": signal.SIGKILL, "freeze": signal.SIGSTOP, "stop": signal.SIGTERM}
-        victim.send_signal(signals[self._deed.how])
-        if self._deed.how == "freeze":
+        victim.send_signal(signals[self._action.how])
+        if self._action.how == "freeze":
             self._undo = lambda: _go_on(victim)
 
 
