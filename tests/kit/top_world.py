@@ -14,7 +14,7 @@ from kconnect.model import (
     TaskId,
     TaskState,
 )
-from kconnect.runtime.standing.figures import Figures, summed
+from kconnect.runtime.health.figures import Figures, summed
 from kconnect_cli.top.events import Event, Key, Request, Resized
 from kconnect_cli.top.facts import ClusterFacts, StatusLook, WorkerFacts, WorkerLook
 from kconnect_cli.top.lines import text_of

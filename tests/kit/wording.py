@@ -54,6 +54,7 @@ _WRITTEN = {".py", ".md", ".rst", ".html", ".js", ".css", ".toml", ".yaml", ".ym
 # Words of this code's own making, and the word of the field for each: not in names either, of modules, files and tests
 TERMS = {
     "deed deeds": "action",
+    "standing": "health, status",
     "resting rests": "idle-closing, is closed while idle, is paused or stopped",
     "seal seals sealed sealing vouch vouched vouches vouching": "sign, signature",
     "visit visits": "page request",

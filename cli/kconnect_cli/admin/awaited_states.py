@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kconnect.clock import now_ms
 from kconnect.errors import ConnectError
 from kconnect.model import ConnectorStatus, Mend
-from kconnect.runtime.standing.views import Standing, connector_view
+from kconnect.runtime.health.views import ConnectorHealth, connector_view
 
 
 def is_reached(found: ConnectorStatus | None, wished: str) -> bool:
@@ -27,7 +27,9 @@ def raise_if_hopeless(statuses: Sequence[ConnectorStatus], wished: str) -> None:
         return
     for status in statuses:
         for part in connector_view(status).parts:
-            if part.standing is Standing.FAILED and (part.restarts is None or part.restarts.mend is not Mend.WAITING):
+            if part.health is ConnectorHealth.FAILED and (
+                part.restarts is None or part.restarts.mend is not Mend.WAITING
+            ):
                 what = status.name if part.task is None else f"{status.name} {part.words}"
                 hint = f"connect connectors show {status.name} has its trace."
                 raise ConnectError(f"{what} FAILED: {part.why(now_ms())}", hint=hint)
@@ -38,5 +40,7 @@ def state_text(name: str, found: ConnectorStatus | None) -> str:
     if found is None:
         return f"{name} does not exist"
     tasks = ", ".join(f"task {task.id} {task.state}" for task in found.tasks) or "no tasks"
-    cause = next((part.why(now_ms()) for part in connector_view(found).parts if part.standing is Standing.FAILED), "")
+    cause = next(
+        (part.why(now_ms()) for part in connector_view(found).parts if part.health is ConnectorHealth.FAILED), ""
+    )
     return f"{name} is {found.connector.state}, {tasks}{f' ({cause})' if cause else ''}"

@@ -15,8 +15,8 @@ from kconnect.clock import now_ms
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.logs.wording import counted
 from kconnect.model import Condition, RunState, TaskId
-from kconnect.runtime.standing.figures import summed
-from kconnect.runtime.standing.views import ConnectorView, PartView, Standing, connector_view
+from kconnect.runtime.health.figures import summed
+from kconnect.runtime.health.views import ConnectorHealth, ConnectorView, PartView, connector_view
 from kconnect_cli.admin.live_workers import look_at_group, notes_on_life
 from kconnect_cli.admin.worker_start import start_of, start_text
 from kconnect_cli.options.cluster import cluster_of
@@ -58,16 +58,16 @@ def health_document(
         "workers": None if workers is None else [dict(worker) for worker in workers],
         "connectors": _counts([str(view.state) for view in views]),
         "tasks": _counts([str(part.state) for view in views for part in view.tasks]),
-        "failed": [row for _, row in _rows(views, Standing.FAILED)],
+        "failed": [row for _, row in _rows(views, ConnectorHealth.FAILED)],
         "unassigned": _with_reason(
-            [row for part, row in _rows(views, Standing.WAITING) if part.state is RunState.UNASSIGNED],
+            [row for part, row in _rows(views, ConnectorHealth.WAITING) if part.state is RunState.UNASSIGNED],
             urlsplit(place).netloc,
             more.get("starting") or "",
             more.get("outage"),
         ),
         "late": [
             row | {"condition": str(part.sickness.condition)}
-            for part, row in _rows(views, Standing.SICK)
+            for part, row in _rows(views, ConnectorHealth.SICK)
             if part.sickness is not None
         ],
         "outage": more.get("outage"),
@@ -272,9 +272,9 @@ def _doctor(session: CliSession, notes: list[str]) -> dict[str, Any] | None:
     return {"ok": not is_sick(findings), "counts": severity_counts(findings)}
 
 
-def _rows(views: Sequence[ConnectorView], standing: Standing) -> list[tuple[PartView, dict[str, Any]]]:
+def _rows(views: Sequence[ConnectorView], health: ConnectorHealth) -> list[tuple[PartView, dict[str, Any]]]:
     """Connectors and tasks that stand so, the worst first."""
-    found = [(view.name, part) for view in views for part in view.parts if part.standing is standing]
+    found = [(view.name, part) for view in views for part in view.parts if part.health is health]
     return [
         (part, {"name": name, "task": part.task, "worker_id": part.seen.worker_id, "why": part.why(now_ms())})
         for name, part in sorted(found, key=lambda each: each[1].place)

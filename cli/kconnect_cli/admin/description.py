@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kconnect.admin.cluster.activity import NO_ACTIVITY, Activity, activities
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.logs.traces import root_cause
-from kconnect.runtime.standing.figures import NO_FIGURES
+from kconnect.runtime.health.figures import NO_FIGURES
 from kconnect_cli.admin.live_workers import look_at_group, notes_on_life
 from kconnect_cli.admin.sink_lags import offsets_and_lags
 from kconnect_cli.options.cluster import cluster_of

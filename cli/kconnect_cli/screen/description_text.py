@@ -8,7 +8,7 @@ from typing import Any
 
 from kconnect.clock import now_ms
 from kconnect.model import ConnectorType
-from kconnect.runtime.standing.views import ConnectorView, PartView, Standing
+from kconnect.runtime.health.views import ConnectorView, PartView, ConnectorHealth
 from kconnect_cli.screen.output import Column, Row, fitted, json_cell, painted, table_text
 from kconnect_cli.screen.status_rows import condition_name, part_of, why
 
@@ -48,7 +48,7 @@ def _failures(view: ConnectorView) -> Iterator[str]:
     """Why what is FAILED is, each reason once: with the first restart of several."""
     by_cause: dict[object, list[PartView]] = {}
     for part in view.parts:
-        if part.standing is Standing.FAILED:
+        if part.health is ConnectorHealth.FAILED:
             again = None if part.restarts is None else replace(part.restarts, due_ms=None)
             by_cause.setdefault((part.cause, again), []).append(part)
     for parts in by_cause.values():

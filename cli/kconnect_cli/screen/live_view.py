@@ -23,7 +23,7 @@ from rich.text import Text
 from kconnect.clock import now_ms
 from kconnect.errors import ConnectError
 from kconnect.logs.wording import counted
-from kconnect.runtime.standing.views import PartView, Standing, connector_view
+from kconnect.runtime.health.views import ConnectorHealth, PartView, connector_view
 from kconnect_cli.screen.output import STATE_STYLES, state_counts
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ def _rows(status: ConnectorStatus, facts: PageContent) -> list[tuple[PartView, t
 
     view = connector_view(status)
     rows = []
-    if not view.tasks or view.own.standing is Standing.FAILED:
+    if not view.tasks or view.own.health is ConnectorHealth.FAILED:
         rows.append((view.own, _row(view.name, "", str(view.own.state), "", "", "", _why(view.own, facts))))
     for part in view.tasks:
         id_ = TaskId(view.name, part.task or 0)
@@ -248,7 +248,7 @@ def _rows(status: ConnectorStatus, facts: PageContent) -> list[tuple[PartView, t
 
 def _why(part: PartView, facts: PageContent) -> str:
     """An outage of Kafka explains what has not failed."""
-    if facts.outage is not None and part.standing is not Standing.FAILED:
+    if facts.outage is not None and part.health is not ConnectorHealth.FAILED:
         return "waits for Kafka"
     return part.why(now_ms())
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kconnect.clock import now_ms
-from kconnect.runtime.standing.views import PartView, connector_view
+from kconnect.runtime.health.views import PartView, connector_view
 from kconnect_cli.screen.output import Row
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from kconnect.admin.cluster.activity import NO_ACTIVITY
 from kconnect.clock import now_ms
-from kconnect.runtime.standing.figures import NO_FIGURES
-from kconnect.runtime.standing.views import PartView, Standing, connector_view
+from kconnect.runtime.health.figures import NO_FIGURES
+from kconnect.runtime.health.views import ConnectorHealth, PartView, connector_view
 from kconnect_cli.top.events import Part
 from kconnect_cli.top.lines import Line, line, padded, wrapped
 from kconnect_cli.top.rows import whole
@@ -64,7 +64,7 @@ def _tasks(state: TopState, detail: Detail) -> Iterator[Line]:
             padded(rate, 11, to_right=True),
             padded(errors, 9, to_right=True) + "  ",
             (padded(task.worker_id, min(24, max(12, len(task.worker_id)))), "dim"),
-            ("  " + part.why(now_ms(), named=False), "bad" if part.standing is Standing.FAILED else "warn"),
+            ("  " + part.why(now_ms(), named=False), "bad" if part.health is ConnectorHealth.FAILED else "warn"),
         )
 
 

@@ -11,8 +11,8 @@ from kconnect.admin.cluster.activity import NO_ACTIVITY, task_figures
 from kconnect.clock import now_ms
 from kconnect.logs.wording import length_text
 from kconnect.model import TaskId, TaskState
-from kconnect.runtime.standing.figures import NO_FIGURES, Figures, summed
-from kconnect.runtime.standing.views import ConnectorView, PartView, Standing, connector_view
+from kconnect.runtime.health.figures import NO_FIGURES, Figures, summed
+from kconnect.runtime.health.views import ConnectorHealth, ConnectorView, PartView, connector_view
 from kconnect_cli.top.facts import ClusterFacts, WorkerFacts
 
 # How bad a row is: the first of them come first
@@ -173,18 +173,18 @@ def _connector_row(view: ConnectorView, to_come: str) -> Row:
         "WHY": why,
     }
     search = f"{view.name} {view.type} {state} {why}".lower()
-    return Row(view.name, values, _grade(view.standing), view.place, connector=view.name, search=search)
+    return Row(view.name, values, _grade(view.health), view.place, connector=view.name, search=search)
 
 
-def _grade(standing: Standing) -> int:
-    return BAD if standing is Standing.FAILED else WORRYING if standing.is_wrong else WELL
+def _grade(health: ConnectorHealth) -> int:
+    return BAD if health is ConnectorHealth.FAILED else WORRYING if health.is_wrong else WELL
 
 
 def _task_row(name: str, task: TaskState, facts: ClusterFacts, figures: Figures) -> Row:
     worker = facts.workers.get(task.worker_id)
     part = PartView(task.id, task)
     condition = "" if task.condition is None else str(task.condition.condition)
-    why, grade = part.why(now_ms(), named=False), _grade(part.standing)
+    why, grade = part.why(now_ms(), named=False), _grade(part.health)
     is_old = worker is not None and bool(worker.problem)
     if is_old and not why:
         why = "its worker does not answer"

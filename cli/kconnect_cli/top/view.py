@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kconnect.logs.wording import counted, length_text
-from kconnect.runtime.standing.figures import summed
-from kconnect.runtime.standing.views import connector_view
+from kconnect.runtime.health.figures import summed
+from kconnect.runtime.health.views import connector_view
 from kconnect_cli.top.events import Part
 from kconnect_cli.top.lines import Line, Piece, fitted, line, padded, width_of, wrapped
 from kconnect_cli.top.pages import STATE_STYLES, TASK_HEAD, page_lines

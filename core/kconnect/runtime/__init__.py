@@ -3,5 +3,5 @@
 Imported by `spark`, `testing`, `admin` and `worker`; imports the floors below, of which `builtin` never: plugins are
 found by name. Begin with `pipeline/`, the data path of one task, and `herder/`, which decides who runs what. Its own
 floors, top to bottom: rest and webhooks; herder; pipeline; storage; kafka and metrics; plugins;
-config and standing.
+config and health.
 """

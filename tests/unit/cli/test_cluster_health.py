@@ -9,7 +9,7 @@ import pytest
 from kconnect.admin.cluster.activity import Activity
 from kconnect.clock import now_ms
 from kconnect.model import Condition, TaskCondition
-from kconnect.runtime.standing.figures import Figures
+from kconnect.runtime.health.figures import Figures
 from kconnect_cli.admin.cluster_health import health_document
 from kconnect_cli.screen.description_text import description_text
 from kconnect_cli.screen.health_text import health_text

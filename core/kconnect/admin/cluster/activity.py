@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kconnect.errors import NotFoundError
 from kconnect.model import BatchShare, TaskId
-from kconnect.runtime.standing.figures import NO_FIGURES, Figures, summed
+from kconnect.runtime.health.figures import NO_FIGURES, Figures, summed
 
 if TYPE_CHECKING:
     from kconnect.client import ConnectClient

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from kconnect.admin.cluster.activity import NO_ACTIVITY, Activity
 from kconnect.clock import now_ms
 from kconnect.model import ConnectorStatus
-from kconnect.runtime.standing.views import ConnectorView, Standing, connector_view, worst_first
+from kconnect.runtime.health.views import ConnectorHealth, ConnectorView, connector_view, worst_first
 
 # Points of a sparkline, and its height, in the units of its viewBox
 _LINE_WIDTH, _LINE_HEIGHT = 60, 16
@@ -21,7 +21,7 @@ class ConnectorRow:
 
     name: str
     type: str
-    standing: Standing
+    health: ConnectorHealth
     tasks: str
     """`4/4`: running of all."""
     why: str
@@ -36,13 +36,13 @@ class ConnectorRow:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which connectors are shown: a part of the name, of the reason or the type, and a standing."""
+    """Which connectors are shown: a part of the name, of the reason or the type, and the health."""
 
     text: str = ""
-    standing: str = ""
+    health: str = ""
 
     def admits(self, row: ConnectorRow) -> bool:
-        if self.standing and row.standing != self.standing:
+        if self.health and row.health != self.health:
             return False
         words = self.text.casefold().split()
         place = f"{row.name} {row.type} {row.why}".casefold()
@@ -64,7 +64,7 @@ def _row(view: ConnectorView, activity: Activity | None) -> ConnectorRow:
     return ConnectorRow(
         name=view.name,
         type=str(view.type),
-        standing=view.standing,
+        health=view.health,
         tasks=f"{view.running}/{len(view.tasks)}" if view.tasks else "0",
         why=view.why(now_ms(), lasted=False),
         per_s="" if figures.rate is None else number_text(figures.rate),

@@ -113,7 +113,7 @@ def evil_letter():
 
 def shown(template, **values):
     """A page, without what is around each."""
-    names = {"name": "orders", "own": "/ui/connectors/orders", "standing": "running", "class_name": "", "verbs": ()}
+    names = {"name": "orders", "own": "/ui/connectors/orders", "health": "running", "class_name": "", "verbs": ()}
     frame = {
         "title": "t",
         "tab": "",

@@ -28,8 +28,8 @@ from kconnect.model import (
     TaskId,
     TaskState,
 )
+from kconnect.runtime.health.figures import Figures
 from kconnect.runtime.metrics import TaskMeter
-from kconnect.runtime.standing.figures import Figures
 from kit.console_pages import PageCaller
 from kit.memory_herder import MemoryHerder, file_source
 

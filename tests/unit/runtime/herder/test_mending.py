@@ -24,6 +24,7 @@ from kconnect.model import (
     TaskState,
 )
 from kconnect.runtime.config.restart_keys import RestartSettings
+from kconnect.runtime.health.views import ConnectorHealth, PartView
 from kconnect.runtime.herder.assignment.protocol import MemberState, decode_metadata, encode_metadata
 from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry
 from kconnect.runtime.herder.decisions.events import Claimed, Placed, StatusesRead
@@ -33,7 +34,6 @@ from kconnect.runtime.herder.decisions.mending import AT_ONCE, Notice, NoticeKin
 from kconnect.runtime.herder.decisions.writes import ForMending, PutRestart
 from kconnect.runtime.herder.membership import Joining
 from kconnect.runtime.herder.queries.restart_views import RestartViews
-from kconnect.runtime.standing.views import PartView, Standing
 from kconnect.runtime.storage.config_topic import (
     AutomaticRestart,
     PartRestarts,
@@ -408,7 +408,7 @@ def test_what_fails_again_and_again_is_not_healthy_in_between() -> None:
     again = condition(2, 70_000)
     assert again == TaskCondition(Condition.KEEPS_FAILING, now_ms - 70_000, 2, "the shop burns")
     view = PartView(0, replace(FAILED_TASK, state=RunState.RUNNING, trace=None, condition=again))
-    assert (view.standing, view.why(now_ms)) == (Standing.SICK, "keeps failing after 2 restarts: the shop burns")
+    assert (view.health, view.why(now_ms)) == (ConnectorHealth.SICK, "keeps failing after 2 restarts: the shop burns")
     assert condition(1, 70_000) is healthy, "the first restart may have helped"
     assert condition(2, 300_000) is healthy, "it has run for longer than any pause before a restart"
     assert condition(2, 70_000, task=1) is healthy, "another task"

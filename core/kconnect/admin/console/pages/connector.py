@@ -15,7 +15,7 @@ from kconnect.clock import now_ms
 from kconnect.errors import ConnectError
 from kconnect.logs.redaction import redact
 from kconnect.model import ConnectorStatus, RunState
-from kconnect.runtime.standing.views import Standing, connector_view
+from kconnect.runtime.health.views import ConnectorHealth, connector_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def header(request: PageRequest, status: ConnectorStatus, config: Mapping[str, s
         "name": name,
         "own": own,
         "status": status,
-        "standing": str(connector_view(status).standing),
+        "health": str(connector_view(status).health),
         "class_name": config.get("connector.class", ""),
         "subs": [Sub(title, url, key == here) for key, title, url in subs],
         "verbs": _verbs(status, has_workers=request.cluster.rest is not None),
@@ -91,7 +91,7 @@ def _verbs(status: ConnectorStatus, *, has_workers: bool) -> list[tuple[str, str
     if status.connector.state is not RunState.STOPPED:
         found.append(("stop", "Stop"))
     if has_workers and status.connector.state is not RunState.STOPPED:
-        if connector_view(status).standing is Standing.FAILED:
+        if connector_view(status).health is ConnectorHealth.FAILED:
             found.insert(0, ("restart-failed", "Restart what failed"))
         found.append(("restart", "Restart"))
     return [*found, ("delete", "Delete")]
@@ -104,7 +104,7 @@ def state_values(status: ConnectorStatus) -> dict[str, Any]:
     counts_down = any(part.restarts is not None and part.restarts.due_ms is not None for part in view.parts)
     shown = json.dumps([status.to_json(), at_ms // 1000 if counts_down else 0], sort_keys=True)
     version = hashlib.sha256(shown.encode()).hexdigest()[:12]
-    failures = [part for part in view.parts if part.standing is Standing.FAILED]
+    failures = [part for part in view.parts if part.health is ConnectorHealth.FAILED]
     return {"version": version, "failures": failures, "stands": view, "status": status, "now_ms": at_ms}
 
 

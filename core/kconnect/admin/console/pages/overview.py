@@ -13,7 +13,7 @@ from kconnect.admin.console.connector_rows import ConnectorRow, Filter
 from kconnect.admin.console.html import render
 from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Reply, Route, Unchanged
 from kconnect.admin.console.shared_view import ClusterView
-from kconnect.runtime.standing.views import Standing
+from kconnect.runtime.health.views import ConnectorHealth
 
 # Readings whose answers are kept, one of 5,000 connectors takes ten megabytes: those of a few callers and filters
 _READINGS_KEPT: Final = 8
@@ -84,10 +84,10 @@ def _values(view: ClusterView, wanted: Filter, chosen: Sequence[ConnectorRow]) -
 
 
 def _counts(view: ClusterView) -> list[tuple[str, int]]:
-    found = dict.fromkeys(Standing, 0)
+    found = dict.fromkeys(ConnectorHealth, 0)
     for row in view.rows:
-        found[row.standing] += 1
-    return [(str(standing), count) for standing, count in found.items()]
+        found[row.health] += 1
+    return [(str(health), count) for health, count in found.items()]
 
 
 def _rendered(chosen: Iterable[ConnectorRow], *, out_of_band: bool = False) -> Markup:

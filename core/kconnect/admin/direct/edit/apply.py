@@ -100,9 +100,9 @@ def check_plan(access: ClusterAccess, reader: ClusterReader, plan: EditPlan, *, 
         others = reader.other_groups()
         found += other_group_refusals(needs, live, others)
         warnings = others.warnings(live.name)
-    standing = [refusal for refusal in found if refusal.is_final or not force]
-    if standing:
-        raise _refused(plan, standing)
+    remaining = [refusal for refusal in found if refusal.is_final or not force]
+    if remaining:
+        raise _refused(plan, remaining)
     return Checked(tuple(refusal.sentence for refusal in found), warnings)
 
 
@@ -183,9 +183,9 @@ def _requirements(access: ClusterAccess, plan: EditPlan) -> tuple[Requirement, .
     return plan.requirements
 
 
-def _refused(plan: EditPlan, standing: Sequence[Refusal]) -> ConflictError:
-    rest = f" (and {counted(len(standing) - 1, 'more reason')})" if len(standing) > 1 else ""
-    return ConflictError(f"{plan.title}: refused. {standing[0].sentence}{rest}", hint=standing[0].hint)
+def _refused(plan: EditPlan, remaining: Sequence[Refusal]) -> ConflictError:
+    rest = f" (and {counted(len(remaining) - 1, 'more reason')})" if len(remaining) > 1 else ""
+    return ConflictError(f"{plan.title}: refused. {remaining[0].sentence}{rest}", hint=remaining[0].hint)
 
 
 def _check_unchanged(reader: ClusterReader, plan: EditPlan) -> dict[str, dict[int, int]]:

@@ -18,7 +18,7 @@ from kconnect.runtime.herder.cluster.config_entries import ClusterConfig
 from kconnect.runtime.herder.cluster.exactly_once_sources import ExactlyOnceSources, offset_writer_of
 from kconnect.runtime.herder.cluster.failure_watch import FailureWatch
 from kconnect.runtime.herder.cluster.fenced_starts import FencedStarts
-from kconnect.runtime.herder.cluster.group_standing import GroupStanding
+from kconnect.runtime.herder.cluster.group_status import GroupStatus
 from kconnect.runtime.herder.cluster.herder_inbox import HerderInbox
 from kconnect.runtime.herder.cluster.herder_thread import CutOffWatch, HerderThread, ThreadParts, save_trace
 from kconnect.runtime.herder.cluster.local_work import LocalWork
@@ -54,7 +54,7 @@ class GroupSide:
     rounds: RebalanceRounds
     membership: Membership
     inbox: HerderInbox
-    standing: GroupStanding
+    status: GroupStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +158,7 @@ def _group_side(cluster: ClusterParts) -> GroupSide:
         rounds=rounds,
         membership=membership,
         inbox=HerderInbox(cluster.configs, membership.wakeup),
-        standing=GroupStanding(state, cluster, membership, rounds),
+        status=GroupStatus(state, cluster, membership, rounds),
     )
 
 
@@ -196,7 +196,7 @@ def _work_side(
     validate: Callable[[str, StringMap], None],
 ) -> WorkSide:
     config, status, offsets = knowledge.config, knowledge.status, knowledge.offsets
-    post, standing = group.inbox.post, group.standing
+    post, own = group.inbox.post, group.status
 
     def look_again(connector: str) -> None:  # called for running connectors, which `work` below manages
         entry = config.find(connector)
@@ -239,7 +239,7 @@ def _work_side(
     exactly_once = ExactlyOnceSources(
         parts.worker_config, cluster, config, host, changes.fence_zombies, changes.record_task_count
     )
-    fenced_starts = exactly_once.starts(lambda: standing.is_leader, lambda: standing.leader_url)
+    fenced_starts = exactly_once.starts(lambda: own.is_leader, lambda: own.leader_url)
     tasks = TaskRuns(parts.launcher, status, parts.worker_config, parts.times.stop_s)
     work = LocalWork(host, tasks, status, post, parts.times, fenced_starts)
     return WorkSide(
@@ -278,8 +278,8 @@ def _thread(
             stages=requests.stages,
             fence=work.exactly_once.run_round,
             set_log_level=loggers.set_named,
-            names=group.standing.names,
-            leader_url=lambda: group.standing.leader_url or "",
+            names=group.status.names,
+            leader_url=lambda: group.status.leader_url or "",
             post=group.inbox.post,
         )
     )

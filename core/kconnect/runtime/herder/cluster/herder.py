@@ -53,7 +53,7 @@ class DistributedHerder(HerderQueries):
         self._host = made.work.host
         self._loggers = made.loggers
         self._start = made.requests.start
-        self._standing = made.group.standing
+        self._group = made.group.status
         self._changes = made.work.changes
         self._kafka_reads = KafkaReads(parts.kafka, parts.answer_s)
         self._restarts = RestartViews(
@@ -66,8 +66,8 @@ class DistributedHerder(HerderQueries):
             made.group.state.held_until_ms,
         )
         self._lifecycle = HerderLifecycle(made)
-        parts.health.add_source(made.group.standing.out_of_group)
-        parts.health.add_notice(made.group.standing.held_back)
+        parts.health.add_source(made.group.status.out_of_group)
+        parts.health.add_notice(made.group.status.held_back)
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -104,7 +104,7 @@ class DistributedHerder(HerderQueries):
 
     def heard_at_s(self) -> float | None:
         """When (monotonic) the group last answered a heartbeat; None before the first answer."""
-        return self._standing.heard_at_s()
+        return self._group.heard_at_s()
 
     def what_happens(self) -> str:
         cluster = self._cluster
@@ -115,17 +115,17 @@ class DistributedHerder(HerderQueries):
 
     @property
     def is_leader(self) -> bool:
-        return self._standing.is_leader
+        return self._group.is_leader
 
     @property
     def leader_url(self) -> str | None:
         """The leader's REST URL; None while it is unknown."""
-        return self._standing.leader_url
+        return self._group.leader_url
 
     @property
     def session_key(self) -> SessionKey | None:
         """The key with which workers sign their requests to each other; None while there is none."""
-        return self._standing.session_key
+        return self._group.session_key
 
     @property
     def state(self) -> HerderState:
@@ -134,16 +134,16 @@ class DistributedHerder(HerderQueries):
 
     def rebalances(self) -> list[Rebalance]:
         """The last rebalances of this worker, in order."""
-        return self._standing.rebalances()
+        return self._group.rebalances()
 
     def trace(self, since: int | None = None) -> Mapping[str, Any]:
         return self.state.trace(since, redact)
 
     def check_peer(self, signature: RequestSignature | None, *, always: bool = False) -> None:
-        self._standing.check_peer(signature, always=always)
+        self._group.check_peer(signature, always=always)
 
     def peer_signature(self, message: bytes) -> bytes | None:
-        return self._standing.peer_signature(message)
+        return self._group.peer_signature(message)
 
     # -- queries ------------------------------------------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ class DistributedHerder(HerderQueries):
             connector_plugins=self._host.plugin_values(),
             conditions=self.task_conditions(),
         )
-        of_group = self._standing.readings(self.assembly.thread.settling) if self._start.has_begun else ()
+        of_group = self._group.readings(self.assembly.thread.settling) if self._start.has_begun else ()
         of_restarts = self._restart_readings() if self.is_leader else []
         of_lag = parts.sink_lags.readings(hosted)
         return [*of_work, *of_group, *of_lag, *of_restarts, *parts.webhooks.readings(), *parts.kafka.readings()]
@@ -295,7 +295,7 @@ class HerderLifecycle:
         status.worker_id = worker_id
         parts.group.rounds.url = url
         cluster.configs.set_listener(parts.group.inbox.note_change)
-        status.is_in_touch = parts.group.standing.is_in_touch
+        status.is_in_touch = parts.group.status.is_in_touch
         status.look_again = parts.keeper.note
 
         def note(subject: Subject) -> None:

@@ -8,8 +8,8 @@ from typing import Final
 
 from kconnect.logs.wording import counted
 from kconnect.model import Mend, Restarts, TaskId
+from kconnect.runtime.health.views import restarts_text
 from kconnect.runtime.herder.decisions.mending import Notice, NoticeKind
-from kconnect.runtime.standing.views import restarts_text
 
 # A sink may have written some of the records that it is given again
 _IN_A_SINK: Final = re.compile(r"\.(?:put|put_batch|flush|pre_commit)\(\) raised ")

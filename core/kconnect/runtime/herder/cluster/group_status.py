@@ -23,7 +23,7 @@ from kconnect.runtime.storage.session_key import SessionKey
 log = logging.getLogger(__name__)
 
 
-class GroupStanding:
+class GroupStatus:
     """Threads: any; it only looks."""
 
     def __init__(

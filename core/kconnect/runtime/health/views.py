@@ -1,6 +1,6 @@
-"""One connector or task as every screen shows it: how it stands, why, and its place among the others. Pure.
+"""One connector or task as every screen shows it: its health, why, and its place among the others. Pure.
 
-What is wrong with a part outweighs what it was told to do: a connector that is PAUSED and has a FAILED task stands
+What is wrong with a part outweighs what it should do: a connector that is PAUSED and has a FAILED task is
 FAILED, because resuming it would not make that task run.
 """
 
@@ -25,12 +25,12 @@ from kconnect.model import (
     TaskCondition,
     TaskState,
 )
-from kconnect.runtime.standing.figures import NO_FIGURES, Figures
+from kconnect.runtime.health.figures import NO_FIGURES, Figures
 
 NO_CAUSE: Final = "its worker does not say why"
 
 
-class Standing(StrEnum):
+class ConnectorHealth(StrEnum):
     """What a connector or task is on the whole, worst first."""
 
     FAILED = "failed"
@@ -48,19 +48,19 @@ class Standing(StrEnum):
         return self in _WRONG
 
 
-_WRONG: Final = frozenset({Standing.FAILED, Standing.SICK, Standing.WAITING})
+_WRONG: Final = frozenset({ConnectorHealth.FAILED, ConnectorHealth.SICK, ConnectorHealth.WAITING})
 # What waits is run by nobody, and what failed has ended: a condition of either is the last that was known
-_AT_WORK: Final = frozenset({Standing.RUNNING, Standing.PAUSED})
-_PLACES: Final = {standing: place for place, standing in enumerate(Standing)}
+_AT_WORK: Final = frozenset({ConnectorHealth.RUNNING, ConnectorHealth.PAUSED})
+_PLACES: Final = {health: place for place, health in enumerate(ConnectorHealth)}
 _CONDITIONS: Final = {condition: place for place, condition in enumerate(Condition)}
 _BY_STATE: Final = {
-    RunState.FAILED: Standing.FAILED,
-    RunState.UNASSIGNED: Standing.WAITING,
-    RunState.RESTARTING: Standing.WAITING,
-    RunState.RUNNING: Standing.RUNNING,
-    RunState.PAUSED: Standing.PAUSED,
-    RunState.STOPPED: Standing.STOPPED,
-    RunState.DESTROYED: Standing.STOPPED,
+    RunState.FAILED: ConnectorHealth.FAILED,
+    RunState.UNASSIGNED: ConnectorHealth.WAITING,
+    RunState.RESTARTING: ConnectorHealth.WAITING,
+    RunState.RUNNING: ConnectorHealth.RUNNING,
+    RunState.PAUSED: ConnectorHealth.PAUSED,
+    RunState.STOPPED: ConnectorHealth.STOPPED,
+    RunState.DESTROYED: ConnectorHealth.STOPPED,
 }
 _COUNTED: Final = {
     Condition.RETRYING: ("failed attempt", "failed attempts"),
@@ -86,9 +86,9 @@ class PartView:
         return self.seen.state
 
     @property
-    def standing(self) -> Standing:
+    def health(self) -> ConnectorHealth:
         found = _BY_STATE[self.seen.state]
-        return Standing.SICK if self.sickness is not None and found in _AT_WORK else found
+        return ConnectorHealth.SICK if self.sickness is not None and found in _AT_WORK else found
 
     @property
     def sickness(self) -> TaskCondition | None:
@@ -117,9 +117,9 @@ class PartView:
 
     @property
     def place(self) -> tuple[int, int]:
-        """Its place among others, the worst first: by standing, those that are sick by their condition."""
-        found = self.standing
-        sickness = self.sickness if found is Standing.SICK else None
+        """Its place among others, the worst first: by health, those that are sick by their condition."""
+        found = self.health
+        sickness = self.sickness if found is ConnectorHealth.SICK else None
         return _PLACES[found], 0 if sickness is None else _CONDITIONS[sickness.condition]
 
     def why(self, now_ms: int, *, named: bool = True, lasted: bool = True) -> str:
@@ -128,11 +128,11 @@ class PartView:
         Shape: empty when nothing is. Without `lasted` for how long it has been so is left out, which changes from
         second to second; without `named` the condition's word, for tables that have it in a column.
         """
-        if self.standing is Standing.FAILED:
+        if self.health is ConnectorHealth.FAILED:
             return _failure(self.seen, now_ms)
         if self.is_held_back:
             return restarts_text(self.restarts, now_ms)
-        found = self.sickness if self.standing is Standing.SICK else None
+        found = self.sickness if self.health is ConnectorHealth.SICK else None
         return "" if found is None else _sickness(found, now_ms if lasted else None, named)
 
 
@@ -155,16 +155,16 @@ class ConnectorView:
     def worst(self) -> PartView:
         """The first of the worst parts; the connector itself while nothing is wrong."""
         found = min(self.parts, key=lambda part: part.place)
-        return found if found.standing.is_wrong else self.own
+        return found if found.health.is_wrong else self.own
 
     @property
-    def standing(self) -> Standing:
-        return self.worst.standing
+    def health(self) -> ConnectorHealth:
+        return self.worst.health
 
     @property
     def state(self) -> RunState:
         """FAILED, UNASSIGNED or RESTARTING if anything of it is; else the connector's own."""
-        return self.own.state if self.standing is Standing.SICK else self.worst.state
+        return self.own.state if self.health is ConnectorHealth.SICK else self.worst.state
 
     @property
     def since_ms(self) -> int | None:
@@ -187,8 +187,8 @@ class ConnectorView:
         text = worst.why(now_ms, lasted=lasted)
         if not text:
             return ""
-        begin = "" if worst.task is None else f"{worst.words}{' ' if worst.standing is Standing.SICK else ': '}"
-        more = sum(part.standing is worst.standing for part in self.parts) - 1
+        begin = "" if worst.task is None else f"{worst.words}{' ' if worst.health is ConnectorHealth.SICK else ': '}"
+        more = sum(part.health is worst.health for part in self.parts) - 1
         return f"{begin}{text}{f' (and {more} more)' if more else ''}"
 
 

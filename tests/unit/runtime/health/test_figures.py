@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kconnect.runtime.standing.figures import Figures, summed
+from kconnect.runtime.health.figures import Figures, summed
 
 
 def test_figures_add_up_and_what_nobody_tells_stays_unknown():

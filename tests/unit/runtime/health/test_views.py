@@ -18,7 +18,14 @@ from kconnect.model import (
     TaskCondition,
     TaskState,
 )
-from kconnect.runtime.standing.views import NO_CAUSE, PartView, Standing, connector_view, restarts_text, worst_first
+from kconnect.runtime.health.views import (
+    NO_CAUSE,
+    ConnectorHealth,
+    PartView,
+    connector_view,
+    restarts_text,
+    worst_first,
+)
 
 RUNNING, PAUSED, STOPPED = RunState.RUNNING, RunState.PAUSED, RunState.STOPPED
 FAILED, UNASSIGNED, RESTARTING = RunState.FAILED, RunState.UNASSIGNED, RunState.RESTARTING
@@ -56,52 +63,70 @@ STUCK = sick(Condition.STUCK, "put() hangs")
 
 CASES = [
     # own state, tasks; stands, shown state, why
-    (RUNNING, [RUNNING, RUNNING], Standing.RUNNING, RUNNING, ""),
-    (RUNNING, [], Standing.RUNNING, RUNNING, ""),
-    (PAUSED, [PAUSED], Standing.PAUSED, PAUSED, ""),
-    (PAUSED, [RUNNING], Standing.PAUSED, PAUSED, ""),
-    (STOPPED, [], Standing.STOPPED, STOPPED, ""),
-    (RunState.DESTROYED, [], Standing.STOPPED, RunState.DESTROYED, ""),
-    (RUNNING, [RUNNING, UNASSIGNED], Standing.WAITING, UNASSIGNED, ""),
-    (UNASSIGNED, [RUNNING], Standing.WAITING, UNASSIGNED, ""),
-    (RUNNING, [RESTARTING], Standing.WAITING, RESTARTING, ""),
-    (RUNNING, [RUNNING, HELD], Standing.WAITING, UNASSIGNED, f"task 1: {HELD_TEXT}"),
-    (RUNNING, [HELD_FAILED], Standing.FAILED, FAILED, f"task 0: {HELD_TEXT}: {CAUSE}"),
-    (RUNNING, [RESTARTED], Standing.RUNNING, RUNNING, ""),
-    (RUNNING, [RUNNING, FOLLOWS], Standing.FAILED, FAILED, f"task 1: restart 2 of 5 follows: {CAUSE}"),
-    (PAUSED, [PAUSED, FOLLOWS], Standing.FAILED, FAILED, f"task 1: restart 2 of 5 follows: {CAUSE}"),
+    (RUNNING, [RUNNING, RUNNING], ConnectorHealth.RUNNING, RUNNING, ""),
+    (RUNNING, [], ConnectorHealth.RUNNING, RUNNING, ""),
+    (PAUSED, [PAUSED], ConnectorHealth.PAUSED, PAUSED, ""),
+    (PAUSED, [RUNNING], ConnectorHealth.PAUSED, PAUSED, ""),
+    (STOPPED, [], ConnectorHealth.STOPPED, STOPPED, ""),
+    (RunState.DESTROYED, [], ConnectorHealth.STOPPED, RunState.DESTROYED, ""),
+    (RUNNING, [RUNNING, UNASSIGNED], ConnectorHealth.WAITING, UNASSIGNED, ""),
+    (UNASSIGNED, [RUNNING], ConnectorHealth.WAITING, UNASSIGNED, ""),
+    (RUNNING, [RESTARTING], ConnectorHealth.WAITING, RESTARTING, ""),
+    (RUNNING, [RUNNING, HELD], ConnectorHealth.WAITING, UNASSIGNED, f"task 1: {HELD_TEXT}"),
+    (RUNNING, [HELD_FAILED], ConnectorHealth.FAILED, FAILED, f"task 0: {HELD_TEXT}: {CAUSE}"),
+    (RUNNING, [RESTARTED], ConnectorHealth.RUNNING, RUNNING, ""),
+    (RUNNING, [RUNNING, FOLLOWS], ConnectorHealth.FAILED, FAILED, f"task 1: restart 2 of 5 follows: {CAUSE}"),
+    (PAUSED, [PAUSED, FOLLOWS], ConnectorHealth.FAILED, FAILED, f"task 1: restart 2 of 5 follows: {CAUSE}"),
     (
         RUNNING,
         [GIVEN_UP, GIVEN_UP],
-        Standing.FAILED,
+        ConnectorHealth.FAILED,
         FAILED,
         f"task 0: given up after 5 restarts: {CAUSE} (and 1 more)",
     ),
-    (RUNNING, [BARRED], Standing.FAILED, FAILED, f"task 0: {CAUSE} (not restarted because it is not authorized)"),
-    (RUNNING, [SWITCHED_OFF], Standing.FAILED, FAILED, f"task 0: {CAUSE}"),
-    (RUNNING, [task(FAILED)], Standing.FAILED, FAILED, f"task 0: {NO_CAUSE}"),
-    (FAILED, [RUNNING], Standing.FAILED, FAILED, NO_CAUSE),
-    (FAILED, [GIVEN_UP], Standing.FAILED, FAILED, f"{NO_CAUSE} (and 1 more)"),
-    (RUNNING, [RUNNING, STUCK, UNASSIGNED], Standing.SICK, RUNNING, "task 1 stuck: put() hangs"),
-    (RUNNING, [STUCK, FOLLOWS], Standing.FAILED, FAILED, f"task 1: restart 2 of 5 follows: {CAUSE}"),
-    (PAUSED, [sick(Condition.STUCK, "put() hangs", state=PAUSED)], Standing.SICK, PAUSED, "task 0 stuck: put() hangs"),
-    (RUNNING, [sick(Condition.LAGGING), STUCK], Standing.SICK, RUNNING, "task 1 stuck: put() hangs (and 1 more)"),
-    (RUNNING, [sick(Condition.LAGGING)], Standing.SICK, RUNNING, "task 0 lagging"),
-    (RUNNING, [sick(Condition.HEALTHY)], Standing.RUNNING, RUNNING, ""),
+    (
+        RUNNING,
+        [BARRED],
+        ConnectorHealth.FAILED,
+        FAILED,
+        f"task 0: {CAUSE} (not restarted because it is not authorized)",
+    ),
+    (RUNNING, [SWITCHED_OFF], ConnectorHealth.FAILED, FAILED, f"task 0: {CAUSE}"),
+    (RUNNING, [task(FAILED)], ConnectorHealth.FAILED, FAILED, f"task 0: {NO_CAUSE}"),
+    (FAILED, [RUNNING], ConnectorHealth.FAILED, FAILED, NO_CAUSE),
+    (FAILED, [GIVEN_UP], ConnectorHealth.FAILED, FAILED, f"{NO_CAUSE} (and 1 more)"),
+    (RUNNING, [RUNNING, STUCK, UNASSIGNED], ConnectorHealth.SICK, RUNNING, "task 1 stuck: put() hangs"),
+    (RUNNING, [STUCK, FOLLOWS], ConnectorHealth.FAILED, FAILED, f"task 1: restart 2 of 5 follows: {CAUSE}"),
+    (
+        PAUSED,
+        [sick(Condition.STUCK, "put() hangs", state=PAUSED)],
+        ConnectorHealth.SICK,
+        PAUSED,
+        "task 0 stuck: put() hangs",
+    ),
+    (
+        RUNNING,
+        [sick(Condition.LAGGING), STUCK],
+        ConnectorHealth.SICK,
+        RUNNING,
+        "task 1 stuck: put() hangs (and 1 more)",
+    ),
+    (RUNNING, [sick(Condition.LAGGING)], ConnectorHealth.SICK, RUNNING, "task 0 lagging"),
+    (RUNNING, [sick(Condition.HEALTHY)], ConnectorHealth.RUNNING, RUNNING, ""),
     (
         RUNNING,
         [sick(Condition.STUCK, "put() hung", state=UNASSIGNED)],
-        Standing.WAITING,
+        ConnectorHealth.WAITING,
         UNASSIGNED,
         "",
     ),
 ]
 
 
-@pytest.mark.parametrize(("own", "tasks", "standing", "state", "why"), CASES)
-def test_what_a_connector_is_on_the_whole_and_why(own, tasks, standing, state, why):
+@pytest.mark.parametrize(("own", "tasks", "health", "state", "why"), CASES)
+def test_what_a_connector_is_on_the_whole_and_why(own, tasks, health, state, why):
     view = connector_view(connector("x", own, *tasks))
-    assert (view.standing, view.state, view.why(NOW_MS, lasted=False)) == (standing, state, why)
+    assert (view.health, view.state, view.why(NOW_MS, lasted=False)) == (health, state, why)
 
 
 def test_a_connector_that_failed_itself_says_so_before_its_tasks():
