@@ -112,6 +112,6 @@ def facts(*, configs=(), statuses=(), offsets=(), end=None, step_ms=1000, record
     return ClusterFacts(**{**known, **changed})
 
 
-def found(code, sick: ClusterFacts):
-    """The findings of one code; whatever else the sickness brings along is left out."""
-    return [finding for finding in diagnose(sick) if finding.code == code]
+def found(code, degraded: ClusterFacts):
+    """The findings of one code; whatever else the fault brings along is left out."""
+    return [finding for finding in diagnose(degraded) if finding.code == code]

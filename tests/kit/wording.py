@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from kit.places import ROOT
+from kit.places import DOCS, ROOT
 
 INSTEAD = {
     r"\bcan not\b(?! be supplied as the configuration value)": "cannot",  # Java's own words
@@ -48,7 +48,7 @@ INSTEAD = {
     r"\bthe road\b": "the way; how to",
 }
 
-_THIS = Path(__file__).resolve()
+_ABOUT_WORDS = {Path(__file__).resolve(), DOCS / "style.md"}
 _WRITTEN = {".py", ".md", ".rst", ".html", ".js", ".css", ".toml", ".yaml", ".yml", ".java", ".properties"}
 
 # Words of this code's own making, and the word of the field for each: not in names either, of modules, files and tests
@@ -56,6 +56,7 @@ TERMS = {
     "deed deeds": "action",
     "standing": "health, status",
     "resting rests": "idle-closing, is closed while idle, is paused or stopped",
+    "sick sickness sicknesses": "degraded, fault",
     "seal seals sealed sealing vouch vouched vouches vouching": "sign, signature",
     "visit visits": "page request",
 }
@@ -79,11 +80,16 @@ def sources() -> Iterator[Path]:
 
 
 def tracked() -> Iterator[Path]:
-    """Every text file of the repository that people wrote, without recorded data and this file, which has the words."""
+    """Every text file of the repository that people wrote, without recorded data and what lists the words."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     for name in listed.split("\0"):
         path = ROOT / name
-        if path.suffix in _WRITTEN and not name.startswith("tests/golden/") and path != _THIS and path.is_file():
+        if (
+            path.suffix in _WRITTEN
+            and not name.startswith("tests/golden/")
+            and path not in _ABOUT_WORDS
+            and path.is_file()
+        ):
             yield path
 
 

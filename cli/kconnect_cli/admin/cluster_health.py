@@ -66,9 +66,9 @@ def health_document(
             more.get("outage"),
         ),
         "late": [
-            row | {"condition": str(part.sickness.condition)}
-            for part, row in _rows(views, ConnectorHealth.SICK)
-            if part.sickness is not None
+            row | {"condition": str(part.trouble.condition)}
+            for part, row in _rows(views, ConnectorHealth.DEGRADED)
+            if part.trouble is not None
         ],
         "outage": more.get("outage"),
         "records_per_s": summed([each.figures for each in moves.values()]).rate,
@@ -257,7 +257,7 @@ def _asked_doctor(session: CliSession, notes: list[str]) -> dict[str, Any] | Non
 def _doctor(session: CliSession, notes: list[str]) -> dict[str, Any] | None:
     """The doctor's findings counted, where the topics can be read."""
     options = cluster_of(session)
-    from kconnect.admin.direct.doctor.diagnosis import diagnose, is_sick, severity_counts
+    from kconnect.admin.direct.doctor.diagnosis import diagnose, is_degraded, severity_counts
     from kconnect.admin.direct.doctor.gathering import asks_as, gather_facts
     from kconnect.admin.direct.read.reader import ClusterReader
 
@@ -269,7 +269,7 @@ def _doctor(session: CliSession, notes: list[str]) -> dict[str, Any] | None:
         notes.append(f"The doctor could not look at the topics: {err}")
         return None
     findings = diagnose(facts)
-    return {"ok": not is_sick(findings), "counts": severity_counts(findings)}
+    return {"ok": not is_degraded(findings), "counts": severity_counts(findings)}
 
 
 def _rows(views: Sequence[ConnectorView], health: ConnectorHealth) -> list[tuple[PartView, dict[str, Any]]]:

@@ -104,6 +104,6 @@ def _traces(state: TopState, detail: Detail) -> Iterator[Line]:
 
 def _trace_of(part: PartView) -> str:
     """Gives the trace of what failed, or the stack of the call of what hangs."""
-    if part.seen.trace or part.sickness is None:
+    if part.seen.trace or part.trouble is None:
         return part.seen.trace or ""
-    return f"{part.why(now_ms())}\n{part.sickness.stack or ''}".rstrip()
+    return f"{part.why(now_ms())}\n{part.trouble.stack or ''}".rstrip()

@@ -30,8 +30,8 @@ def well(broker, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def sick(broker, tmp_path_factory):
-    with WrittenCluster(broker.bootstrap, tmp_path_factory.mktemp("sick")) as cluster:
+def degraded(broker, tmp_path_factory):
+    with WrittenCluster(broker.bootstrap, tmp_path_factory.mktemp("degraded")) as cluster:
         cluster.add_connector("src", SOURCE, [{"file": "/in"}], worker_id="gone:8083")
         cluster.put_raw(InternalTopic.CONFIG, b"commit-src", b'{"tasks":7}')
         cluster.put_raw(InternalTopic.CONFIG, b"task-gone-0", b'{"properties":{}}')
@@ -63,21 +63,21 @@ def test_a_cluster_that_is_well_ends_with_0_and_prints_nothing(connect, well):
     }
 
 
-def test_a_sick_cluster_ends_with_7_and_shows_place_and_repair_under_each_severity(connect, sick):
-    code, out, err = connect(sick, "doctor")
+def test_a_degraded_cluster_ends_with_7_and_shows_place_and_repair_under_each_severity(connect, degraded):
+    code, out, err = connect(degraded, "doctor")
     assert code == 7
     assert err == "Found: 1 error, 1 warning, 1 info.\n"
     heads = [line for line in out.splitlines() if not line.startswith(" ")]
     assert heads == ["ERROR", "WARNING", "INFO"]
     assert "  inconsistent-tasks: Connector src has committed 7 tasks" in out
-    assert f"    at {sick.worker['config.storage.topic']}-0@3 commit-src" in out
-    assert f"    $ connect topics config put --worker {sick.worker_file} commit-src '{{\"tasks\":0}}'" in out
+    assert f"    at {degraded.worker['config.storage.topic']}-0@3 commit-src" in out
+    assert f"    $ connect topics config put --worker {degraded.worker_file} commit-src '{{\"tasks\":0}}'" in out
 
 
-def test_monitoring_reads_codes_and_documents(connect, sick):
-    code, out, _ = connect(sick, "doctor", "-o", "name")
+def test_monitoring_reads_codes_and_documents(connect, degraded):
+    code, out, _ = connect(degraded, "doctor", "-o", "name")
     assert (code, out.split()) == (7, ["inconsistent-tasks", "stale-running", "orphan-tasks"])
-    code, out, err = connect(sick, "doctor", "-o", "json")
+    code, out, err = connect(degraded, "doctor", "-o", "json")
     document = json.loads(out)
     assert (code, err) == (7, "")
     assert document["ok"] is False
@@ -87,36 +87,36 @@ def test_monitoring_reads_codes_and_documents(connect, sick):
     assert [item["key"] for item in stale["evidence"]] == ["status-connector-src", "status-task-src-0"] or [
         item["key"] for item in stale["evidence"]
     ] == ["status-task-src-0", "status-connector-src"]
-    assert {item["topic"] for item in stale["evidence"]} == {sick.worker["status.storage.topic"]}
+    assert {item["topic"] for item in stale["evidence"]} == {degraded.worker["status.storage.topic"]}
 
 
-def test_topics_are_looked_at_though_the_password_for_workers_cannot_be_read(capsys, sick, monkeypatch):
+def test_topics_are_looked_at_though_the_password_for_workers_cannot_be_read(capsys, degraded, monkeypatch):
     monkeypatch.setenv("KCONNECT_USER", "ann")
     monkeypatch.setenv("KCONNECT_PASSWORD_FILE", "/nowhere/password")
-    assert run(["topics", "doctor", "--worker", str(sick.worker_file), "-o", "name"]) == 7
+    assert run(["topics", "doctor", "--worker", str(degraded.worker_file), "-o", "name"]) == 7
     assert capsys.readouterr().out.split() == ["inconsistent-tasks", "stale-running", "orphan-tasks"]
-    run(["topics", "doctor", "--worker", str(sick.worker_file)])
+    run(["topics", "doctor", "--worker", str(degraded.worker_file)])
     assert "Not checked: what workers tell the user of this context (" in capsys.readouterr().err
 
 
-def test_without_a_group_what_was_not_checked_is_said(capsys, sick):
-    flags = ["--bootstrap-servers", sick.worker["bootstrap.servers"]]
-    code = run(["topics", "doctor", *flags, "--status-topic", sick.worker["status.storage.topic"]])
+def test_without_a_group_what_was_not_checked_is_said(capsys, degraded):
+    flags = ["--bootstrap-servers", degraded.worker["bootstrap.servers"]]
+    code = run(["topics", "doctor", *flags, "--status-topic", degraded.worker["status.storage.topic"]])
     out, err = capsys.readouterr()
     assert (code, out) == (0, "")
     assert "Not checked: the config topic (config.storage.topic is not known)." in err
     assert "(group.id is not known)" in err
 
 
-def test_commands_to_repair_name_the_cluster_as_it_was_named(capsys, sick):
-    flags = ["--bootstrap-servers", sick.worker["bootstrap.servers"]]
-    flags += ["--config-topic", sick.worker["config.storage.topic"]]
+def test_commands_to_repair_name_the_cluster_as_it_was_named(capsys, degraded):
+    flags = ["--bootstrap-servers", degraded.worker["bootstrap.servers"]]
+    flags += ["--config-topic", degraded.worker["config.storage.topic"]]
     assert run(["topics", "doctor", *flags]) == 7
     assert f"$ connect topics config put {' '.join(flags)} commit-src" in capsys.readouterr().out
 
 
-def test_brokers_that_are_not_there_end_with_5_or_6(capsys, sick):
-    flags = ["--bootstrap-servers", "127.0.0.1:1", "--timeout", "1s", "--worker", str(sick.worker_file)]
+def test_brokers_that_are_not_there_end_with_5_or_6(capsys, degraded):
+    flags = ["--bootstrap-servers", "127.0.0.1:1", "--timeout", "1s", "--worker", str(degraded.worker_file)]
     assert run(["topics", "doctor", *flags]) in (5, 6)
     out, err = capsys.readouterr()
     assert out == ""

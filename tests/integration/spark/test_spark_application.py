@@ -1,7 +1,7 @@
 """The Spark application as a whole: it comes, says why it cannot come, and goes without a trace.
 
 With its worker, or its JVM, killed: system/worker/test_killed_in_mid_stream.py; with a task that never returns:
-system/worker/test_sick_tasks.py.
+system/worker/test_degraded_tasks.py.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ def test_a_file_that_may_not_be_written_to_is_a_state(file: Path) -> None:
 
 
 def said_by_sqlite(file: Path) -> Iterator[sqlite3.Error]:
-    """An error of each code in the table, but IOERR, which needs a sick disk."""
+    """An error of each code in the table, but IOERR, which needs a broken disk."""
 
     def failing(path: str, *statements: str, setup: Callable[[sqlite3.Connection], object] = id) -> sqlite3.Error:
         """What the last of the statements, or the connection itself, is told."""

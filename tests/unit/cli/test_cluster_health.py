@@ -22,7 +22,7 @@ def health(*connectors, workers=(UP,), **more):
     return health_document("http://w1:8083", {each.name: each for each in connectors}, workers, **more)
 
 
-def sick(condition: Condition) -> TaskCondition:
+def degraded(condition: Condition) -> TaskCondition:
     return TaskCondition(condition, 0, 3, "no route")
 
 
@@ -32,7 +32,7 @@ def sick(condition: Condition) -> TaskCondition:
         health(),
         health(connector("a", "RUNNING", "RUNNING")),
         health(connector("a", own="STOPPED"), connector("b", "PAUSED", own="PAUSED")),
-        health(connector("a", "RUNNING", condition=sick(Condition.LAGGING))),
+        health(connector("a", "RUNNING", condition=degraded(Condition.LAGGING))),
         health(connector("a", "RUNNING"), doctor={"ok": True, "counts": {"error": 0, "warning": 0, "info": 2}}),
     ],
 )
@@ -47,9 +47,9 @@ def test_what_is_as_somebody_wants_it_is_healthy(found):
         (health(connector("a", "FAILED", "FAILED", trace="boom")), "2 tasks FAILED"),
         (health(connector("a", "FAILED", own="FAILED")), "1 connector and 1 task FAILED"),
         (health(connector("a", "UNASSIGNED")), "1 task UNASSIGNED"),
-        (health(connector("a", "RUNNING", condition=sick(Condition.STUCK))), "1 task RUNNING without progress"),
+        (health(connector("a", "RUNNING", condition=degraded(Condition.STUCK))), "1 task RUNNING without progress"),
         (
-            health(connector("a", "RUNNING", condition=sick(Condition.NOT_COMMITTING))),
+            health(connector("a", "RUNNING", condition=degraded(Condition.NOT_COMMITTING))),
             "1 task RUNNING and not committing",
         ),
         (health(connector("a", "RUNNING"), workers=()), "No worker is running"),

@@ -124,7 +124,7 @@ def test_lists_of_connectors_have_the_same_order_states_and_reasons():
         row = html.unescape(render("overview_row.html", {"row": console[name], "key": "k", "out_of_band": False}))
         assert (f">{reason}</small>" in row) == bool(reason)
     assert [console[name].health for name in CLUSTER] == [
-        *["failed"] * 5, "sick", "waiting", "running", "paused", "stopped"
+        *["failed"] * 5, "degraded", "waiting", "running", "paused", "stopped"
     ]  # fmt: skip
 
 

@@ -234,7 +234,7 @@ class _Screen:
         for row in _explained_rows(self._session, [*changed, *gone], note):
             if self._session.output is Format.TABLE:
                 task = "" if row["task"] is None else f" task {row['task']}"
-                word = f" {sickness}" if (sickness := _sickness(row)) else ""
+                word = f" {condition}" if (condition := _condition_text(row)) else ""
                 because = f": {text}" if (text := why(row)) else ""
                 write_text(f"{time.strftime('%H:%M:%S')} {row['name']}{task} {row['state']}{word}{because}\n")
             elif self._session.output is Format.JSON:
@@ -259,12 +259,12 @@ def _news(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """The part of a row that deserves a new line: a growing count does not."""
     if row is None:
         return None
-    return {**row, "condition": _sickness(row)}
+    return {**row, "condition": _condition_text(row)}
 
 
-def _sickness(row: Mapping[str, Any]) -> str:
+def _condition_text(row: Mapping[str, Any]) -> str:
     """The condition, if it is not healthy."""
-    found = None if row["state"] == GONE else part_of(row).sickness
+    found = None if row["state"] == GONE else part_of(row).trouble
     return "" if found is None else str(found.condition)
 
 

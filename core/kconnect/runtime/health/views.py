@@ -34,7 +34,7 @@ class ConnectorHealth(StrEnum):
     """What a connector or task is on the whole, worst first."""
 
     FAILED = "failed"
-    SICK = "sick"
+    DEGRADED = "degraded"
     """It runs and does not get on: stuck, retrying, not committing, lagging."""
     WAITING = "waiting"
     """UNASSIGNED or RESTARTING: most of that passes by itself."""
@@ -48,7 +48,7 @@ class ConnectorHealth(StrEnum):
         return self in _WRONG
 
 
-_WRONG: Final = frozenset({ConnectorHealth.FAILED, ConnectorHealth.SICK, ConnectorHealth.WAITING})
+_WRONG: Final = frozenset({ConnectorHealth.FAILED, ConnectorHealth.DEGRADED, ConnectorHealth.WAITING})
 # What waits is run by nobody, and what failed has ended: a condition of either is the last that was known
 _AT_WORK: Final = frozenset({ConnectorHealth.RUNNING, ConnectorHealth.PAUSED})
 _PLACES: Final = {health: place for place, health in enumerate(ConnectorHealth)}
@@ -88,10 +88,10 @@ class PartView:
     @property
     def health(self) -> ConnectorHealth:
         found = _BY_STATE[self.seen.state]
-        return ConnectorHealth.SICK if self.sickness is not None and found in _AT_WORK else found
+        return ConnectorHealth.DEGRADED if self.trouble is not None and found in _AT_WORK else found
 
     @property
-    def sickness(self) -> TaskCondition | None:
+    def trouble(self) -> TaskCondition | None:
         """The condition, if it is not healthy."""
         found = self.seen.condition if isinstance(self.seen, TaskState) else None
         return None if found is None or found.condition is Condition.HEALTHY else found
@@ -112,15 +112,15 @@ class PartView:
 
     @property
     def since_ms(self) -> int | None:
-        """Since when it is sick, in ms since 1970."""
-        return None if self.sickness is None else self.sickness.since_ms
+        """Since when it is degraded, in ms since 1970."""
+        return None if self.trouble is None else self.trouble.since_ms
 
     @property
     def place(self) -> tuple[int, int]:
-        """Its place among others, the worst first: by health, those that are sick by their condition."""
+        """Its place among others, the worst first: by health, those that are degraded by their condition."""
         found = self.health
-        sickness = self.sickness if found is ConnectorHealth.SICK else None
-        return _PLACES[found], 0 if sickness is None else _CONDITIONS[sickness.condition]
+        trouble = self.trouble if found is ConnectorHealth.DEGRADED else None
+        return _PLACES[found], 0 if trouble is None else _CONDITIONS[trouble.condition]
 
     def why(self, now_ms: int, *, named: bool = True, lasted: bool = True) -> str:
         """What is wrong, in one line: `restart 2 of 5 in 8 s: OSError: gone`, `stuck for 34 s: put() hangs`.
@@ -132,8 +132,8 @@ class PartView:
             return _failure(self.seen, now_ms)
         if self.is_held_back:
             return restarts_text(self.restarts, now_ms)
-        found = self.sickness if self.health is ConnectorHealth.SICK else None
-        return "" if found is None else _sickness(found, now_ms if lasted else None, named)
+        found = self.trouble if self.health is ConnectorHealth.DEGRADED else None
+        return "" if found is None else _condition_text(found, now_ms if lasted else None, named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +164,11 @@ class ConnectorView:
     @property
     def state(self) -> RunState:
         """FAILED, UNASSIGNED or RESTARTING if anything of it is; else the connector's own."""
-        return self.own.state if self.health is ConnectorHealth.SICK else self.worst.state
+        return self.own.state if self.health is ConnectorHealth.DEGRADED else self.worst.state
 
     @property
     def since_ms(self) -> int | None:
-        """Since when its worst part is sick."""
+        """Since when its worst part is degraded."""
         return self.worst.since_ms
 
     @property
@@ -187,7 +187,9 @@ class ConnectorView:
         text = worst.why(now_ms, lasted=lasted)
         if not text:
             return ""
-        begin = "" if worst.task is None else f"{worst.words}{' ' if worst.health is ConnectorHealth.SICK else ': '}"
+        begin = (
+            "" if worst.task is None else f"{worst.words}{' ' if worst.health is ConnectorHealth.DEGRADED else ': '}"
+        )
         more = sum(part.health is worst.health for part in self.parts) - 1
         return f"{begin}{text}{f' (and {more} more)' if more else ''}"
 
@@ -258,7 +260,7 @@ def _failure(seen: ConnectorState | TaskState, now_ms: int) -> str:
     return f"{restarts_text(restarts, now_ms)}: {cause}"
 
 
-def _sickness(found: TaskCondition, now_ms: int | None, named: bool) -> str:
+def _condition_text(found: TaskCondition, now_ms: int | None, named: bool) -> str:
     words = [str(found.condition)] if named else []
     if found.condition is Condition.KEEPS_FAILING:  # it is not known since when, but when it was restarted last
         words.append(f"after {_counted(found.count)}")

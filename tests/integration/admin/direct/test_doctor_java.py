@@ -8,7 +8,7 @@ import time
 import pytest
 
 from kconnect.admin.direct.access import ClusterAccess, InternalTopic
-from kconnect.admin.direct.doctor.diagnosis import command_text, diagnose, is_sick
+from kconnect.admin.direct.doctor.diagnosis import command_text, diagnose, is_degraded
 from kconnect.admin.direct.doctor.gathering import gather_facts
 from kconnect.admin.direct.history.config_history import config_history
 from kconnect.admin.direct.read.reader import ClusterReader
@@ -88,7 +88,7 @@ def test_java_reconfigures_and_the_history_says_so(java, worker):
     expected = ["created", "tasks", "fenced", "reconfigured", "tasks", "fenced"]
     eventually(lambda: kinds() == expected, within_s=20, why=f"{expected}, not {kinds()}")
     java.await_running("src")
-    eventually(lambda: not is_sick(findings(worker)), within_s=20, why="its tasks run again")
+    eventually(lambda: not is_degraded(findings(worker)), within_s=20, why="its tasks run again")
 
 
 def test_what_nobody_needs_is_deleted_while_java_lives(java, worker):
@@ -102,8 +102,8 @@ def test_what_nobody_needs_is_deleted_while_java_lives(java, worker):
 
 
 def test_two_clusters_on_the_same_topics_are_told_by_their_live_workers(java, worker):
-    sick = {finding.code for finding in findings({**worker, "group.id": f"{worker['group.id']}-other"})}
-    assert sick == {"topics-shared", "stale-running"}
+    degraded = {finding.code for finding in findings({**worker, "group.id": f"{worker['group.id']}-other"})}
+    assert degraded == {"topics-shared", "stale-running"}
 
 
 def test_a_write_past_the_leaders_transactions_is_found(java, worker):

@@ -1,4 +1,4 @@
-"""Sicknesses planted in the topics of a real broker are found, repaired by the command that is printed, and gone."""
+"""Faults planted in the topics of a real broker are found, repaired by the command that is printed, and gone."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def assert_the_button_writes_what_the_command_writes(cluster: WrittenCluster, fi
     assert shown.getvalue().splitlines() == [edit.key_text for edit in found.plan.edits]
 
 
-SICK = {
+DEGRADED = {
     "malformed-record": (CONFIG, b"connector-src", b"{"),
     "malformed-record of a commit": (CONFIG, b"commit-src", b'{"tasks":"all"}'),
     "malformed-record of a target state": (CONFIG, b"target-state-src", b'{"state":"ASLEEP"}'),
@@ -111,16 +111,16 @@ def test_a_cluster_stopped_in_good_order_is_well(cluster):
     assert findings(cluster) == []
 
 
-@pytest.mark.parametrize("code", SICK)
+@pytest.mark.parametrize("code", DEGRADED)
 def test_what_is_planted_is_found_and_the_printed_command_repairs_it(cluster, code):
-    which, key, value = SICK[code]
+    which, key, value = DEGRADED[code]
     code = code.partition(" ")[0]
     cluster.put_raw(which, key, value, partition=-1)
-    sick = {finding.code: finding for finding in findings(cluster)}
-    assert list(sick) == [code]
-    assert key.decode() in [item.key for item in sick[code].evidence]
-    assert_the_button_writes_what_the_command_writes(cluster, sick[code])
-    repair(cluster, sick[code])
+    degraded = {finding.code: finding for finding in findings(cluster)}
+    assert list(degraded) == [code]
+    assert key.decode() in [item.key for item in degraded[code].evidence]
+    assert_the_button_writes_what_the_command_writes(cluster, degraded[code])
+    repair(cluster, degraded[code])
     left = findings(cluster)
     if code in (
         "inconsistent-tasks",
@@ -179,9 +179,9 @@ def test_writes_around_the_leaders_transactions_are_found(broker, tmp_path):
     more = {"exactly.once.source.support": "enabled"}
     with WrittenCluster(broker.bootstrap, tmp_path, more=more) as cluster:
         cluster.add_connector("src", FILE_SOURCE, [{"file": "/data/in"}], state=RunState.RUNNING)
-        sick = {finding.code: finding for finding in findings(cluster)}
-        assert set(sick) == {"no-leader-fencing", "tasks-not-fenced", "stale-running"}
-        assert sick["no-leader-fencing"].evidence[0].key == "commit-src"
+        degraded = {finding.code: finding for finding in findings(cluster)}
+        assert set(degraded) == {"no-leader-fencing", "tasks-not-fenced", "stale-running"}
+        assert degraded["no-leader-fencing"].evidence[0].key == "commit-src"
         cluster.configs.put_target_state("src", TargetState.PAUSED)
         assert "no-leader-fencing" not in {finding.code for finding in findings(cluster)}, "that it was is not sure now"
 

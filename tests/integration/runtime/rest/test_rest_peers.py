@@ -263,7 +263,7 @@ def test_requests_after_the_end_are_refused() -> None:
 
 # --- how tasks fare that other workers run ---
 
-_SICK = TaskCondition(Condition.RETRYING, 1_700_000_000_000, 12, "Lines.poll() raised X: no route")
+_DEGRADED = TaskCondition(Condition.RETRYING, 1_700_000_000_000, 12, "Lines.poll() raised X: no route")
 
 
 def _conditions(worker: ClusterWorker, headers: dict[str, str] | None = None) -> dict[str, str]:
@@ -274,13 +274,13 @@ def _conditions(worker: ClusterWorker, headers: dict[str, str] | None = None) ->
     return {task["worker_id"]: task.get("condition", {}).get("name", "unknown") for task in tasks}
 
 
-def _sick_tasks(cluster: RestCluster, count: int = 4) -> None:
+def _degraded_tasks(cluster: RestCluster, count: int = 4) -> None:
     """Connectors whose tasks are on all workers; each worker knows of its own that they are retrying."""
     for number in range(count):
         assert _put(cluster.workers[0], f"c{number}")[0] == 201
     _await_tasks(cluster, count)
     for worker in cluster.workers:
-        worker.launcher.conditions.update(dict.fromkeys(worker.launcher.tasks, _SICK))
+        worker.launcher.conditions.update(dict.fromkeys(worker.launcher.tasks, _DEGRADED))
 
 
 def _await_tasks(cluster: RestCluster, count: int) -> None:
@@ -296,7 +296,7 @@ def _await_tasks(cluster: RestCluster, count: int) -> None:
 def test_any_worker_tells_how_the_tasks_of_the_others_fare(cluster: RestCluster) -> None:
     for _ in range(3):
         cluster.add()
-    _sick_tasks(cluster, 6)
+    _degraded_tasks(cluster, 6)
     names = {worker.url.partition("//")[2] for worker in cluster.workers}
     for worker in cluster.workers:
         eventually(
@@ -306,7 +306,7 @@ def test_any_worker_tells_how_the_tasks_of_the_others_fare(cluster: RestCluster)
 
 def test_a_worker_that_is_away_costs_its_conditions_and_hardly_any_time(cluster: RestCluster) -> None:
     asked, _ = cluster.add(), cluster.add()
-    _sick_tasks(cluster)
+    _degraded_tasks(cluster)
     eventually(lambda: len(_conditions(asked)) == 2, 10, "all are RUNNING")
     away = cluster.workers[1]
     away.server.stop(2.0)
@@ -331,7 +331,7 @@ def test_who_asks_is_told_to_the_other_workers() -> None:
             assert _put(cluster.workers[0], f"c{number}", headers=ann)[0] == 201
         _await_tasks(cluster, 4)
         for worker in cluster.workers:
-            worker.launcher.conditions.update(dict.fromkeys(worker.launcher.tasks, _SICK))
+            worker.launcher.conditions.update(dict.fromkeys(worker.launcher.tasks, _DEGRADED))
         first = cluster.workers[0]
 
         def all_known() -> bool:

@@ -1,4 +1,4 @@
-"""Each finding of the doctor, with its sickness and without."""
+"""Each finding of the doctor, with its fault and without."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kconnect.admin.direct.access import InternalTopic
-from kconnect.admin.direct.doctor.diagnosis import command_text, diagnose, finding_to_json, is_sick, severity_counts
+from kconnect.admin.direct.doctor.diagnosis import command_text, diagnose, finding_to_json, is_degraded, severity_counts
 from kconnect.admin.direct.doctor.facts import Severity
 from kconnect.admin.direct.group.live_group import LiveGroup
 from kconnect.model import TargetState, TaskId
@@ -56,7 +56,7 @@ def test_a_healthy_cluster_has_nothing():
     assert diagnose(facts()) == []
 
 
-SICK = {
+DEGRADED = {
     "topic-missing": facts(topics=topics(InternalTopic.STATUS, is_there=False)),
     "config-topic-partitions": facts(topics=topics(InternalTopic.CONFIG, partitions=3)),
     "replication-low": facts(topics=topics(InternalTopic.OFFSET, replicas=1)),
@@ -95,9 +95,9 @@ SICK = {
 }
 
 
-@pytest.mark.parametrize("code", SICK)
-def test_each_sickness_is_found_with_evidence_and_a_way_out(code):
-    first = found(code, SICK[code])
+@pytest.mark.parametrize("code", DEGRADED)
+def test_each_fault_is_found_with_evidence_and_a_way_out(code):
+    first = found(code, DEGRADED[code])
     assert len(first) == 1
     finding = first[0]
     assert finding.evidence
@@ -109,9 +109,9 @@ def test_each_sickness_is_found_with_evidence_and_a_way_out(code):
     assert list(document) == ["code", "severity", "sentence", "connector", "evidence", "repair", "hint"]
 
 
-@pytest.mark.parametrize("code", sorted(set(SICK) - {"topic-missing", "stale-running", "topics-shared"}))
-def test_a_sickness_brings_no_other_error_along(code):
-    others = {finding.code for finding in diagnose(SICK[code]) if finding.code != code}
+@pytest.mark.parametrize("code", sorted(set(DEGRADED) - {"topic-missing", "stale-running", "topics-shared"}))
+def test_a_fault_brings_no_other_error_along(code):
+    others = {finding.code for finding in diagnose(DEGRADED[code]) if finding.code != code}
     expected = {"inconsistent-tasks": {"orphan-task-status"}, "no-leader-fencing": {"tasks-not-fenced"}}
     assert others <= expected.get(code, set())
 
@@ -133,18 +133,18 @@ REPAIRS = {
 
 @pytest.mark.parametrize("code", REPAIRS)
 def test_a_repair_can_be_pasted_into_a_shell(code):
-    (finding,) = found(code, SICK[code])
+    (finding,) = found(code, DEGRADED[code])
     assert command_text(finding.repair, ["--worker", "w"]) == REPAIRS[code]
 
 
 def test_only_where_workers_live_is_force_needed_for_what_nobody_needs():
-    (finding,) = found("unknown-key", replace(SICK["unknown-key"], group=group(urls=[])))
+    (finding,) = found("unknown-key", replace(DEGRADED["unknown-key"], group=group(urls=[])))
     assert finding.repair == ("connect", "topics", "config", "delete", "what-is-this")
 
 
 def test_without_workers_an_inconsistent_set_is_repaired_on_the_topic():
-    sick = replace(SICK["inconsistent-tasks"], group=group(urls=[]))
-    (finding,) = found("inconsistent-tasks", sick)
+    degraded = replace(DEGRADED["inconsistent-tasks"], group=group(urls=[]))
+    (finding,) = found("inconsistent-tasks", degraded)
     assert finding.repair == ("connect", "topics", "config", "put", "commit-src", '{"tasks":0}')
     healed = facts(configs=[encode_task(TaskId("src", 1), SOURCE), encode_commit("src", 2), encode_commit("src", 0)])
     assert found("inconsistent-tasks", healed) == []
@@ -176,16 +176,16 @@ def test_names_that_are_only_unusual_are_fine():
 
 
 def test_malformed_statuses_and_offsets_are_found_by_their_reason():
-    sick = facts(
+    degraded = facts(
         statuses=[(status_key("src"), b"{}"), (b"status-task-src", b"{}"), (b"other", b"{}")],
         offsets=[(KEY_0, b"[1]"), (b"no key", b"{}"), (b"\xff", b"{}")],
     )
-    assert [finding.evidence[0].key for finding in found("malformed-record", sick)] == [
+    assert [finding.evidence[0].key for finding in found("malformed-record", degraded)] == [
         '["src",{"a":1,"b":2}]',
         "status-connector-src",
         "status-task-src",
     ]
-    unknown = found("unknown-key", sick)
+    unknown = found("unknown-key", degraded)
     assert [finding.evidence[0].key for finding in unknown] == ["other", "no key", "base64:/w=="]
     assert unknown[-1].repair[-1] == "base64:/w=="
 
@@ -204,19 +204,19 @@ def test_a_record_that_was_repaired_or_deleted_is_no_finding():
 
 
 def test_without_a_group_nothing_is_said_of_workers():
-    sick = replace(SICK["session-key-old"], group=None)
-    assert {finding.code for finding in diagnose(sick)} == set()
+    degraded = replace(DEGRADED["session-key-old"], group=None)
+    assert {finding.code for finding in diagnose(degraded)} == set()
 
 
 def test_with_no_worker_alive_whatever_says_running_is_stale_but_the_key_may_be_old():
-    sick = replace(SICK["session-key-old"], group=group(urls=[]))
-    assert [finding.code for finding in diagnose(sick)] == ["stale-running"]
-    assert "no worker is in the group c" in diagnose(sick)[0].sentence
+    degraded = replace(DEGRADED["session-key-old"], group=group(urls=[]))
+    assert [finding.code for finding in diagnose(degraded)] == ["stale-running"]
+    assert "no worker is in the group c" in diagnose(degraded)[0].sentence
 
 
 def test_a_group_that_signs_nothing_needs_no_session_key():
-    sick = replace(SICK["session-key-missing"], group=group(protocol="compatible"))
-    assert found("session-key-missing", sick) == []
+    degraded = replace(DEGRADED["session-key-missing"], group=group(protocol="compatible"))
+    assert found("session-key-missing", degraded) == []
 
 
 def test_the_session_key_is_measured_by_the_workers_own_setting():
@@ -239,19 +239,19 @@ def test_settings_that_may_not_be_read_are_not_judged():
 
 
 def test_a_deleting_topic_says_when_it_deletes():
-    (finding,) = found("cleanup-policy-deletes", SICK["cleanup-policy-deletes"])
+    (finding,) = found("cleanup-policy-deletes", DEGRADED["cleanup-policy-deletes"])
     assert "after 7 days (retention.ms=604800000)" in finding.sentence
 
 
 @pytest.mark.parametrize("which", list(InternalTopic))
 def test_of_a_topic_in_which_nothing_belongs_no_record_is_offered_for_deletion(which):
     strangers = [(b"orders-1", b"{}"), (b"orders-2", b"{}")]
-    sick = {
+    degraded = {
         InternalTopic.CONFIG: lambda: facts(records=log("c-configs", strangers), statuses=[]),
         InternalTopic.STATUS: lambda: replace(facts(), statuses=status_facts(log("c-status", strangers))),
         InternalTopic.OFFSET: lambda: replace(facts(), offsets=offset_facts(log("c-offsets", strangers))),
     }
-    (finding,) = found("unknown-key", sick[which]())
+    (finding,) = found("unknown-key", degraded[which]())
     assert finding.repair == ()
     assert "has 2 records, none of them with a key that Connect writes there" in finding.sentence
     assert [item.key for item in finding.evidence] == ["orders-1", "orders-2"]
@@ -280,14 +280,14 @@ def test_what_is_too_much_for_one_command_line_is_repaired_by_several():
 
 
 def test_a_topic_with_the_partitions_of_the_brokers_default_is_created_with_them():
-    missing = replace(SICK["topic-missing"], worker={**WORKER, "status.storage.partitions": "-1"})
+    missing = replace(DEGRADED["topic-missing"], worker={**WORKER, "status.storage.partitions": "-1"})
     (finding,) = found("topic-missing", missing)
     assert "--partitions" not in finding.repair
 
 
 def test_a_connector_whose_class_is_null_is_diagnosed():
-    sick = facts(worker=EXACTLY_ONCE, configs=[encode_connector("src", {"connector.class": None})])
-    assert "tasks-not-fenced" not in {finding.code for finding in diagnose(sick)}
+    degraded = facts(worker=EXACTLY_ONCE, configs=[encode_connector("src", {"connector.class": None})])
+    assert "tasks-not-fenced" not in {finding.code for finding in diagnose(degraded)}
 
 
 def test_with_some_topics_only_the_rest_is_left_out():
@@ -296,9 +296,9 @@ def test_with_some_topics_only_the_rest_is_left_out():
     assert [finding.code for finding in diagnose(only_status)] == ["stale-running"]
 
 
-def test_information_alone_is_no_sickness_and_the_worst_comes_first():
-    assert not is_sick(diagnose(SICK["orphan-offsets"]))
-    assert is_sick(diagnose(SICK["orphan-status"]))
+def test_information_alone_is_no_fault_and_the_worst_comes_first():
+    assert not is_degraded(diagnose(DEGRADED["orphan-offsets"]))
+    assert is_degraded(diagnose(DEGRADED["orphan-status"]))
     mixed = facts(
         configs=[(b"what", b"{}"), (b"connector-src", b"{")], offsets=[(b'["gone",{"a":1}]', b'{"position":2}')]
     )

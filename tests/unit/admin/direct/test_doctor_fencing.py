@@ -12,8 +12,8 @@ from kit.doctor_facts import CONFIGS, EXACTLY_ONCE, NOW_MS, RUNNING, SINK, facts
 
 class TestLeaderWrites:
     def test_a_write_followed_at_once_by_one_of_much_later_was_in_no_transaction(self):
-        sick = facts(worker=EXACTLY_ONCE, step_ms=120_000)
-        (finding,) = found("no-leader-fencing", sick)
+        degraded = facts(worker=EXACTLY_ONCE, step_ms=120_000)
+        (finding,) = found("no-leader-fencing", degraded)
         assert finding.evidence[0].key == "commit-src"
 
     def test_an_offset_between_them_may_be_the_mark_of_a_transaction(self):

@@ -46,7 +46,7 @@ def java_facts(until_ms: int | None = None) -> ClusterFacts:
 NAMES = ("configs", "status", "offsets")
 
 
-def test_what_java_leaves_behind_is_no_sickness():
+def test_what_java_leaves_behind_is_no_fault():
     findings = diagnose(java_facts())
     assert {(finding.code, finding.severity) for finding in findings} == {
         ("orphan-tasks", Severity.INFO),
@@ -88,13 +88,13 @@ ENTRIES = st.lists(
 @given(ENTRIES, st.sampled_from([WORKER, EXACTLY_ONCE, {"inter.worker.key.ttl.ms": "soon"}]), st.booleans())
 def test_arbitrary_records_are_diagnosed(entries, worker, is_live):
     records = [LogRecord("t", part, at, key, value, ms) for at, (key, value, part, ms) in enumerate(entries)]
-    sick = replace(
+    degraded = replace(
         facts(worker=worker),
         configs=config_facts(records, len(records)),
         statuses=status_facts(records),
         offsets=offset_facts(records),
         group=group(urls=["http://w:1/"] if is_live else []),
     )
-    for finding in diagnose(sick):
+    for finding in diagnose(degraded):
         assert json.dumps(finding_to_json(finding))
         assert finding.repair or finding.hint

@@ -31,8 +31,8 @@ def owning(*work, state="Stable"):
 def test_a_late_status_that_covers_a_newer_one_is_found_with_the_command_that_writes_the_newer_one_again(
     subject, named
 ):
-    sick = facts(statuses=[(status_key(subject), encode_status(LATE))], group=owning("src", TaskId("src", 0)))
-    [finding] = found("status-covered", sick)
+    degraded = facts(statuses=[(status_key(subject), encode_status(LATE))], group=owning("src", TaskId("src", 0)))
+    [finding] = found("status-covered", degraded)
     assert finding.sentence.startswith(
         f"The last status of {named} is UNASSIGNED of worker w2:8083 in generation 2, written late: it hides "
         "RUNNING of worker w1:8083 in generation 3"
@@ -60,14 +60,14 @@ def test_a_late_status_that_covers_a_newer_one_is_found_with_the_command_that_wr
 )
 def test_what_is_unassigned_although_a_live_worker_has_it_is_found_with_the_command_that_restarts_it(subject, repair):
     late = StoredStatus(RunState.UNASSIGNED, "w2:8083", 4)
-    sick = facts(statuses=[(status_key(subject), encode_status(late))], group=owning(subject))
-    [finding] = found("unassigned-but-owned", sick)
+    degraded = facts(statuses=[(status_key(subject), encode_status(late))], group=owning(subject))
+    [finding] = found("unassigned-but-owned", degraded)
     assert "is UNASSIGNED, says worker w2:8083 in generation 4, but the group has assigned it to worker w1:8083" in (
         finding.sentence
     )
     assert finding.repair == repair
-    assert not found("unassigned-but-owned", replace(sick, group=owning(subject, state="PreparingRebalance")))
-    assert not found("unassigned-but-owned", replace(sick, group=group()))
+    assert not found("unassigned-but-owned", replace(degraded, group=owning(subject, state="PreparingRebalance")))
+    assert not found("unassigned-but-owned", replace(degraded, group=group()))
 
 
 def test_after_a_group_began_to_count_anew_the_worker_that_has_it_is_believed():
@@ -89,9 +89,9 @@ def test_where_nobody_is_known_to_have_it_an_older_generation_may_be_of_a_group_
 
 def test_statuses_younger_than_what_was_read_belong_to_connectors_that_are_not_known_yet():
     young = [LogRecord("c-status", 0, 9, status_key("new"), encode_status(RUNNING), NOW_MS + 5)]
-    sick = facts(statuses=[])
-    sick = replace(sick, statuses=status_facts([*log("c-status", STATUSES), *young]))
-    assert found("orphan-status", sick) == []
+    degraded = facts(statuses=[])
+    degraded = replace(degraded, statuses=status_facts([*log("c-status", STATUSES), *young]))
+    assert found("orphan-status", degraded) == []
 
 
 @pytest.mark.parametrize("state", ["PreparingRebalance", "CompletingRebalance"])
@@ -131,10 +131,10 @@ def test_a_connectors_stale_status_stays_while_live_workers_run_its_tasks():
     ids=["connector", "task", "of no connector"],
 )
 def test_a_malformed_status_of_what_workers_run_is_replaced_by_their_next_one(subject, repair):
-    sick = facts(statuses=[(status_key(subject), b"{}")])
-    [finding] = found("malformed-record", sick)
+    degraded = facts(statuses=[(status_key(subject), b"{}")])
+    [finding] = found("malformed-record", degraded)
     assert finding.repair == repair
-    [finding] = found("malformed-record", replace(sick, configs=None))
+    [finding] = found("malformed-record", replace(degraded, configs=None))
     assert finding.repair[2] == "restart", "it may well exist"
 
 
@@ -146,9 +146,9 @@ def test_no_status_is_repaired_while_workers_of_two_clusters_write_to_the_topic(
     other = LiveGroup("other", "Stable", "sessioned", (replace(first, work=Work(("src",), ())), second))
     [alone] = found("stale-running", facts(statuses=statuses))
     assert alone.repair
-    sick = facts(statuses=statuses, others=(other,))
-    assert found("topics-shared", sick)
-    [stale] = found("stale-running", sick)
+    degraded = facts(statuses=statuses, others=(other,))
+    assert found("topics-shared", degraded)
+    [stale] = found("stale-running", degraded)
     assert (stale.repair, stale.hint) == (
         (),
         "Workers of two clusters write to this topic: nothing of it is repaired before that has an end.",

@@ -89,7 +89,9 @@ def test_an_answer_is_json_and_the_path_of_the_url_stays() -> None:
         (200, b"[" * 100_000, "something that is not JSON"),
     ],
 )
-def test_a_sick_registry_is_retriable_and_says_url_and_what_was_asked_for(status: int, body: bytes, says: str) -> None:
+def test_a_failing_registry_is_retriable_and_says_url_and_what_was_asked_for(
+    status: int, body: bytes, says: str
+) -> None:
     with server(status, body) as (url, _):
         with pytest.raises(RetriableError, match=says) as caught:
             ask(url)

@@ -38,7 +38,7 @@ def task(state: RunState, trace: str | None = None, restarts: Restarts | None = 
     return TaskState(0, state, "w:1", trace, restarts=restarts)
 
 
-def sick(condition: Condition, cause: str | None = None, count: int = 0, state: RunState = RUNNING) -> TaskState:
+def degraded(condition: Condition, cause: str | None = None, count: int = 0, state: RunState = RUNNING) -> TaskState:
     return TaskState(0, state, "w:1", condition=TaskCondition(condition, NOW_MS - 34_000, count, cause))
 
 
@@ -59,7 +59,7 @@ RESTARTED = task(RUNNING, None, Restarts(Mend.RESTARTED, 2, 5))
 HELD = task(UNASSIGNED, None, Restarts(Mend.HELD_BACK, 0, 5))
 HELD_FAILED = task(FAILED, TRACE, Restarts(Mend.HELD_BACK, 0, 5))
 HELD_TEXT = "its worker left the group (scheduled.rebalance.max.delay.ms)"
-STUCK = sick(Condition.STUCK, "put() hangs")
+STUCK = degraded(Condition.STUCK, "put() hangs")
 
 CASES = [
     # own state, tasks; stands, shown state, why
@@ -95,27 +95,27 @@ CASES = [
     (RUNNING, [task(FAILED)], ConnectorHealth.FAILED, FAILED, f"task 0: {NO_CAUSE}"),
     (FAILED, [RUNNING], ConnectorHealth.FAILED, FAILED, NO_CAUSE),
     (FAILED, [GIVEN_UP], ConnectorHealth.FAILED, FAILED, f"{NO_CAUSE} (and 1 more)"),
-    (RUNNING, [RUNNING, STUCK, UNASSIGNED], ConnectorHealth.SICK, RUNNING, "task 1 stuck: put() hangs"),
+    (RUNNING, [RUNNING, STUCK, UNASSIGNED], ConnectorHealth.DEGRADED, RUNNING, "task 1 stuck: put() hangs"),
     (RUNNING, [STUCK, FOLLOWS], ConnectorHealth.FAILED, FAILED, f"task 1: restart 2 of 5 follows: {CAUSE}"),
     (
         PAUSED,
-        [sick(Condition.STUCK, "put() hangs", state=PAUSED)],
-        ConnectorHealth.SICK,
+        [degraded(Condition.STUCK, "put() hangs", state=PAUSED)],
+        ConnectorHealth.DEGRADED,
         PAUSED,
         "task 0 stuck: put() hangs",
     ),
     (
         RUNNING,
-        [sick(Condition.LAGGING), STUCK],
-        ConnectorHealth.SICK,
+        [degraded(Condition.LAGGING), STUCK],
+        ConnectorHealth.DEGRADED,
         RUNNING,
         "task 1 stuck: put() hangs (and 1 more)",
     ),
-    (RUNNING, [sick(Condition.LAGGING)], ConnectorHealth.SICK, RUNNING, "task 0 lagging"),
-    (RUNNING, [sick(Condition.HEALTHY)], ConnectorHealth.RUNNING, RUNNING, ""),
+    (RUNNING, [degraded(Condition.LAGGING)], ConnectorHealth.DEGRADED, RUNNING, "task 0 lagging"),
+    (RUNNING, [degraded(Condition.HEALTHY)], ConnectorHealth.RUNNING, RUNNING, ""),
     (
         RUNNING,
-        [sick(Condition.STUCK, "put() hung", state=UNASSIGNED)],
+        [degraded(Condition.STUCK, "put() hung", state=UNASSIGNED)],
         ConnectorHealth.WAITING,
         UNASSIGNED,
         "",
@@ -140,9 +140,9 @@ def test_what_is_wrong_comes_first_the_worst_of_it_first_and_then_names():
         connector("dead", PAUSED, RUNNING, FAILED),
         connector("dying", FAILED),
         connector("hangs", RUNNING, STUCK),
-        connector("tries", RUNNING, sick(Condition.RETRYING)),
-        connector("unstored", RUNNING, sick(Condition.NOT_COMMITTING)),
-        connector("behind", RUNNING, sick(Condition.LAGGING)),
+        connector("tries", RUNNING, degraded(Condition.RETRYING)),
+        connector("unstored", RUNNING, degraded(Condition.NOT_COMMITTING)),
+        connector("behind", RUNNING, degraded(Condition.LAGGING)),
         connector("orphan", RUNNING, UNASSIGNED),
         connector("waits", UNASSIGNED),
         connector("a", RUNNING, RUNNING),
@@ -159,26 +159,26 @@ def test_what_is_wrong_comes_first_the_worst_of_it_first_and_then_names():
     ("seen", "named", "plain"),
     [
         (STUCK, "stuck for 34 s: put() hangs", "for 34 s: put() hangs"),
-        (sick(Condition.RETRYING, "no route", 12), "retrying for 34 s, 12 failed attempts: no route", None),
-        (sick(Condition.RETRYING, "no route", 1), "retrying for 34 s, 1 failed attempt: no route", None),
+        (degraded(Condition.RETRYING, "no route", 12), "retrying for 34 s, 12 failed attempts: no route", None),
+        (degraded(Condition.RETRYING, "no route", 1), "retrying for 34 s, 1 failed attempt: no route", None),
         (
-            sick(Condition.NOT_COMMITTING, "no", 2_000),
+            degraded(Condition.NOT_COMMITTING, "no", 2_000),
             "not committing for 34 s, 2,000 failed commits: no",
             None,
         ),
-        (sick(Condition.LAGGING, count=70), "lagging for 34 s", "for 34 s"),
-        (sick(Condition.HEALTHY), "", ""),
+        (degraded(Condition.LAGGING, count=70), "lagging for 34 s", "for 34 s"),
+        (degraded(Condition.HEALTHY), "", ""),
         (FOLLOWS, f"restart 2 of 5 follows: {CAUSE}", f"restart 2 of 5 follows: {CAUSE}"),
     ],
 )
-def test_a_part_says_how_long_it_has_been_sick_where_a_screen_can_keep_that_current(seen, named, plain):
+def test_a_part_says_how_long_it_has_been_degraded_where_a_screen_can_keep_that_current(seen, named, plain):
     part = PartView(0, seen)
     assert part.why(NOW_MS) == named
     if plain is not None:
         assert part.why(NOW_MS, named=False) == plain
 
 
-def test_since_when_is_known_of_what_is_sick():
+def test_since_when_is_known_of_what_is_degraded():
     view = connector_view(connector("x", RUNNING, RUNNING, STUCK))
     assert (view.since_ms, view.running, view.own.since_ms) == (NOW_MS - 34_000, 2, None)
 

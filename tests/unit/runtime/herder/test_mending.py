@@ -408,7 +408,10 @@ def test_what_fails_again_and_again_is_not_healthy_in_between() -> None:
     again = condition(2, 70_000)
     assert again == TaskCondition(Condition.KEEPS_FAILING, now_ms - 70_000, 2, "the shop burns")
     view = PartView(0, replace(FAILED_TASK, state=RunState.RUNNING, trace=None, condition=again))
-    assert (view.health, view.why(now_ms)) == (ConnectorHealth.SICK, "keeps failing after 2 restarts: the shop burns")
+    assert (view.health, view.why(now_ms)) == (
+        ConnectorHealth.DEGRADED,
+        "keeps failing after 2 restarts: the shop burns",
+    )
     assert condition(1, 70_000) is healthy, "the first restart may have helped"
     assert condition(2, 300_000) is healthy, "it has run for longer than any pause before a restart"
     assert condition(2, 70_000, task=1) is healthy, "another task"

@@ -32,7 +32,7 @@ def diagnose(facts: ClusterFacts) -> list[Finding]:
     return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
 
 
-def is_sick(findings: Iterable[Finding]) -> bool:
+def is_degraded(findings: Iterable[Finding]) -> bool:
     """Whether any finding is more than information."""
     return any(finding.severity is not Severity.INFO for finding in findings)
 
@@ -81,7 +81,7 @@ def diagnosis_to_json(
 ) -> dict[str, Any]:
     """What `connect topics doctor -o json` prints. Shape: ok, counts, findings, not_checked: [{what, why}]."""
     return {
-        "ok": not is_sick(findings),
+        "ok": not is_degraded(findings),
         "counts": severity_counts(findings),
         "findings": [finding_to_json(finding, cluster) for finding in findings],
         "not_checked": [{"what": what, "why": why} for what, why in not_checked],

@@ -142,7 +142,7 @@ class Ward:
 
 @pytest.fixture(scope="module")
 def ward(broker: DevBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ward]:
-    folder = tmp_path_factory.mktemp("sick")
+    folder = tmp_path_factory.mktemp("degraded")
     for topic in ("moods", "rows", "flood", "trouble"):
         create_topic(broker.bootstrap, topic)
     with database() as shop:

@@ -23,7 +23,7 @@ from kit.waiting import eventually
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]
 
 _PLUGINS = str(KIT / "plugins")
-_GROUP = "sick-pair"
+_GROUP = "degraded-pair"
 _REST = "org.apache.kafka.connect.rest.basic.auth.extension."
 
 
@@ -64,10 +64,10 @@ def test_any_worker_and_the_doctor_tell_how_the_tasks_of_all_workers_fare(broker
         shared = {"bootstrap.servers": broker.bootstrap, **cluster_settings(_GROUP)}
         file = write_properties(tmp_path / "cluster.properties", shared)
         told = cli_run("topics", "doctor", "--worker", str(file), "-o", "json", home=tmp_path, expect=7).json
-        sick = [finding for finding in told["findings"] if finding["code"] == f"task-{Condition.RETRYING}"]
-        assert sorted(finding["connector"] for finding in sick) == ["moody-a", "moody-b"]
+        degraded = [finding for finding in told["findings"] if finding["code"] == f"task-{Condition.RETRYING}"]
+        assert sorted(finding["connector"] for finding in degraded) == ["moody-a", "moody-b"]
         assert all(
-            "MoodySourceTask.poll() raised RetriableError: the shop is closed" in json.dumps(each) for each in sick
+            "MoodySourceTask.poll() raised RetriableError: the shop is closed" in json.dumps(each) for each in degraded
         )
 
         mood.write_text("")
@@ -78,7 +78,7 @@ def test_any_worker_and_the_doctor_tell_how_the_tasks_of_all_workers_fare(broker
 
 
 def test_the_doctor_shows_a_worker_behind_basic_auth_who_asks(broker: DevBroker, tmp_path: Path) -> None:
-    group = "sick-guarded"
+    group = "degraded-guarded"
     create_topic(broker.bootstrap, group)
     (tmp_path / "users.properties").write_text("ann=s3cret\n")
     login = f'{_REST}PropertyFileLoginModule required file="{tmp_path / "users.properties"}";'
