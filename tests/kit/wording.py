@@ -46,6 +46,7 @@ INSTEAD = {
     r"\b(?:is|are|was|were) told (?:of|where|at|in|by|with|once|before|when|the|as|so)\b": "is reported, is shown",
     r"\b(?:in|of|for) so many\b": "in that many",
     r"\bthe road\b": "the way; how to",
+    r"\b(?:its|their|whose|our|a) past\b": "history",
 }
 
 _ABOUT_WORDS = {Path(__file__).resolve(), DOCS / "style.md"}
@@ -87,6 +88,7 @@ def tracked() -> Iterator[Path]:
         if (
             path.suffix in _WRITTEN
             and not name.startswith("tests/golden/")
+            and "/vendor/" not in name
             and path not in _ABOUT_WORDS
             and path.is_file()
         ):

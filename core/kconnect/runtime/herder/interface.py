@@ -399,7 +399,7 @@ class Work(AnyWorker, Protocol):
         ...
 
 
-class Past(AnyWorker, Protocol):
+class WorkHistory(AnyWorker, Protocol):
     """`/admin/history`, `/admin/logs`, `/admin/rebalances` and `/admin/herder-trace`: what this worker did."""
 
     def history(self) -> History:
@@ -439,7 +439,7 @@ class Loggers(Protocol):
         ...
 
 
-class Herder(Health, Connectors, ConnectorChanges, Offsets, Plugins, Peers, Work, Past, Loggers, Protocol):
+class Herder(Health, Connectors, ConnectorChanges, Offsets, Plugins, Peers, Work, WorkHistory, Loggers, Protocol):
     """REST's interface to a worker: all that its modules ask for, each by the parts that it needs.
 
     Threads: any; each call blocks until done or until its deadline (TimedOutError).

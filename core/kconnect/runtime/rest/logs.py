@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.logs.log_context import level_name, level_number
 from kconnect.logs.log_tail import MOST_AT_ONCE, LogQuery
-from kconnect.runtime.herder.interface import Loggers, Past
+from kconnect.runtime.herder.interface import Loggers, WorkHistory
 from kconnect.runtime.rest.access.needs import ADMINISTERS, READS, SEES_SOME
 from kconnect.runtime.rest.exchange import Answer, Call, Endpoint, Wait, no_content
 from kconnect.runtime.rest.operation import Operation, Query, Schema, array_of, boolean, integer, object_of, text
@@ -51,7 +51,7 @@ def show_lines(call: Call[ClusterView]) -> Answer:
     return Answer(_of_cluster(call) if call.flag("cluster") else _of_this(call, _query(call)))
 
 
-def _of_this(call: Call[Past], query: LogQuery) -> dict[str, Any]:
+def _of_this(call: Call[WorkHistory], query: LogQuery) -> dict[str, Any]:
     page = call.herder.log_tail().page(query)
     worker = call.herder.worker_id
     return {
@@ -99,7 +99,7 @@ def _after(text: str | None) -> int | None:
     return int(text) if text is not None and text.isascii() and text.isdecimal() and len(text) < 19 else None
 
 
-def wait_for_line(call: Call[Past]) -> Wait | None:
+def wait_for_line(call: Call[WorkHistory]) -> Wait | None:
     """What a request with `wait_ms` waits for. Errors: BadRequestError."""
     wait_ms = _number(call, "wait_ms", MOST_WAIT_MS) or 0
     query = _query(call)

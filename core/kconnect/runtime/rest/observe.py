@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kconnect.errors import BadRequestError
-from kconnect.runtime.herder.interface import Past, Work
+from kconnect.runtime.herder.interface import Work, WorkHistory
 from kconnect.runtime.metrics import CONTENT_TYPE, Reading, prometheus_text
 from kconnect.runtime.rest.access.needs import ADMINISTERS, SEES_SOME
 from kconnect.runtime.rest.exchange import Answer, Call, Endpoint
@@ -110,11 +110,11 @@ def show_spark(call: Call[Work]) -> Answer:
     return Answer(None if runtime is None else runtime.to_json())
 
 
-def list_rebalances(call: Call[Past]) -> Answer:
+def list_rebalances(call: Call[WorkHistory]) -> Answer:
     return Answer(own_rebalances(call))
 
 
-def own_rebalances(call: Call[Past]) -> list[dict[str, Any]]:
+def own_rebalances(call: Call[WorkHistory]) -> list[dict[str, Any]]:
     """Gives the rebalances as this worker saw them, with its id: whoever reached it by another name finds it among the
     members so.
     """
@@ -122,7 +122,7 @@ def own_rebalances(call: Call[Past]) -> list[dict[str, Any]]:
     return [{"worker": worker, **rebalance.to_json()} for rebalance in call.herder.rebalances()]
 
 
-def show_trace(call: Call[Past]) -> Answer:
+def show_trace(call: Call[WorkHistory]) -> Answer:
     """The entire trace, which can be replayed; with `since` only later entries."""
     since = call.query_values("since")
     return Answer(call.herder.trace(_entry_number(since[0]) if since else None))

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import quote, urlsplit
 
 from kconnect.errors import ConnectError
-from kconnect.runtime.herder.interface import Connectors, Health, Past, Work
+from kconnect.runtime.herder.interface import Connectors, Health, Work, WorkHistory
 from kconnect.runtime.metrics.history import SLOT_SERIES, TASK_SERIES
 from kconnect.runtime.metrics.history_sum import sum_of_histories, sum_of_overviews, with_moves
 from kconnect.runtime.rest.access.needs import READS, SEES_SOME
@@ -35,7 +35,7 @@ _WORKER: Final = object_of(
 )
 
 
-class ClusterView(Health, Connectors, Work, Past, Protocol):
+class ClusterView(Health, Connectors, Work, WorkHistory, Protocol):
     """What a worker knows of its cluster: who has which work, by statuses and rebalances, and its own share."""
 
 

@@ -27,7 +27,7 @@ _EARLIER: Final = {
 def show(request: PageRequest) -> Reply:
     """Versions, the newest first."""
     name = request.path["name"]
-    # Asked first: who may not see the connector over REST does not see its past either
+    # Asked first: who may not see the connector over REST does not see its history either
     info, status = request.cluster.connector(name), request.cluster.connector_status(name)
     access = _topics_of(request)
     found = _history(access, name)
