@@ -156,7 +156,7 @@ class TaskCondition:
         )
 
 
-class Mend(StrEnum):
+class AutoRestart(StrEnum):
     """What becomes of a connector or task that has failed."""
 
     RESTARTED = "restarted"
@@ -175,7 +175,7 @@ class Mend(StrEnum):
 class Restarts:
     """The automatic restarts of a connector or task. Differs: Java has none."""
 
-    mend: Mend
+    state: AutoRestart
     count: int
     """Within errors.restart.window.ms."""
     most: int
@@ -188,7 +188,7 @@ class Restarts:
     """
 
     def to_json(self) -> dict[str, Any]:
-        body: dict[str, Any] = {"state": str(self.mend), "count": self.count, "max": self.most}
+        body: dict[str, Any] = {"state": str(self.state), "count": self.count, "max": self.most}
         body |= {} if self.why is None else {"why": self.why}
         return body if self.due_ms is None else {**body, "due_ms": self.due_ms}
 
@@ -197,7 +197,7 @@ class Restarts:
         """Errors: KeyError, TypeError, ValueError for what `to_json` did not write."""
         why, due_ms = body.get("why"), body.get("due_ms")
         return cls(
-            Mend(body["state"]),
+            AutoRestart(body["state"]),
             int(body["count"]),
             int(body["max"]),
             None if why is None else str(why),

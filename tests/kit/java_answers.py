@@ -131,7 +131,7 @@ def _written_container(schema: Schema | None, value: Any) -> list[Any]:
 def without_order(answer: Any) -> Any:
     """The same without the order of maps, which is that of Java's hash map, and numbers with the fewest digits.
 
-    JDK 17 writes some floats and doubles with one digit more than they need (JDK-4511638, mended in 19). Without a
+    JDK 17 writes some floats and doubles with one digit more than they need (JDK-4511638, fixed in 19). Without a
     schema one cannot tell them apart: what has few digits is compared as a float.
     """
     if isinstance(answer, dict):

@@ -161,7 +161,7 @@ def _random_primitive(random: Random, kind: Type) -> Any:
 
 
 def random_float(random: Random) -> float:
-    """Numbers of few digits: JDK 17 writes some longer than they need be (JDK-4511638, mended in 19)."""
+    """Numbers of few digits: JDK 17 writes some longer than they need be (JDK-4511638, fixed in 19)."""
     if random.random() < 0.15:
         return random.choice((0.0, -0.0, float("nan"), float("inf"), float("-inf"), 1e10, -1e-5, 3e38, 1e19, -1e19))
     return round(random.uniform(-1000, 1000), random.randint(0, 3))

@@ -31,7 +31,7 @@ class Relay:
         """Nothing comes through any more, in either direction; connections stay open."""
         self._open.clear()
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         self._open.set()
 
     def __enter__(self) -> Relay:

@@ -15,11 +15,11 @@ from kconnect.runtime.config import restart_keys
 from kconnect.runtime.herder import membership
 from kconnect.runtime.herder.assignment import protocol
 from kconnect.runtime.herder.decisions import (
+    auto_restarts,
     events,
     facts,
     failures,
     instructions,
-    mending,
     mismatch_rules,
     mismatches,
     request_signatures,
@@ -33,7 +33,18 @@ from kconnect.runtime.storage import config_topic, session_key, snapshot
 from kconnect.runtime.storage.snapshot import AppliedConfig, ClusterSnapshot
 
 _MODULES = (
-    *(events, facts, failures, mismatches, instructions, mending, mismatch_rules, request_signatures, requests, writes),
+    *(
+        events,
+        facts,
+        failures,
+        mismatches,
+        instructions,
+        auto_restarts,
+        mismatch_rules,
+        request_signatures,
+        requests,
+        writes,
+    ),
     *(membership, protocol, model, config_topic, session_key, snapshot, errors, restart_keys),
 )
 _TYPES = {name: each for module in _MODULES for name, each in vars(module).items() if isinstance(each, type)}

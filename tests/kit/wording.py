@@ -49,13 +49,14 @@ INSTEAD = {
     r"\b(?:its|their|whose|our|a) past\b": "history",
 }
 
-_ABOUT_WORDS = {Path(__file__).resolve(), DOCS / "style.md"}
+_ABOUT_WORDS = {Path(__file__).resolve(), DOCS / "style.md", ROOT / "core/kconnect/runtime/config/former_names.py"}
 _WRITTEN = {".py", ".md", ".rst", ".html", ".js", ".css", ".toml", ".yaml", ".yml", ".java", ".properties"}
 
 # Words of this code's own making, and the word of the field for each: not in names either, of modules, files and tests
 TERMS = {
     "deed deeds": "action",
     "standing": "health, status",
+    "mend mends mended mending mender menders mendable": "auto-restart, recover, repair, edit, fix",
     "resting rests": "idle-closing, is closed while idle, is paused or stopped",
     "sick sickness sicknesses": "degraded, fault",
     "seal seals sealed sealing vouch vouched vouches vouching": "sign, signature",

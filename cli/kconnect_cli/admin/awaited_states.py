@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kconnect.clock import now_ms
 from kconnect.errors import ConnectError
-from kconnect.model import ConnectorStatus, Mend
+from kconnect.model import AutoRestart, ConnectorStatus
 from kconnect.runtime.health.views import ConnectorHealth, connector_view
 
 
@@ -28,7 +28,7 @@ def raise_if_hopeless(statuses: Sequence[ConnectorStatus], wished: str) -> None:
     for status in statuses:
         for part in connector_view(status).parts:
             if part.health is ConnectorHealth.FAILED and (
-                part.restarts is None or part.restarts.mend is not Mend.WAITING
+                part.restarts is None or part.restarts.state is not AutoRestart.WAITING
             ):
                 what = status.name if part.task is None else f"{status.name} {part.words}"
                 hint = f"connect connectors show {status.name} has its trace."

@@ -212,7 +212,7 @@ class WorkerReplay:
             if not count:
                 raise BadRequestError(
                     f"The worker sent none of the next dead letters of {self.name}: {_first_of(found)}",
-                    hint="Nothing is sent twice; leave these out by --offset, or mend them by --edit.",
+                    hint="Nothing is sent twice; leave these out by --offset, or repair them by --edit.",
                 )
             sent += count
         found.counts[Outcome.ALREADY] = max(0, found.counts[Outcome.ALREADY] - sent)  # by the requests before

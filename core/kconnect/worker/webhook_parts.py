@@ -11,7 +11,7 @@ from kconnect.errors import NotFoundError
 from kconnect.logs import redaction
 from kconnect.runtime.config.webhook_keys import LAG_ABOVE
 from kconnect.runtime.config.worker_config import KConnectSettings
-from kconnect.runtime.herder.decisions.mending import Notice
+from kconnect.runtime.herder.decisions.auto_restarts import Notice
 from kconnect.runtime.herder.offsets.sink_lags import SinkLags
 from kconnect.runtime.metrics import Reading
 from kconnect.runtime.webhooks.documents import of_notice

@@ -58,7 +58,7 @@ def sink_into(server: Database, table: str, **more: str) -> SinkHarness:
 READ_ONLY = "ALTER ROLE writer SET default_transaction_read_only = {}"
 END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'writer'"
 STATES: dict[str, tuple[str, str, str, str]] = {
-    # what is done, what mends it, what is said, what the hint says
+    # what is done, what repairs it, what is said, what the hint says
     "read_only": (READ_ONLY.format("on"), READ_ONLY.format("off"), "read-only transaction", "targetServerType=primary"),
     "no_right": ("REVOKE INSERT ON {} FROM writer", "GRANT INSERT ON {} TO writer", "permission denied", "Grant"),
     "no_table": ("ALTER TABLE {} RENAME TO away", "ALTER TABLE away RENAME TO {}", "does not exist", "auto.create"),
@@ -75,7 +75,7 @@ STATES: dict[str, tuple[str, str, str, str]] = {
 @pytest.mark.parametrize("mode", ["insert", "upsert"])
 @pytest.mark.parametrize("state", STATES)
 def test_a_state_blames_no_record_and_loses_none(server: Database, table: str, state: str, mode: str) -> None:
-    spoil, mend, said, advice = (text.replace("{}", f'"{table}"') for text in STATES[state])
+    spoil, repair, said, advice = (text.replace("{}", f'"{table}"') for text in STATES[state])
     with sink_into(server, table, **(UPSERT if mode == "upsert" else {})) as sink:
         sink.put({"id": 1, "n": 1})
         sink.commit()
@@ -92,7 +92,7 @@ def test_a_state_blames_no_record_and_loses_none(server: Database, table: str, s
             sink.commit()
             assert {*sink.committed.values()} == {1}
         finally:
-            run(server, mend)
+            run(server, repair)
         assert sink.deliver() == 6
         assert not sink.errant
     assert run(server, f'SELECT id, n FROM "{table}" ORDER BY id') == [(i, i) for i in range(1, 8)]

@@ -162,7 +162,7 @@ STATES = {
 @pytest.mark.parametrize("state", STATES)
 def test_a_state_blames_no_record_and_loses_none(maria: MariaDb, schema: str, state: str) -> None:
     user = "'connect'@'127.0.0.1'"
-    spoil, mend, said = (text.replace("{}", schema).replace("{user}", user) for text in STATES[state])
+    spoil, repair, said = (text.replace("{}", schema).replace("{user}", user) for text in STATES[state])
     maria.run("CREATE TABLE t (id int PRIMARY KEY, n int)", schema=schema)
     more = {"auto_create": "false", "errors_tolerance": "all", "max_retries": "2"}
     with sink_into(maria, schema, "t", **more, **UPSERT) as sink:
@@ -174,7 +174,7 @@ def test_a_state_blames_no_record_and_loses_none(maria: MariaDb, schema: str, st
             assert [isinstance(error, RetriableError) for error in errors] == [True, True, False, False]
             assert not sink.errant
         finally:
-            maria.run(mend, schema=schema)
+            maria.run(repair, schema=schema)
         assert sink.deliver() == 4
         assert not sink.errant
     assert maria.run("SELECT id, n FROM t ORDER BY id", schema=schema) == [(i, i) for i in range(1, 6)]

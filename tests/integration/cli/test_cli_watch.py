@@ -41,7 +41,7 @@ def test_changes_are_events_and_the_first_look_tells_what_has_failed() -> None:
     assert look(RunState.RUNNING, RunState.FAILED) == [("failed", 1, "FAILED")]
     assert look(RunState.RUNNING, RunState.FAILED) == []
     assert look(RunState.PAUSED, RunState.RESTARTING) == [("changed", 0, "PAUSED"), ("changed", 1, "RESTARTING")]
-    assert look(RunState.RUNNING, RunState.RUNNING) == [("changed", 0, "RUNNING"), ("mended", 1, "RUNNING")]
+    assert look(RunState.RUNNING, RunState.RUNNING) == [("changed", 0, "RUNNING"), ("recovered", 1, "RUNNING")]
     assert look(RunState.RUNNING) == [("gone", 1, "GONE")]
     assert look(RunState.RUNNING, RunState.RUNNING) == [("new", 1, "RUNNING")]
     assert changes.look([])[0]["was"] == "RUNNING"
@@ -154,6 +154,6 @@ def test_it_goes_on_when_the_worker_was_away(tmp_path: Path) -> None:
         herder.set_target_state("orders", TargetState.STARTED)
         with RestServer(herder, [url]):
             eventually(lambda: any(line.endswith("orders task 0 RUNNING again") for line in lines["out"]), 20, "")
-            eventually(lambda: told.read_text() == "failed mended ", 20, "")
+            eventually(lambda: told.read_text() == "failed recovered ", 20, "")
         assert process.poll() is None
     assert process.returncode == 143

@@ -138,7 +138,7 @@ class Strike:
     def _cut(self, number: int) -> str:
         relays = self._world.to_broker if self._action.what == "network" else self._world.to_rest
         relays[number].cut()
-        self._undo = relays[number].mend
+        self._undo = relays[number].repair
         return self._world.services[number].name
 
     def _worker(self, worker: Service) -> None:

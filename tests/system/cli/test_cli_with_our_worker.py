@@ -92,7 +92,7 @@ def test_names_of_any_kind_are_selected_waited_for_completed_and_moved(
 def test_apply_by_labels_ends_when_it_runs_and_at_once_when_it_cannot(
     operator: Operator, topic: str, tmp_path: Path
 ) -> None:
-    """An update that breaks a connector, and the one that mends it: neither is taken for the state before it."""
+    """An update that breaks a connector, and the one that repairs it: neither is taken for the state before it."""
     run, name, team = operator.run, f"out-{uuid.uuid4().hex[:6]}", f"team-{uuid.uuid4().hex[:6]}"
     files = tmp_path / "files"
     files.mkdir()

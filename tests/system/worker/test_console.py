@@ -322,7 +322,7 @@ def agreed(page):
 REPLAY = "/ui/connectors/lines-out/dead-letters/replay"
 
 
-def test_letters_are_mended_by_a_patch_and_put_into_the_sink_by_connect_ui_on_the_topics(tmp_path, broker, letters):
+def test_letters_are_edited_by_a_patch_and_put_into_the_sink_by_connect_ui_on_the_topics(tmp_path, broker, letters):
     out = tmp_path / "out.txt"
     with WrittenCluster(broker.bootstrap, tmp_path) as cluster:
         cluster.add_connector("lines-out", sink_of(letters, out), [], topics=[letters])

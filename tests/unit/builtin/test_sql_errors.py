@@ -78,28 +78,28 @@ STATES = {
 def test_the_state_of_a_file_blames_no_record_and_costs_none(file: Path, said: str) -> None:
     """It is waited for, then the task fails; put again behind it, each record is there."""
     with sink_into(file, max_retries="1") as sink:
-        mend = STATES[said](file)
+        repair = STATES[said](file)
         with pytest.raises(RetriableError, match=said):
             sink.put({"id": 1, "n": 1}, {"id": 2, "n": 2})
         with pytest.raises(ConnectError, match=rf"2 times in a row \(max\.retries=1\): .*{said}"):
             sink.deliver()
         assert not sink.errant
         assert {*sink.commit().values()} == {0}
-        mend()
+        repair()
         assert sink.deliver() == 2
     assert run(file, "SELECT id FROM orders ORDER BY id") == [(1,), (2,)]
 
 
 def test_a_file_that_is_no_database_fails_at_once(file: Path) -> None:
     with sink_into(file) as sink:
-        mend = no_database(file)
+        repair = no_database(file)
         with pytest.raises(
             ConnectError, match="refuses the connector: DatabaseError: file is not a database"
         ) as caught:
             sink.put({"id": 1, "n": 1})
         assert not isinstance(caught.value, RetriableError)
         assert not sink.errant
-        mend()
+        repair()
 
 
 def test_what_a_record_has_wrong_is_that_records_error(file: Path) -> None:
@@ -199,12 +199,12 @@ def said_by_sqlite(file: Path) -> Iterator[sqlite3.Error]:
     yield failing(f"{file}", too_big, setup=lambda one: one.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 100))
     yield failing(f"{file}", "INSERT INTO orders VALUES (1, -1)")
     yield failing(f"{file}", insert.format("'x'"))
-    mend = broken(file)
+    repair = broken(file)
     yield failing(f"{file}", "SELECT * FROM orders")
-    mend()
-    mend = no_database(file)
+    repair()
+    repair = no_database(file)
     yield failing(f"{file}", "SELECT * FROM orders")
-    mend()
+    repair()
 
 
 def test_each_code_of_sqlite_is_one_that_it_gives(file: Path) -> None:

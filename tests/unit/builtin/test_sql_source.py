@@ -316,7 +316,7 @@ def test_a_table_that_cannot_be_read_stops_no_other_and_is_read_once_it_can_be(
         assert names(source.poll(1)) == ["b"]
         told = [one.getMessage() for one in caplog.records if one.levelname == "ERROR"]
         assert len(told) == 1
-        assert "loose until this is mended" in told[0]
+        assert "loose until this is repaired" in told[0]
         assert "its column id for mode=incrementing may be null" in told[0]
         change(file, "DROP TABLE loose", "CREATE TABLE loose (id INTEGER PRIMARY KEY, name TEXT)")
         change(file, "INSERT INTO loose VALUES (1, 'late')")

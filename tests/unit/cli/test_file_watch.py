@@ -69,9 +69,9 @@ def test_a_broken_or_refused_file_is_told_and_its_connector_stays(watched, caplo
     assert watched.topics() == {"a": "one"}
     assert [record.levelname for record in caplog.records] == ["ERROR"], "told once"
     assert "a.properties" in caplog.text
-    watched.write("a.properties", "a", "mended")
+    watched.write("a.properties", "a", "recovered")
     watched.settle()
-    assert watched.topics() == {"a": "mended"}
+    assert watched.topics() == {"a": "recovered"}
 
 
 def test_another_name_in_a_file_is_another_connector(watched):

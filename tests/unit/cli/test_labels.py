@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kconnect.errors import ConfigError, ConnectError
-from kconnect.model import ConnectorState, ConnectorStatus, ConnectorType, Mend, Restarts, RunState, TaskState
+from kconnect.model import AutoRestart, ConnectorState, ConnectorStatus, ConnectorType, Restarts, RunState, TaskState
 from kconnect.runtime.config.dropins import ConnectorFile
 from kconnect.runtime.config.label_keys import label_problems
 from kconnect.runtime.config.labels import LABELS, LabelSelector, labels_of, labels_text, parse_labels
@@ -154,7 +154,7 @@ def test_what_was_updated_has_to_run_for_a_while_as_its_status_is_the_old_one_at
     assert rollout.look({"a": status()}, 2 * SETTLES_S) == {"a": "RUNNING"}
 
 
-def test_a_failure_that_an_update_may_mend_counts_only_when_it_stays_and_another_one_at_once():
+def test_a_failure_that_an_update_may_repair_counts_only_when_it_stays_and_another_one_at_once():
     failed = status(task=RunState.FAILED, trace="Boom")
     rollout = Rollout(["a"], {"a"}, {"a": failed}, 0.0)
     assert rollout.look({"a": failed}, 0.1) == {}
@@ -165,14 +165,14 @@ def test_a_failure_that_an_update_may_mend_counts_only_when_it_stays_and_another
 
 
 def test_a_failure_that_a_restart_follows_is_not_for_good():
-    def failed(mend):
-        return {"a": status(task=RunState.FAILED, trace="Boom", restarts=Restarts(mend, 1, 5))}
+    def failed(state):
+        return {"a": status(task=RunState.FAILED, trace="Boom", restarts=Restarts(state, 1, 5))}
 
     rollout = Rollout(["a"], set(), {}, 0.0)
-    assert rollout.look(failed(Mend.WAITING), 0.1) == {}
+    assert rollout.look(failed(AutoRestart.WAITING), 0.1) == {}
     assert rollout.open_texts() == ["a is RUNNING, task 0 FAILED (restart 2 of 5 follows: Boom)"]
     with pytest.raises(ConnectError, match="Boom"):
-        rollout.look(failed(Mend.GIVEN_UP), 0.2)
+        rollout.look(failed(AutoRestart.GIVEN_UP), 0.2)
 
 
 def test_what_is_deleted_meanwhile_ends_the_wait():

@@ -14,19 +14,19 @@ from kconnect.admin.console.connector_rows import connector_rows
 from kconnect.admin.console.html import render
 from kconnect.admin.console.pages.connector import state_values
 from kconnect.model import (
+    AutoRestart,
     Condition,
     ConnectorState,
     ConnectorStatus,
     ConnectorType,
-    Mend,
     Restarts,
     RunState,
     TaskCondition,
     TaskId,
     TaskState,
 )
+from kconnect.runtime.herder.decisions.auto_restarts import Notice, NoticeKind
 from kconnect.runtime.herder.decisions.failures import NoHelp
-from kconnect.runtime.herder.decisions.mending import Notice, NoticeKind
 from kconnect.runtime.webhooks.documents import of_notice
 from kconnect_cli.admin.cluster_health import health_document
 from kconnect_cli.screen.description_text import description_text
@@ -54,7 +54,7 @@ def task(number: int, state: str, restarts: Restarts | None = None, condition: C
     return TaskState(number, RunState(state), W, TRACE if state == "FAILED" else None, None, found, restarts)
 
 
-HELD = Restarts(Mend.WAITING, 1, 5, "once it is resumed")
+HELD = Restarts(AutoRestart.WAITING, 1, 5, "once it is resumed")
 # In the order in which each screen has them; the reason is without the time that has passed
 CLUSTER = {
     each.name: (each, state, why)
@@ -70,22 +70,24 @@ CLUSTER = {
             f"task 1: restart 2 of 5 follows once it is resumed: {CAUSE}",
         ),
         (
-            of("mended", "RUNNING", task(0, "FAILED", Restarts(Mend.WAITING, 1, 5, None, DUE_MS))),
+            of("midway", "RUNNING", task(0, "FAILED", Restarts(AutoRestart.WAITING, 1, 5, None, DUE_MS))),
             "FAILED",
             f"task 0: restart 2 of 5 is due: {CAUSE}",
         ),
         (
-            of("mixed", "RUNNING", task(0, "FAILED", Restarts(Mend.NOT_RESTARTED, 0, 0, str(NoHelp.JAVA_LEADS)))),
+            of(
+                "mixed", "RUNNING", task(0, "FAILED", Restarts(AutoRestart.NOT_RESTARTED, 0, 0, str(NoHelp.JAVA_LEADS)))
+            ),
             "FAILED",
             f"task 0: {CAUSE} (not restarted because a Java worker leads the group)",
         ),
         (
-            of("spent", "RUNNING", task(0, "FAILED", Restarts(Mend.GIVEN_UP, 5, 5))),
+            of("spent", "RUNNING", task(0, "FAILED", Restarts(AutoRestart.GIVEN_UP, 5, 5))),
             "FAILED",
             f"task 0: given up after 5 restarts: {CAUSE}",
         ),
         (
-            of("wrong", "RUNNING", task(0, "FAILED", Restarts(Mend.NOT_RESTARTED, 0, 5, NoHelp.RIGHTS))),
+            of("wrong", "RUNNING", task(0, "FAILED", Restarts(AutoRestart.NOT_RESTARTED, 0, 5, NoHelp.RIGHTS))),
             "FAILED",
             f"task 0: {CAUSE} (not restarted because it is not authorized)",
         ),
@@ -183,9 +185,9 @@ def test_tables_of_tasks_have_the_same_order():
 def test_a_webhook_tells_of_restarts_in_the_same_words(name):
     (seen,) = (each for each in STATUSES[name].tasks if each.state is RunState.FAILED)
     assert seen.restarts is not None
-    kind = NoticeKind.GIVEN_UP if seen.restarts.mend is Mend.GIVEN_UP else NoticeKind.FAILED
-    due_ms = 20_000 if seen.restarts.mend is Mend.WAITING else None
-    no_help = NoHelp.RIGHTS if seen.restarts.mend is Mend.NOT_RESTARTED else None
+    kind = NoticeKind.GIVEN_UP if seen.restarts.state is AutoRestart.GIVEN_UP else NoticeKind.FAILED
+    due_ms = 20_000 if seen.restarts.state is AutoRestart.WAITING else None
+    no_help = NoHelp.RIGHTS if seen.restarts.state is AutoRestart.NOT_RESTARTED else None
     notice = Notice(kind, TaskId(name, seen.id), W, CAUSE, seen.restarts.count, seen.restarts.most, due_ms, no_help)
     told = {
         "held": "restart 2 of 5 in 20 s",

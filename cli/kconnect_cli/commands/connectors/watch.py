@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 # Events that --on-failure gets
-_TOLD = frozenset({"failed", "mended"})
+_TOLD = frozenset({"failed", "recovered"})
 
 
 def watch(
@@ -59,7 +59,7 @@ def watch(
     """Print a line for each change of a connector's or task's state, until Ctrl-C.
 
     What is FAILED at the first look counts as a change. The command of --on-failure runs without a shell; it gets the
-    event as JSON on its input, and as KCONNECT_EVENT (failed, mended), KCONNECT_CONNECTOR, KCONNECT_TASK,
+    event as JSON on its input, and as KCONNECT_EVENT (failed, recovered), KCONNECT_CONNECTOR, KCONNECT_TASK,
     KCONNECT_STATE, KCONNECT_WORKER and KCONNECT_CAUSE. A worker that does not answer is reported, and asked again.
     With -o json each line is an event.
     """
@@ -85,8 +85,8 @@ class StateChanges:
     def look(self, statuses: Sequence[ConnectorStatus]) -> list[dict[str, Any]]:
         """Events in the order of the rows.
 
-        Shape: event (failed, mended, changed, new, gone), name, task, state, was, worker_id, cause, and what else a row
-        of `connectors status` has. The first look gives only what is FAILED.
+        Shape: event (failed, recovered, changed, new, gone), name, task, state, was, worker_id, cause, and what else a
+        row of `connectors status` has. The first look gives only what is FAILED.
         """
         rows: dict[tuple[str, int | None], Row] = {(row["name"], row["task"]): row for row in status_rows(statuses)}
         before, self._last = self._last, rows
@@ -111,7 +111,7 @@ class StateChanges:
             return "failed"
         if state == "RUNNING" and key in self._failed:
             self._failed.discard(key)
-            return "mended"
+            return "recovered"
         if is_first:
             return None
         return "new" if was is None else "changed"
@@ -184,7 +184,7 @@ class _Watcher:
             write_text(f"{event['name']}\n")
         else:
             task = "" if event["task"] is None else f" task {event['task']}"
-            state = "RUNNING again" if event["event"] == "mended" else event["state"]
+            state = "RUNNING again" if event["event"] == "recovered" else event["state"]
             because = f": {text}" if event["state"] == "FAILED" and (text := why(event)) else ""
             write_text(f"{time.strftime('%H:%M:%S')} {event['name']}{task} {state}{because}\n")
 

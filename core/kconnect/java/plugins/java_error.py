@@ -28,7 +28,7 @@ class JavaTraced:
 
 
 class JavaPluginError(JavaTraced, ConnectError):
-    """A Java plugin threw something that no retry mends."""
+    """A Java plugin threw something that no retry repairs."""
 
 
 class JavaRetriableError(JavaTraced, RetriableError):

@@ -1,4 +1,4 @@
-"""Names that rooms had before they stood on floors: loggers and classes in people's files keep working. Pure."""
+"""Names that rooms and values had before: loggers, classes and settings in people's files keep working. Pure."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ FORMER_ROOMS: Final[Mapping[str, str]] = {
     **{f"kconnect.builtin.connectors.{name}": f"kconnect.builtin.connectors.sql.{name}" for name in _SQL},
 }
 """Former name -> the name since."""
+FORMER_EVENTS: Final[Mapping[str, str]] = {"mended": "recovered"}
+"""Former names of `kconnect.webhook.events`."""
 
 
 def present_name(module: str) -> str:

@@ -6,11 +6,24 @@ from typing import Any, Final
 
 from kconnect.api.config_key import Importance
 from kconnect.api.configdef import ConfigDef
+from kconnect.runtime.config.former_names import FORMER_EVENTS
 from kconnect.runtime.config.key_table import Rows
 
-EVENTS: Final = ("failed", "mended", "given-up", "rebalance", "lag", "outage")
+EVENTS: Final = ("failed", "recovered", "given-up", "rebalance", "lag", "outage")
 _T, _LOW, _MEDIUM = ConfigDef.Type, Importance.LOW, Importance.MEDIUM
 _AT_LEAST_1: Final = ConfigDef.Range.at_least(1)
+
+
+class _Events:
+    """Accepts any selection of the events, by their former names too."""
+
+    _named: Final = ConfigDef.ValidList.in_(*EVENTS)
+
+    def ensure_valid(self, name: str, value: Any) -> None:
+        self._named.ensure_valid(name, value and [FORMER_EVENTS.get(event, event) for event in value])
+
+    def __str__(self) -> str:
+        return str(self._named)
 
 
 def _check_lag(name: str, value: Any) -> None:
@@ -40,7 +53,7 @@ OF_WORKER: Final[Rows] = (
         "kconnect.webhook.events",
         _T.LIST,
         list(EVENTS),
-        ConfigDef.ValidList.in_(*EVENTS),
+        _Events(),
         _MEDIUM,
         "Which events are posted.",
     ),

@@ -15,11 +15,11 @@ from typing import Final
 from kconnect.logs.traces import root_cause
 from kconnect.logs.wording import length_text
 from kconnect.model import (
+    AutoRestart,
     Condition,
     ConnectorState,
     ConnectorStatus,
     ConnectorType,
-    Mend,
     Restarts,
     RunState,
     TaskCondition,
@@ -103,7 +103,7 @@ class PartView:
     @property
     def is_held_back(self) -> bool:
         """Whether nobody runs it because the group waits for its worker to come back."""
-        return self.restarts is not None and self.restarts.mend is Mend.HELD_BACK
+        return self.restarts is not None and self.restarts.state is AutoRestart.HELD_BACK
 
     @property
     def cause(self) -> str:
@@ -215,20 +215,20 @@ def restarts_text(restarts: Restarts | None, now_ms: int) -> str:
     if restarts is None:
         return ""
     left_ms = None if restarts.due_ms is None else restarts.due_ms - now_ms
-    match restarts.mend:
-        case Mend.GIVEN_UP:
+    match restarts.state:
+        case AutoRestart.GIVEN_UP:
             again = "" if left_ms is None else f" (tried again {_until(left_ms)})"
             return f"given up after {_counted(restarts.count)}{again}"
-        case Mend.WAITING:
+        case AutoRestart.WAITING:
             waits = "follows" if restarts.why is None else f"follows {restarts.why}"
             when = waits if left_ms is None else "is due" if left_ms <= 0 else _until(left_ms)
             return f"restart {restarts.count + 1} of {restarts.most} {when}"
-        case Mend.NOT_RESTARTED:
+        case AutoRestart.NOT_RESTARTED:
             return f"not restarted because {restarts.why}" if restarts.why else "not restarted"
-        case Mend.HELD_BACK:
+        case AutoRestart.HELD_BACK:
             when = "" if left_ms is None else f", which hands it out {_until(left_ms)}"
             return f"its worker left the group{when} (scheduled.rebalance.max.delay.ms)"
-        case Mend.RESTARTED:
+        case AutoRestart.RESTARTED:
             return f"restarted {restarts.count} time{'' if restarts.count == 1 else 's'}"
 
 
@@ -253,9 +253,9 @@ def _cause(trace: str | None) -> str:
 def _failure(seen: ConnectorState | TaskState, now_ms: int) -> str:
     """What failed, behind what its restarts have come to; why there is none comes last, as a line is short."""
     cause, restarts = _cause(seen.trace) or NO_CAUSE, seen.restarts
-    if restarts is None or (restarts.mend is Mend.NOT_RESTARTED and not restarts.why):
+    if restarts is None or (restarts.state is AutoRestart.NOT_RESTARTED and not restarts.why):
         return cause
-    if restarts.mend is Mend.NOT_RESTARTED:
+    if restarts.state is AutoRestart.NOT_RESTARTED:
         return f"{cause} ({restarts_text(restarts, now_ms)})"
     return f"{restarts_text(restarts, now_ms)}: {cause}"
 

@@ -13,7 +13,7 @@ from kconnect.runtime.config.restart_keys import RestartSettings
 from kconnect.runtime.config.variables import Variables
 from kconnect.runtime.herder.connectors.hosted_connector import PluginTimes
 from kconnect.runtime.herder.connectors.plugin_classes import ConnectorPlugins
-from kconnect.runtime.herder.decisions.mending import Notice
+from kconnect.runtime.herder.decisions.auto_restarts import Notice
 from kconnect.runtime.herder.health.kafka_contact import KafkaContact
 from kconnect.runtime.herder.health.reasons import Health
 from kconnect.runtime.herder.interface import Launcher

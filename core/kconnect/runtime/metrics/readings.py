@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kconnect.model import (
+    AutoRestart,
     Condition,
     ConnectorStatus,
     ConnectorType,
-    Mend,
     Restarts,
     RunState,
     SinkLag,
@@ -346,7 +346,7 @@ def restart_readings(view: RestartsView) -> Iterator[Reading]:
         yield Reading(BY_NAME[worker, name], (), value)
     for labels, restarts in view.parts.items():
         yield Reading(BY_NAME[part, "automatic-restarts"], labels, restarts.count)
-        yield Reading(BY_NAME[part, "is-given-up"], labels, int(restarts.mend is Mend.GIVEN_UP))
+        yield Reading(BY_NAME[part, "is-given-up"], labels, int(restarts.state is AutoRestart.GIVEN_UP))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kconnect.errors import ConnectError
-from kconnect.model import Condition, Mend
+from kconnect.model import AutoRestart, Condition
 from kconnect.runtime.rest.exchange import Endpoint, Handler
 from kconnect.runtime.rest.operation import Operation, Query, Schema, array_of, integer, object_of, ref, text, texts
 
@@ -58,7 +58,7 @@ _SCHEMAS: Final[Mapping[str, Schema]] = {
     ),
     "Restarts": object_of(
         {
-            "state": {"enum": [str(mend) for mend in Mend]},
+            "state": {"enum": [str(state) for state in AutoRestart]},
             **dict.fromkeys(("count", "max", "due_ms"), integer),
             "why": text,
         },

@@ -12,13 +12,13 @@ from kconnect.clock import moment
 from kconnect.logs.redaction import redact
 from kconnect.logs.wording import counted
 from kconnect.model import TaskId
-from kconnect.runtime.herder.decisions.mending import Notice, NoticeKind, name_of
+from kconnect.runtime.herder.decisions.auto_restarts import Notice, NoticeKind, name_of
 from kconnect.runtime.herder.decisions.notice_texts import notice_text
 
 if TYPE_CHECKING:
     from kconnect.runtime.herder.decisions.rebalances import Rebalance
 
-_EVENTS = {NoticeKind.FAILED: "failed", NoticeKind.MENDED: "mended", NoticeKind.GIVEN_UP: "given-up"}
+_EVENTS = {NoticeKind.FAILED: "failed", NoticeKind.RECOVERED: "recovered", NoticeKind.GIVEN_UP: "given-up"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,10 @@ class Document:
 
 
 def of_notice(notice: Notice) -> Document:
-    """`failed`, `mended`, `given-up`."""
+    """`failed`, `recovered`, `given-up`."""
     subject = notice.subject
     details: dict[str, Any] = {"restarts": notice.restarts}
-    if notice.kind is not NoticeKind.MENDED:
+    if notice.kind is not NoticeKind.RECOVERED:
         details |= {
             "failed_on": notice.worker_id,
             "cause": notice.said,

@@ -15,6 +15,7 @@ from kconnect.client.http_failures import Advice, BadAddressError
 from kconnect.client.json_post import JsonPost, checked_target, shown_target, signature
 from kconnect.clock import Backoff, Clock, SystemClock
 from kconnect.errors import ConnectError
+from kconnect.runtime.config.former_names import FORMER_EVENTS
 from kconnect.runtime.config.worker_config import KConnectSettings
 from kconnect.runtime.metrics import Reading
 from kconnect.runtime.metrics.readings import WebhookView, webhook_readings
@@ -62,7 +63,7 @@ class WebhookSettings:
         return cls(
             url=checked_target(url),
             secret=secret or None,
-            events=frozenset(settings.webhook_events),
+            events=frozenset(FORMER_EVENTS.get(event, event) for event in settings.webhook_events),
             connect_timeout_s=settings.webhook_connect_timeout_ms / 1000,
             timeout_s=settings.webhook_timeout_ms / 1000,
             retries=settings.webhook_retries,

@@ -207,7 +207,7 @@ def test_a_look_at_many_records_is_continued_where_an_answer_ended(world: World)
         (("dlq", "replay", "nobody", "--yes"), 3, "nobody"),
         (("dlq", "replay", "orders", "--stage", "x", "--yes"), 2, "--stage x is not a stage"),
         (("dlq", "replay", "orders", "--through", "--yes"), 2, "--worker FILE"),
-        (("dlq", "replay", "orders", "--edit", "mending:mend", "--yes"), 2, "--worker FILE"),
+        (("dlq", "replay", "orders", "--edit", "repairs:repair", "--yes"), 2, "--worker FILE"),
         (("dlq", "show", "orders", "--offset", "x"), 2, "--offset x is not a range of offsets"),
         (("offsets", "reset", "orders", "--to-offset", "999", "--yes"), 1, "has no offset 999"),
     ],
@@ -254,9 +254,9 @@ def test_a_replay_by_url_sends_each_letter_once_edited_as_a_patch_or_a_file_says
     file.write_text(json.dumps({**exported, "letter": {**exported["letter"], "topic": "elsewhere"}}))
     other = connect("dlq", "replay", "orders", "--file", str(file), "--yes")
     assert (other.code, "has elsewhere-" in other.stderr) == (1, True), other.stderr
-    mended = {**exported, "record": {**exported["record"], "value": {"id": 10}}}
-    later = {**mended["letter"], "offset": exported["letter"]["offset"] + 1}
-    file.write_text(json.dumps({**mended, "letter": later}))
+    repaired = {**exported, "record": {**exported["record"], "value": {"id": 10}}}
+    later = {**repaired["letter"], "offset": exported["letter"]["offset"] + 1}
+    file.write_text(json.dumps({**repaired, "letter": later}))
     sent = connect("dlq", "replay", "orders", "--file", str(file), "--yes", "-o", "json")
     assert (sent.code, sent.json["targets"]) == (0, {world.topic: 1}), sent.stderr
 

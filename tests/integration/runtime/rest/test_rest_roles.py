@@ -110,7 +110,7 @@ class Tokens(ConnectRestExtension):
 
         context.add_middleware(around)
         context.add_route("/who", lambda request: RestResponse({"user": request.user}))
-        context.add_route("/mend/{connector}", lambda request: RestResponse({}), methods=("POST",), role="operator")
+        context.add_route("/repair/{connector}", lambda request: RestResponse({}), methods=("POST",), role="operator")
         context.add_route("/burn", lambda request: RestResponse({}), methods=("POST",))
 
 
@@ -131,8 +131,8 @@ def test_an_extension_may_say_who_calls_and_its_routes_have_roles_too(tmp_path):
         assert ask("GET", "/who")[0] == 401
         assert ask("GET", "/connectors")[0] == 401
         assert ask("GET", "/connectors", "eve")[0] == 403
-        assert ask("POST", "/mend/orders-1", "bob")[0] == 200
-        assert ask("POST", "/mend/stock", "bob")[0] == 403
+        assert ask("POST", "/repair/orders-1", "bob")[0] == 200
+        assert ask("POST", "/repair/stock", "bob")[0] == 403
         assert ask("POST", "/burn", "bob")[0] == 403
         assert ask("POST", "/burn", "ann")[0] == 200
 

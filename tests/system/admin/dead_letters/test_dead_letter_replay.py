@@ -138,7 +138,7 @@ def desk(
         yield Desk(broker.bootstrap, cluster, topic, tmp_path, host, capsys)
 
 
-def test_poison_is_listed_shown_mended_and_replayed_into_the_sink_once(desk: Desk) -> None:
+def test_poison_is_listed_shown_edited_and_replayed_into_the_sink_once(desk: Desk) -> None:
     desk.start()
     produce_lines(desk.bootstrap, desk.topic, ['{"id":1}', "oops", '{"id":3}'], key=b"k")
     desk.await_lines(2)
@@ -176,10 +176,10 @@ def test_a_replay_that_is_killed_in_the_middle_neither_loses_nor_doubles(desk: D
     bad = [f"oops {number}" for number in range(count)]
     produce_lines(desk.bootstrap, desk.topic, bad)
     desk.await_letters(count)
-    (desk.folder / "mending.py").write_text(
+    (desk.folder / "repairs.py").write_text(
         "import os, time\n"
         "asked = []\n"
-        "def mend(record):\n"
+        "def repair(record):\n"
         f"    if record.value == {bad[-1]!r} and 'KIT_HOLDS' in os.environ:\n"
         "        asked.append(record)\n"
         "        while len(asked) > 1:\n"
@@ -187,7 +187,7 @@ def test_a_replay_that_is_killed_in_the_middle_neither_loses_nor_doubles(desk: D
         "    return record.new_record(value={'text': record.value}, value_schema=None)\n"
     )
     begun = end_offset(desk.bootstrap, desk.topic)
-    command = [*connect_command(), *desk.command("replay", "--edit", "mending:mend", "--yes")]
+    command = [*connect_command(), *desk.command("replay", "--edit", "repairs:repair", "--yes")]
     # All are counted before one is sent; the last one then waits to be killed, so that the kill is never too late
     env = cli_env(desk.folder, {"KIT_HOLDS": "yes"})
     killed = subprocess.Popen(command, env=env, cwd=desk.folder, stderr=subprocess.PIPE)
@@ -203,7 +203,7 @@ def test_a_replay_that_is_killed_in_the_middle_neither_loses_nor_doubles(desk: D
         _, told = killed.communicate(timeout=ample_s(10))
     assert killed.returncode == -signal.SIGKILL, f"it ended before it was killed: {told!r}"
 
-    done = desk.run("replay", "--edit", "mending:mend", "--yes", "-o", "json").json["outcomes"]
+    done = desk.run("replay", "--edit", "repairs:repair", "--yes", "-o", "json").json["outcomes"]
     assert sum(done.values()) == count
     desk.await_lines(count)
     assert desk.run("replay", "--yes", "-o", "json").json["outcomes"] == {"already replayed": count}
@@ -398,7 +398,7 @@ def test_a_put_that_was_killed_leaves_its_letters_in_doubt_until_they_are_asked_
     (desk.folder / "killing.py").write_text(
         "import os, signal\ndef kill(record):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    (desk.folder / "mending2.py").write_text("def mend(record):\n    return record.new_record(value={'id': 1})\n")
+    (desk.folder / "repairs2.py").write_text("def repair(record):\n    return record.new_record(value={'id': 1})\n")
     desk.cluster.add_connector(
         desk.name,
         {
@@ -408,15 +408,15 @@ def test_a_put_that_was_killed_leaves_its_letters_in_doubt_until_they_are_asked_
             "transforms.k.function": "killing:kill",
         },
     )
-    command = [*connect_command(), *desk.command("replay", "--through", "--edit", "mending2:mend", "--yes")]
+    command = [*connect_command(), *desk.command("replay", "--through", "--edit", "repairs2:repair", "--yes")]
     env = cli_env(desk.folder, {"PYTHONPATH": str(desk.folder)})
     killed = subprocess.run(command, env=env, cwd=desk.folder, capture_output=True, timeout=ample_s(60), check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     desk.cluster.add_connector(desk.name, desk.config)
-    left = desk.run("replay", "--through", "--edit", "mending2:mend", "--yes", "-o", "json", expect=1)
+    left = desk.run("replay", "--through", "--edit", "repairs2:repair", "--yes", "-o", "json", expect=1)
     assert left.json["outcomes"] == {"in doubt": 1}
     assert desk.lines() == []
-    again = desk.run("replay", "--through", "--again", "--edit", "mending2:mend", "--yes", "-o", "json")
+    again = desk.run("replay", "--through", "--again", "--edit", "repairs2:repair", "--yes", "-o", "json")
     assert again.json["outcomes"] == {"replay": 1}
     assert desk.lines() == ["{id=1}"]
 

@@ -157,7 +157,7 @@ def test_a_pipeline_into_a_table_outlasts_its_registry_with_each_row_once_and_po
                 told = host.await_condition(spec, Condition.RETRYING, 60)
                 assert url in str(told)
             held = count()
-            way.mend()
+            way.repair()
 
             eventually(lambda: count() > held + 20, 60, "rows arrive again")
             host.stop(source)

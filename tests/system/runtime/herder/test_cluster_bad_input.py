@@ -303,7 +303,7 @@ def test_a_worker_cut_off_from_the_group_stops_its_tasks_before_another_starts_t
     with ExitStack() as stack:
         behind = one_of(f"127.0.0.1:{way.port}", "cut", stack, lambda: here, **session)
         one_of(cut_broker.bootstrap, "cut", stack, lambda: there, **session)
-        stack.callback(way.mend)  # before they stop
+        stack.callback(way.repair)  # before they stop
         create(behind, *(f"c{number}" for number in range(4)))
         eventually(lambda: len(here.tasks) == len(there.tasks) == 2, 40, "each has its share")
         assert behind.herder.is_leader
@@ -319,13 +319,13 @@ def test_a_worker_cut_off_from_the_group_stops_its_tasks_before_another_starts_t
         assert not here.tasks
         assert "is currently writing to the config topic" in stages.summary(), "it hangs there still"
         assert all(here.ended[task] < there.began[task] for task in moved), (here.ended, there.began)
-        way.mend()
+        way.repair()
         eventually(lambda: behind.herder.state.facts.phase is Phase.STABLE and here.tasks, 30, "it is back")
         writer.join(30)
         eventually(lambda: not set(here.tasks) & set(there.tasks), 30, "and nothing runs twice")
 
 
 def _create_late(worker: DistributedWorker) -> None:
-    """What comes of it does not matter: the broker may have it, or not, when the way is mended."""
+    """What comes of it does not matter: the broker may have it, or not, when the way is restored."""
     with suppress(ConnectError):
         create(worker, "late")

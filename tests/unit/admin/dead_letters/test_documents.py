@@ -145,27 +145,27 @@ def test_what_is_no_patch_is_refused_before_anything_is_read(patch: Any, problem
 
 
 def test_a_function_gets_the_record_in_connects_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "mend_letters.py").write_text(
-        "def mend(record):\n"
+    (tmp_path / "repair_records.py").write_text(
+        "def repair(record):\n"
         "    if record.value == 'drop':\n"
         "        return None\n"
         "    if record.value == 'raise':\n"
         "        raise KeyError('id')\n"
-        "    return record.new_record(value={'text': record.value}, topic='mended')\n"
+        "    return record.new_record(value={'text': record.value}, topic='repaired')\n"
         "def same(record):\n    return record\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    edit = FunctionEdit("mend_letters:mend", documents(), PLUGINS)
+    edit = FunctionEdit("repair_records:repair", documents(), PLUGINS)
     given = record(b"oops")
     made = edit.apply(dead_letter(given), given)
-    assert made == replace(given, topic="mended", value=b'{"text":"oops"}')
+    assert made == replace(given, topic="recovered", value=b'{"text":"oops"}')
     assert edit.apply(dead_letter(record(b"drop")), record(b"drop")) is None
-    with pytest.raises(DataError, match="mend_letters:mend failed: KeyError: 'id'"):
+    with pytest.raises(DataError, match="repair_records:repair failed: KeyError: 'id'"):
         edit.apply(dead_letter(record(b"raise")), record(b"raise"))
-    same = FunctionEdit("mend_letters:same", documents(), PLUGINS)
+    same = FunctionEdit("repair_records:same", documents(), PLUGINS)
     assert Edits(same, same).apply(dead_letter(given), given) == given
     with pytest.raises(ConfigError, match="has no function nowhere"):
-        FunctionEdit("mend_letters:nowhere", documents(), PLUGINS)
+        FunctionEdit("repair_records:nowhere", documents(), PLUGINS)
 
 
 BYTES = st.none() | st.binary(max_size=20) | st.sampled_from([b'{"a": 1.50}', b"[1, 2]", b'"x"', b"7", b"text"])

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from kconnect.model import (
+    AutoRestart,
     Condition,
     ConnectorState,
     ConnectorStatus,
     ConnectorType,
-    Mend,
     Restarts,
     RunState,
     TaskCondition,
@@ -51,13 +51,13 @@ def connector(name: str, own: RunState, *tasks: TaskState | RunState, trace: str
     return ConnectorStatus(name, ConnectorState(own, "w:1", trace), numbered, ConnectorType.SINK)
 
 
-GIVEN_UP = task(FAILED, TRACE, Restarts(Mend.GIVEN_UP, 5, 5))
-FOLLOWS = task(FAILED, TRACE, Restarts(Mend.WAITING, 1, 5))
-BARRED = task(FAILED, TRACE, Restarts(Mend.NOT_RESTARTED, 0, 5, "it is not authorized"))
-SWITCHED_OFF = task(FAILED, TRACE, Restarts(Mend.NOT_RESTARTED, 0, 0))
-RESTARTED = task(RUNNING, None, Restarts(Mend.RESTARTED, 2, 5))
-HELD = task(UNASSIGNED, None, Restarts(Mend.HELD_BACK, 0, 5))
-HELD_FAILED = task(FAILED, TRACE, Restarts(Mend.HELD_BACK, 0, 5))
+GIVEN_UP = task(FAILED, TRACE, Restarts(AutoRestart.GIVEN_UP, 5, 5))
+FOLLOWS = task(FAILED, TRACE, Restarts(AutoRestart.WAITING, 1, 5))
+BARRED = task(FAILED, TRACE, Restarts(AutoRestart.NOT_RESTARTED, 0, 5, "it is not authorized"))
+SWITCHED_OFF = task(FAILED, TRACE, Restarts(AutoRestart.NOT_RESTARTED, 0, 0))
+RESTARTED = task(RUNNING, None, Restarts(AutoRestart.RESTARTED, 2, 5))
+HELD = task(UNASSIGNED, None, Restarts(AutoRestart.HELD_BACK, 0, 5))
+HELD_FAILED = task(FAILED, TRACE, Restarts(AutoRestart.HELD_BACK, 0, 5))
 HELD_TEXT = "its worker left the group (scheduled.rebalance.max.delay.ms)"
 STUCK = degraded(Condition.STUCK, "put() hangs")
 
@@ -187,28 +187,28 @@ def test_since_when_is_known_of_what_is_degraded():
     ("restarts", "in_ms", "text"),
     [
         (None, None, ""),
-        (Restarts(Mend.WAITING, 1, 5), None, "restart 2 of 5 follows"),
-        (Restarts(Mend.WAITING, 1, 5, "once it is resumed"), None, "restart 2 of 5 follows once it is resumed"),
-        (Restarts(Mend.WAITING, 1, 5), 300, "restart 2 of 5 in 0.3 s"),
-        (Restarts(Mend.WAITING, 1, 5), 9_400, "restart 2 of 5 in 9 s"),
-        (Restarts(Mend.WAITING, 1, 5), 20_000, "restart 2 of 5 in 20 s"),
-        (Restarts(Mend.WAITING, 1, 5), -3, "restart 2 of 5 is due"),
-        (Restarts(Mend.GIVEN_UP, 1, 1), None, "given up after 1 restart"),
-        (Restarts(Mend.GIVEN_UP, 5, 5), 3_420_000, "given up after 5 restarts (tried again in 57 min)"),
-        (Restarts(Mend.GIVEN_UP, 5, 5), 0, "given up after 5 restarts (tried again now)"),
-        (Restarts(Mend.NOT_RESTARTED, 0, 5), None, "not restarted"),
+        (Restarts(AutoRestart.WAITING, 1, 5), None, "restart 2 of 5 follows"),
+        (Restarts(AutoRestart.WAITING, 1, 5, "once it is resumed"), None, "restart 2 of 5 follows once it is resumed"),
+        (Restarts(AutoRestart.WAITING, 1, 5), 300, "restart 2 of 5 in 0.3 s"),
+        (Restarts(AutoRestart.WAITING, 1, 5), 9_400, "restart 2 of 5 in 9 s"),
+        (Restarts(AutoRestart.WAITING, 1, 5), 20_000, "restart 2 of 5 in 20 s"),
+        (Restarts(AutoRestart.WAITING, 1, 5), -3, "restart 2 of 5 is due"),
+        (Restarts(AutoRestart.GIVEN_UP, 1, 1), None, "given up after 1 restart"),
+        (Restarts(AutoRestart.GIVEN_UP, 5, 5), 3_420_000, "given up after 5 restarts (tried again in 57 min)"),
+        (Restarts(AutoRestart.GIVEN_UP, 5, 5), 0, "given up after 5 restarts (tried again now)"),
+        (Restarts(AutoRestart.NOT_RESTARTED, 0, 5), None, "not restarted"),
         (
-            Restarts(Mend.NOT_RESTARTED, 0, 5, "it is not authorized"),
+            Restarts(AutoRestart.NOT_RESTARTED, 0, 5, "it is not authorized"),
             None,
             "not restarted because it is not authorized",
         ),
-        (Restarts(Mend.RESTARTED, 2, 5), None, "restarted 2 times"),
+        (Restarts(AutoRestart.RESTARTED, 2, 5), None, "restarted 2 times"),
         (
-            Restarts(Mend.HELD_BACK, 1, 5),
+            Restarts(AutoRestart.HELD_BACK, 1, 5),
             240_000,
             "its worker left the group, which hands it out in 4 min (scheduled.rebalance.max.delay.ms)",
         ),
-        (Restarts(Mend.HELD_BACK, 1, 5), None, "its worker left the group (scheduled.rebalance.max.delay.ms)"),
+        (Restarts(AutoRestart.HELD_BACK, 1, 5), None, "its worker left the group (scheduled.rebalance.max.delay.ms)"),
     ],
 )
 def test_restarts_say_how_many_of_how_many_and_when_the_next_is(restarts, in_ms, text):

@@ -9,8 +9,8 @@ import pytest
 from kconnect.api import DataError
 from kconnect.errors import ConfigError, NotFoundError
 from kconnect.model import TaskId
+from kconnect.runtime.herder.decisions.auto_restarts import Notice, NoticeKind
 from kconnect.runtime.herder.decisions.failures import NoHelp, failure_of
-from kconnect.runtime.herder.decisions.mending import Notice, NoticeKind
 from kconnect.runtime.herder.decisions.notice_texts import notice_text
 from kconnect.runtime.pipeline.lifecycle import failure_text
 from kconnect.runtime.pipeline.stages import Stage, StageError

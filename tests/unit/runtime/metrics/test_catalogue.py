@@ -7,11 +7,11 @@ import re
 import pytest
 
 from kconnect.model import (
+    AutoRestart,
     Condition,
     ConnectorState,
     ConnectorStatus,
     ConnectorType,
-    Mend,
     PartitionLag,
     Restarts,
     RunState,
@@ -224,7 +224,7 @@ def test_no_name_stands_twice_and_reasons_are_for_rows_of_the_catalogue():
     assert set(NOT_COLLECTED) <= set(names)
 
 
-_GIVEN_UP = Restarts(Mend.GIVEN_UP, 3, 3)
+_GIVEN_UP = Restarts(AutoRestart.GIVEN_UP, 3, 3)
 
 
 def test_restarts_are_counted_for_the_worker_and_for_each_part():

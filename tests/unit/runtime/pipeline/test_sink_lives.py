@@ -17,7 +17,7 @@ Life = list[Action]
 PLAIN = ("write", "assign", "assign all", "revoke", "hold", "release", "pause", "resume", "ask to commit", "wait")
 PUTS = ("retry put", "retry put", "revoke", "lose", "assign", "assign all", "rewind", "hold", "release", "elsewhere")
 FLUSHES = ("retry flush", "less", "more", "none", "late letters", "rewind", "revoke", "assign", "retry put")
-COMMITS = ("refuse commits", "raise in commits", "answer no commit", "answer", "mend commits")
+COMMITS = ("refuse commits", "raise in commits", "answer no commit", "answer", "repair commits")
 REBALANCES = ("revoke", "lose", "assign", "elsewhere", "reset", "retry flush", "rewind")
 ENDS = ("fail put", "fail flush", "lost letters", "cancel", "stop", "retry flush")
 MANY = ("write", "write", "assign", "wait", "ask to commit")
@@ -35,7 +35,7 @@ COMMIT_MODES = {
     "refuse commits": "refused",
     "raise in commits": "raised",
     "answer no commit": "silent",
-    "mend commits": "ok",
+    "repair commits": "ok",
 }
 
 

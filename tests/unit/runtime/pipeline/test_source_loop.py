@@ -27,7 +27,7 @@ LIVES = st.lists(
             st.tuples(st.just("acknowledge"), st.integers(1, 90)),
             st.tuples(st.just("refuse"), st.integers(0, 5)),
             st.tuples(
-                st.sampled_from(["tick", "idle", "break offsets", "mend offsets", "retry", "crash", "cancel"]),
+                st.sampled_from(["tick", "idle", "break offsets", "repair offsets", "retry", "crash", "cancel"]),
                 st.just(0),
             ),
             st.tuples(st.just("stop"), st.integers(0, 1)),
@@ -76,7 +76,7 @@ class Script:
                 run.now_s += 60  # a producer with nothing on its way is closed from now on
             case "break offsets":
                 run.ports.offsets.fail_with = ConnectError("away")  # type: ignore[attr-defined]
-            case "mend offsets":
+            case "repair offsets":
                 run.ports.offsets.fail_with = None  # type: ignore[attr-defined]
             case "retry":
                 raise RetriableError("later", retry_after_s=0.001)

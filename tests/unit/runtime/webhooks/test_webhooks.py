@@ -12,8 +12,10 @@ import pytest
 from kconnect.client.outage import Outage
 from kconnect.errors import ConfigError
 from kconnect.model import TaskId
+from kconnect.runtime.config.former_names import FORMER_EVENTS
+from kconnect.runtime.config.worker_config import KConnectSettings
+from kconnect.runtime.herder.decisions.auto_restarts import Notice, NoticeKind
 from kconnect.runtime.herder.decisions.failures import NoHelp
-from kconnect.runtime.herder.decisions.mending import Notice, NoticeKind
 from kconnect.runtime.herder.decisions.rebalances import Rebalance
 from kconnect.runtime.webhooks.documents import of_notice
 from kconnect.runtime.webhooks.sender import WebhookSender, WebhookSettings
@@ -24,7 +26,7 @@ from kit.webhook_target import webhook_target
 
 SECRET = "correct horse battery staple"
 NOTICE = Notice(NoticeKind.FAILED, TaskId("orders", 0), "w:8083", "it burnt", 1, 5, 20_000)
-EVENTS = frozenset({"failed", "mended", "given-up", "rebalance", "lag", "outage"})
+EVENTS = frozenset({"failed", "recovered", "given-up", "rebalance", "lag", "outage"})
 
 
 class Quick:
@@ -163,9 +165,9 @@ def test_nothing_secret_is_shown(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_only_the_events_that_are_wanted_are_sent() -> None:
     with webhook_target() as target:
-        hook = sender(target.url, events=frozenset({"mended"}))
+        hook = sender(target.url, events=frozenset({"recovered"}))
         hook.send(of_notice(NOTICE))
-        hook.send(of_notice(Notice(NoticeKind.MENDED, "orders", "", restarts=2)))
+        hook.send(of_notice(Notice(NoticeKind.RECOVERED, "orders", "", restarts=2)))
         eventually(lambda: hook.document()["delivered"] == 1, 5, "")
         hook.stop(1)
     assert [body["message"] for body in target.bodies] == ["Connector orders runs again, after 2 automatic restarts"]
@@ -279,3 +281,18 @@ def test_lag_is_told_by_the_leader_alone_and_by_the_next_one_again() -> None:
     assert world.look() == []
     world.leads = True
     assert world.look() == [("lag", False)]
+
+
+def test_events_may_have_their_former_names_and_an_unknown_one_is_refused() -> None:
+    def events(names: str) -> frozenset[str]:
+        url = {"kconnect.webhook.url": "http://127.0.0.1:1/hook"}
+        found = WebhookSettings.of_worker(KConnectSettings.parse({**url, "kconnect.webhook.events": names}))
+        assert found is not None
+        return found.events
+
+    former = next(iter(FORMER_EVENTS))
+    assert events(f"failed,{former}") == events("failed,recovered") == {"failed", "recovered"}
+    with pytest.raises(
+        ConfigError, match=r"Invalid value fail for configuration kconnect\.webhook\.events: .*must be one of"
+    ):
+        events("fail")

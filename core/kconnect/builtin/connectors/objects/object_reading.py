@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Errant = Callable[[SourceRecord, BaseException], None]
-_LEAVE_OUT = "Mend it, or take it out of the folder; object.pattern and object.format say what is read, and how."
+_LEAVE_OUT = "Correct it, or take it out of the folder; object.pattern and object.format say what is read, and how."
 # Of what is looked at to tell lines of JSON from a document
 _HEAD = 1 << 20
 # Formats that can be read while they are written

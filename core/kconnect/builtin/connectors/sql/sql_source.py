@@ -281,7 +281,7 @@ class SqlSourceTask(SourceTask):
         """Try the table again later, and go on with the others."""
         told_now = f"{failure}. {failure.hint}" if failure.hint else str(failure)
         level = logging.INFO if told_now == progress.trouble else logging.ERROR
-        log.log(level, "Nothing more is read of %s until this is mended: %s", progress.target.name, told_now)
+        log.log(level, "Nothing more is read of %s until this is repaired: %s", progress.target.name, told_now)
         progress.trouble = told_now
         progress.due_s = time.monotonic() + max(self._interval_s, _ASIDE_S)
 

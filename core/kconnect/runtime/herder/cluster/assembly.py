@@ -31,10 +31,10 @@ from kconnect.runtime.herder.cluster.thread_stage import ThreadStage
 from kconnect.runtime.herder.cluster.topic_tracking import ClusterTopics
 from kconnect.runtime.herder.connectors.host import ConnectorHost
 from kconnect.runtime.herder.connectors.task_runs import TaskRuns, report_task
+from kconnect.runtime.herder.decisions.auto_restarts import Notice
 from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry, require_stopped
 from kconnect.runtime.herder.decisions.events import CutOff, Reconfigure
 from kconnect.runtime.herder.decisions.machine import HerderState
-from kconnect.runtime.herder.decisions.mending import Notice
 from kconnect.runtime.herder.decisions.mismatch_rules import OwnSettings
 from kconnect.runtime.herder.interface import LauncherEvents
 from kconnect.runtime.herder.membership import Membership

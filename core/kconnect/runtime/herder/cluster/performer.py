@@ -24,6 +24,7 @@ from kconnect.runtime.herder.cluster.local_work import LocalWork
 from kconnect.runtime.herder.cluster.pending_requests import PendingRequests
 from kconnect.runtime.herder.cluster.rebalance_rounds import RebalanceRounds
 from kconnect.runtime.herder.cluster.thread_stage import ThreadStage
+from kconnect.runtime.herder.decisions.auto_restarts import Notice
 from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry
 from kconnect.runtime.herder.decisions.events import (
     CaughtUp,
@@ -61,7 +62,6 @@ from kconnect.runtime.herder.decisions.instructions import (
     Write,
     WriteFirstOffsets,
 )
-from kconnect.runtime.herder.decisions.mending import Notice
 from kconnect.runtime.herder.decisions.mismatches import ClusterNames, ConfigTopicEnds, sentence
 from kconnect.runtime.herder.decisions.notice_texts import level_of, notice_text
 from kconnect.runtime.herder.decisions.restart_plan import restart_plan

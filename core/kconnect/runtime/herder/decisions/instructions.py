@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kconnect.errors import ConnectError
 from kconnect.model import ConnectorOffset, TargetState, TaskId
 from kconnect.runtime.herder.assignment.protocol import Work
-from kconnect.runtime.herder.decisions.mending import Notice
+from kconnect.runtime.herder.decisions.auto_restarts import Notice
 from kconnect.runtime.herder.decisions.mismatches import Mismatch
 from kconnect.runtime.herder.decisions.writes import ConfigWrite, WriteFor
 from kconnect.runtime.storage.config_topic import RestartRequested

@@ -30,6 +30,8 @@ from typing import Any
 from kconnect.errors import FencedError
 from kconnect.runtime.config.restart_keys import RestartSettings
 from kconnect.runtime.herder.assignment.protocol import Assignment
+from kconnect.runtime.herder.decisions.auto_restart_rules import AutoRestartRules
+from kconnect.runtime.herder.decisions.auto_restarts import AutoRestarts
 from kconnect.runtime.herder.decisions.config_rules import ConfigRules
 from kconnect.runtime.herder.decisions.events import (
     Asked,
@@ -55,8 +57,6 @@ from kconnect.runtime.herder.decisions.events import (
 from kconnect.runtime.herder.decisions.facts import HerderFacts, HerderTimes, Phase
 from kconnect.runtime.herder.decisions.instructions import Instruction, Write
 from kconnect.runtime.herder.decisions.membership_rules import MembershipRules
-from kconnect.runtime.herder.decisions.mending import Mending
-from kconnect.runtime.herder.decisions.mending_rules import MendingRules
 from kconnect.runtime.herder.decisions.mismatch_rules import MismatchRules, OwnSettings
 from kconnect.runtime.herder.decisions.rebalances import Rebalances
 from kconnect.runtime.herder.decisions.request_rules import RequestRules
@@ -64,7 +64,7 @@ from kconnect.runtime.herder.decisions.request_signatures import KeyForm
 from kconnect.runtime.herder.decisions.restart_rules import RestartRules
 from kconnect.runtime.herder.decisions.task_config_rules import TaskRules
 from kconnect.runtime.herder.decisions.trace import HerderTrace
-from kconnect.runtime.herder.decisions.writes import ForKey, ForMending, ForRequest, ForTasks, NewSessionKey
+from kconnect.runtime.herder.decisions.writes import ForAutoRestart, ForKey, ForRequest, ForTasks, NewSessionKey
 from kconnect.runtime.herder.membership import Joining, Lost
 from kconnect.runtime.storage.status_topic import Subject
 
@@ -89,8 +89,8 @@ class HerderState:
         self._tasks = TaskRules(self.facts)
         self._keys = _KeyRules(self.facts, key_form or KeyForm())
         self._mismatch = MismatchRules(self.facts, own or OwnSettings())
-        self._mending = Mending()
-        self._automatic = MendingRules(self.facts, restarts or RestartSettings(), self._mending)
+        self._auto_restarts = AutoRestarts()
+        self._automatic = AutoRestartRules(self.facts, restarts or RestartSettings(), self._auto_restarts)
         self._settings = {
             "times": self.facts.times,
             "key_form": key_form or KeyForm(),
@@ -132,17 +132,17 @@ class HerderState:
             "tasks": self._tasks,
             "keys": self._keys,
             "mismatch": self._mismatch,
-            "mending": self._mending,
+            "auto-restarts": self._auto_restarts,
         }
 
     @property
     def automatic_restarts(self) -> int:
         """Connectors and tasks that this member has restarted by itself. Threads: any."""
-        return self._mending.restarted
+        return self._auto_restarts.restarted
 
     def failed_ms(self, subject: Subject) -> int | None:
-        """Works as that of `Mending`. Threads: any."""
-        return self._mending.failed_ms(subject)
+        """Works as that of `AutoRestarts`. Threads: any."""
+        return self._auto_restarts.failed_ms(subject)
 
     def held_until_ms(self, subject: Subject) -> int | None:
         """Until when the group holds back this part, because its worker left; None: it does not. Threads: any."""
@@ -150,8 +150,8 @@ class HerderState:
         return facts.held_until_ms if subject in facts.held else None
 
     def last_said(self, subject: Subject) -> str | None:
-        """Works as that of `Mending`. Threads: any."""
-        return self._mending.last_said(subject)
+        """Works as that of `AutoRestarts`. Threads: any."""
+        return self._auto_restarts.last_said(subject)
 
     @property
     def wants_group(self) -> bool:
@@ -250,7 +250,7 @@ class HerderState:
                 instructions += self._requests.written(event, target)
             case ForTasks(connector):
                 self._tasks.written(event, connector)
-            case ForMending(connector):
+            case ForAutoRestart(connector):
                 self._automatic.written(event, connector)
             case ForKey() if event.error is not None and facts.is_leader:
                 # It may have been written all the same: only the end of the topic shows that

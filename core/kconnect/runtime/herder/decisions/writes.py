@@ -93,10 +93,10 @@ class ForKey:
 
 
 @dataclass(frozen=True, slots=True)
-class ForMending:
+class ForAutoRestart:
     """Parts of a connector are FAILED, and their restart is due."""
 
     connector: str
 
 
-WriteFor = ForRequest | ForTasks | ForKey | ForMending
+WriteFor = ForRequest | ForTasks | ForKey | ForAutoRestart

@@ -8,10 +8,10 @@ from typing import Final
 
 from kconnect.clock import Clock
 from kconnect.model import (
+    AutoRestart,
     Condition,
     ConnectorState,
     ConnectorStatus,
-    Mend,
     Restarts,
     RunState,
     TargetState,
@@ -20,9 +20,9 @@ from kconnect.model import (
     TaskState,
 )
 from kconnect.runtime.config.restart_keys import RestartSettings
+from kconnect.runtime.herder.decisions.auto_restarts import budget_of, keeps_failing, part_of, restarts_of
 from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry
 from kconnect.runtime.herder.decisions.failures import NoHelp
-from kconnect.runtime.herder.decisions.mending import budget_of, keeps_failing, part_of, restarts_of
 from kconnect.runtime.metrics import Reading
 from kconnect.runtime.metrics.readings import RestartsView, restart_readings
 from kconnect.runtime.storage.config_topic import PartRestarts
@@ -39,12 +39,12 @@ class RestartViews:
     counted: Callable[[str], Sequence[PartRestarts]]
     """What counts against the budget of a connector, however old."""
     failed_ms: Callable[[Subject], int | None]
-    """Is that of `Mending`."""
+    """Is that of `AutoRestarts`."""
     javas_place: Callable[[], NoHelp | None]
     """Is that of `budget_of`."""
     clock: Clock
     last_said: Callable[[Subject], str | None] = lambda _: None
-    """Is that of `Mending`."""
+    """Is that of `AutoRestarts`."""
     held_until_ms: Callable[[Subject], int | None] = lambda _: None
     """Until when the group holds it back, because its worker left; None: it does not."""
 
@@ -78,8 +78,10 @@ class RestartViews:
             found = restarts_of(subject, state, known.get(part_of(subject)), budget, now_ms, failed_ms)
             until_ms = self.held_until_ms(subject)
             if until_ms is not None and not is_idle:
-                return Restarts(Mend.HELD_BACK, 0 if found is None else found.count, budget.most, due_ms=until_ms)
-            if found is not None and is_idle and found.mend in (Mend.WAITING, Mend.GIVEN_UP):
+                return Restarts(
+                    AutoRestart.HELD_BACK, 0 if found is None else found.count, budget.most, due_ms=until_ms
+                )
+            if found is not None and is_idle and found.state in (AutoRestart.WAITING, AutoRestart.GIVEN_UP):
                 return replace(found, why=_IDLE, due_ms=None)
             return found
 
@@ -93,12 +95,12 @@ class RestartViews:
             if status.connector.restarts is not None:
                 parts[status.name, ""] = status.connector.restarts
             parts |= {(status.name, str(task.id)): task.restarts for task in status.tasks if task.restarts is not None}
-        states = [each.mend for each in parts.values()]
+        states = [each.state for each in parts.values()]
         view = RestartsView(
             total=total,
-            waiting=states.count(Mend.WAITING),
-            given_up=states.count(Mend.GIVEN_UP),
-            not_restarted=states.count(Mend.NOT_RESTARTED),
+            waiting=states.count(AutoRestart.WAITING),
+            given_up=states.count(AutoRestart.GIVEN_UP),
+            not_restarted=states.count(AutoRestart.NOT_RESTARTED),
             parts=parts,
         )
         return list(restart_readings(view))

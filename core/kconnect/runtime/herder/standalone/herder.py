@@ -47,10 +47,10 @@ from kconnect.runtime.herder.queries.restart_views import RestartViews
 from kconnect.runtime.herder.queries.start_state import StartState
 from kconnect.runtime.herder.queries.worker_metrics import worker_readings
 from kconnect.runtime.herder.standalone.active_topics import ActiveTopics
+from kconnect.runtime.herder.standalone.auto_restarter import AutoRestarter
 from kconnect.runtime.herder.standalone.local_connectors import HostedConnectors
 from kconnect.runtime.herder.standalone.memory_config import MemoryConfig
 from kconnect.runtime.herder.standalone.memory_status import MemoryStatus
-from kconnect.runtime.herder.standalone.mender import Mender
 from kconnect.runtime.herder.validation.connector_checks import InvalidConnectorError
 from kconnect.runtime.metrics import Reading
 from kconnect.runtime.storage import OffsetStore, commit_source_offsets, read_source_offsets
@@ -88,16 +88,18 @@ class StandaloneHerder(HerderQueries):
         self._topics = ActiveTopics(is_tracking=parts.tracks_topics, allows_reset=parts.allows_topics_reset)
         self._loggers = WorkerLoggers(parts.launcher)
         self._start = StartState()
-        self._mender = Mender(self._config, parts.restarts, self._mend, parts.webhooks.announce, parts.clock)
-        self._status.on_change = self._mender.note
+        self._restarter = AutoRestarter(
+            self._config, parts.restarts, self._restart_failed, parts.webhooks.announce, parts.clock
+        )
+        self._status.on_change = self._restarter.note
         self._kafka_reads = KafkaReads(parts.kafka, parts.answer_s)
         self._restarts = RestartViews(
             parts.restarts,
-            self._mender.restarts,
-            self._mender.failed_ms,
+            self._restarter.restarts,
+            self._restarter.failed_ms,
             lambda: None,
             parts.clock,
-            self._mender.last_said,
+            self._restarter.last_said,
         )
         self.events: LauncherEvents = HerderEvents(
             self._config, self._status, parts.offsets, self._topics, self._connectors.update_tasks_soon
@@ -110,7 +112,7 @@ class StandaloneHerder(HerderQueries):
         """Begin: `worker_id` is the advertised host:port, shown in every status."""
         self._status.worker_id = worker_id
         self._start.open(kafka_cluster_id)
-        self._mender.start(worker_id)
+        self._restarter.start(worker_id)
         log.info("Herder started as worker %s", worker_id)
 
     def ready(self) -> None:
@@ -127,7 +129,7 @@ class StandaloneHerder(HerderQueries):
     def stop(self, timeout_s: float) -> None:
         """Stop all tasks gracefully, then the connectors. Accepts no more requests. Idempotent."""
         self.refuse_waiting()
-        self._mender.stop(timeout_s)
+        self._restarter.stop(timeout_s)
         if not self._orders.close(timeout_s):
             return
         had_started, self._start.is_ready = self._start.is_ready, False
@@ -155,7 +157,7 @@ class StandaloneHerder(HerderQueries):
         )
         seen = [self._status.find_connector(entry.name, kinds[entry.name]) for entry in entries]
         shown = [self.with_restarts(status) for status in seen if status is not None]
-        of_restarts = self._restarts.readings(self._mender.restarted, shown)
+        of_restarts = self._restarts.readings(self._restarter.restarted, shown)
         of_lag = parts.sink_lags.readings(kinds)
         return [*of_work, *of_lag, *of_restarts, *parts.webhooks.readings(), *parts.kafka.readings()]
 
@@ -355,7 +357,7 @@ class StandaloneHerder(HerderQueries):
 
     # -- steps; the caller holds the connector's order ----------------------------------------------------------------
 
-    def _mend(self, name: str, parts: Sequence[int]) -> None:
+    def _restart_failed(self, name: str, parts: Sequence[int]) -> None:
         """Restart parts that are still FAILED, in the background, in the connector's turn."""
 
         def restart() -> bool:
@@ -365,7 +367,7 @@ class StandaloneHerder(HerderQueries):
                 self._restart(name, restart_plan(status, include_tasks=True, only_failed=True, parts=parts))
             return True
 
-        self._orders.soon(name, restart, f"mend {parts}")
+        self._orders.soon(name, restart, f"restart {parts}")
 
     def _restart(self, name: str, plan: RestartPlan) -> None:
         entry = self._config.get(name)

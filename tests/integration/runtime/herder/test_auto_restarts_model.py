@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from kconnect.errors import ConnectError
 from kconnect.model import RunState, TargetState, TaskId
+from kconnect.runtime.herder.decisions.auto_restarts import AT_ONCE, NoticeKind
 from kconnect.runtime.herder.decisions.events import StatusesRead
 from kconnect.runtime.herder.decisions.failures import Failure, NoHelp
 from kconnect.runtime.herder.decisions.instructions import Announce, Instruction, Write
-from kconnect.runtime.herder.decisions.mending import AT_ONCE, NoticeKind
-from kconnect.runtime.herder.decisions.writes import ForMending, PutRestart
+from kconnect.runtime.herder.decisions.writes import ForAutoRestart, PutRestart
 from kconnect.runtime.herder.membership import Joining, Lost
 from kconnect.runtime.storage.config_topic import RestartRequested
 from kit.herder_state import Member
@@ -68,7 +68,7 @@ class World:
             instruction = told.pop(0)
             if isinstance(instruction, Announce) and instruction.notice.kind is NoticeKind.GIVEN_UP:
                 assert instruction.notice.restarts >= MOST
-            if not isinstance(instruction, Write) or not isinstance(instruction.target, ForMending):
+            if not isinstance(instruction, Write) or not isinstance(instruction.target, ForAutoRestart):
                 continue
             assert isinstance(instruction.write, PutRestart)
             if self.breaks:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from kconnect.clock import Clock
 from kconnect.model import RunState, TargetState, TaskId
 from kconnect.runtime.config.restart_keys import RestartSettings
+from kconnect.runtime.herder.decisions.auto_restarts import AutoRestarts, Notice, budget_of, name_of
 from kconnect.runtime.herder.decisions.failures import NoHelp, failure_of
-from kconnect.runtime.herder.decisions.mending import Mending, Notice, budget_of, name_of
 from kconnect.runtime.herder.decisions.notice_texts import level_of, notice_text
 from kconnect.runtime.herder.standalone.memory_config import MemoryConfig
 from kconnect.runtime.storage.config_topic import PartRestarts
@@ -29,7 +29,7 @@ _AFTER_ERROR_S = 5.0
 Seen = tuple[Subject, RunState | None, str | None]
 
 
-class Mender:
+class AutoRestarter:
     """States: new -> start() -> stop(). Threads: `note` from any, it does not block; the rules run on its own.
 
     `restart(name, parts)` begins a restart in the background; `announce` gets all notices.
@@ -44,7 +44,7 @@ class Mender:
         clock: Clock,
     ) -> None:
         self.worker_id = ""
-        self._mending = Mending()
+        self._restarts = AutoRestarts()
         self._budgets = _LocalBudgets(config, defaults)
         self._restart = restart
         self._announce = announce
@@ -52,20 +52,20 @@ class Mender:
         self._seen: queue.SimpleQueue[Seen] = queue.SimpleQueue()
         self._wake = threading.Event()
         self._is_stopped = False
-        self._thread = threading.Thread(target=self._run, name="mender", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="auto-restart", daemon=True)
 
     @property
     def restarted(self) -> int:
         """Connectors and tasks restarted so far."""
-        return self._mending.restarted
+        return self._restarts.restarted
 
     def failed_ms(self, subject: Subject) -> int | None:
-        """Works as that of `Mending`. Threads: any."""
-        return self._mending.failed_ms(subject)
+        """Works as that of `AutoRestarts`. Threads: any."""
+        return self._restarts.failed_ms(subject)
 
     def last_said(self, subject: Subject) -> str | None:
-        """Works as that of `Mending`. Threads: any."""
-        return self._mending.last_said(subject)
+        """Works as that of `AutoRestarts`. Threads: any."""
+        return self._restarts.last_said(subject)
 
     def restarts(self, name: str) -> Sequence[PartRestarts]:
         """What counts against a connector's budget, however old. Threads: any."""
@@ -106,16 +106,16 @@ class Mender:
         while not self._seen.empty():
             subject, state, trace = self._seen.get()
             if state is RunState.FAILED:
-                self._mending.fails(subject, failure_of(self.worker_id, trace), now_ms)
+                self._restarts.fails(subject, failure_of(self.worker_id, trace), now_ms)
             else:
-                self._mending.stands(subject, state, now_ms, budgets)
-        for notice in self._mending.notices(now_ms, budgets):
+                self._restarts.stands(subject, state, now_ms, budgets)
+        for notice in self._restarts.notices(now_ms, budgets):
             log.log(level_of(notice), "%s", notice_text(notice))
             self._announce(notice)
-        while (found := self._mending.restart(now_ms, budgets)) is not None:
+        while (found := self._restarts.restart(now_ms, budgets)) is not None:
             budgets.counted[found.connector] = found.restarts
             self._restart(found.connector, found.parts)
-        due_ms = self._mending.next_due_ms(now_ms, budgets)
+        due_ms = self._restarts.next_due_ms(now_ms, budgets)
         return _LONGEST_WAIT_S if due_ms is None else min(_LONGEST_WAIT_S, max(0.0, (due_ms - now_ms) / 1000))
 
 

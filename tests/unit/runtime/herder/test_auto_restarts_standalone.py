@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from kconnect.clock import now_ms
-from kconnect.model import Mend, Restarts, RunState, TargetState, TaskId
+from kconnect.model import AutoRestart, Restarts, RunState, TargetState, TaskId
 from kconnect.runtime.config.restart_keys import RestartSettings
 from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry
+from kconnect.runtime.herder.standalone.auto_restarter import AutoRestarter
 from kconnect.runtime.herder.standalone.memory_config import MemoryConfig
-from kconnect.runtime.herder.standalone.mender import Mender
 from kit.herders import config, herder_bench
 from kit.pace import ample_s
 from kit.waiting import eventually
@@ -31,9 +31,9 @@ def test_a_failed_task_runs_again_until_its_restarts_are_used_up() -> None:
         for count in (1, 2):
             bench.launcher.fail_task(T0, "Traceback: boom")
             eventually(lambda: bench.states() == ("RUNNING", ["RUNNING"]), 5, "it is restarted")
-            assert restarts(bench) == Restarts(Mend.RESTARTED, count, 2)
+            assert restarts(bench) == Restarts(AutoRestart.RESTARTED, count, 2)
         bench.launcher.fail_task(T0, "Traceback: boom")
-        eventually(lambda: restarts(bench).mend is Mend.GIVEN_UP, 5, "it is not just being restarted")
+        eventually(lambda: restarts(bench).state is AutoRestart.GIVEN_UP, 5, "it is not just being restarted")
         found = restarts(bench)
         assert (found.count, found.most) == (2, 2)
         assert 3_590_000 < found.due_ms - now_ms() <= 3_600_000, "when it is tried again"
@@ -58,11 +58,11 @@ def test_what_is_paused_or_deleted_is_not_restarted() -> None:
         )
         bench.launcher.fail_task(T0, "Traceback: boom")
         eventually(lambda: restarts(bench).due_ms is not None, 5, "it is known when the restart is due")
-        assert replace(restarts(bench), due_ms=None) == Restarts(Mend.WAITING, 0, 2)
+        assert replace(restarts(bench), due_ms=None) == Restarts(AutoRestart.WAITING, 0, 2)
         assert 45_000 < restarts(bench).due_ms - now_ms() < 75_000
         bench.herder.set_target_state("fsrc", TargetState.PAUSED)
         bench.herder.delete_connector("fsrc")
-        bench.herder._mend("fsrc", [0])
+        bench.herder._restart_failed("fsrc", [0])
         assert bench.herder.connectors() == []
 
 
@@ -89,12 +89,12 @@ def test_an_error_in_a_restart_is_not_repeated_without_a_pause(caplog: pytest.Lo
 
     clock, config_ = _Waits(), MemoryConfig()
     config_.put(ConnectorEntry("fsrc", {**config("fsrc"), "errors.restart.backoff.ms": "0"}))
-    mender = Mender(config_, RestartSettings(backoff_ms=0), restart, lambda notice: None, clock)
-    mender.start("w:8083")
+    restarter = AutoRestarter(config_, RestartSettings(backoff_ms=0), restart, lambda notice: None, clock)
+    restarter.start("w:8083")
     try:
-        mender.note("fsrc", RunState.FAILED, "Traceback: boom")
+        restarter.note("fsrc", RunState.FAILED, "Traceback: boom")
         eventually(lambda: "fsrc cannot be restarted" in caplog.text, 5, "the restart fails")
         eventually(lambda: len(clock.asked) == 2, 5, "it waits again")
         assert clock.asked[1] == 5.0
     finally:
-        mender.stop(5)
+        restarter.stop(5)

@@ -10,12 +10,12 @@ import pytest
 from kconnect.clock import SystemClock
 from kconnect.errors import ConnectError
 from kconnect.model import (
+    AutoRestart,
     Condition,
     ConnectorState,
     ConnectorStatus,
     ConnectorType,
     LogRecord,
-    Mend,
     Restarts,
     RunState,
     TargetState,
@@ -26,12 +26,12 @@ from kconnect.model import (
 from kconnect.runtime.config.restart_keys import RestartSettings
 from kconnect.runtime.health.views import ConnectorHealth, PartView
 from kconnect.runtime.herder.assignment.protocol import MemberState, decode_metadata, encode_metadata
+from kconnect.runtime.herder.decisions.auto_restarts import AT_ONCE, Notice, NoticeKind, budget_of, restarts_of
 from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry
 from kconnect.runtime.herder.decisions.events import Claimed, Placed, StatusesRead
 from kconnect.runtime.herder.decisions.failures import Failure, NoHelp
 from kconnect.runtime.herder.decisions.instructions import Announce, Instruction, RestartByPlan, Write
-from kconnect.runtime.herder.decisions.mending import AT_ONCE, Notice, NoticeKind, budget_of, restarts_of
-from kconnect.runtime.herder.decisions.writes import ForMending, PutRestart
+from kconnect.runtime.herder.decisions.writes import ForAutoRestart, PutRestart
 from kconnect.runtime.herder.membership import Joining
 from kconnect.runtime.herder.queries.restart_views import RestartViews
 from kconnect.runtime.storage.config_topic import (
@@ -105,13 +105,13 @@ def test_a_failed_task_is_restarted_after_its_back_off_on_the_worker_that_has_it
     replay(member.state.trace())
 
 
-def test_it_is_mended_once_it_has_run_for_a_while() -> None:
+def test_it_has_recovered_once_it_has_run_for_a_while() -> None:
     member = leader()
     fail(member)
     restart(member)
     assert not notices(stands(member, RunState.RUNNING))
     (notice,) = notices(member.wait(1_000))
-    assert (notice.kind, notice.restarts) == (NoticeKind.MENDED, 1)
+    assert (notice.kind, notice.restarts) == (NoticeKind.RECOVERED, 1)
     assert not notices(member.wait(100_000))
 
 
@@ -309,7 +309,7 @@ def test_a_restart_that_could_not_be_written_is_decided_again() -> None:
     fail(member)
     told = member.wait(LONG_MS)
     (write,) = [each for each in told if isinstance(each, Write)]
-    assert write.target == ForMending("c")
+    assert write.target == ForAutoRestart("c")
     told = member.written(write, ConnectError("the broker is away"))
     told += member.wait(LONG_MS)
     assert restarts(told)
@@ -355,12 +355,12 @@ def test_a_status_from_before_the_last_restart_is_not_taken_for_a_failure_after_
         known = PartRestarts(0, count, 1_000_000)
         return restarts_of(T0, replace(failed, trace=trace), known, budget, 1_000_000 + after_ms)
 
-    assert seen(2, 100) == Restarts(Mend.WAITING, 1, 2), "restart 2 of 2 is under way"
-    assert seen(2, 5_000) == Restarts(Mend.GIVEN_UP, 2, 2, due_ms=1_600_000)
-    assert seen(1, 5_000) == Restarts(Mend.WAITING, 1, 2)
+    assert seen(2, 100) == Restarts(AutoRestart.WAITING, 1, 2), "restart 2 of 2 is under way"
+    assert seen(2, 5_000) == Restarts(AutoRestart.GIVEN_UP, 2, 2, due_ms=1_600_000)
+    assert seen(1, 5_000) == Restarts(AutoRestart.WAITING, 1, 2)
     off = budget_of(replace(settings, max_restarts=0))
     assert restarts_of(T0, failed, PartRestarts(0, 2, 1_000_000), off, 1_000_100) == Restarts(
-        Mend.NOT_RESTARTED, 2, 0, "errors.restart.max is 0"
+        AutoRestart.NOT_RESTARTED, 2, 0, "errors.restart.max is 0"
     )
 
 
@@ -373,7 +373,7 @@ def test_when_the_next_restart_is_due_is_what_is_done_then() -> None:
         each.step(StatusesRead(((T0, failure),)))
     assert member.state.failed_ms(T0) == follower.state.failed_ms(T0) == written_ms
     shown = restarts_of(T0, FAILED_TASK, None, budget_of(SETTINGS), member.now_ms, follower.state.failed_ms(T0))
-    assert shown.mend is Mend.WAITING
+    assert shown.state is AutoRestart.WAITING
     left_ms = shown.due_ms - member.now_ms
     assert 500 <= left_ms <= 900
     assert not restarts(member.wait(left_ms - 1))
@@ -387,7 +387,7 @@ def test_what_is_paused_waits_until_it_is_resumed() -> None:
     status = ConnectorStatus("c", ConnectorState(RunState.PAUSED, "w:1"), (FAILED_TASK,), ConnectorType.SINK)
     entry = ConnectorEntry("c", {}, target_state=TargetState.PAUSED)
     (paused,) = views.shown(entry, status).tasks
-    assert paused.restarts == Restarts(Mend.WAITING, 0, 2, "once it is resumed")
+    assert paused.restarts == Restarts(AutoRestart.WAITING, 0, 2, "once it is resumed")
     (runs,) = views.shown(entry.with_target(TargetState.STARTED), status).tasks
     assert (runs.restarts.why, runs.restarts.due_ms is not None) == (None, True)
 
@@ -450,7 +450,7 @@ def test_nothing_is_promised_that_nobody_does(given, in_group, most, why) -> Non
     found = budget_of(replace(SETTINGS, max_restarts=given), in_group)
     assert (found.most, found.why_none) == (most, why)
     shown = restarts_of(T0, FAILED_TASK, None, found, 1_000_000, 1_000_000)
-    assert (shown.mend is Mend.WAITING) == (why is None)
+    assert (shown.state is AutoRestart.WAITING) == (why is None)
     assert shown.why == (None if why is None else str(why))
 
 

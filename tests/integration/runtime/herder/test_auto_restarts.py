@@ -1,6 +1,6 @@
 """Tasks that fail in a cluster on a real broker: they are restarted, given up, or left alone.
 
-When, how often and by whom: unit/runtime/herder/test_mending.py; there, too, that the next leader counts on.
+When, how often and by whom: unit/runtime/herder/test_auto_restarts.py; there, too, that the next leader counts on.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 
 from kconnect.client import ConnectClient
 from kconnect.java.devbroker import DevBroker
-from kconnect.model import Mend, Restarts, RunState, TargetState
+from kconnect.model import AutoRestart, Restarts, RunState, TargetState
 from kconnect.runtime.plugins import PluginRegistry
 from kconnect.testing import ThreadLauncher
 from kit.distributed_worker import workers
@@ -38,7 +38,7 @@ _SOON = {
 
 def _config(file: Path, topic: str, **more: str) -> dict[str, str]:
     return {
-        "connector.class": "mendable_connectors.MendableSource",
+        "connector.class": "repairable_connectors.RepairableSource",
         "failures.file": str(file),
         "topic": topic,
         **_SOON,
@@ -50,7 +50,7 @@ def test_what_fails_is_restarted_given_up_or_left_alone(
     broker: DevBroker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    group = "mending"
+    group = "auto-restarts"
     create_topic(broker.bootstrap, group)
     launcher = partial(ThreadLauncher, PluginRegistry.load(_PLUGINS))
     files = {name: tmp_path / name for name in ("twice", "always", "barred", "start")}
@@ -68,7 +68,7 @@ def test_what_fails_is_restarted_given_up_or_left_alone(
             plugin_path=_PLUGINS,
             kconnect_webhook_url=target.url,
             kconnect_webhook_secret="correct horse",
-            kconnect_webhook_events="failed,mended,given-up,lag",
+            kconnect_webhook_events="failed,recovered,given-up,lag",
             kconnect_webhook_lag_above="3",
             kconnect_sink_lag_interval_ms="300",
         ) as pair,
@@ -85,7 +85,9 @@ def test_what_fails_is_restarted_given_up_or_left_alone(
         def told(text: str) -> bool:
             return any(text in record.getMessage() for record in caplog.records)
 
-        eventually(lambda: not files["twice"].read_text() and state("twice") is RunState.RUNNING, 30, "it is mended")
+        eventually(
+            lambda: not files["twice"].read_text() and state("twice") is RunState.RUNNING, 30, "it has recovered"
+        )
         eventually(lambda: told("Task twice-0 runs again, after 2 automatic restarts"), 20, "that is told")
         eventually(lambda: told("Task always-0 is FAILED on"), 20, "")
         eventually(lambda: told(", given up after 3 restarts"), 30, "it is given up")
@@ -98,10 +100,10 @@ def test_what_fails_is_restarted_given_up_or_left_alone(
 
                 def seen(other: ConnectClient = other) -> dict[str, Restarts | None]:
                     found = {name: other.connector_status(name).tasks[0].restarts for name in files}
-                    assert replace(found["always"], due_ms=None) == Restarts(Mend.GIVEN_UP, 3, 3)
+                    assert replace(found["always"], due_ms=None) == Restarts(AutoRestart.GIVEN_UP, 3, 3)
                     assert found["always"].due_ms is not None
-                    assert found["twice"] == Restarts(Mend.RESTARTED, 2, 3)
-                    assert found["barred"] == Restarts(Mend.NOT_RESTARTED, 0, 3, "it is not authorized")
+                    assert found["twice"] == Restarts(AutoRestart.RESTARTED, 2, 3)
+                    assert found["barred"] == Restarts(AutoRestart.NOT_RESTARTED, 0, 3, "it is not authorized")
                     return found
 
                 found = eventually(seen, 10, "it is no longer taken for one that is just being restarted")
@@ -121,7 +123,7 @@ def test_what_fails_is_restarted_given_up_or_left_alone(
 
         def posted() -> Counter[tuple[str, str | None]]:
             events = Counter(target.events())
-            found = [events[each] for each in (("failed", "barred"), ("given-up", "always"), ("mended", "twice"))]
+            found = [events[each] for each in (("failed", "barred"), ("given-up", "always"), ("recovered", "twice"))]
             assert (found, events["failed", "twice"]) == ([1, 1, 1], 2), events
             return events
 

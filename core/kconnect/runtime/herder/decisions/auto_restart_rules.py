@@ -10,67 +10,67 @@ from collections.abc import Mapping, Sequence
 
 from kconnect.model import TargetState, TaskId
 from kconnect.runtime.config.restart_keys import RestartSettings
+from kconnect.runtime.herder.decisions.auto_restarts import AutoRestarts, RestartParts, Verdict, budget_of, name_of
 from kconnect.runtime.herder.decisions.events import StatusesRead, Written
 from kconnect.runtime.herder.decisions.facts import HerderFacts
 from kconnect.runtime.herder.decisions.failures import NoHelp
 from kconnect.runtime.herder.decisions.instructions import Announce, Instruction, Write
-from kconnect.runtime.herder.decisions.mending import Mending, RestartParts, Verdict, budget_of, name_of
-from kconnect.runtime.herder.decisions.writes import ForMending, PutRestart
+from kconnect.runtime.herder.decisions.writes import ForAutoRestart, PutRestart
 from kconnect.runtime.storage.config_topic import AutomaticRestart, PartRestarts, RestartRequested
 from kconnect.runtime.storage.status_topic import Subject
 
 
-class MendingRules:
+class AutoRestartRules:
     """Part of a HerderState."""
 
-    def __init__(self, facts: HerderFacts, defaults: RestartSettings, mending: Mending) -> None:
+    def __init__(self, facts: HerderFacts, defaults: RestartSettings, restarts: AutoRestarts) -> None:
         self._facts = facts
         self._budgets = ClusterBudgets(facts, defaults)
-        self._mending = mending
+        self._restarts = restarts
 
     def read(self, event: StatusesRead) -> list[Instruction]:
         """Statuses were read, in their order."""
         now_ms = self._facts.now_ms
         if event.is_all:
-            self._mending.only(subject for subject, _ in event.failed)
+            self._restarts.only(subject for subject, _ in event.failed)
         for subject, failure in event.failed:
-            if not (event.is_all and subject in self._mending.failing()):
-                self._mending.fails(subject, failure, now_ms)
+            if not (event.is_all and subject in self._restarts.failing()):
+                self._restarts.fails(subject, failure, now_ms)
         for subject, state in event.others:
-            self._mending.stands(subject, state, now_ms, self._budgets)
+            self._restarts.stands(subject, state, now_ms, self._budgets)
         return []
 
     def written(self, event: Written, connector: str) -> None:
         if event.error is not None:
-            self._mending.refused(connector, self._facts.now_ms)
+            self._restarts.refused(connector, self._facts.now_ms)
 
     def due(self) -> list[Instruction]:
         """What time allows now, for a member that leads."""
         facts = self._facts
         if not facts.is_leader:
-            self._mending.follow()
+            self._restarts.follow()
             return []
-        self._mending.lead(facts.now_ms - facts.times.session_timeout_ms)
+        self._restarts.lead(facts.now_ms - facts.times.session_timeout_ms)
         instructions: list[Instruction] = [
-            Announce(notice) for notice in self._mending.notices(facts.now_ms, self._budgets)
+            Announce(notice) for notice in self._restarts.notices(facts.now_ms, self._budgets)
         ]
-        if facts.may_write and (found := self._mending.restart(facts.now_ms, self._budgets)) is not None:
+        if facts.may_write and (found := self._restarts.restart(facts.now_ms, self._budgets)) is not None:
             facts.is_writing = True
-            instructions.append(Write(ForMending(found.connector), PutRestart(_request(found))))
+            instructions.append(Write(ForAutoRestart(found.connector), PutRestart(_request(found))))
         return instructions
 
     def next_due_ms(self) -> int | None:
         facts = self._facts
         if not facts.is_leader:
             return None
-        return self._mending.next_due_ms(facts.now_ms, self._budgets, may_restart=facts.may_write)
+        return self._restarts.next_due_ms(facts.now_ms, self._budgets, may_restart=facts.may_write)
 
     def verdicts(self) -> dict[Subject, Verdict]:
         """What becomes of all that is FAILED now and may run. Threads: the herder's."""
         facts = self._facts
         return {
-            subject: self._mending.verdict(subject, facts.now_ms, self._budgets)
-            for subject in self._mending.failing()
+            subject: self._restarts.verdict(subject, facts.now_ms, self._budgets)
+            for subject in self._restarts.failing()
             if self._budgets.may_run(subject)
         }
 

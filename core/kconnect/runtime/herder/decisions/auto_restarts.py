@@ -4,7 +4,7 @@ Pure: statuses and time go in, restarts and notices come out; a cluster's leader
 same rules. What counts against a budget is not kept here but given (`Budgets.restarts`): in a cluster it is in the
 config topic, so that a new leader continues where the old one ended.
 
-        FAILED ──► waiting (back-off) ──► asked (restart written) ──► runs ──► mended
+        FAILED ──► waiting (back-off) ──► asked (restart written) ──► runs ──► recovered
                      ▲     │                    │
                      │     │ budget used up     │ FAILED again
                      │     ▼                    ▼
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
 
-from kconnect.model import Condition, ConnectorState, Mend, Restarts, RunState, TaskCondition, TaskId, TaskState
+from kconnect.model import AutoRestart, Condition, ConnectorState, Restarts, RunState, TaskCondition, TaskId, TaskState
 from kconnect.runtime.config.restart_keys import RESTARTS_BY_DEFAULT, RestartSettings
 from kconnect.runtime.herder.decisions.failures import Failure, NoHelp, failure_of
 from kconnect.runtime.storage.config_topic import CONNECTOR_ITSELF, PartRestarts
@@ -46,7 +46,7 @@ class NoticeKind(StrEnum):
     """What has happened to a connector or task."""
 
     FAILED = "failed"
-    MENDED = "mended"
+    RECOVERED = "recovered"
     GIVEN_UP = "given up"
 
 
@@ -58,7 +58,7 @@ class Notice:
     subject: Subject
     worker_id: str
     said: str = ""
-    """What it failed with; empty when it is mended."""
+    """What it failed with; empty when it has recovered."""
     restarts: int = 0
     """By itself, within the window."""
     most: int = 0
@@ -113,7 +113,7 @@ class Verdict:
     no_help: NoHelp | None = None
 
 
-class Mending:
+class AutoRestarts:
     """Threads: one. Times are milliseconds since the epoch."""
 
     def __init__(self) -> None:
@@ -122,7 +122,7 @@ class Mending:
         self._said: dict[Subject, str] = {}  # what each failed with last, also while it runs again
         self._due_ms: dict[Subject, int] = {}
         self._asked_ms: dict[Subject, int] = {}
-        self._told: dict[Subject, NoticeKind] = {}  # the last notice about a failure, until it is mended
+        self._told: dict[Subject, NoticeKind] = {}  # the last notice about a failure, until it has recovered
         self._runs_since_ms: dict[Subject, int] = {}  # those that had failed
         self._forgiven_ms: dict[Subject, int] = {}  # restarts until then do not count: somebody else restarted it
         self._own_ms: dict[Subject, int] = {}  # the last restart of each that was asked for here
@@ -209,7 +209,7 @@ class Mending:
                 del self._runs_since_ms[subject]
                 del self._failed_ms[subject]
                 count = self._count(subject, now_ms, budgets)
-                found.append(Notice(NoticeKind.MENDED, subject, "", restarts=count))
+                found.append(Notice(NoticeKind.RECOVERED, subject, "", restarts=count))
         return found
 
     def restart(self, now_ms: int, budgets: Budgets) -> RestartParts | None:
@@ -378,23 +378,23 @@ def restarts_of(
 ) -> Restarts | None:
     """The automatic restarts of a part as its status shows it; None if there is nothing to say of them.
 
-    `failed_ms`: since when it is FAILED, as of `Mending.failed_ms`; None: nobody can say when the next one is due.
+    `failed_ms`: since when it is FAILED, as of `AutoRestarts.failed_ms`; None: nobody can say when the next one is due.
     """
     settings, most = budget.settings, budget.most
     if known is not None and now_ms >= min(known.last_ms, now_ms) + settings.window_ms:
         known = None
     count = 0 if known is None else known.count
     if status.state is not RunState.FAILED:
-        return Restarts(Mend.RESTARTED, count, most) if count else None
+        return Restarts(AutoRestart.RESTARTED, count, most) if count else None
     failure = failure_of(status.worker_id, status.trace)
     if known is not None and now_ms < known.last_ms + _UNDER_WAY_MS and failure.no_help is None and most > 0:
-        return Restarts(Mend.WAITING, max(0, count - 1), most)
+        return Restarts(AutoRestart.WAITING, max(0, count - 1), most)
     found = verdict_on(subject, failure, known, now_ms if failed_ms is None else failed_ms, budget)
     if found.is_given_up:
-        return Restarts(Mend.GIVEN_UP, count, most, due_ms=found.due_ms)
+        return Restarts(AutoRestart.GIVEN_UP, count, most, due_ms=found.due_ms)
     if found.due_ms is None:
-        return Restarts(Mend.NOT_RESTARTED, count, most, None if found.no_help is None else str(found.no_help))
-    return Restarts(Mend.WAITING, count, most, due_ms=None if failed_ms is None else found.due_ms)
+        return Restarts(AutoRestart.NOT_RESTARTED, count, most, None if found.no_help is None else str(found.no_help))
+    return Restarts(AutoRestart.WAITING, count, most, due_ms=None if failed_ms is None else found.due_ms)
 
 
 def keeps_failing(

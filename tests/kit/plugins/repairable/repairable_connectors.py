@@ -39,13 +39,13 @@ def _fail(how: str) -> None:
     raise RuntimeError("the shop has burnt down")
 
 
-class MendableSource(SourceConnector):
+class RepairableSource(SourceConnector):
     def start(self, props: Mapping[str, str]) -> None:
         self._props = dict(props)
         _suffer(Path(props["failures.file"]), "connector")
 
     def task_class(self) -> type[SourceTask]:
-        return MendableTask
+        return RepairableTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         return [{**self._props, "number": str(number)} for number in range(max_tasks)]
@@ -54,13 +54,13 @@ class MendableSource(SourceConnector):
 
     def config(self) -> ConfigDef:
         table = ConfigDef().define("failures.file", _STRING, importance=_HIGH, doc="Failures that are still to come.")
-        return table.define("topic", _STRING, "mendable", importance=_HIGH, doc="Where its records go.")
+        return table.define("topic", _STRING, "repairable", importance=_HIGH, doc="Where its records go.")
 
     def version(self) -> str:
         return "1"
 
 
-class MendableTask(SourceTask):
+class RepairableTask(SourceTask):
     def version(self) -> str:
         return "1"
 
