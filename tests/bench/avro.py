@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from bench.ground import Figures, Ground
+from bench.ground import Ground, Metrics
 from kconnect.api import Schema, SchemaBuilder, Struct, Timestamp
 from kconnect.api.columns import column_of
 from kconnect.builtin.converters.json_converter import JsonConverter
@@ -84,24 +84,24 @@ class _Sides:
         return [deserialize(each, context) for each in self.theirs]
 
 
-def avro_write(side: str, ground: Ground) -> Figures:
+def avro_write(side: str, ground: Ground) -> Metrics:
     """Columns of six fields to Avro, beside confluent-kafka's AvroSerializer and our JSON with schemas."""
     return _written(_Sides(_ROW, _rows()))
 
 
-def avro_lines(side: str, ground: Ground) -> Figures:
+def avro_lines(side: str, ground: Ground) -> Metrics:
     """The same of lines of a file in a struct."""
     return _written(_Sides(_LINE, [{"line": f"{number:09d}" + "x" * 90} for number in range(_ROWS)]))
 
 
-def avro_read(side: str, ground: Ground) -> Figures:
+def avro_read(side: str, ground: Ground) -> Metrics:
     """Avro of six fields to columns, beside confluent-kafka's AvroDeserializer."""
     sides = _Sides(_ROW, _rows())
     found = _by_turns({"avro_us": sides.read, "serializer_us": sides.deserializer})
     return {**found, "times_serializer": found["serializer_us"] / found["avro_us"]}
 
 
-def _written(sides: _Sides) -> Figures:
+def _written(sides: _Sides) -> Metrics:
     found = _by_turns({"avro_us": sides.avro, "serializer_us": sides.serializer, "json_us": sides.json})
     return {
         **found,
@@ -110,7 +110,7 @@ def _written(sides: _Sides) -> Figures:
     }
 
 
-def _by_turns(ways: Mapping[str, Callable[[], Any]]) -> Figures:
+def _by_turns(ways: Mapping[str, Callable[[], Any]]) -> Metrics:
     """Median CPU time of each way, in us a record."""
     taken: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(_ROUNDS):

@@ -1,4 +1,4 @@
-"""What is measured: each case runs one worker, or one cluster, once and gives its figures."""
+"""What is measured: each case runs one worker, or one cluster, once and gives its metrics."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from bench import (
     tables,
     waiting,
 )
-from bench.ground import Figures, Ground
+from bench.ground import Ground, Metrics
 
 __all__ = ["BESIDE_SPARK", "CASES", "NEEDS", "ONLY_OURS"]
 
-CASES: dict[str, Callable[[str, Ground], Figures]] = {
+CASES: dict[str, Callable[[str, Ground], Metrics]] = {
     "file-to-topic": moving.file_to_topic,
     "beside-kcat": moving.beside_kcat,
     "json-schemas": moving.json_schemas,

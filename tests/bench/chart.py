@@ -52,7 +52,7 @@ def bars_of(page: str) -> list[Bar]:
 
 
 def drawn(bars: list[Bar], colours: tuple[str, str, str, str]) -> str:
-    """The chart as SVG: two bars a kind of work, with their figures and how many times as fast ours is."""
+    """The chart as SVG: two bars a kind of work, with their numbers and how many times as fast ours is."""
     text, faint, java, ours = colours
     longest = max(max(bar.java, bar.ours) for bar in bars)
     parts = [

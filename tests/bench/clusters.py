@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.ground import START_S, Figures, Ground, file_source
+from bench.ground import START_S, Ground, Metrics, file_source
 from bench.meter import ProcessTree, longest_gap, longest_gap_ms
 from bench.starting import is_healthy
 from kconnect.java.devbroker import KAFKA_VERSION, JarSet
@@ -55,29 +55,29 @@ _TEST_PLUGINS = Jar(
 )
 
 
-def cluster_up(side: str, ground: Ground) -> Figures:
+def cluster_up(side: str, ground: Ground) -> Metrics:
     """Three workers started at the same time, until all are in the group, healthy, and able to run tasks."""
     with _cluster(side, ground, "cluster-up") as cluster:
         return {"up_s": cluster.start(), "up_cpu_s": sum(tree.cpu_s() for tree in cluster.trees())}
 
 
-def cluster_creates(side: str, ground: Ground) -> Figures:
+def cluster_creates(side: str, ground: Ground) -> Metrics:
     """300 file sources created one after the other, at each of three workers in turn; then kill -9 of the leader.
 
     A create that is answered with 409 is tried again. `moved_on_s`: from the kill until all is RUNNING elsewhere.
     """
     with _cluster(side, ground, "cluster-creates") as cluster:
         cluster.start()
-        names, figures = cluster.create_sources(_SOURCES)
-        figures["worker_pss_mb"] = statistics.mean(tree.pss_mb() for tree in cluster.trees())
+        names, metrics = cluster.create_sources(_SOURCES)
+        metrics["worker_pss_mb"] = statistics.mean(tree.pss_mb() for tree in cluster.trees())
         victim = cluster.group.leader
         began = time.monotonic()
         cluster.kill(victim)
         cluster.await_running(names, _TAKEN_OVER_S)
-        return figures | {"moved_on_s": time.monotonic() - began}
+        return metrics | {"moved_on_s": time.monotonic() - began}
 
 
-def cluster_join(side: str, ground: Ground) -> Figures:
+def cluster_join(side: str, ground: Ground) -> Metrics:
     """A third worker joins two, on which 24 tasks produce 50 records a second each.
 
     `gap_ms`: the longest pause between two records of a task that stays where it is, by their timestamps, from the
@@ -112,13 +112,13 @@ def cluster_join(side: str, ground: Ground) -> Figures:
     }
 
 
-def cluster_list(side: str, ground: Ground) -> Figures:
+def cluster_list(side: str, ground: Ground) -> Metrics:
     """1,000 sources on three workers: GET /connectors?expand=status&expand=info of the slowest worker. Bar 1 s."""
     with _cluster(side, ground, "cluster-list") as cluster:
         cluster.start()
-        names, figures = cluster.create_sources(_LISTED)
+        names, metrics = cluster.create_sources(_LISTED)
         lists = [statistics.median(_listing_ms(node, len(names)) for _ in range(_LISTINGS)) for node in cluster.nodes]
-        return figures | {"list_ms": max(lists)}
+        return metrics | {"list_ms": max(lists)}
 
 
 @dataclass
@@ -159,7 +159,7 @@ class _Cluster:
         node.is_up = False
         os.kill(_pid(node), signal.SIGKILL)
 
-    def create_sources(self, count: int) -> tuple[list[str], Figures]:
+    def create_sources(self, count: int) -> tuple[list[str], Metrics]:
         """File sources whose files do not grow, until all are RUNNING; gives their names, and how it went."""
         files = self.folder / "files"
         files.mkdir()

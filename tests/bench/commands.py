@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.ground import Figures, Ground, file_source, made_topic, running
+from bench.ground import Ground, Metrics, file_source, made_topic, running
 from bench.sides import await_rest
 from kit.cli import connect_command
 
@@ -19,7 +19,7 @@ _TIMES = 9
 _LIMIT_S = 20.0
 
 
-def commands(side: str, ground: Ground) -> Figures:
+def commands(side: str, ground: Ground) -> Metrics:
     """Median wall time of `_TIMES` calls of each command, ms, one after the other; bar 350 ms.
 
     Both sides are asked by our command: Java's row is our command on Java's worker.
@@ -35,8 +35,8 @@ def commands(side: str, ground: Ground) -> Figures:
             env.pop("PYTHONDONTWRITEBYTECODE", None)  # compiled once, as on a user's machine
             _wall_ms(["connectors", "wait", topic], env)
             return {
-                figure: statistics.median(_wall_ms(args, env) for _ in range(_TIMES))
-                for figure, args in {
+                metric: statistics.median(_wall_ms(args, env) for _ in range(_TIMES))
+                for metric, args in {
                     "help_ms": ["--help"],
                     "connectors_list_ms": ["connectors", "list"],
                     "connectors_show_ms": ["connectors", "show", topic],

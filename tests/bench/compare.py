@@ -15,11 +15,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["figures_of", "table"]
+__all__ = ["metrics_of", "table"]
 
 _RESULTS = Path(__file__).resolve().parent.parent.parent / "bench-results"
-# figure -> (title, format, whether more is better)
-_FIGURES = {
+# metric -> (title, format, whether more is better)
+_METRICS = {
     "records_per_s": ("records/s", "{:,.0f}", True),
     "one_per_s": ("records/s of one source alone", "{:,.0f}", True),
     "kcat_per_s": ("records/s of kcat", "{:,.0f}", True),
@@ -95,33 +95,33 @@ _FIGURES = {
 _TITLES = {"java": "Java Connect {kafka}", "spark": "Spark {pyspark}"}
 
 
-def figures_of(document: Mapping[str, Any], side: str) -> dict[tuple[str, str], list[float]]:
-    """(case, figure) -> the values of all runs of one side."""
+def metrics_of(document: Mapping[str, Any], side: str) -> dict[tuple[str, str], list[float]]:
+    """(case, metric) -> the values of all runs of one side."""
     found: dict[tuple[str, str], list[float]] = {}
     for result in document["results"]:
         if result["side"] == side:
-            for figure in _FIGURES:
-                if figure in result:
-                    found.setdefault((result["case"], figure), []).append(result[figure])
+            for metric in _METRICS:
+                if metric in result:
+                    found.setdefault((result["case"], metric), []).append(result[metric])
     return found
 
 
 def table(document: Mapping[str, Any], against: Mapping[str, Any] | None = None) -> str:
-    """Markdown: one row for each case and figure; `median (least - most)`, and ours divided by the other."""
-    sides = [side for side in _TITLES if figures_of(document, side)] or ["java"]
+    """Markdown: one row for each case and metric; `median (least - most)`, and ours divided by the other."""
+    sides = [side for side in _TITLES if metrics_of(document, side)] or ["java"]
     titles = " or ".join(_TITLES[side].format(**document["versions"]) for side in sides)
     other_title = titles if against is None else f"ours at {against['commit']}"
-    ours = figures_of(document, "ours")
-    other = figures_of(document, "java") | figures_of(document, "spark")  # no case has both
+    ours = metrics_of(document, "ours")
+    other = metrics_of(document, "java") | metrics_of(document, "spark")  # no case has both
     if against is not None:
-        other = figures_of(against, "ours")
+        other = metrics_of(against, "ours")
     rows = [
-        f"| case | figure | {other_title} | ours | ours / {'the other' if against is None else 'before'} |",
+        f"| case | metric | {other_title} | ours | ours / {'the other' if against is None else 'before'} |",
         "|---|---|---|---|---|",
     ]
-    for case, figure in dict.fromkeys([*other, *ours]):
-        title, form, more_is_better = _FIGURES[figure]
-        here, there = ours.get((case, figure), []), other.get((case, figure), [])
+    for case, metric in dict.fromkeys([*other, *ours]):
+        title, form, more_is_better = _METRICS[metric]
+        here, there = ours.get((case, metric), []), other.get((case, metric), [])
         divisor = statistics.median(there) if there else 0.0
         ratio = f"{statistics.median(here) / divisor:.2f}" if here and divisor else "-"
         better = " (more is better)" if more_is_better else ""

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from bench.ground import START_S, Figures, Ground, file_source, running
+from bench.ground import START_S, Ground, Metrics, file_source, running
 from bench.waiting import all_run
 from kit.browser import TestBrowser
 
@@ -24,7 +24,7 @@ _PAINTS = 5
 _PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
 
 
-def console_1000(side: str, ground: Ground) -> Figures:
+def console_1000(side: str, ground: Ground) -> Metrics:
     """CPU of the worker's process while nobody looks, and while twenty do; bar: 10 % of a core. Then first paint.
 
     The connectors are idle sources. Each of the twenty has the overview open and polls it every two seconds, as the

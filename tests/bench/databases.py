@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from bench.ground import Figures, Ground, end_offsets, made_topic, running, stream
+from bench.ground import Ground, Metrics, end_offsets, made_topic, running, stream
 from kit.postgres import postgres
 
 __all__ = ["sql_bulk", "sql_source"]
@@ -17,7 +17,7 @@ alter table {name} add primary key (id)
 """
 
 
-def sql_source(side: str, ground: Ground) -> Figures:
+def sql_source(side: str, ground: Ground) -> Metrics:
     """A table of PostgreSQL of five columns into a topic, as JSON without schemas; bar: 100,000 rows/s.
 
     CPU and memory are the worker's, without the database's.
@@ -25,12 +25,12 @@ def sql_source(side: str, ground: Ground) -> Figures:
     return _read(side, ground, "sql-source", {"mode": "incrementing", "incrementing.column.name": "id"})
 
 
-def sql_bulk(side: str, ground: Ground) -> Figures:
+def sql_bulk(side: str, ground: Ground) -> Metrics:
     """The same with mode=bulk: the whole table in one round, with no order and no offsets."""
     return _read(side, ground, "sql-bulk", {"mode": "bulk", "poll.interval.ms": "86400000"})
 
 
-def _read(side: str, ground: Ground, case: str, mode: dict[str, str]) -> Figures:
+def _read(side: str, ground: Ground, case: str, mode: dict[str, str]) -> Metrics:
     with (
         made_topic(ground, side, case) as topic,
         end_offsets(ground.bootstrap, topic) as progress,

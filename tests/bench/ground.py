@@ -1,4 +1,4 @@
-"""What all cases share: the broker and its topics, the input, a worker that runs, its figures."""
+"""What all cases share: the broker and its topics, the input, a worker that runs, its metrics."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from kit.waiting import eventually
 __all__ = [
     "LINE_BYTES",
     "START_S",
-    "Figures",
     "Ground",
+    "Metrics",
     "end_offsets",
     "file_source",
     "made_topic",
@@ -34,7 +34,7 @@ LINE_BYTES = 100
 _SLOWEST_PER_S = 27_000
 START_S = 60.0
 
-Figures: TypeAlias = dict[str, float]
+Metrics: TypeAlias = dict[str, float]
 
 
 @dataclass(slots=True)
@@ -84,8 +84,8 @@ def stream(
     progress: Callable[[], int],
     count: int | None = None,
     deadline_s: float | None = None,
-) -> Figures:
-    """The figures of moving `count` records within `deadline_s`; of the input's lines if nothing else is said."""
+) -> Metrics:
+    """The metrics of moving `count` records within `deadline_s`; of the input's lines if nothing else is said."""
     tree = ProcessTree(worker.pid)
     samples: list[Sample] = sample_until(
         count or ground.lines, progress, tree, worker.is_alive, deadline_s or ground.deadline_s

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from bench.ground import START_S, Figures, Ground, end_offsets, file_source, made_topic, make_input, running
+from bench.ground import START_S, Ground, Metrics, end_offsets, file_source, made_topic, make_input, running
 from bench.moving import javas
 from bench.sides import Side, await_rest, put_connector
 from bench.waiting import all_run, idle
@@ -18,7 +18,7 @@ _LOOK_EVERY_S = 0.01
 _SETTLE_S = 3.0
 
 
-def java_first_task(side: str, ground: Ground) -> Figures:
+def java_first_task(side: str, ground: Ground) -> Metrics:
     """From the request for a running worker's first Java connector to its task's RUNNING, and to its first record.
 
     Bar 1.5 s. `second_*`: the same for another connector then.
@@ -57,7 +57,7 @@ def _up(side: str, ground: Ground, worker: Side, file: Path, count: int) -> tupl
     return runs_s, written_s
 
 
-def java_idle_20(side: str, ground: Ground) -> Figures:
+def java_idle_20(side: str, ground: Ground) -> Metrics:
     """Twenty of Java's file sources in one worker, whose files do not grow: memory, CPU of ten quiet seconds."""
 
     def source(name: str, file: Path) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from bench.ground import START_S, Figures, Ground, end_offsets, made_topic, running, stream
+from bench.ground import START_S, Ground, Metrics, end_offsets, made_topic, running, stream
 from kconnect.files.folders import cache_folder
 from kconnect.java.plugins.install import install
 from kit.debezium import debezium_plugin_path
@@ -36,7 +36,7 @@ timestamp '2026-11-23' + n * interval '1 ms' from generate_series(1::bigint, {ro
 """
 
 
-def java_debezium_snapshot(side: str, ground: Ground) -> Figures:
+def java_debezium_snapshot(side: str, ground: Ground) -> Metrics:
     """Debezium's snapshot of a PostgreSQL table of five columns, as JSON with schemas; not slower than Java.
 
     CPU and memory are the worker's, without the database's. A row for every thirty lines.
@@ -49,7 +49,7 @@ def java_debezium_snapshot(side: str, ground: Ground) -> Figures:
             return stream(worker, began, ground, progress, rows, _deadline_s(rows))
 
 
-def java_debezium_stream(side: str, ground: Ground) -> Figures:
+def java_debezium_stream(side: str, ground: Ground) -> Metrics:
     """20,000 changes that Debezium follows in PostgreSQL, in transactions of 100, as JSON with schemas; not slower."""
     name = ground.next_name(side, "debezium-stream")
     with _debezium(ground, name, 1) as (port, uri), end_offsets(ground.bootstrap, _topic(name)) as progress:
@@ -58,11 +58,11 @@ def java_debezium_stream(side: str, ground: Ground) -> Figures:
             with psycopg.connect(uri, autocommit=True) as database, ThreadPoolExecutor(1) as pool:
                 slots = "select count(*) from pg_replication_slots where active"
                 eventually(lambda: database.execute(slots).fetchone() == (1,), 60, "Debezium follows the database")
-                # While they are followed: what came before the first sample would be in no figure
+                # While they are followed: what came before the first sample would be in no metric
                 changes = pool.submit(_change, database)
-                figures = stream(worker, began, ground, progress, _CHANGES, _deadline_s(_CHANGES))
+                metrics = stream(worker, began, ground, progress, _CHANGES, _deadline_s(_CHANGES))
                 changes.result()
-            return figures
+            return metrics
 
 
 def _change(database: psycopg.Connection[Any]) -> None:
@@ -74,7 +74,7 @@ def _deadline_s(rows: int) -> float:
     return START_S + rows / _SLOWEST_ROWS_PER_S
 
 
-def java_mirror(side: str, ground: Ground) -> Figures:
+def java_mirror(side: str, ground: Ground) -> Metrics:
     """MirrorMaker's source from one topic to another of the same broker, 1 KB records; bar: 1.5 times Java's rate."""
     count = max(1000, ground.lines // _MIRRORED_OF_LINES)
     source = f"mirrored-{ground.lines}"
@@ -104,9 +104,9 @@ def java_mirror(side: str, ground: Ground) -> Figures:
             end_offsets(ground.bootstrap, target) as progress,
             running(side, ground, name, connector, plugins=_mirror_plugin_path()) as (worker, began),
         ):
-            figures = stream(worker, began, ground, progress, count)
+            metrics = stream(worker, began, ground, progress, count)
         delete_topic(ground.bootstrap, target)
-        return figures
+        return metrics
 
 
 def _mirror_plugin_path() -> Path:

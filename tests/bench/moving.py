@@ -10,8 +10,8 @@ from pathlib import Path
 
 from bench.ground import (
     LINE_BYTES,
-    Figures,
     Ground,
+    Metrics,
     end_offsets,
     file_source,
     made_topic,
@@ -95,7 +95,7 @@ _QUEUE = {
 _PAIRS = {"java": 2, "ours": 8}
 
 
-def file_to_topic(side: str, ground: Ground) -> Figures:
+def file_to_topic(side: str, ground: Ground) -> Metrics:
     """A file of lines into a topic of one partition."""
     with made_topic(ground, side, "file-to-topic") as topic, end_offsets(ground.bootstrap, topic) as progress:
         connector = file_source(topic, ground.input_file)
@@ -103,7 +103,7 @@ def file_to_topic(side: str, ground: Ground) -> Figures:
             return stream(worker, began, ground, progress)
 
 
-def java_file(side: str, ground: Ground) -> Figures:
+def java_file(side: str, ground: Ground) -> Metrics:
     """The same by Java's FileStreamSource on both sides: here in the JVM of a slot, with producing ours."""
     with made_topic(ground, side, "java-file") as topic, end_offsets(ground.bootstrap, topic) as progress:
         connector = javas(side, file_source(topic, ground.input_file))
@@ -111,12 +111,12 @@ def java_file(side: str, ground: Ground) -> Figures:
             return stream(worker, began, ground, progress)
 
 
-def java_json(side: str, ground: Ground) -> Figures:
+def java_json(side: str, ground: Ground) -> Metrics:
     """Java's FileStreamSource through three of its transformations, as JSON with the schema beside each value."""
     return _file_to_json(side, ground, "java-json", "true", is_javas=True)
 
 
-def java_sink(side: str, ground: Ground) -> Figures:
+def java_sink(side: str, ground: Ground) -> Metrics:
     """The records of one topic into a file, by Java's FileStreamSink on both sides."""
     ground.fill_topic()
     name = ground.next_name(side, "java-sink")
@@ -135,7 +135,7 @@ def javas(side: str, connector: dict[str, str]) -> dict[str, str]:
     return {**connector, "connector.class": f"java:{connector['connector.class']}"}
 
 
-def beside_kcat(side: str, ground: Ground) -> Figures:
+def beside_kcat(side: str, ground: Ground) -> Metrics:
     """The same beside `kcat -P -l`, which is C on the library that we have: `times_kcat` is to be 0.9 at least."""
     with made_topic(ground, "kcat", "beside-kcat") as topic, end_offsets(ground.bootstrap, topic) as progress:
         kcat = _kcat(ground, topic, progress)
@@ -148,7 +148,7 @@ def beside_kcat(side: str, ground: Ground) -> Figures:
     }
 
 
-def _kcat(ground: Ground, topic: str, progress: Callable[[], int]) -> Figures:
+def _kcat(ground: Ground, topic: str, progress: Callable[[], int]) -> Metrics:
     command = ["kcat", "-P", "-b", ground.bootstrap, "-t", topic, "-l", str(ground.input_file)]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL) as kcat:
         try:
@@ -161,20 +161,20 @@ def _kcat(ground: Ground, topic: str, progress: Callable[[], int]) -> Figures:
     return {"records_per_s": steady_rate(samples), "cpu_us_per_record": cpu_us_per_record(samples)}
 
 
-def json_schemas(side: str, ground: Ground) -> Figures:
+def json_schemas(side: str, ground: Ground) -> Metrics:
     """The same through three transformations, as JSON with the schema beside each value."""
     return _file_to_json(side, ground, "json-schemas", "true")
 
 
-def json_schemaless(side: str, ground: Ground) -> Figures:
+def json_schemaless(side: str, ground: Ground) -> Metrics:
     """The same as JSON without schemas."""
     return _file_to_json(side, ground, "json-schemaless", "false")
 
 
-def transformation(name: str) -> Callable[[str, Ground], Figures]:
+def transformation(name: str) -> Callable[[str, Ground], Metrics]:
     """A case for one family: lines in a struct through it, as JSON with schemas; of headers and topics, as text."""
 
-    def run(side: str, ground: Ground) -> Figures:
+    def run(side: str, ground: Ground) -> Metrics:
         steps = FAMILIES[name]
         with made_topic(ground, side, name) as topic, end_offsets(ground.bootstrap, topic) as progress:
             connector = file_source(topic, ground.input_file) | _chained(steps)
@@ -196,7 +196,7 @@ def _chained(steps: Sequence[Mapping[str, str]]) -> dict[str, str]:
     return settings
 
 
-def _file_to_json(side: str, ground: Ground, case: str, schemas: str, *, is_javas: bool = False) -> Figures:
+def _file_to_json(side: str, ground: Ground, case: str, schemas: str, *, is_javas: bool = False) -> Metrics:
     with made_topic(ground, side, case) as topic, end_offsets(ground.bootstrap, topic) as progress:
         connector = file_source(topic, ground.input_file) | {
             "topic": f"{topic}.raw",
@@ -210,7 +210,7 @@ def _file_to_json(side: str, ground: Ground, case: str, schemas: str, *, is_java
             return stream(worker, began, ground, progress)
 
 
-def python_source(side: str, ground: Ground) -> Figures:
+def python_source(side: str, ground: Ground) -> Metrics:
     """Plain lists of SourceRecord from a custom Python source, dicts of four fields, as JSON without schemas."""
     with made_topic(ground, side, "python-source") as topic, end_offsets(ground.bootstrap, topic) as progress:
         connector = {
@@ -226,7 +226,7 @@ def python_source(side: str, ground: Ground) -> Figures:
             return stream(worker, began, ground, progress)
 
 
-def two_sources(side: str, ground: Ground) -> Figures:
+def two_sources(side: str, ground: Ground) -> Metrics:
     """Two custom sources in two slots against one of them: `times_one` is to be 1.6 at least on two cores.
 
     What bounds it is Python in the slots: dicts from a custom source through three transformations, as JSON without
@@ -236,11 +236,11 @@ def two_sources(side: str, ground: Ground) -> Figures:
     """
     count = ground.lines // 3
     one, _ = _numbers(side, ground, 1, count)
-    two, figures = _numbers(side, ground, 2, count)
-    return {"records_per_s": two, "one_per_s": one, "times_one": two / one, **figures}
+    two, metrics = _numbers(side, ground, 2, count)
+    return {"records_per_s": two, "one_per_s": one, "times_one": two / one, **metrics}
 
 
-def _numbers(side: str, ground: Ground, sources: int, count: int) -> tuple[float, Figures]:
+def _numbers(side: str, ground: Ground, sources: int, count: int) -> tuple[float, Metrics]:
     """Records/s of all sources together while all of them run, and the cost."""
     with contextlib.ExitStack() as stack:
         topics = [stack.enter_context(made_topic(ground, side, f"sources-{sources}")) for _ in range(sources)]
@@ -266,7 +266,7 @@ def _numbers(side: str, ground: Ground, sources: int, count: int) -> tuple[float
         return steady_rate(samples), {"cpu_us_per_record": cpu_us_per_record(samples)}
 
 
-def topic_to_file(side: str, ground: Ground) -> Figures:
+def topic_to_file(side: str, ground: Ground) -> Metrics:
     """The records of one topic into a file."""
     ground.fill_topic()
     name = ground.next_name(side, "topic-to-file")
@@ -278,15 +278,15 @@ def topic_to_file(side: str, ground: Ground) -> Figures:
         target.unlink(missing_ok=True)
 
 
-def dlq_idle(side: str, ground: Ground) -> Figures:
+def dlq_idle(side: str, ground: Ground) -> Metrics:
     """The same with a dead letter queue that gets nothing: within 5 % of the same without, in records/s and CPU.
 
     One worker reads the topic again and again, by turns with and without, and each pass is compared with the other one
-    of its pair, so that what the machine does meanwhile hits both. Figures are medians of the passes with a queue;
+    of its pair, so that what the machine does meanwhile hits both. Metrics are medians of the passes with a queue;
     `rate_to_without` and `cpu_to_without` are medians of the pairs.
     """
     ground.fill_topic()
-    pairs: list[tuple[Figures, Figures]] = []
+    pairs: list[tuple[Metrics, Metrics]] = []
     with running(side, ground, ground.next_name(side, "dlq-idle")) as (worker, _):
         await_rest(worker)
         _pass(side, ground, worker, {})  # warms up
@@ -294,16 +294,16 @@ def dlq_idle(side: str, ground: Ground) -> Figures:
             turns = (_QUEUE, {}) if number % 2 == 0 else ({}, _QUEUE)
             first, second = (_pass(side, ground, worker, more) for more in turns)
             pairs.append((first, second) if turns[0] else (second, first))
-    figures = {name: statistics.median(queued[name] for queued, _ in pairs) for name in pairs[0][0]}
-    ratios = {name: statistics.median(queued[name] / bare[name] for queued, bare in pairs) for name in figures}
+    metrics = {name: statistics.median(queued[name] for queued, _ in pairs) for name in pairs[0][0]}
+    ratios = {name: statistics.median(queued[name] / bare[name] for queued, bare in pairs) for name in metrics}
     return {
-        **figures,
+        **metrics,
         "rate_to_without": ratios["records_per_s"],
         "cpu_to_without": ratios["cpu_us_per_record"],
     }
 
 
-def _pass(side: str, ground: Ground, worker: Side, more: dict[str, str]) -> Figures:
+def _pass(side: str, ground: Ground, worker: Side, more: dict[str, str]) -> Metrics:
     """The whole topic into a file, by a sink that is made for it and deleted after it."""
     name = ground.next_name(side, "dlq-pass")
     target = ground.folder / f"{name}.txt"

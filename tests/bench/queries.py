@@ -7,7 +7,7 @@ import shutil
 import statistics
 from pathlib import Path
 
-from bench.ground import Figures, Ground, end_offsets, made_topic, running, stream
+from bench.ground import Ground, Metrics, end_offsets, made_topic, running, stream
 from bench.meter import ProcessTree
 from bench.spark_side import spark_run
 from bench.tables import filled_rows, filled_table, row, rows_in, times_of_rows
@@ -22,7 +22,7 @@ _SCHEMA = "id bigint, user string, amount double, country string, ts bigint"
 _FILES = 20
 
 
-def table_query(side: str, ground: Ground) -> Figures:
+def table_query(side: str, ground: Ground) -> Metrics:
     """The rows of table-parquet by SparkSink, which writes them as a query of Spark, beside Spark alone.
 
     Batches of 250,000 rows, so that there is a steady rate between them.
@@ -33,7 +33,7 @@ def table_query(side: str, ground: Ground) -> Figures:
     return filled_table(side, ground, sink, "parquet", folder)
 
 
-def query_latency(side: str, ground: Ground) -> Figures:
+def query_latency(side: str, ground: Ground) -> Metrics:
     """From a row's way to Kafka to the moment when a reader has it in SparkSink's files; bar: 500 ms.
 
     A row at a time, each a batch of its own, beside two slots that are busy.
@@ -54,7 +54,7 @@ def query_latency(side: str, ground: Ground) -> Figures:
     return {"row_p50_ms": statistics.median(taken), "row_p99_ms": taken[len(taken) * 99 // 100], "pss_mb": pss}
 
 
-def spark_source(side: str, ground: Ground) -> Figures:
+def spark_source(side: str, ground: Ground) -> Metrics:
     """Rows of Parquet files into a topic as JSON, by SparkSource and by Spark's own Kafka sink; bar: as many rows/s."""
     files = ground.folder / "rows-files"
     if not files.exists():
@@ -87,7 +87,7 @@ def _write_files(folder: Path, lines: int) -> None:
         pq.write_table(rows, folder / f"{first:010d}.parquet")
 
 
-def format_lines(side: str, ground: Ground) -> Figures:
+def format_lines(side: str, ground: Ground) -> Metrics:
     """`readStream.format("kconnect")` of a file of lines, written nowhere (`noop`); bar: 250,000 rows/s."""
     return spark_run(ground, "format-lines", path=str(ground.input_file))
 

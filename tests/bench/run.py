@@ -73,13 +73,13 @@ def _sides(case: str, only: str | None) -> list[str]:
 
 def _one(case: str, side: str, run: int, ground: Ground, results: list[dict[str, Any]], failures: list[str]) -> None:
     try:
-        figures = CASES[case](side, ground)
+        metrics = CASES[case](side, ground)
     except (RuntimeError, AssertionError) as err:
         failures.append(f"{case}, {side}, run {run + 1} failed: {err}")
         _say(failures[-1])
         return
-    results.append({"case": case, "side": side, "run": run, **figures})
-    shown = "  ".join(f"{name}={value:,.2f}" for name, value in figures.items())
+    results.append({"case": case, "side": side, "run": run, **metrics})
+    shown = "  ".join(f"{name}={value:,.2f}" for name, value in metrics.items())
     _say(f"{case:15} {side:5} run {run + 1}: {shown}")
 
 

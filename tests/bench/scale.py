@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from bench.ground import START_S, Figures, Ground, made_topic
+from bench.ground import START_S, Ground, Metrics, made_topic
 from bench.sides import Side
 from bench.starting import fill
 from bench.waiting import idle
@@ -39,22 +39,22 @@ _TIMES = 3
 _ROUNDS = 20
 
 
-def _told(case: Callable[[str, Ground], Figures], text: str) -> Callable[[str, Ground], Figures]:
+def _told(case: Callable[[str, Ground], Metrics], text: str) -> Callable[[str, Ground], Metrics]:
     """The case, with what the help of `make bench` says of it."""
     case.__doc__ = text
     return case
 
 
-def idle_of(count: int) -> Callable[[str, Ground], Figures]:
+def idle_of(count: int) -> Callable[[str, Ground], Metrics]:
     """So many sources whose files do not grow, on one worker, and `connect status` of it."""
 
-    def case(side: str, ground: Ground) -> Figures:
+    def case(side: str, ground: Ground) -> Metrics:
         return idle(side, ground, count, case="scale", more=partial(_status, ground.folder))
 
     return _told(case, f"{count} sources whose files do not grow, and `connect status` of them.")
 
 
-def _status(folder: Path, worker: Side) -> Figures:
+def _status(folder: Path, worker: Side) -> Metrics:
     env = {**os.environ, "HOME": str(folder), "KCONNECT_URL": worker.url}
     taken = []
     for _ in range(_TIMES):
@@ -64,10 +64,10 @@ def _status(folder: Path, worker: Side) -> Figures:
     return {"status_ms": statistics.median(taken) * 1000}
 
 
-def trickle_of(count: int) -> Callable[[str, Ground], Figures]:
+def trickle_of(count: int) -> Callable[[str, Ground], Metrics]:
     """So many sources of one record a second each, all to one topic."""
 
-    def case(side: str, ground: Ground) -> Figures:
+    def case(side: str, ground: Ground) -> Metrics:
         with made_topic(ground, side, f"trickle-{count}") as topic:
 
             def source(name: str, file: Path) -> dict[str, str]:
@@ -84,10 +84,10 @@ def trickle_of(count: int) -> Callable[[str, Ground], Figures]:
     return _told(case, f"{count} sources of one record a second each.")
 
 
-def group_of(workers: int, tasks: int) -> Callable[[str, Ground], Figures]:
+def group_of(workers: int, tasks: int) -> Callable[[str, Ground], Metrics]:
     """What the leader of a group decides when all is new, when a worker leaves, and when one comes."""
 
-    def case(side: str, ground: Ground) -> Figures:
+    def case(side: str, ground: Ground) -> Metrics:
         connectors = {f"orders-{number}": _TASKS_OF_ONE for number in range(tasks // _TASKS_OF_ONE)}
         group = SimulatedGroup([f"worker-{number}:8083" for number in range(workers)], connectors, max_delay_ms=0)
         first_ms, first = _decided(group)
@@ -121,7 +121,7 @@ def _decided(group: SimulatedGroup) -> tuple[float, dict[str, bytes]]:
     return taken * 1000, sent
 
 
-def offsets_start(side: str, ground: Ground) -> Figures:
+def offsets_start(side: str, ground: Ground) -> Metrics:
     """The offset store's start on a topic of a million partitions of sources, in a process of its own."""
     name = ground.next_name(side, "scale-offsets")
     topics = [f"{name}-{kind}" for kind in ("tenth", "whole")]
@@ -142,7 +142,7 @@ def _offsets(count: int) -> Iterator[tuple[str, bytes | None]]:
         yield f'["files-{number % 100}",{{"filename":"/data/orders-{number}.txt"}}]', b'{"position":123456}'
 
 
-def _opened(ground: Ground, topic: str) -> Figures:
+def _opened(ground: Ground, topic: str) -> Metrics:
     settings = {
         "bootstrap.servers": ground.bootstrap,
         "group.id": topic,
@@ -156,7 +156,7 @@ def _opened(ground: Ground, topic: str) -> Figures:
     )
     if done.returncode:
         raise RuntimeError(f"the store did not start:\n{done.stderr}")
-    found: Figures = json.loads(done.stdout)
+    found: Metrics = json.loads(done.stdout)
     return found
 
 

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from bench.ground import START_S, Figures, Ground
+from bench.ground import START_S, Ground, Metrics
 from bench.meter import ProcessTree
 from kconnect.files.folders import cache_folder
 from kconnect.java.maven import ArtifactSet, read_lock
@@ -20,7 +20,7 @@ _LOCK = Path(__file__).with_name("spark-kafka.lock")
 _PROGRAM = Path(__file__).with_name("spark_alone.py")
 
 
-def spark_run(ground: Ground, way: str, **spec: Any) -> Figures:
+def spark_run(ground: Ground, way: str, **spec: Any) -> Metrics:
     """Rate, cost and memory of one stream over all that is there, its session being up before.
 
     The rate is of its triggers, without what goes before and after; CPU is all of the process from its start of the
@@ -56,7 +56,7 @@ def spark_run(ground: Ground, way: str, **spec: Any) -> Figures:
         process.wait(30)
 
 
-def _measured(process: subprocess.Popen[str], log: Path) -> Figures:
+def _measured(process: subprocess.Popen[str], log: Path) -> Metrics:
     assert process.stdin is not None
     assert process.stdout is not None
     _line(process, log, wanted="ready")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
-from bench.ground import START_S, Figures, Ground
+from bench.ground import START_S, Ground, Metrics
 from kit.cli import connect_command
 from kit.distributed_worker import Distributed
 from kit.java_connect import RELEASE_JVM_OPTIONS, JavaConnect, write_properties
@@ -32,7 +32,7 @@ _OPENER = Path(__file__).with_name("open_config_store.py")
 _COMPACT = {"cleanup.policy": "compact"}
 
 
-def config_start(side: str, ground: Ground) -> Figures:
+def config_start(side: str, ground: Ground) -> Metrics:
     """The start on a config topic of 100,000 records: 1,000 connectors of 4 tasks with history, deleted at last.
 
     Deleted, so that no worker spends time on starting them. `show_s`: `connect topics config show` while they are

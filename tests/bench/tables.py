@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from confluent_kafka import Producer
 
-from bench.ground import START_S, Figures, Ground, made_topic, running
+from bench.ground import START_S, Ground, Metrics, made_topic, running
 from bench.meter import ProcessTree, cpu_us_per_record, sample_until, steady_rate
 from bench.plain_topics import TOPICS, texts
 from bench.spark_side import spark_run
@@ -42,7 +42,7 @@ _FLUSH_MS = 200
 _ROWS, _WARMING = 60, 5
 
 
-def table_parquet(side: str, ground: Ground) -> Figures:
+def table_parquet(side: str, ground: Ground) -> Metrics:
     """JSON rows of 80 bytes without schema, of two partitions, into Parquet files: by TableSink, and by Spark.
 
     Spark is Structured Streaming with its Kafka jar (4.2.0, the newest there is) and a schema that it is told; bar:
@@ -51,12 +51,12 @@ def table_parquet(side: str, ground: Ground) -> Figures:
     return _table(side, ground, "parquet")
 
 
-def table_delta(side: str, ground: Ground) -> Figures:
+def table_delta(side: str, ground: Ground) -> Metrics:
     """The same into Delta Lake. Delta's jars do not run on this Spark, so Spark's side writes plain Parquet files."""
     return _table(side, ground, "delta")
 
 
-def table_sql(side: str, ground: Ground) -> Figures:
+def table_sql(side: str, ground: Ground) -> Metrics:
     """The same rows through SqlTransform, with a condition and a calculated field, into Parquet files."""
     name = ground.next_name(side, "table-sql")
     folder = ground.folder / f"{name}-table"
@@ -66,7 +66,7 @@ def table_sql(side: str, ground: Ground) -> Figures:
     return filled_table(side, ground, sink | {"flush.rows": _commit_rows(ground)}, "parquet", folder)
 
 
-def table_plain_topics(side: str, ground: Ground) -> Figures:
+def table_plain_topics(side: str, ground: Ground) -> Metrics:
     """Ten topics of JSON without schema as producers write them (plain_topics.py), each into a table of its own.
 
     Members are missing, null or of two kinds, and numbers beyond 64 bits; bar: 150,000 rows/s for all together.
@@ -102,14 +102,14 @@ def _commit_rows(ground: Ground) -> str:
     return str(min(_COMMIT_ROWS, ground.lines // 8))
 
 
-def _table(side: str, ground: Ground, kind: str) -> Figures:
+def _table(side: str, ground: Ground, kind: str) -> Metrics:
     name = ground.next_name(side, f"table-{kind}")
     folder = ground.folder / f"{name}-table"
     sink = _sink(name, filled_rows(ground), kind, folder) | {"flush.rows": _commit_rows(ground)}
     return filled_table(side, ground, sink, kind, folder)
 
 
-def filled_table(side: str, ground: Ground, sink: dict[str, str], kind: str, folder: Path) -> Figures:
+def filled_table(side: str, ground: Ground, sink: dict[str, str], kind: str, folder: Path) -> Metrics:
     """All rows of the topic into a table that is removed afterwards: by this sink, or by Spark into Parquet files."""
     try:
         if side == "spark":
@@ -129,12 +129,12 @@ def filled_table(side: str, ground: Ground, sink: dict[str, str], kind: str, fol
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def table_latency(side: str, ground: Ground) -> Figures:
+def table_latency(side: str, ground: Ground) -> Metrics:
     """From a row's way to Kafka to the moment when a reader of the table has it, less flush.ms; bar: 50 ms.
 
     A row at a time, into Parquet files and into Delta Lake by turns; flush.ms is 200.
     """
-    figures: Figures = {}
+    metrics: Metrics = {}
     for kind in ("parquet", "delta"):
         with made_topic(ground, side, f"latency-{kind}") as topic:
             folder = ground.folder / f"{topic}-table"
@@ -143,8 +143,8 @@ def table_latency(side: str, ground: Ground) -> Figures:
                 times = times_of_rows(ground.bootstrap, topic, rows_in(kind, folder))
                 taken = sorted(taken_ms - _FLUSH_MS for taken_ms in times)
         shutil.rmtree(folder, ignore_errors=True)
-        figures |= {f"{kind}_p50_ms": statistics.median(taken), f"{kind}_p99_ms": taken[len(taken) * 99 // 100]}
-    return figures
+        metrics |= {f"{kind}_p50_ms": statistics.median(taken), f"{kind}_p99_ms": taken[len(taken) * 99 // 100]}
+    return metrics
 
 
 def times_of_rows(bootstrap: str, topic: str, rows: Callable[[], int]) -> list[float]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
-from bench.ground import START_S, Figures, Ground, end_offsets, file_source, made_topic, make_input, running
+from bench.ground import START_S, Ground, Metrics, end_offsets, file_source, made_topic, make_input, running
 from bench.meter import ProcessTree, sample_until
 from bench.sides import Side
 
@@ -35,7 +35,7 @@ _LISTINGS = 5
 _IDLE_STARTED_PER_S = 8
 
 
-def cold_start(side: str, ground: Ground) -> Figures:
+def cold_start(side: str, ground: Ground) -> Metrics:
     """From the start of the process to the first record in the topic.
 
     Ours: the very first worker in a HOME of its own in which only `make install` ran.
@@ -67,7 +67,7 @@ def _fresh_home(side: str, ground: Ground, name: str) -> Mapping[str, str] | Non
     return env
 
 
-def latency(side: str, ground: Ground) -> Figures:
+def latency(side: str, ground: Ground) -> Metrics:
     """From the append of a line to its arrival at a consumer of the topic, a line at a time, milliseconds."""
     with made_topic(ground, side, "latency") as topic:
         file = ground.folder / f"{topic}.txt"
@@ -111,12 +111,12 @@ def last_record(bootstrap: str, topic: str) -> Iterator[Callable[[], bytes | Non
         consumer.close()
 
 
-def idle_100(side: str, ground: Ground) -> Figures:
+def idle_100(side: str, ground: Ground) -> Metrics:
     """A hundred sources whose files do not grow: start, memory, CPU of ten quiet seconds, REST list, stop."""
     return idle(side, ground, 100)
 
 
-def idle_1000(side: str, ground: Ground) -> Figures:
+def idle_1000(side: str, ground: Ground) -> Metrics:
     """A thousand of them. `list_ms` is the median of five GET /connectors?expand=status&expand=info: bar 1 s."""
     return idle(side, ground, 1000)
 
@@ -127,9 +127,9 @@ def idle(
     count: int,
     source: Callable[[str, Path], dict[str, str]] = file_source,
     case: str = "idle",
-    more: Callable[[Side], Figures] = lambda worker: {},
-) -> Figures:
-    """Figures of a worker with so many sources, `source(name, file)` each, whose files are empty, and `more` of it."""
+    more: Callable[[Side], Metrics] = lambda worker: {},
+) -> Metrics:
+    """Metrics of a worker with so many sources, `source(name, file)` each, whose files are empty, and `more` of it."""
     name = ground.next_name(side, f"{case}-{count}")
     folder = ground.folder / f"{name}-files"
     folder.mkdir()
@@ -152,7 +152,7 @@ def idle(
         cpu = (tree.cpu_s() - before) / (time.monotonic() - at)
         pss = tree.pss_mb()
         list_ms = statistics.median(_listing_ms(worker.url, count) for _ in range(_LISTINGS))
-        figures = more(worker)
+        metrics = more(worker)
         stop_began = time.monotonic()
         worker.stop()
         stop_s = time.monotonic() - stop_began
@@ -162,7 +162,7 @@ def idle(
         "cpu_percent": cpu * 100,
         "list_ms": list_ms,
         "stop_s": stop_s,
-        **figures,
+        **metrics,
     }
 
 

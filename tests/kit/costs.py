@@ -2,7 +2,7 @@
 
 Files and fixtures are measured in the process that runs them, with what it has started: processes that end are counted
 with who waited for them. Kinds are looked at from outside, once a second, by the run's first process. `make test` ends
-with the twenty slowest files; `KCONNECT_COSTS=costs.json` keeps all figures, and `python -m kit.costs costs.json`
+with the twenty slowest files; `KCONNECT_COSTS=costs.json` keeps all metrics, and `python -m kit.costs costs.json`
 prints them as the tables of tests/README.md.
 """
 
@@ -109,10 +109,10 @@ class Costs:
         found = getattr(node, "workeroutput", {}).get("costs")  # none of a process that ended by itself
         if found is None:
             return
-        for path, figures in found["files"].items():
-            self._files[path] = _sum(self._files.get(path, [0.0, 0.0]), figures)
-        for name, figures in found["fixtures"].items():
-            self._fixtures[name] = _sum(self._fixtures[name], figures)
+        for path, metrics in found["files"].items():
+            self._files[path] = _sum(self._files.get(path, [0.0, 0.0]), metrics)
+        for name, metrics in found["fixtures"].items():
+            self._fixtures[name] = _sum(self._fixtures[name], metrics)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._kinds is None or not self._files:
@@ -205,14 +205,14 @@ def _sum(one: list[float], other: list[float]) -> list[float]:
     return [left + right for left, right in zip(one, other, strict=True)]
 
 
-def _rows(figures: dict[str, list[float]], head: tuple[str, ...], count: int) -> list[str]:
+def _rows(metrics: dict[str, list[float]], head: tuple[str, ...], count: int) -> list[str]:
     """Rows of a table, the slowest first."""
-    rows = sorted(figures.items(), key=lambda each: -each[1][0])[:count]
+    rows = sorted(metrics.items(), key=lambda each: -each[1][0])[:count]
     return [f"{head[0]:>8} {head[1]:>8}  {head[2]}"] + [f"{wall:8.1f} {cpu:8.1f}  {name}" for name, (wall, cpu) in rows]
 
 
 def tables(found: dict[str, Any]) -> str:
-    """The figures as Markdown."""
+    """The metrics as Markdown."""
     lines = [f"Whole run: {found['wall']:.0f} s", "", "| file | wall s | CPU s |", "|---|---:|---:|"]
     for name, (wall, cpu) in sorted(found["files"].items(), key=lambda each: -each[1][0])[:SLOWEST]:
         lines.append(f"| `{name}` | {wall:.0f} | {cpu:.0f} |")

@@ -236,4 +236,4 @@ def try_all(
 
     (seed(SEED) if CASES else lambda test: test)(all_of_them)()
     if CASES:
-        print(f"{room}: {given_values:,} values of {given_schemas:,} schemas, seed {SEED}")  # noqa: T201 - the figures
+        print(f"{room}: {given_values:,} values of {given_schemas:,} schemas, seed {SEED}")  # noqa: T201 - the counts

@@ -14,7 +14,7 @@ from kconnect.model import (
     TaskId,
     TaskState,
 )
-from kconnect.runtime.health.figures import Figures, summed
+from kconnect.runtime.health.flow_metrics import FlowMetrics, summed
 from kconnect_cli.top.events import Event, Key, Request, Resized
 from kconnect_cli.top.facts import ClusterFacts, StatusLook, WorkerFacts, WorkerLook
 from kconnect_cli.top.lines import text_of
@@ -54,9 +54,9 @@ def worker(
 ) -> WorkerLook:
     moves: dict[str, Activity] = {}
     for task, rate in (rates or {}).items():
-        figures = Figures(rate=rate, records=int(rate * 10), errors=0)
+        metrics = FlowMetrics(rate=rate, records=int(rate * 10), errors=0)
         known = moves.get(task.connector, NO_ACTIVITY)
-        tasks = {**known.tasks, task.task: figures}
+        tasks = {**known.tasks, task.task: metrics}
         moves[task.connector] = Activity(summed(list(tasks.values())), tasks)
     facts = WorkerFacts(id=id_, url=f"http://{id_}", kind="" if problem else "kconnect", problem=problem, moves=moves)
     return WorkerLook(at_s, replace(facts, **more))

@@ -57,6 +57,7 @@ TERMS = {
     "deed deeds": "action",
     "standing": "health, status",
     "mend mends mended mending mender menders mendable": "auto-restart, recover, repair, edit, fix",
+    "figure figures": "metric, value, number",
     "resting rests": "idle-closing, is closed while idle, is paused or stopped",
     "sick sickness sicknesses": "degraded, fault",
     "seal seals sealed sealing vouch vouched vouches vouching": "sign, signature",

@@ -10,12 +10,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from kconnect.admin.cluster.activity import Activity, activities, task_figures
+from kconnect.admin.cluster.activity import Activity, activities, task_metrics
 from kconnect.clock import now_ms
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.logs.wording import counted
 from kconnect.model import Condition, RunState, TaskId
-from kconnect.runtime.health.figures import summed
+from kconnect.runtime.health.flow_metrics import summed
 from kconnect.runtime.health.views import ConnectorHealth, ConnectorView, PartView, connector_view
 from kconnect_cli.admin.live_workers import look_at_group, notes_on_life
 from kconnect_cli.admin.worker_start import start_of, start_text
@@ -51,7 +51,7 @@ def health_document(
     """The document, and what in it is a problem. Pure."""
     views = [connector_view(statuses[name]) for name in sorted(statuses)]
     moves: Mapping[str, Activity] = more.get("activities") or {}
-    lags = [each.figures.lag for each in moves.values() if each.figures.lag is not None]
+    lags = [each.metrics.lag for each in moves.values() if each.metrics.lag is not None]
     document: dict[str, Any] = {
         "place": place,
         "cluster_id": more.get("cluster_id"),
@@ -71,7 +71,7 @@ def health_document(
             if part.trouble is not None
         ],
         "outage": more.get("outage"),
-        "records_per_s": summed([each.figures for each in moves.values()]).rate,
+        "records_per_s": summed([each.metrics for each in moves.values()]).rate,
         "lag": sum(lags) if lags else None,
         "lag_at_ms": min((at for each in moves.values() if (at := each.lag_at_ms) is not None), default=None),
         "doctor": more.get("doctor"),
@@ -203,10 +203,10 @@ def _problems_of_javas(session: CliSession, statuses: Mapping[str, ConnectorStat
 
 def _rates(statuses: Mapping[str, ConnectorStatus], moves: Mapping[str, Activity]) -> dict[str, float]:
     """Records a second of the tasks of each worker."""
-    figures, found = task_figures(moves), dict[str, float]()
+    metrics, found = task_metrics(moves), dict[str, float]()
     for status in statuses.values():
         for task in status.tasks:
-            rate = figures[TaskId(status.name, task.id)].rate if TaskId(status.name, task.id) in figures else None
+            rate = metrics[TaskId(status.name, task.id)].rate if TaskId(status.name, task.id) in metrics else None
             if rate is not None:
                 found[task.worker_id] = found.get(task.worker_id, 0.0) + rate
     return found

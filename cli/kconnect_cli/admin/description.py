@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kconnect.admin.cluster.activity import NO_ACTIVITY, Activity, activities
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.logs.traces import root_cause
-from kconnect.runtime.health.figures import NO_FIGURES
+from kconnect.runtime.health.flow_metrics import NO_METRICS
 from kconnect_cli.admin.live_workers import look_at_group, notes_on_life
 from kconnect_cli.admin.sink_lags import offsets_and_lags
 from kconnect_cli.options.cluster import cluster_of
@@ -50,9 +50,9 @@ def description_of(session: CliSession, name: str, mask: Callable[..., dict[str,
         "worker_id": status.connector.worker_id,
         **more_of(status.connector),
         **_failure(status.connector.trace),
-        "records_per_s": moves.figures.rate,
-        "lag": moves.figures.lag if lag is None else lag,
-        "errors": moves.figures.errors,
+        "records_per_s": moves.metrics.rate,
+        "lag": moves.metrics.lag if lag is None else lag,
+        "errors": moves.metrics.errors,
         "tasks": _tasks(status, moves),
         "mbeans": mbeans(notes),
         "forms": _forms([found.forms for found in moves.tasks.values() if found.forms is not None]),
@@ -114,7 +114,7 @@ def _mbeans(session: CliSession, name: str, notes: list[str]) -> list[dict[str, 
 def _tasks(status: ConnectorStatus, moves: Activity) -> list[dict[str, Any]]:
     rows = []
     for task in status.tasks:
-        found = moves.tasks.get(task.id, NO_FIGURES)
+        found = moves.tasks.get(task.id, NO_METRICS)
         rows.append(
             {
                 "id": task.id,

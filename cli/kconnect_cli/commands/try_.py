@@ -325,7 +325,7 @@ class _Measuring:
     def _warn(self, measured: Measured) -> None:
         if measured.records < _FEW_MEASURED:
             self._session.say(
-                f"{counted(measured.records, 'record')} give rough figures only: --limit puts more of a sink's "
+                f"{counted(measured.records, 'record')} give rough numbers only: --limit puts more of a sink's "
                 "--input, --timeout reads more of a source."
             )
         if measured.is_busy:

@@ -26,8 +26,8 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     view = ConnectorView(found["name"], ConnectorType(found["type"]), own, tasks)
     state = painted(view.state, _COLOURS.get(view.state), bold=True)
     yield f"{painted(found['name'], bold=True)}  {found['type']}  {state}  {found['worker_id']}".rstrip()
-    figures = [("records/s", found["records_per_s"]), ("behind", found["lag"]), ("errors", found["errors"])]
-    if known := [f"{value:,.0f} {what}" for what, value in figures if value is not None]:
+    metrics = [("records/s", found["records_per_s"]), ("behind", found["lag"]), ("errors", found["errors"])]
+    if known := [f"{value:,.0f} {what}" for what, value in metrics if value is not None]:
         yield f"  {', '.join(known)}"
     if (forms := found.get("forms")) and forms["by_records"]:
         yield f"  {max(forms['by_records'] / forms['batches'], 0.01):.0%} of batches by records: {forms['because']}"

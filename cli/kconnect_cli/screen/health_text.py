@@ -31,8 +31,8 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"{counted(len(found['workers']), 'worker')}{more}{f': {names}' if names else ''}"
     yield _counts("connector", found["connectors"])
     yield _counts("task", found["tasks"])
-    figures = [("records/s", found["records_per_s"]), (f"records behind{_age(found)}", found["lag"])]
-    if known := [f"{value:,.0f} {what}" for what, value in figures if value is not None]:
+    metrics = [("records/s", found["records_per_s"]), (f"records behind{_age(found)}", found["lag"])]
+    if known := [f"{value:,.0f} {what}" for what, value in metrics if value is not None]:
         yield ", ".join(known)
     if found["doctor"] is not None:
         counts = [counted(count, kind) for kind, count in found["doctor"]["counts"].items() if count]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kconnect.admin.cluster.activity import NO_ACTIVITY
 from kconnect.clock import now_ms
-from kconnect.runtime.health.figures import NO_FIGURES
+from kconnect.runtime.health.flow_metrics import NO_METRICS
 from kconnect.runtime.health.views import ConnectorHealth, PartView, connector_view
 from kconnect_cli.top.events import Part
 from kconnect_cli.top.lines import Line, line, padded, wrapped
@@ -51,9 +51,9 @@ def _tasks(state: TopState, detail: Detail) -> Iterator[Line]:
     if not status.tasks:
         yield line(("It has no tasks.", "dim"))
         return
-    figures = state.facts.moves.get(detail.connector, NO_ACTIVITY).tasks
+    metrics = state.facts.moves.get(detail.connector, NO_ACTIVITY).tasks
     for part, task in zip(connector_view(status).tasks, status.tasks, strict=True):
-        found = figures.get(task.id, NO_FIGURES)
+        found = metrics.get(task.id, NO_METRICS)
         rate = "-" if found.rate is None else whole(found.rate)
         errors = "-" if found.errors is None else whole(found.errors)
         word = "" if task.condition is None else str(task.condition.condition)

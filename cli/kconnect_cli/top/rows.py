@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from kconnect.admin.cluster.activity import NO_ACTIVITY, task_figures
+from kconnect.admin.cluster.activity import NO_ACTIVITY, task_metrics
 from kconnect.clock import now_ms
 from kconnect.logs.wording import length_text
 from kconnect.model import TaskId, TaskState
-from kconnect.runtime.health.figures import NO_FIGURES, Figures, summed
+from kconnect.runtime.health.flow_metrics import NO_METRICS, FlowMetrics, summed
 from kconnect.runtime.health.views import ConnectorHealth, ConnectorView, PartView, connector_view
 from kconnect_cli.top.facts import ClusterFacts, WorkerFacts
 
@@ -124,15 +124,15 @@ def rows_of(view: View, facts: ClusterFacts, now_s: float) -> list[Row]:
             moves = facts.moves
             return [
                 _connector_row(
-                    connector_view(status, moves.get(name, NO_ACTIVITY).figures),
+                    connector_view(status, moves.get(name, NO_ACTIVITY).metrics),
                     f"{facts.to_come[name]} with the next worker" if name in facts.to_come else "",
                 )
                 for name, status in facts.statuses.items()
             ]
         case View.TASKS:
-            figures = task_figures(facts.moves)
+            metrics = task_metrics(facts.moves)
             return [
-                _task_row(status.name, task, facts, figures.get(TaskId(status.name, task.id), NO_FIGURES))
+                _task_row(status.name, task, facts, metrics.get(TaskId(status.name, task.id), NO_METRICS))
                 for status in facts.statuses.values()
                 for task in status.tasks
             ]
@@ -161,15 +161,15 @@ def _name_key(row: Row) -> tuple[str, int, str]:
 
 def _connector_row(view: ConnectorView, to_come: str) -> Row:
     why = view.why(now_ms()) or to_come
-    state, figures = str(view.state), view.figures
+    state, metrics = str(view.state), view.metrics
     values = {
         "NAME": view.name,
         "TYPE": str(view.type),
         "STATE": state,
         "TASKS": f"{view.running}/{len(view.tasks)}",
-        "RECORDS/S": figures.rate,
-        "LAG": figures.lag,
-        "ERRORS": figures.errors,
+        "RECORDS/S": metrics.rate,
+        "LAG": metrics.lag,
+        "ERRORS": metrics.errors,
         "WHY": why,
     }
     search = f"{view.name} {view.type} {state} {why}".lower()
@@ -180,7 +180,7 @@ def _grade(health: ConnectorHealth) -> int:
     return BAD if health is ConnectorHealth.FAILED else WORRYING if health.is_wrong else WELL
 
 
-def _task_row(name: str, task: TaskState, facts: ClusterFacts, figures: Figures) -> Row:
+def _task_row(name: str, task: TaskState, facts: ClusterFacts, metrics: FlowMetrics) -> Row:
     worker = facts.workers.get(task.worker_id)
     part = PartView(task.id, task)
     condition = "" if task.condition is None else str(task.condition.condition)
@@ -194,9 +194,9 @@ def _task_row(name: str, task: TaskState, facts: ClusterFacts, figures: Figures)
         "TASK": task.id,
         "STATE": str(task.state),
         "CONDITION": condition,
-        "RECORDS/S": figures.rate,
-        "RECORDS": figures.records,
-        "ERRORS": figures.errors,
+        "RECORDS/S": metrics.rate,
+        "RECORDS": metrics.records,
+        "ERRORS": metrics.errors,
         "WORKER": task.worker_id,
         "WHY": why,
     }
@@ -235,7 +235,7 @@ def _worker_row(worker: WorkerFacts, facts: ClusterFacts, now_s: float) -> Row:
         "VERSION": worker.version or None,
         "CONNECTORS": len(connectors) if is_known else len(facts.statuses),
         "TASKS": len(tasks) if is_known else sum(len(status.tasks) for status in facts.statuses.values()),
-        "RECORDS/S": None if worker.problem else summed([each.figures for each in worker.moves.values()]).rate,
+        "RECORDS/S": None if worker.problem else summed([each.metrics for each in worker.moves.values()]).rate,
         "SLOTS": None if worker.slots is None else len(worker.slots),
         "LAST ANSWER": age or ("never" if worker.problem else None),
         "WHY": worker.problem,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kconnect.logs.wording import counted, length_text
-from kconnect.runtime.health.figures import summed
+from kconnect.runtime.health.flow_metrics import summed
 from kconnect.runtime.health.views import connector_view
 from kconnect_cli.top.events import Part
 from kconnect_cli.top.lines import Line, Piece, fitted, line, padded, width_of, wrapped
@@ -105,7 +105,7 @@ def _summary(state: TopState) -> Line:
         if lost:
             pieces.append((f" ({lost} unreachable)", "bad"))
         pieces.append(("   ", "plain"))
-    total = summed([each.figures for each in facts.moves.values()])
+    total = summed([each.metrics for each in facts.moves.values()])
     if total.rate is not None:
         pieces.append((f"{total.rate:,.0f} records/s   ", "plain"))
     elif not facts.is_direct and facts.workers and not facts.has_metrics and _all_answered(state):

@@ -61,7 +61,7 @@ def test_a_worker_is_asked_where_it_is_and_named_as_it_names_itself(looks, url):
     assert list(statuses) == ["orders"], "only what is wanted"
 
 
-def test_a_worker_that_hangs_in_its_figures_holds_up_neither_statuses_nor_the_end(herder, looks):
+def test_a_worker_that_hangs_in_its_metrics_holds_up_neither_statuses_nor_the_end(herder, looks):
     eventually(looks.workers)
     herder.held.add("history")
     seen = len(looks.statuses())

@@ -35,7 +35,7 @@ def options_of(about: str) -> argparse.ArgumentParser:
     """Those of every such program; each adds its own."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
-    parser.add_argument("--json", metavar="FILE", help="write the figures there as well")
+    parser.add_argument("--json", metavar="FILE", help="write the metrics there as well")
     parser.add_argument("--folder", help="where all files go, and stay; a temporary one if absent")
     return parser
 

@@ -37,7 +37,7 @@ def test_the_readme_fits_three_screens() -> None:
     assert len(_README.splitlines()) <= 220
 
 
-def test_the_chart_of_speed_shows_the_figures_of_its_page() -> None:
+def test_the_chart_of_speed_shows_the_metrics_of_its_page() -> None:
     bars = bars_of((ROOT / "docs/benchmarks.md").read_text("utf-8"))
     for file, colours in CHARTS.items():
         assert file.read_text("utf-8") == drawn(bars, colours), f"`python tests/bench/chart.py` makes {file.name} anew"

@@ -224,7 +224,7 @@ def test_a_transformation_or_converter_that_hangs_is_named_with_its_line(
     ward.await_condition(name, Condition.HEALTHY)
 
 
-def test_a_sink_that_falls_behind_its_topic_is_lagging_with_the_figures_until_it_catches_up(
+def test_a_sink_that_falls_behind_its_topic_is_lagging_with_the_metrics_until_it_catches_up(
     ward: Ward, broker: DevBroker
 ) -> None:
     ward.await_condition(FLOODED, Condition.HEALTHY)
@@ -245,10 +245,10 @@ def assert_lagging_everywhere(ward: Ward) -> None:
     assert found["count"] >= _LEAST_BEHIND
     assert found["cause"].startswith(f"It is {found['count']:,} records behind the ends of its partitions")
     assert abs(found["since_ms"] / 1000 - time.time()) < ample_s(60)
-    figure = r"It is ([0-9,]+) records behind the ends of its partitions"
+    metric = r"It is ([0-9,]+) records behind the ends of its partitions"
     told = ward.connect("connectors", "status", FLOODED).stdout
     row = next(line for line in told.splitlines() if " lagging " in line)
-    assert re.search(rf"RUNNING +lagging +127\.0\.0\.1:[0-9]+ +for [0-9]+ s: {figure}", row), row
+    assert re.search(rf"RUNNING +lagging +127\.0\.0\.1:[0-9]+ +for [0-9]+ s: {metric}", row), row
     (task,) = json.loads(ward.connect("tasks", "list", FLOODED, "-o", "json").stdout)
     assert (task["state"], task["condition"]["name"]) == ("RUNNING", "lagging")
     assert task["condition"]["count"] >= _LEAST_BEHIND

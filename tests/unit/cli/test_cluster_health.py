@@ -9,7 +9,7 @@ import pytest
 from kconnect.admin.cluster.activity import Activity
 from kconnect.clock import now_ms
 from kconnect.model import Condition, TaskCondition
-from kconnect.runtime.health.figures import Figures
+from kconnect.runtime.health.flow_metrics import FlowMetrics
 from kconnect_cli.admin.cluster_health import health_document
 from kconnect_cli.screen.description_text import description_text
 from kconnect_cli.screen.health_text import health_text
@@ -82,7 +82,7 @@ def test_what_waits_says_why_in_an_outage():
 
 def test_records_behind_say_how_old_the_number_is():
     def shown(lag: int, at_ms: int | None) -> str:
-        moves = {"a": Activity(Figures(rate=5.0, lag=lag), lag_at_ms=at_ms)}
+        moves = {"a": Activity(FlowMetrics(rate=5.0, lag=lag), lag_at_ms=at_ms)}
         return health_text(health(connector("a", "RUNNING"), activities=moves))
 
     assert re.search(r"5 records/s, 1,803 records behind 2[0-9] s ago\n", shown(1803, now_ms() - 20_000))

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from kconnect.admin.cluster.activity import activities_of, task_figures
+from kconnect.admin.cluster.activity import activities_of, task_metrics
 from kconnect.admin.console.connector_rows import connector_rows, number_text
 from kconnect.model import ConnectorState, ConnectorStatus, ConnectorType, RunState, TaskId, TaskState
 from kconnect.runtime.metrics import TaskCounters, TaskMeter
@@ -97,7 +97,7 @@ class AskedClient(SimpleNamespace):
 
 def test_commands_top_the_console_and_the_live_view_show_the_same_rate(answers, body):
     moves = activities_of(body)
-    assert {name: each.figures.rate for name, each in moves.items()} == RATES
+    assert {name: each.metrics.rate for name, each in moves.items()} == RATES
     whole = health_document("http://w1:8083", STATUSES, [], activities=moves)
     assert (whole["records_per_s"], whole["lag"]) == (745.0, 56_000)
     assert "745 records/s, 56,000 records behind" in health_text(whole)
@@ -120,9 +120,9 @@ def test_commands_top_the_console_and_the_live_view_show_the_same_rate(answers, 
     )
     Console(file=live, width=120).print(page(facts, 30))
     seen = {tuple(line.split()[:2]): line.split()[3:6] for line in live.getvalue().splitlines() if "RUNNING" in line}
-    figures = task_figures(moves)
+    metrics = task_metrics(moves)
     for task in TASKS:
-        found = figures[task]
+        found = metrics[task]
         assert seen[task.connector, str(task.task)] == [f"{found.rate:,.0f}", f"{found.records:,}", str(found.errors)]
 
 

@@ -1,4 +1,4 @@
-"""The figures of the bench are what they say."""
+"""The metrics of the bench are what they say."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def test_the_longest_gap_counts_silence_at_both_ends_of_the_span() -> None:
 def test_the_table_has_medians_spread_and_ratio() -> None:
     title, _, row = written("file-to-topic", {"java": [100.0, 300.0, 200.0], "ours": [900.0, 600.0, 800.0]})
 
-    assert title == "| case | figure | Java Connect 4.3.0 | ours | ours / the other |"
+    assert title == "| case | metric | Java Connect 4.3.0 | ours | ours / the other |"
     assert row == "| file-to-topic | records/s (more is better) | 200 (100 - 300) | 800 (600 - 900) | 4.00 |"
 
 
 def test_cases_beside_spark_name_it() -> None:
     title, _, row = written("table-parquet", {"spark": [100.0], "ours": [800.0]})
 
-    assert title == "| case | figure | Spark 4.2.1 | ours | ours / the other |"
+    assert title == "| case | metric | Spark 4.2.1 | ours | ours / the other |"
     assert row == "| table-parquet | records/s (more is better) | 100 | 800 | 8.00 |"
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kconnect.errors import NotFoundError
 from kconnect.model import BatchShare, TaskId
-from kconnect.runtime.health.figures import NO_FIGURES, Figures, summed
+from kconnect.runtime.health.flow_metrics import NO_METRICS, FlowMetrics, summed
 
 if TYPE_CHECKING:
     from kconnect.client import ConnectClient
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 class Activity:
     """What a connector does."""
 
-    figures: Figures = NO_FIGURES
-    """Holds the figures of all its tasks; `errors` are those of the last hour."""
-    tasks: Mapping[int, Figures] = field(default_factory=dict)
+    metrics: FlowMetrics = NO_METRICS
+    """Holds the metrics of all its tasks; `errors` are those of the last hour."""
+    tasks: Mapping[int, FlowMetrics] = field(default_factory=dict)
     """By task; `errors` since it started."""
     per_s: tuple[float, ...] = ()
     """Records a second over the last hour, a value a minute, the oldest first."""
@@ -63,20 +63,20 @@ def together(workers: Iterable[Mapping[str, Activity]]) -> dict[str, Activity]:
 
 def _joined(parts: Sequence[Activity]) -> Activity:
     # Each looks at its own time, and of a connector that moved two know it for a while
-    newest = max(parts, key=lambda each: (each.figures.lag is not None, each.lag_at_ms or 0, each.figures.lag or 0))
-    figures = replace(summed([each.figures for each in parts]), lag=newest.figures.lag)
+    newest = max(parts, key=lambda each: (each.metrics.lag is not None, each.lag_at_ms or 0, each.metrics.lag or 0))
+    metrics = replace(summed([each.metrics for each in parts]), lag=newest.metrics.lag)
     tasks = {task: found for each in parts for task, found in each.tasks.items()}
-    return Activity(figures, tasks, (), sum(each.restarts for each in parts), newest.lag_at_ms)
+    return Activity(metrics, tasks, (), sum(each.restarts for each in parts), newest.lag_at_ms)
 
 
-def task_figures(found: Mapping[str, Activity]) -> dict[TaskId, Figures]:
+def task_metrics(found: Mapping[str, Activity]) -> dict[TaskId, FlowMetrics]:
     """Gives the metrics of all tasks of all connectors."""
-    return {TaskId(name, task): figures for name, each in found.items() for task, figures in each.tasks.items()}
+    return {TaskId(name, task): metrics for name, each in found.items() for task, metrics in each.tasks.items()}
 
 
 def _activity(line: Mapping[str, Any]) -> Activity:
     tasks = {
-        int(task["task"]): Figures(
+        int(task["task"]): FlowMetrics(
             float(task["records_per_s"]),
             int(task["records"]),
             int(task["errors"]),
@@ -84,8 +84,8 @@ def _activity(line: Mapping[str, Any]) -> Activity:
         )
         for task in line.get("tasks", ())
     }
-    records = sum(figures.records or 0 for figures in tasks.values()) if tasks else None
+    records = sum(metrics.records or 0 for metrics in tasks.values()) if tasks else None
     lag = None if line["lag"] is None else int(line["lag"])
-    whole = Figures(float(line["now_per_s"]), records, int(line["errors"]), lag)
+    whole = FlowMetrics(float(line["now_per_s"]), records, int(line["errors"]), lag)
     restarts, at_ms = int(line["restarts"]), line.get("lag_at_ms")
     return Activity(whole, tasks, tuple(line["records_per_s"]), restarts, at_ms)

@@ -54,24 +54,24 @@ def connector_rows(
 ) -> tuple[ConnectorRow, ...]:
     """The worst first."""
     views = worst_first(
-        connector_view(status, activities.get(name, NO_ACTIVITY).figures) for name, status in statuses.items()
+        connector_view(status, activities.get(name, NO_ACTIVITY).metrics) for name, status in statuses.items()
     )
     return tuple(_row(view, activities.get(view.name)) for view in views)
 
 
 def _row(view: ConnectorView, activity: Activity | None) -> ConnectorRow:
-    figures = view.figures
+    metrics = view.metrics
     return ConnectorRow(
         name=view.name,
         type=str(view.type),
         health=view.health,
         tasks=f"{view.running}/{len(view.tasks)}" if view.tasks else "0",
         why=view.why(now_ms(), lasted=False),
-        per_s="" if figures.rate is None else number_text(figures.rate),
+        per_s="" if metrics.rate is None else number_text(metrics.rate),
         line="" if activity is None else sparkline(activity.per_s),
-        lag=number_text(figures.lag) if figures.lag else "",
-        lag_at=_clock(activity.lag_at_ms) if activity is not None and figures.lag else "",
-        errors=number_text(figures.errors) if figures.errors else "",
+        lag=number_text(metrics.lag) if metrics.lag else "",
+        lag_at=_clock(activity.lag_at_ms) if activity is not None and metrics.lag else "",
+        errors=number_text(metrics.errors) if metrics.errors else "",
     )
 
 

@@ -1,4 +1,4 @@
-"""An hour of a connector as plots and figures: which lines there are, and what they say in numbers. Pure."""
+"""An hour of a connector as plots and a table: which lines there are, and what they say in numbers. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """`unit` follows its figures."""
+    """`unit` follows its numbers."""
 
     title: str
     unit: str

@@ -25,7 +25,7 @@ from kconnect.model import (
     TaskCondition,
     TaskState,
 )
-from kconnect.runtime.health.figures import NO_FIGURES, Figures
+from kconnect.runtime.health.flow_metrics import NO_METRICS, FlowMetrics
 
 NO_CAUSE: Final = "its worker does not say why"
 
@@ -144,7 +144,7 @@ class ConnectorView:
     type: ConnectorType
     own: PartView
     tasks: tuple[PartView, ...]
-    figures: Figures = NO_FIGURES
+    metrics: FlowMetrics = NO_METRICS
 
     @property
     def parts(self) -> tuple[PartView, ...]:
@@ -194,10 +194,10 @@ class ConnectorView:
         return f"{begin}{text}{f' (and {more} more)' if more else ''}"
 
 
-def connector_view(status: ConnectorStatus, figures: Figures = NO_FIGURES) -> ConnectorView:
-    """`figures`: of all its tasks together."""
+def connector_view(status: ConnectorStatus, metrics: FlowMetrics = NO_METRICS) -> ConnectorView:
+    """`metrics`: of all its tasks together."""
     tasks = tuple(PartView(task.id, task) for task in status.tasks)
-    return ConnectorView(status.name, status.type, PartView(None, status.connector), tasks, figures)
+    return ConnectorView(status.name, status.type, PartView(None, status.connector), tasks, metrics)
 
 
 def worst_first(views: Iterable[ConnectorView]) -> list[ConnectorView]:

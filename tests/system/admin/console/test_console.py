@@ -71,14 +71,14 @@ def test_no_page_is_wider_than_a_phone(browser, world):
             assert wider_than_the_window(page) == 0, path
 
 
-def test_an_hour_is_plotted_and_its_figures_can_be_read(browser, world):
+def test_an_hour_is_plotted_and_its_metrics_can_be_read(browser, world):
     with browser.page(f"{world.url}/ui/connectors/payments-sink") as page:
         expect(page.locator(".plot h3").first).to_have_text("Records")
         expect(page.locator(".plot canvas")).to_have_count(page.locator(".plot").count())
         first = page.locator(".plot canvas").first
         drawn = "c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(v => v)"
         eventually(lambda: first.evaluate(drawn), 5, "the plot is drawn")
-        page.get_by_text("In figures").click()
+        page.get_by_text("In metrics").click()
         expect(page.get_by_role("row", name=re.compile("^Records, out"))).to_contain_text("/s")
 
 

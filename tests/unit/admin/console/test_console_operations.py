@@ -114,7 +114,7 @@ def test_workers_show_slots_tasks_and_spark_with_nothing_unescaped(console, herd
     assert "12 %" in html
 
 
-def test_an_hour_of_a_connector_comes_with_its_figures(console, herder):
+def test_an_hour_of_a_connector_comes_with_its_metrics(console, herder):
     meter = TaskMeter(run=1, born_s=0.0)
     for second in (0, 10):
         herder.hour.sample(float(second), 1_760_000_400_000 + second * 1000, {TaskId(NASTY, 0): meter}, [])

@@ -28,7 +28,7 @@ from kconnect.model import (
     TaskId,
     TaskState,
 )
-from kconnect.runtime.health.figures import Figures
+from kconnect.runtime.health.flow_metrics import FlowMetrics
 from kconnect.runtime.metrics import TaskMeter
 from kit.console_pages import PageCaller
 from kit.memory_herder import MemoryHerder, file_source
@@ -81,7 +81,7 @@ def test_a_sparkline_is_drawn_only_where_something_moved():
 
 
 def test_rates_lag_and_errors_are_shown_where_a_worker_tells_them():
-    moves = Activity(Figures(1234.0, None, 7, 56000), per_s=(0, 1, 2))
+    moves = Activity(FlowMetrics(1234.0, None, 7, 56000), per_s=(0, 1, 2))
     (row,) = connector_rows({"x": status("x", RunState.RUNNING)}, {"x": moves})
     assert (row.per_s, row.lag, row.errors) == ("1.2k", "56k", "7")
     (row,) = connector_rows({"x": status("x", RunState.RUNNING)}, {})

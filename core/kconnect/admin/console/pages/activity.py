@@ -12,12 +12,12 @@ from kconnect.errors import NotFoundError
 
 
 def show(request: PageRequest) -> Reply:
-    """The plots' place, their values and figures."""
+    """The plots' place, their values and metrics."""
     return Fragment("activity.html", _values(request))
 
 
 def refresh(request: PageRequest) -> Reply:
-    """The values and figures alone."""
+    """The values and metrics alone."""
     return Fragment("activity_data.html", _values(request))
 
 

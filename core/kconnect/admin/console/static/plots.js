@@ -27,13 +27,13 @@
       scales: { y: { range: (_u, _low, high) => [0, high > 0 ? high * 1.1 : 1] } },
       axes: [{ ...axis, size: 26, values: (_u, times) => clocks(times) }, { ...axis, size: 48, values: (_u, values) => values.map(short) }],
       series: [{}, ...plot.lines.map((line, place) => ({ label: line.label, stroke: colours[place % colours.length], width: 1.5, points: { show: false }, fill: place ? undefined : colours[0] + "1a" }))],
-      hooks: { setCursor: [(chart) => figures(chart, plot)] },
+      hooks: { setCursor: [(chart) => metrics(chart, plot)] },
     };
   }
 
-  function figures(chart, plot) {
+  function metrics(chart, plot) {
     const at = chart.cursor.idx;
-    const list = chart.root.closest(".plot").querySelector(".figures");
+    const list = chart.root.closest(".plot").querySelector(".metrics");
     plot.lines.forEach((line, place) => {
       const values = chart.data[place + 1];
       const value = at === null || at === undefined ? values.findLast((each) => each !== null) : values[at];
@@ -47,7 +47,7 @@
     const title = document.createElement("h3");
     title.textContent = plot.title;
     const list = document.createElement("ul");
-    list.className = "figures";
+    list.className = "metrics";
     plot.lines.forEach((line, number) => {
       const item = document.createElement("li"), key = document.createElement("i");
       key.className = number ? "key second" : "key";
@@ -90,7 +90,7 @@
         const canvas = box.querySelector(".canvas");
         drawn.set(plot.title, new uPlot(options(plot, canvas.clientWidth), values, canvas));
       }
-      figures(drawn.get(plot.title), plot);
+      metrics(drawn.get(plot.title), plot);
     });
   }
 

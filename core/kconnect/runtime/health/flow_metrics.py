@@ -10,7 +10,7 @@ from kconnect.model import BatchShare
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class FlowMetrics:
     """What a task, or all tasks of a connector, move; None where nobody says."""
 
     rate: float | None = None
@@ -24,16 +24,16 @@ class Figures:
     """How its batches went; of single tasks alone."""
 
 
-NO_FIGURES = Figures()
+NO_METRICS = FlowMetrics()
 
 
-def summed(figures: Sequence[Figures]) -> Figures:
+def summed(metrics: Sequence[FlowMetrics]) -> FlowMetrics:
     """Sums up several; a metric that none of them has stays unknown."""
-    return Figures(
-        _sum([each.rate for each in figures]),
-        _sum([each.records for each in figures]),
-        _sum([each.errors for each in figures]),
-        _sum([each.lag for each in figures]),
+    return FlowMetrics(
+        _sum([each.rate for each in metrics]),
+        _sum([each.records for each in metrics]),
+        _sum([each.errors for each in metrics]),
+        _sum([each.lag for each in metrics]),
     )
 
 
