@@ -45,6 +45,7 @@ INSTEAD = {
     r"\bwhat is otherwise\b": "other differences",
     r"\b(?:is|are|was|were) told (?:of|where|at|in|by|with|once|before|when|the|as|so)\b": "is reported, is shown",
     r"\b(?:in|of|for) so many\b": "in that many",
+    r"(?<!\.)\bcounted\((?!self|scope)": "pluralize(",
     r"\bthe road\b": "the way; how to",
     r"\b(?:its|their|whose|our|a) past\b": "history",
 }

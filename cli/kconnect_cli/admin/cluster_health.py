@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from kconnect.admin.cluster.activity import Activity, activities, task_metrics
 from kconnect.clock import now_ms
 from kconnect.errors import ConnectError, NotFoundError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import Condition, RunState, TaskId
 from kconnect.runtime.health.flow_metrics import summed
 from kconnect.runtime.health.views import ConnectorHealth, ConnectorView, PartView, connector_view
@@ -113,11 +113,11 @@ def _problems(document: Mapping[str, Any], starting: str) -> list[str]:
     # A backlog that grows is shown, and no fault of the cluster: as in the doctor's findings
     for word, conditions in _LATE:
         if late := [row for row in document["late"] if row["condition"] in conditions]:
-            found.append(f"{counted(len(late), 'task')} RUNNING {word}")
+            found.append(f"{pluralize(len(late), 'task')} RUNNING {word}")
     found += _parts_in(document["unassigned"], "UNASSIGNED")
     doctor = document["doctor"]
     if doctor is not None and not doctor["ok"]:
-        counts = [counted(doctor["counts"][kind], kind) for kind in ("error", "warning") if doctor["counts"][kind]]
+        counts = [pluralize(doctor["counts"][kind], kind) for kind in ("error", "warning") if doctor["counts"][kind]]
         found.append(f"The doctor found {', '.join(counts)} in the topics: connect topics doctor")
     return found
 
@@ -126,7 +126,7 @@ def _parts_in(rows: Sequence[Mapping[str, Any]], word: str) -> list[str]:
     """`1 connector and 2 tasks FAILED`."""
     tasks = sum(row["task"] is not None for row in rows)
     whole = len(rows) - tasks
-    what = [counted(whole, "connector")] * bool(whole) + [counted(tasks, "task")] * bool(tasks)
+    what = [pluralize(whole, "connector")] * bool(whole) + [pluralize(tasks, "task")] * bool(tasks)
     return [f"{' and '.join(what)} {word}"] if what else []
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kconnect.errors import BadRequestError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect_cli.options.dead_letters import LetterOptions
 from kconnect_cli.session import CliSession
 
@@ -65,8 +65,8 @@ def say_skipped(session: CliSession, view: Mapping[str, Any]) -> None:
     """What else is in the topic."""
     told = []
     if view["others"]:
-        told.append(f"{counted(view['others'], 'letter')} of other connectors")
+        told.append(f"{pluralize(view['others'], 'letter')} of other connectors")
     if view["unknown"]:
-        told.append(f"{counted(view['unknown'], 'record')} that name no connector")
+        told.append(f"{pluralize(view['unknown'], 'record')} that name no connector")
     if told:
         session.say(f"{view['topic']} has also {' and '.join(told)}; --all shows them.")

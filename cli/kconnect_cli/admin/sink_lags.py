@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kconnect.errors import ConnectError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import ConnectorOffset, SinkLag
 from kconnect_cli.options.cluster import cluster_of
 from kconnect_cli.screen.output import Row, json_cell
@@ -81,7 +81,7 @@ def say_lags(session: CliSession, found: Mapping[str, Sequence[ConnectorOffset]]
         if lag.problem is not None:
             session.say(f"The lag of {name} is not known: {lag.problem}")
         else:
-            session.say(f"{name} is {counted(lag.total or 0, 'record')} behind.")
+            session.say(f"{name} is {pluralize(lag.total or 0, 'record')} behind.")
     unknown = [name for name, offsets in found.items() if name not in lags and is_of_sink(offsets)]
     if unknown:
         session.say(

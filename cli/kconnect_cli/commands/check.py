@@ -71,7 +71,7 @@ def _quiet(session: CliSession) -> None:
 
 def _show(session: CliSession, results: Sequence[Result]) -> None:
     from kconnect.admin.preflight.results import has_failed, verdict_counts
-    from kconnect.logs.wording import counted
+    from kconnect.logs.wording import pluralize
 
     counts = verdict_counts(results)
     if session.output is Format.NAME:
@@ -87,7 +87,9 @@ def _show(session: CliSession, results: Sequence[Result]) -> None:
         rows: list[Row] = [result.to_json() for result in results]
         write_text(table_text(_COLUMNS, rows))
         told = [
-            counted(count, name) if name == "warning" else f"{count} {name}" for name, count in counts.items() if count
+            pluralize(count, name) if name == "warning" else f"{count} {name}"
+            for name, count in counts.items()
+            if count
         ]
         session.say(f"{', '.join(told)}.")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.cluster import ON_CLUSTER, cluster_of
 from kconnect_cli.options.command_group import command_group
@@ -216,7 +216,7 @@ def _summary(document: dict[str, Any]) -> list[tuple[str, str]]:
         ("Leader", document["leader"] or "-"),
         ("Config offset", f"{'-' if offset is None else offset}{'' if end is None else f', topic ends at {end}'}"),
         ("Members", str(len(document["members"]))),
-        ("Runs", f"{counted(document['connectors'], 'connector')}, {counted(document['tasks'], 'task')}"),
+        ("Runs", f"{pluralize(document['connectors'], 'connector')}, {pluralize(document['tasks'], 'task')}"),
     ]
     if document["delay_ms"]:
         rows.append(("Held back", f"work of lost workers, for up to {document['delay_ms']} ms"))

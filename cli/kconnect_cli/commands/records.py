@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kconnect.errors import ConnectError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.cluster import ClusterArguments, cluster_of
 from kconnect_cli.options.direct import DirectOrChecked
@@ -245,7 +245,7 @@ def _query(look: _Look, chosen: _Chosen, *, with_raw: bool) -> Iterator[tuple[st
 def _say_untested(session: CliSession, count: int, first: str | None) -> None:
     if first is not None:
         session.say(
-            f"The condition has no answer for {counted(count, 'record')}, which are left out. The first: {first}"
+            f"The condition has no answer for {pluralize(count, 'record')}, which are left out. The first: {first}"
         )
 
 

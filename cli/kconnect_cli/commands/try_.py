@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect.errors import ConfigError, ConnectError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.files.connector_files import read_connector_file
@@ -173,14 +173,14 @@ class _Screen:
             message = f"Record {self._failed.number}: {failure}{_bytes_of(self._failed)}"
             raise ConnectError(self._shown(message), hint=_hint(failure)) from failure.error
         if trial.retries:
-            often = counted(trial.retries, "time")
+            often = pluralize(trial.retries, "time")
             self._session.say(self._shown(f"RetriableError was raised {often}. The last: {trial.last_retriable}"))
         for item in trial.offset_updates:
             self._session.say(self._shown(f"update_offsets(): {_offset_text(item)}"))
         if trial.late_poll:
             self._session.say(self._shown(trial.late_poll))
         more = "" if trial.count >= limit else f" (--limit {limit}, --timeout {timeout_s:g} s)"
-        self._session.say(f"{counted(trial.count, 'record')}{more}")
+        self._session.say(f"{pluralize(trial.count, 'record')}{more}")
 
     def _shown(self, text: str) -> str:
         from kconnect.logs.redaction import redact
@@ -315,7 +315,7 @@ class _Measuring:
             return
         kept = "" if measured.kept == measured.records else f", {measured.kept:,} of them kept"
         write_text(
-            f"\n{counted(measured.records, 'record')}{kept}: {measured.per_second:,.0f} records/s by one task, "
+            f"\n{pluralize(measured.records, 'record')}{kept}: {measured.per_second:,.0f} records/s by one task, "
             f"{measured.wall_us:.2f} us a record, {measured.cpu_us:.2f} us of processor time\n"
         )
         for sentence in measured.advice:
@@ -325,7 +325,7 @@ class _Measuring:
     def _warn(self, measured: Measured) -> None:
         if measured.records < _FEW_MEASURED:
             self._session.say(
-                f"{counted(measured.records, 'record')} give rough numbers only: --limit puts more of a sink's "
+                f"{pluralize(measured.records, 'record')} give rough numbers only: --limit puts more of a sink's "
                 "--input, --timeout reads more of a source."
             )
         if measured.is_busy:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from kconnect.errors import ConnectError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.runtime.config.labels import labels_of
 from kconnect_cli.contexts.profiles import Profile
 from kconnect_cli.contexts.target import find_target, without_user
@@ -173,7 +173,7 @@ class LiveNames:
             for info in (self._ask("connector_infos") or {}).values()
             for key, value in (labels_of(info.config) or {}).items()
         )
-        return [Candidate(label, counted(count, "connector")) for label, count in sorted(found.items())]
+        return [Candidate(label, pluralize(count, "connector")) for label, count in sorted(found.items())]
 
     def _in_config_topic(self) -> set[str]:
         """Connectors that have a config, as far as the topic is read in time; no value of it is looked into."""
@@ -204,7 +204,7 @@ class LiveNames:
                 found = admin.topic_names(access.timeout_s)
         except (ConnectError, OSError):  # as above
             return []
-        return [Candidate(name, counted(count, "partition")) for name, count in found.items() if name[:2] != "__"]
+        return [Candidate(name, pluralize(count, "partition")) for name, count in found.items() if name[:2] != "__"]
 
     def _cluster(self) -> ClusterOptions:
         """The brokers that the line means, with what is left of the time. Errors: ConnectError of the contexts."""

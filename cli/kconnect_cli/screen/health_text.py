@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kconnect.clock import now_ms
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect_cli.screen.output import Column, fitted, painted, table_text
 
 # What failed is listed up to here: a screen, and what matters on it
@@ -28,14 +28,14 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
         lost = sum(not worker["answers"] for worker in found["workers"])
         names = ", ".join(worker["worker"] for worker in found["workers"])
         more = f", {lost} without an answer" if lost else ""
-        yield f"{counted(len(found['workers']), 'worker')}{more}{f': {names}' if names else ''}"
+        yield f"{pluralize(len(found['workers']), 'worker')}{more}{f': {names}' if names else ''}"
     yield _counts("connector", found["connectors"])
     yield _counts("task", found["tasks"])
     metrics = [("records/s", found["records_per_s"]), (f"records behind{_age(found)}", found["lag"])]
     if known := [f"{value:,.0f} {what}" for what, value in metrics if value is not None]:
         yield ", ".join(known)
     if found["doctor"] is not None:
-        counts = [counted(count, kind) for kind, count in found["doctor"]["counts"].items() if count]
+        counts = [pluralize(count, kind) for kind, count in found["doctor"]["counts"].items() if count]
         yield f"doctor: {', '.join(counts) or 'nothing found'}"
     for key in ("failed", "late", "unassigned"):
         if rows := found[key]:
@@ -54,7 +54,7 @@ def _age(found: Mapping[str, Any]) -> str:
 
 def _counts(what: str, counts: Mapping[str, Any]) -> str:
     states = ", ".join(f"{count} {state}" for state, count in counts["states"].items())
-    return f"{counted(counts['total'], what)}{f': {states}' if states else ''}"
+    return f"{pluralize(counts['total'], what)}{f': {states}' if states else ''}"
 
 
 _COLUMNS = (

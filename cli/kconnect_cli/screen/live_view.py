@@ -22,7 +22,7 @@ from rich.text import Text
 
 from kconnect.clock import now_ms
 from kconnect.errors import ConnectError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.runtime.health.views import ConnectorHealth, PartView, connector_view
 from kconnect_cli.screen.output import STATE_STYLES, state_counts
 
@@ -80,7 +80,7 @@ def page(facts: PageContent, height: int) -> RenderableType:
     states = [str(task.state) for status in facts.statuses for task in status.tasks]
     title = Text.assemble(
         (facts.where, "bold"),
-        f"  up {_length(facts.up_s)}  {counted(len(facts.statuses), 'connector')}, tasks: {state_counts(states)}",
+        f"  up {_length(facts.up_s)}  {pluralize(len(facts.statuses), 'connector')}, tasks: {state_counts(states)}",
         ("  Ctrl-C stops", "dim"),
         no_wrap=True,
         overflow="ellipsis",

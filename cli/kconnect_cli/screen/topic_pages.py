@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kconnect.logs.traces import root_cause
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect_cli.screen.output import Column, Format, Row, fitted, table_text, write_object, write_text
 
 _CONFIG = (
@@ -127,7 +127,7 @@ def _note(row: Row) -> str:
     if row["lost_tasks"]:
         notes.append("may have lost its tasks to compaction")
     if row["task_count_record"] is not None:
-        notes.append(f"{counted(row['task_count_record'], 'producer')} recorded for fencing")
+        notes.append(f"{pluralize(row['task_count_record'], 'producer')} recorded for fencing")
     return "; ".join(notes)
 
 
@@ -149,4 +149,4 @@ def _ago(seconds: float | None) -> str:
     for length_s, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
         if seconds >= 2 * length_s:
             return f", {seconds // length_s:.0f} {unit} ago"
-    return f", {counted(round(seconds), 'second')} ago"
+    return f", {pluralize(round(seconds), 'second')} ago"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect_cli.screen.output import Column
 
 # A line is for the eye: all of it is in JSON
@@ -48,11 +48,11 @@ def _shown(value: Any) -> str:
         case {"type": "TaskId", "connector": connector, "task": task}:
             return f"{connector}-{task}"
         case {"type": "Work", "connectors": {"tuple": connectors}, "tasks": {"tuple": tasks}}:
-            return f"({counted(len(connectors), 'connector')}, {counted(len(tasks), 'task')})"
+            return f"({pluralize(len(connectors), 'connector')}, {pluralize(len(tasks), 'task')})"
         case {"type": "Assignment", "work": work, "revoked": revoked}:
             return f"{_shown(work)} revoked {_shown(revoked)}"
         case {"tuple": [[*_], *_] | [{"tuple": _}, *_] as pairs}:
-            return counted(len(pairs), "change")
+            return pluralize(len(pairs), "change")
         case {"type": kind}:
             return " ".join([str(kind), *(text for text in map(_shown, list(value.values())[1:]) if text)])
         case _:

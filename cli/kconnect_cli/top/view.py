@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kconnect.logs.wording import counted, length_text
+from kconnect.logs.wording import length_text, pluralize
 from kconnect.runtime.health.flow_metrics import summed
 from kconnect.runtime.health.views import connector_view
 from kconnect_cli.top.events import Part
@@ -101,7 +101,7 @@ def _summary(state: TopState) -> Line:
     pieces: list[Piece] = []
     if not facts.is_direct:
         lost = sum(bool(worker.problem) for worker in facts.workers.values())
-        pieces.append((counted(max(1, len(facts.workers)), "worker"), "plain"))
+        pieces.append((pluralize(max(1, len(facts.workers)), "worker"), "plain"))
         if lost:
             pieces.append((f" ({lost} unreachable)", "bad"))
         pieces.append(("   ", "plain"))
@@ -124,7 +124,7 @@ def _all_answered(state: TopState) -> bool:
 
 def _counts(what: str, states: Sequence[str]) -> list[Piece]:
     """`3 connectors: 2 RUNNING 1 FAILED`."""
-    pieces: list[Piece] = [(counted(len(states), what), "bold")]
+    pieces: list[Piece] = [(pluralize(len(states), what), "bold")]
     counts = Counter(states)
     for index, state in enumerate(sorted(counts, key=lambda each: (each != "FAILED", each != "UNASSIGNED", each))):
         pieces.append((f"{': ' if index == 0 else ' '}{counts[state]} {state}", STATE_STYLES.get(state, "plain")))
@@ -288,7 +288,7 @@ def _with_dialog(state: TopState, under: Sequence[Line]) -> list[Line]:
     inner = [(text, style) for long, style in inner for text in wrapped(long, width, "  ")]
     most = max(1, state.lines - 2)
     if len(inner) > most:
-        inner = [*inner[: most - 2], (f".. {counted(len(inner) - most + 1, 'line')} more", "dim"), inner[-1]]
+        inner = [*inner[: most - 2], (f".. {pluralize(len(inner) - most + 1, 'line')} more", "dim"), inner[-1]]
     left = max(0, (state.columns - width - 4) // 2)
     top = max(0, (state.lines - len(inner) - 2) // 2)
     box = [line((" " * left + "┌" + "─" * (width + 2) + "┐", "key"))]

@@ -35,6 +35,7 @@ from kconnect.client.http_failures import (
     not_connected,
     too_large,
 )
+from kconnect.logs.wording import pluralize
 
 if TYPE_CHECKING:
     import ssl
@@ -416,7 +417,7 @@ def _body(answer: HTTPResponse, terms: Terms, into: Callable[[bytes], object] | 
         except Exception as err:  # such as a full disk, which is no failure of the connection
             raise _NotTakenError(err) from err
     if answer.length:  # announced by Content-Length but not received
-        raise HTTPException(f"the connection was closed, {answer.length} bytes are missing")
+        raise HTTPException(f"the connection was closed, {pluralize(answer.length, 'byte')} before the end")
     return b"".join(pieces), True
 
 

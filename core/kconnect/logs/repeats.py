@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from kconnect.logs.wording import pluralize
+
 # The first count is logged after this time, each following one after twice as long, up to the cap.
 _FIRST_INTERVAL_S: Final = 10.0
 _LONGEST_INTERVAL_S: Final = 600.0
@@ -80,7 +82,7 @@ class RepeatedMessages:
         if repeated is None:
             return
         if repeated.times:
-            text += f" (repeated {repeated.times:,} times in the last {repeated.within_s:.0f} s)"
+            text += f" (repeated {pluralize(repeated.times, 'time')} in the last {repeated.within_s:.0f} s)"
         self._logger.log(level, "%s", text, stacklevel=2)
 
     def is_due(self, text: str) -> bool:

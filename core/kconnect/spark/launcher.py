@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from kconnect.errors import ConnectError
 from kconnect.logs.log_context import given_levels
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import RunState, TargetState, TaskCondition, TaskId, TaskSpec
 from kconnect.runtime.herder.interface import LauncherEvents, RuntimeInfo, SlotInfo
 from kconnect.runtime.metrics import TaskCounters, TaskMeter, TaskMeters
@@ -340,7 +340,7 @@ class SparkLauncher:
             self._down_since_s |= dict.fromkeys(range(before, count), self._clock.monotonic() + _WAIT_FOR_FIRST_START_S)
             self._place()
         self._pool.grow(count)
-        log.info("Starting %s, %d in all", counted(count - before, "slot"), count)
+        log.info("Starting %s, %d in all", pluralize(count - before, "slot"), count)
 
     def _follow_executors(self) -> None:
         """On a cluster: add slots as executors register. Errors: ConnectError when Spark ends by itself."""

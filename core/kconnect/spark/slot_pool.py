@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import kconnect
 from kconnect.clock import Backoff
 from kconnect.errors import ConnectError, LinkError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.spark.messages import Console, FailedRecords, Heartbeat, Hello, LogLine, Message, Quit, TaskMetrics
 from kconnect.spark.ports import PoolEvents, PoolPorts, SlotLink
 from kconnect.spark.settings import SparkSettings
@@ -304,7 +304,7 @@ class SlotPool:
                 if silent_s > self._settings.heartbeat_timeout_s:
                     self.replace(slot, f"it has been silent for {silent_s:.1f} s")
                 elif self._is_held(slot, attached):
-                    self.replace(slot, f"held by {counted(attached.leftovers, 'abandoned task')}")
+                    self.replace(slot, f"held by {pluralize(attached.leftovers, 'abandoned task')}")
                 else:
                     self.send(slot, Heartbeat())
             self._events.tick()

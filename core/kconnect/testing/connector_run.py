@@ -13,7 +13,7 @@ from kconnect.builtin.types.declarations import without_taken
 from kconnect.builtin.types.declared import problems
 from kconnect.clock import Clock, Pauses
 from kconnect.errors import ConfigError, ConfigProblem, ConnectError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import TaskId
 from kconnect.runtime.config.connector_config import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
 from kconnect.runtime.config.connector_keys import DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
@@ -188,7 +188,7 @@ class ConnectorRun:
         if not isinstance(given, list | tuple) or not all(isinstance(item, Mapping) for item in given):
             raise ConnectError(f"{name}.task_configs() gave {given!r}, not a list of dicts")
         if len(given) > most and self.settings.tasks_max_enforce:
-            raise ConnectError(f"{name}.task_configs() gave {counted(len(given), 'task')}, tasks.max is {most}")
+            raise ConnectError(f"{name}.task_configs() gave {pluralize(len(given), 'task')}, tasks.max is {most}")
         with self.calls.calling(self.connector, "task_class"):
             task_class = self.connector.task_class()
         class_name = f"{task_class.__module__}.{task_class.__qualname__}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 
 BETWEEN: Final = "between"
 """The stage of what the worker does between the plugins' calls: batches, records, headers."""
@@ -128,7 +128,7 @@ def _advice_of(cost: StageCost, share: float, is_busy: bool) -> str:
     if cost.stage == BETWEEN:
         return f"{lead}, in the worker's own work: it is less where all stages take columns."
     if cost.stage in ("poll", "put") and cost.calls and cost.records / cost.calls < _FEW:
-        often = counted(round(cost.records / cost.calls), "record")
+        often = pluralize(round(cost.records / cost.calls), "record")
         return f"{lead}, with {often} a call: more records in each call make it cheaper."
     if cost.stage == "flush":
         return f"{lead}: with fewer commits (offset.flush.interval.ms) it does it less often."

@@ -8,7 +8,7 @@ from typing import Any, Self
 from kconnect.api import ErrantRecordsError, Schema, SinkConnector, SinkRecord, SinkTask, TimestampType
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError, RetriableError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import TopicPartition
 from kconnect.runtime.pipeline.plugin_parts import make_task
 from kconnect.runtime.pipeline.retries import FIRST_PUT_PAUSE_S
@@ -254,7 +254,7 @@ class SinkHarness(Harness[SinkTaskRun]):
             if record.place in task.assignment:
                 return task
         raise ConnectError(
-            f"No task reads {record.place}: task_configs() of the connector gave {counted(len(self._tasks), 'task')}"
+            f"No task reads {record.place}: task_configs() of the connector gave {pluralize(len(self._tasks), 'task')}"
         )
 
     def _append(self, record: SinkRecord) -> MemoryRecord:

@@ -21,7 +21,7 @@ from kconnect.api import (
 )
 from kconnect.clock import Clock, Pauses, SystemClock
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import ConnectorOffset
 from kconnect.runtime.kafka import KafkaRecord
 from kconnect.runtime.pipeline.health import HealthSettings, TaskHealth
@@ -151,7 +151,7 @@ class SourceHarness(Harness[SourceTaskRun]):
             if not records and len(found) < at_least:
                 if time.monotonic() > deadline:
                     raise TimedOutError(
-                        f"The source gave {len(found)} of {counted(at_least, 'record')} within {within_s:g} s"
+                        f"The source gave {len(found)} of {pluralize(at_least, 'record')} within {within_s:g} s"
                     )
                 time.sleep(_IDLE_S)
         return found

@@ -16,7 +16,7 @@ from typing import Any
 
 from kconnect.api import ConnectRecord, SinkRecord, SourceConnector, SourceRecord
 from kconnect.errors import DataError, RetriableError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import ConnectorOffset, TopicPartition
 from kconnect.runtime.pipeline.inflight import partition_key
 from kconnect.runtime.pipeline.offset_updates import updated_offsets
@@ -235,7 +235,7 @@ def to_the_end(harness: SourceHarness | SinkHarness, calls: PluginCalls, steps: 
 
 def _only_retried(times: int, last: PluginFailure) -> PluginFailure:
     """No records: how often poll() raised RetriableError, and the last one."""
-    often = counted(times, "time")
+    often = pluralize(times, "time")
     failure = PluginFailure(
         f"No records: poll() raised RetriableError {often}. {last}",
         "poll",

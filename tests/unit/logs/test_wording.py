@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kconnect.logs.wording import counted, length_text
+from kconnect.logs.wording import length_text, pluralize
 
 
 def test_numbers_have_their_nouns():
-    assert [counted(1, "task"), counted(0, "task"), counted(1006, "time")] == ["1 task", "0 tasks", "1,006 times"]
+    assert [pluralize(1, "task"), pluralize(0, "task"), pluralize(1006, "time")] == ["1 task", "0 tasks", "1,006 times"]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,13 @@ import pytest
 
 import kconnect
 import kconnect_cli
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kit.wording import TERMS, former_terms, fragments
 
+_NOUNS = (
+    "tasks|connectors|records|slots|statuses|times|errors|documents|lines|grants|producers|rows|bytes|characters|attempts|"
+    "connections|offsets|workers|requests|columns|partitions|objects|files|keys|batches|fields|settings|entries|restarts"
+)
 # What stopped readers -> what is said instead; Java's own messages are as they are
 _INSTEAD = {
     r"\bcan not\b(?! be supplied as the configuration value)": "cannot",
@@ -24,7 +28,8 @@ _INSTEAD = {
     r"\b(is|are|was|were) left behind\b": "was abandoned",
     r"\bmore like it\b": "repeated 2 times",
     r"\bThere are the\b": "Available ..",
-    r"\{[^}]*\} (tasks|connectors|records|slots|statuses)\b(?! of \{|/s)": "counted(..)",
+    # A constant is not 1; `:.0f` is a rate
+    rf"(?:\{{(?![A-Z_]+\}})[^}}:]*(?::,?d?)?\}}|%[ds]) (?:{_NOUNS})\b(?! of \{{|/s)": "pluralize(..)",
 }
 # Where a number before a word is no count of it, or is Java's own message
 _NOT_COUNTED = {"connector_entry.py", "quickstart.py", "config_history.py", "reader.py", "health.py"}
@@ -41,10 +46,17 @@ def messages() -> Iterator[tuple[str, str]]:
                 if id(node) in docs:
                     continue
                 if isinstance(node, ast.JoinedStr):
-                    parts = (part.value if isinstance(part, ast.Constant) else "{..}" for part in node.values)
+                    parts = (part.value if isinstance(part, ast.Constant) else _shown(part) for part in node.values)
                     yield f"{path.relative_to(root)}:{node.lineno}", "".join(str(part) for part in parts)
                 elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                     yield f"{path.relative_to(root)}:{node.lineno}", node.value
+
+
+def _shown(part: ast.expr) -> str:
+    """`{size:,}` of an f-string, without what would end it for a pattern."""
+    assert isinstance(part, ast.FormattedValue)
+    form = "" if part.format_spec is None else ":" + ast.unparse(part.format_spec)[2:-1]
+    return "{" + re.sub(r"[{}:]", "", ast.unparse(part.value)) + form + "}"
 
 
 def test_no_message_has_words_that_made_readers_stop() -> None:
@@ -60,8 +72,8 @@ def test_no_message_has_words_that_made_readers_stop() -> None:
 
 
 def test_one_is_one_and_thousands_are_read_at_a_glance() -> None:
-    assert [counted(number, "task") for number in (0, 1, 2, 1006)] == ["0 tasks", "1 task", "2 tasks", "1,006 tasks"]
-    assert counted(2, "status", "statuses") == "2 statuses"
+    assert [pluralize(number, "task") for number in (0, 1, 2, 1006)] == ["0 tasks", "1 task", "2 tasks", "1,006 tasks"]
+    assert pluralize(2, "status", "statuses") == "2 statuses"
 
 
 @pytest.mark.parametrize(

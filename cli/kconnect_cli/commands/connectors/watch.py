@@ -21,7 +21,7 @@ import typer
 
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.logs.traces import root_cause
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect_cli.exits import FAILED, ExitError, UsageProblem
 from kconnect_cli.options.looks import Interval, Regexp, interval_s
 from kconnect_cli.options.selection import LabelOption, Selection, find_names
@@ -135,7 +135,7 @@ class _Watcher:
                 if is_away:
                     self._session.say(f"{time.strftime('%H:%M:%S')} {self._session.url} answers again.")
                 elif is_first:
-                    self._session.say(f"Watching {counted(seen, 'connector')} at {self._session.url}; Ctrl-C ends.")
+                    self._session.say(f"Watching {pluralize(seen, 'connector')} at {self._session.url}; Ctrl-C ends.")
                 is_away = is_first = False
             except UsageProblem:
                 raise

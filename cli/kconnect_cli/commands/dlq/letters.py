@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect_cli.admin.dead_letters import WorkerLetters, say_skipped
 from kconnect_cli.options.dead_letters import Limit
 from kconnect_cli.processes.signals import signals_raise
@@ -40,8 +40,8 @@ def list_(ctx: typer.Context, name: Name) -> None:
         return
     write_rows(view["groups"], GROUP_COLUMNS, session.output, name="example")
     replayed = f", {view['replayed']} of them replayed" if view["replayed"] else ""
-    broken = f" {counted(view['broken'], 'letter')} with headers that cannot be read." if view["broken"] else ""
-    session.say(f"{counted(view['count'], 'dead letter')} in {view['topic']}{replayed}.{broken}")
+    broken = f" {pluralize(view['broken'], 'letter')} with headers that cannot be read." if view["broken"] else ""
+    session.say(f"{pluralize(view['count'], 'dead letter')} in {view['topic']}{replayed}.{broken}")
     say_skipped(session, view)
 
 
@@ -92,7 +92,7 @@ def export(ctx: typer.Context, name: Name, limit: Limit = None) -> None:
         for line in letters.archived(limit):
             write_text(json.dumps(line, ensure_ascii=False) + "\n")
             count += 1
-    session.say(f"{counted(count, 'dead letter')} of {name} exported from {letters.topic_name}.")
+    session.say(f"{pluralize(count, 'dead letter')} of {name} exported from {letters.topic_name}.")
 
 
 def _open(session: CliSession, connector: str) -> LetterDesk | WorkerLetters:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect.logs.redaction import redact
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect_cli.exits import FAILED
 from kconnect_cli.options.dead_letters import Limit
 from kconnect_cli.processes.signals import signals_raise
@@ -123,7 +123,7 @@ def _show(session: CliSession, job: LetterReplay) -> None:
             write_text(view["letter"] + "\n" if session.output is Format.NAME else prepared_page(view))
     if session.output in (Format.JSON, Format.YAML):
         write_object(views, session.output)
-    session.say(f"{counted(found.counts[_replayed()], 'dead letter')} would be replayed; nothing was changed.")
+    session.say(f"{pluralize(found.counts[_replayed()], 'dead letter')} would be replayed; nothing was changed.")
     _say_outcomes(session, found)
 
 
@@ -134,7 +134,7 @@ def _replayed() -> Any:  # Outcome.REPLAY
 
 
 def _question(name: str, planned: Tally, *, through: bool) -> str:
-    letters = counted(planned.counts[_replayed()], "dead letter")
+    letters = pluralize(planned.counts[_replayed()], "dead letter")
     if through:
         return (
             f"Put {letters} of {name} into its sink from this process, beside the tasks that run? "
@@ -149,12 +149,14 @@ def _say_outcomes(session: CliSession, found: Tally) -> None:
     for outcome, count in sorted(found.counts.items()):
         if outcome is not _replayed() and count:
             why = found.first.get(outcome)
-            session.say(f"{counted(count, 'letter')} {outcome.value}" + (f". The first: {redact(why)}" if why else "."))
+            session.say(
+                f"{pluralize(count, 'letter')} {outcome.value}" + (f". The first: {redact(why)}" if why else ".")
+            )
 
 
 def _say_done(session: CliSession, done: Tally, name: str, *, through: bool) -> None:
     verb = "put into the sink" if through else "sent"
-    session.say(f"{counted(done.counts[_replayed()], 'dead letter')} of {name} {verb}.")
+    session.say(f"{pluralize(done.counts[_replayed()], 'dead letter')} of {name} {verb}.")
     _say_outcomes(session, done)
 
 

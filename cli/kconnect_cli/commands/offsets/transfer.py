@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kconnect.admin.cluster.plan_text import plan_lines, written_lines
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect_cli.admin.reports import say_dry_run, say_warnings
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.files.json_files import write_whole_file
@@ -76,7 +76,7 @@ def export(
     write_whole_file(file, json_text(offsets_document(found, one=False)) + "\n")
     count = sum(len(offsets) for offsets in found.values())
     place = "" if file == "-" else f" {'is' if count == 1 else 'are'} in {file}"
-    session.say(f"{counted(count, 'offset')} of {counted(len(found), 'connector')}{place}.")
+    session.say(f"{pluralize(count, 'offset')} of {pluralize(len(found), 'connector')}{place}.")
 
 
 def import_(
@@ -162,9 +162,9 @@ def _to_file(session: CliSession, path: Path, wanted: Offsets, *, replace: bool,
     if dry_run or not changes:
         session.say("Dry run: nothing was changed." if dry_run else f"{path} has these offsets already.")
         return
-    session.confirm(f"Write {counted(len(changes), 'offset')} to {path}?", yes=yes)
+    session.confirm(f"Write {pluralize(len(changes), 'offset')} to {path}?", yes=yes)
     now.write(changes)
-    session.say(f"{counted(len(changes), 'offset')} {'was' if len(changes) == 1 else 'were'} written to {path}.")
+    session.say(f"{pluralize(len(changes), 'offset')} {'was' if len(changes) == 1 else 'were'} written to {path}.")
 
 
 def _to_cluster(

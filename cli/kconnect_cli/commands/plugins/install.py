@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.screen.output import write_text
 from kconnect_cli.session import Verbose, session_of
@@ -51,7 +51,7 @@ def install(
     write_text(f"{done.folder}\n")
     for note in done.notes:
         session.say(f"{note}.")
-    jars = counted(len(done.jars), "jar")
+    jars = pluralize(len(done.jars), "jar")
     if into is not None:
         session.say(f"{jars} added: {', '.join(done.jars)}. Workers that run have to be restarted.")
     else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect.errors import ConflictError, NotFoundError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect_cli.admin.edit_flow import carry_out
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.files.json_files import read_json, write_whole_file
@@ -159,7 +159,7 @@ def _names(given: str | None) -> list[str] | None:
 
 def _count(document: dict[str, Any]) -> str:
     count = len(document["connectors"])
-    parts = [f"{counted(count, 'connector')}"]
+    parts = [f"{pluralize(count, 'connector')}"]
     parts += [f"offsets of {len(document['offsets'])}"] if "offsets" in document else []
     parts += [f"groups of {len(document['groups'])}"] if "groups" in document else []
     return ", ".join(parts)

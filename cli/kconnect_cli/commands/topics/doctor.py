@@ -79,7 +79,7 @@ def _diagnosis(session: CliSession, options: ClusterOptions) -> dict[str, Any]:
 
 
 def _show(session: CliSession, found: dict[str, Any]) -> None:
-    from kconnect.logs.wording import counted
+    from kconnect.logs.wording import pluralize
 
     findings = found["findings"]
     if session.output is Format.NAME:
@@ -88,7 +88,7 @@ def _show(session: CliSession, found: dict[str, Any]) -> None:
         write_text("\n".join(_screen(findings)))
         for each in found["not_checked"]:
             session.say(f"Not checked: {each['what']} ({each['why']}).")
-        summary = ", ".join(counted(count, severity) for severity, count in found["counts"].items() if count)
+        summary = ", ".join(pluralize(count, severity) for severity, count in found["counts"].items() if count)
         session.say(f"Found: {summary}." if summary else "No problems were found in what was checked.")
     else:
         write_object(found, session.output)

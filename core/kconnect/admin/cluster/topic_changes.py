@@ -11,7 +11,7 @@ from kconnect.admin.direct.edit.apply import apply_plan, check_plan
 from kconnect.admin.direct.offsets.changes import PlanSequence, plan_offsets
 from kconnect.admin.direct.offsets.creation import plan_creation
 from kconnect.errors import BadRequestError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 
 if TYPE_CHECKING:
     from kconnect.admin.direct.client import DirectClient
@@ -72,7 +72,7 @@ class PlannedChange:
         if self.is_empty:
             lines.append(f"{self.name}: nothing changes.")
         if zombies := self.change.zombies:
-            lines.append(f"  {counted(zombies, 'producer')} of former tasks of {self.name} will be fenced first.")
+            lines.append(f"  {pluralize(zombies, 'producer')} of former tasks of {self.name} will be fenced first.")
         return lines
 
     def check(self) -> Sequence[str]:

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from kconnect.admin.console.assets import asset_url
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 
 
 def render(template: str, context: Mapping[str, Any]) -> str:
@@ -32,7 +32,7 @@ def environment() -> Environment:
     )
     found.globals["asset"] = asset_url
     found.filters["segment"] = segment
-    found.filters["counted"] = counted
+    found.filters["pluralize"] = pluralize
     found.filters["breakable"] = breakable
     return found
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kconnect.admin.console.connector_rows import sparkline
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import ConnectorStatus
 
 # The time line's width and the height of a worker's lane, in the units of its viewBox
@@ -160,7 +160,7 @@ def _round(generation: int, seen: Sequence[Mapping[str, Any]], now_ms: int) -> R
     counts = {key: sum(each[key] for each in seen) for key in ("connectors_added", "tasks_added", "tasks_revoked")}
     added = counts["connectors_added"] + counts["tasks_added"]
     parts = [f"{added} assigned"] if added else []
-    parts += [f"{counted(counts['tasks_revoked'], 'task')} taken back"] if counts["tasks_revoked"] else []
+    parts += [f"{pluralize(counts['tasks_revoked'], 'task')} taken back"] if counts["tasks_revoked"] else []
     since_ms = ended - (now_ms - HOUR_MS)
     return Round(
         generation=generation,

@@ -39,7 +39,7 @@ from kconnect.admin.dead_letters.planning import Outcome, ReplayRules, Tally, de
 from kconnect.admin.dead_letters.topic import DeadLetterTopic
 from kconnect.api import ConsumerRecord
 from kconnect.errors import AlreadyExistsError, ConnectError, DataError, FencedError, TimedOutError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.runtime.kafka import DeliveryFailure, KafkaRecord, TopicInfo, TransactionalProducer
 
 log = logging.getLogger(__name__)
@@ -218,7 +218,7 @@ class MarkWriter:
             return refused
         if not is_whole:
             raise TimedOutError(
-                f"{counted(len(records), 'record')} were not acknowledged within {producer.timeout_s:g} s "
+                f"{pluralize(len(records), 'record')} were not acknowledged within {producer.timeout_s:g} s "
                 f"(transaction.timeout.ms): {producer.last_error or 'no answer'}",
                 hint="Nothing of this transaction counts; start the replay again.",
             )

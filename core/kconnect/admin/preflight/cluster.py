@@ -16,7 +16,7 @@ from kconnect.admin.preflight.clients import ClientIdentity
 from kconnect.admin.preflight.probe import Probe
 from kconnect.admin.preflight.results import Result, Verdict
 from kconnect.errors import ConnectError, DataError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import TopicPartition
 from kconnect.runtime.config.client_config import internal_clients
 from kconnect.runtime.config.rights import Client, Right, transaction_rights
@@ -127,7 +127,7 @@ def group_result(group: str, facts: GroupFacts, end: int | None, clients: str, w
         is_taken = f"was a group of type {facts.protocol_type}, and keeps its offsets" if empty else "has no worker yet"
         return result(Verdict.WARNING if empty else Verdict.OK, is_taken)
     if facts.protocol_type != PROTOCOL_TYPE:
-        message = f"is in use by {counted(len(facts.members), 'member')} of a group of type {facts.protocol_type}"
+        message = f"is in use by {pluralize(len(facts.members), 'member')} of a group of type {facts.protocol_type}"
         return result(Verdict.FAILED, message, "Choose another group.id for this Connect cluster.")
     urls, offset = _workers(facts)
     if end is not None and offset > end:
@@ -135,7 +135,7 @@ def group_result(group: str, facts: GroupFacts, end: int | None, clients: str, w
         return result(
             Verdict.FAILED, f"{message}; this one ends at {end}", "Give each Connect cluster a group.id of its own."
         )
-    return result(Verdict.OK, f"the worker will join {counted(len(urls), 'worker')}: {', '.join(urls)}")
+    return result(Verdict.OK, f"the worker will join {pluralize(len(urls), 'worker')}: {', '.join(urls)}")
 
 
 def _workers(facts: GroupFacts) -> tuple[list[str], int]:

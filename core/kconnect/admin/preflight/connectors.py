@@ -13,7 +13,7 @@ from kconnect.admin.preflight.results import Result, Verdict
 from kconnect.admin.preflight.settings import WorkerStart
 from kconnect.admin.preflight.topics import connector_topic_results
 from kconnect.errors import ConnectError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.runtime.config.client_config import internal_clients
 from kconnect.runtime.config.rights import client_of_java
 from kconnect.runtime.herder.validation.connector_checks import ConnectorValidator, InvalidConnectorError
@@ -48,7 +48,7 @@ def _plugin_path(given: str, _within_s: float) -> Iterator[Result]:
         found.open()
         for conflict in found.conflicts:
             yield result(Verdict.WARNING, conflict, "Rename one of them, or install the plugin with pip.")
-        yield result(Verdict.OK, f"{counted(len(found.roots), 'plugin')} of Python")
+        yield result(Verdict.OK, f"{pluralize(len(found.roots), 'plugin')} of Python")
 
 
 def connector_probes(

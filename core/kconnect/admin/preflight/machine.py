@@ -21,7 +21,7 @@ from kconnect.admin.preflight.results import Result, Verdict
 from kconnect.admin.preflight.settings import WorkerStart
 from kconnect.errors import ConnectError
 from kconnect.java.installed import find_java
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.runtime.rest.listeners import advertised_address, bind_listeners
 from kconnect.runtime.rest.options import RestOptions
 from kconnect.runtime.rest.security import is_basic_auth
@@ -57,7 +57,7 @@ def _spark(properties: Mapping[str, str], within_s: float) -> Iterator[Result]:
     version = _pyspark_version()
     python = f"Python {platform.python_version()}"
     if settings.is_local:
-        size = f"{counted(settings.slot_count(), 'slot')} on {counted(own_cores(), 'core')}"
+        size = f"{pluralize(settings.slot_count(), 'slot')} on {pluralize(own_cores(), 'core')}"
         message = f"Spark {version} in this process's JVM, {size}, {python}"
         yield Result(check="spark", verdict=Verdict.OK, where=master, message=message)
         return

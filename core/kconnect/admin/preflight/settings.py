@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from kconnect.admin.preflight.results import Result, Verdict
 from kconnect.errors import ConnectError
 from kconnect.logs import redaction
+from kconnect.logs.wording import pluralize
 from kconnect.runtime.config.misspelt import misspelt_settings
 from kconnect.runtime.config.removed_settings import removed_of_worker
 from kconnect.runtime.config.variables import has_reference, secret_values
@@ -99,7 +100,7 @@ class WorkerStart:
             return
         if policy is not None:
             policy.close()
-        yield self._result(Verdict.OK, f"{len(self.properties)} settings of a {self.kind} worker")
+        yield self._result(Verdict.OK, f"{pluralize(len(self.properties), 'setting')} of a {self.kind} worker")
 
     def _unknown(self) -> Iterator[Result]:
         if self.config is None:

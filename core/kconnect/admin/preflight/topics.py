@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kconnect.admin.preflight.clients import ClientIdentity
 from kconnect.admin.preflight.probe import Probe
 from kconnect.admin.preflight.results import Result, Verdict
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.runtime.config.client_config import internal_clients
 from kconnect.runtime.config.rights import Client, Right, client_of_java
 from kconnect.runtime.config.worker_config import DistributedConfig
@@ -148,4 +148,4 @@ def _result(topic: str, verdict: Verdict, message: str, hint: str | None = None,
 
 def _count(number: int, word: str) -> str:
 
-    return f"the broker's default of {word}s" if number == -1 else counted(number, word)
+    return f"the broker's default of {word}s" if number == -1 else pluralize(number, word)

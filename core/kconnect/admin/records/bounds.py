@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from kconnect.errors import BadRequestError, NotFoundError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import AtOffset, AtTime, Edge
 
 
@@ -109,8 +109,8 @@ def remarks(topic: str, start: Start, marks: Watermarks) -> list[str]:
         hidden = marks.end[number] - stable
         if hidden > 0:
             told.append(
-                f"{topic}-{number}: a transaction is open from offset {stable}; {counted(hidden, 'offset')} behind it "
-                "will be shown once it ends. --uncommitted shows them now."
+                f"{topic}-{number}: a transaction is open from offset {stable}; {pluralize(hidden, 'offset')} behind "
+                "it will be shown once it ends. --uncommitted shows them now."
             )
         if isinstance(start, AtOffset) and start.offset < marks.begin[number]:
             told.append(f"{topic}-{number} begins at offset {marks.begin[number]}: earlier records were deleted.")

@@ -48,7 +48,7 @@ from kconnect.admin.served.requests import (
 )
 from kconnect.client.response_json import as_conditions
 from kconnect.errors import BadRequestError, ConnectError, NotFoundError, TimedOutError, UnreachableError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import AtOffset, AtTime, ConnectorInfo, Edge, TaskCondition, TaskId, offsets_to_json
 from kconnect.runtime.herder.interface import Connectors, Herder, Offsets, Work
 from kconnect.runtime.plugins import PluginRegistry
@@ -195,7 +195,7 @@ class Served:
                     return [chosen.shown(one) for one in last], ends, False
                 except _SpentError:
                     raise TimedOutError(
-                        f"The last {counted(asked.range.start.count, 'record')} of this kind were not found within "
+                        f"The last {pluralize(asked.range.start.count, 'record')} of this kind were not found within "
                         f"{MOST_S:.0f} s",
                         hint="Say where to begin, as --from -1h does, or ask for fewer.",
                     ) from None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from kconnect.api import ConnectError
+from kconnect.api.wording import pluralize
 from kconnect.java.compat.utf8 import decode_as_java
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class FileTail:
         self._is_regular = stat.S_ISREG(info.st_mode)
         if self._is_regular and self._position > info.st_size:
             log.warning(
-                "File %s has %d bytes, but position %d is committed: it was truncated or replaced; "
+                "File %s has a size of %d B, but position %d is committed: it was truncated or replaced; "
                 "starting at its beginning",
                 self._path,
                 info.st_size,
@@ -174,7 +175,7 @@ class FileTail:
         now = os.fstat(self._fd)
         if now.st_size < read_to:
             log.warning(
-                "File %s was truncated to %d bytes below position %d; starting at its beginning",
+                "File %s was truncated to %d B, below position %d; starting at its beginning",
                 self._path,
                 now.st_size,
                 read_to,
@@ -199,7 +200,9 @@ class FileTail:
         if not rest:
             return None
         log.warning(
-            "The last line of the former %s had no end; giving it out as it is (%d bytes)", self._path, len(rest)
+            "The last line of the former %s had no end; giving it out as it is (%s)",
+            self._path,
+            pluralize(len(rest), "byte"),
         )
         return _lines_of([rest.removesuffix(b"\r")], [0])
 

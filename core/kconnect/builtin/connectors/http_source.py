@@ -23,6 +23,7 @@ from kconnect.api import (
     SourceTask,
 )
 from kconnect.api.http_client import Response, shown_url
+from kconnect.api.wording import pluralize
 from kconnect.builtin.connectors.checked_settings import raised_by, with_problems
 from kconnect.builtin.connectors.http_auth import OAuthToken, own_headers
 from kconnect.builtin.connectors.http_config import CONFIG
@@ -323,7 +324,7 @@ class HttpJsonSourceTask(SourceTask):
         self._failures += 1
         most = self._config["retries.max"]
         if 0 <= most < self._failures:
-            raise ConnectError(f"{err}, {self._failures} times in a row (retries.max={most})") from err
+            raise ConnectError(f"{err}, {pluralize(self._failures, 'time')} in a row (retries.max={most})") from err
         if err.retry_after_s is not None:
             wait_s = err.retry_after_s
         else:

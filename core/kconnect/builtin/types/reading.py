@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from kconnect.api import Date, Decimal, Schema, Struct, Time, Timestamp, Type
 from kconnect.api.values_text import single_precision
+from kconnect.api.wording import pluralize
 from kconnect.builtin.types.column_type import Column, ColumnType
 from kconnect.builtin.types.exact_numbers import json_of, number_of
 from kconnect.builtin.types.fitting import NotFittingError, as_text, misfit
@@ -252,7 +253,7 @@ def _text_reader(kind: ColumnType) -> Read:
     def read(value: Any) -> str:
         text = value if type(value) is str else as_text(value)
         if most is not None and len(text) > most:
-            raise misfit(value, kind, f"and has {len(text)} characters")
+            raise misfit(value, kind, f"and has {pluralize(len(text), 'character')}")
         return text
 
     return read

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Mapping
 
 from kconnect.errors import DataError
+from kconnect.logs.wording import pluralize
 
 _MAGIC = b"\xac\xed\x00\x05"
 _NULL, _REFERENCE, _CLASS, _OBJECT, _ARRAY, _BLOCK_DATA, _END_BLOCK = 0x70, 0x71, 0x72, 0x73, 0x75, 0x77, 0x78
@@ -95,7 +96,8 @@ class _Reader:
                 entries[key] = value
         self._expect(bytes([_END_BLOCK]), "the end of the map")
         if self._at != len(self._data):
-            raise DataError(f"{len(self._data) - self._at} bytes follow after the end of the map at byte {self._at}")
+            more = pluralize(len(self._data) - self._at, "byte")
+            raise DataError(f"the data goes on by {more} after the end of the map at byte {self._at}")
         return entries
 
     def _value(self) -> bytes | None:

@@ -27,7 +27,7 @@ from kconnect.java.plugins.connection import EVENT, RESULT, Answer, JavaConnecti
 from kconnect.java.plugins.java_error import JavaHostDiedError
 from kconnect.java.plugins.program import TakenOptions
 from kconnect.logs.log_context import log_context, set_levels
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 
 log = logging.getLogger(__name__)
 
@@ -309,7 +309,7 @@ class HostJvm:
             return None
         names = ", ".join(sorted(_name(place) for place in found))
         return (
-            f"{counted(len(found), 'plugin')} that had to stop did not return within {_HANGS_AFTER_S:.0f} s more "
+            f"{pluralize(len(found), 'plugin')} that had to stop did not return within {_HANGS_AFTER_S:.0f} s more "
             f"than task.shutdown.graceful.timeout.ms: {names}"
         )
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kconnect.errors import ConfigError, NotFoundError
 from kconnect.java.compat.properties import read_text_bytes, strict_properties
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import TargetState
 from kconnect.runtime.config.yaml_trees import twice, yaml_trees
 
@@ -80,7 +80,7 @@ def load_connector_file(path: str | Path, called: str | None = None) -> Connecto
     path = Path(called or path)
     trees = _yaml(path, raw)
     if trees is not None and len(trees) > 1:
-        found = counted(len(trees), "connector")
+        found = pluralize(len(trees), "connector")
         raise ConfigError(f"{path} holds {found}.", hint="name a file with one; apply takes several")
     return _parsed(path, raw) if trees is None else trees[0]
 

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, Self
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from kconnect.errors import ConnectError, TimedOutError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import LogPosition
 from kconnect.runtime.config.rights import Right
 from kconnect.runtime.kafka.clients import ClientLog, kafka_errors, producer_client
@@ -70,7 +70,7 @@ class BatchWriter:
 
         Errors: TimedOutError if the outcome is unknown; ConnectError if the broker refuses a record.
         """
-        doing = f"{counted(len(entries), 'record')} could not be written to topic {self._topic}"
+        doing = f"{pluralize(len(entries), 'record')} could not be written to topic {self._topic}"
         end = time.monotonic() + self._timeout_s
         found: dict[int, LogPosition] = {}
         failed: list[KafkaError] = []

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.runtime.config.client_config import HEARTBEAT_INTERVAL_MS, MAX_MESSAGE_BYTES, SESSION_TIMEOUT_MS
 from kconnect.runtime.config.client_keys import ADMIN, CONSUMER, PRODUCER, Rule
 from kconnect.runtime.config.kerberos import OTHER_MECHANISMS, missing_mechanism
@@ -195,7 +195,7 @@ class ClientLog:
                 self._last_logged[kind] = (logged_at, held_back + 1)
                 return
             self._last_logged[kind] = (now, 0)
-        more = f" (repeated {counted(held_back, 'time')})" if held_back else ""
+        more = f" (repeated {pluralize(held_back, 'time')})" if held_back else ""
         self._log.log(level, "%s: %s%s", self._name, text, more)
 
 

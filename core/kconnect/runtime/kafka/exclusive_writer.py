@@ -12,7 +12,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from kconnect.errors import ConnectError, FencedError, TimedOutError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.runtime.config.rights import Right, transaction_rights
 from kconnect.runtime.kafka.clients import ClientLog, producer_client
 
@@ -78,7 +78,7 @@ class KafkaExclusiveWriter:
         TimedOutError, ConnectError: nothing was written, except that a timeout during the commit leaves the outcome
         open: the next claim settles it, and reading the topic to its end after that shows all or nothing.
         """
-        doing = f"{counted(len(entries), 'record')} could not be written to topic {self._topic} in a transaction"
+        doing = f"{pluralize(len(entries), 'record')} could not be written to topic {self._topic} in a transaction"
         deadline = time.monotonic() + timeout_s
         with self._lock:
             client = self._client

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import LogPosition, LogRecord, TopicPartition
 from kconnect.runtime.kafka.admin import KafkaAdmin
 from kconnect.runtime.kafka.log_sender import LogSender
@@ -126,7 +126,7 @@ class CompactedLog:
             target=self._tail, args=(self._reader, on_record), name=f"log-read-{spec.topic}", daemon=True
         )
         self._thread.start()
-        log.info("Read %s to its end: %s in %.1f s", spec.topic, counted(count, "record"), time.monotonic() - began)
+        log.info("Read %s to its end: %s in %.1f s", spec.topic, pluralize(count, "record"), time.monotonic() - began)
 
     def read_to_end(self, timeout_s: float, *, awaits_open_transactions: bool = True) -> None:
         """Wait until the callback got all records present at the time of the call, or sent by this log before.

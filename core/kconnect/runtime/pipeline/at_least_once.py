@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from kconnect.api import SourceRecord
 from kconnect.errors import ConnectError
+from kconnect.logs.wording import pluralize
 from kconnect.runtime.kafka import DeliveryFailure, WrittenRecord
 from kconnect.runtime.pipeline.inflight import InFlight, SourcePosition, Unit
 from kconnect.runtime.pipeline.polled import Polled, PolledPart
@@ -110,9 +111,9 @@ class AtLeastOnce:
         deadline = time.monotonic() + self._stop_budget_s
         if not self._producer.flush(self._stop_budget_s * _SHARE_OF_FLUSH, lambda: self._control.is_cancelled):
             log.warning(
-                "Task %s ends with %d unacknowledged records; they will be re-sent after a restart. %s",
+                "Task %s ends with %s unacknowledged, to be sent again after a restart. %s",
                 self._control.spec.id,
-                len(self._producer),
+                pluralize(len(self._producer), "record"),
                 self._producer.last_error or "",
             )
         if self._is_whole and not self._control.is_cut_off:  # a task that was stopped is asked nothing

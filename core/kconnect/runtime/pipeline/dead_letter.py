@@ -20,7 +20,7 @@ from kconnect.errors import (
     UnreachableError,
 )
 from kconnect.logs.log_context import set_log_context
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import TaskId
 from kconnect.runtime.config.connector_config import DeadLetterSettings
 from kconnect.runtime.kafka import DeliveryFailure, KafkaAdmin, KafkaHeaders, KafkaRecord, TopicInfo
@@ -120,7 +120,7 @@ class DeadLetterQueue:
                 raise trouble
             why = f": {self._producer.last_error}" if self._producer.last_error else ""
             raise TimedOutError(
-                f"{counted(len(self._producer), 'dead letter')} not acknowledged by topic {self._settings.topic!r} "
+                f"{pluralize(len(self._producer), 'dead letter')} not acknowledged by topic {self._settings.topic!r} "
                 f"within {timeout_s:.1f} s (offset.flush.timeout.ms){why}"
             )
 

@@ -14,6 +14,7 @@ from typing import Protocol
 from kconnect.api import SourceRecord
 from kconnect.errors import ConnectError, FencedError
 from kconnect.logs.log_context import log_context
+from kconnect.logs.wording import pluralize
 from kconnect.model import ConnectorOffset
 from kconnect.runtime.kafka import DeliveryFailure, KafkaRecord, TransactionExpiredError, WrittenRecord
 from kconnect.runtime.pipeline.boundaries import Boundary, Ending
@@ -224,7 +225,7 @@ class ExactlyOnce:
         if not self._size:
             log.warning("Ignoring request by task to abort transaction as the current transaction is empty")
             return
-        log.info("Aborting a transaction of %d records as requested by connector", self._size)
+        log.info("Aborting a transaction of %s as requested by connector", pluralize(self._size, "record"))
         self._producer.abort()
         self._producer.serve()
         with self._lock:

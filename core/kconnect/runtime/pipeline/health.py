@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import Condition, TaskCondition
 
 Call: TypeAlias = tuple[str, float]
@@ -173,7 +173,7 @@ class TaskHealth:
         grows_since_s = self._growth.look(now_s, behind)
         waits = self._waits.look(now_s, self.waited_s, self.waiting_since_s)
         if grows_since_s is not None:
-            cause = f"It is {counted(behind, 'record')} behind the ends of its partitions and falling further behind"
+            cause = f"It is {pluralize(behind, 'record')} behind the ends of its partitions and falling further behind"
             return TaskCondition(Condition.LAGGING, self._ms(grows_since_s), behind, cause)
         if waits is not None:
             since_s, share = waits

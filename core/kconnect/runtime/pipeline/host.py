@@ -148,12 +148,12 @@ class TaskHost:
     def counters(self) -> Mapping[TaskId, TaskCounters]:
         """A copy of every task's counters."""
         with self._lock:
-            return {task.id: task.counted() for task in self._tasks.values()}
+            return {task.id: task.counter_snapshot() for task in self._tasks.values()}
 
     def counters_by_run(self) -> Mapping[tuple[TaskId, int], TaskCounters]:
         """The same with the run each task is in."""
         with self._lock:
-            return {(task.id, task.spec.run): task.counted() for task in self._tasks.values()}
+            return {(task.id, task.spec.run): task.counter_snapshot() for task in self._tasks.values()}
 
     def conditions(self) -> Mapping[tuple[TaskId, int], TaskCondition]:
         """The condition of each task that has not ended, by task and run. Calls that hang are named in the log.

@@ -84,9 +84,9 @@ class TaskThread:
         """The state reported last; UNASSIGNED before the first report."""
         return self._control.state
 
-    def counted(self) -> TaskCounters:
+    def counter_snapshot(self) -> TaskCounters:
         """A copy of its counters so far."""
-        return self._control.counted()
+        return self._control.counter_snapshot()
 
     def look(self) -> TaskCondition | None:
         """Its condition now; None once it has ended. Threads: one at a time, not the task's own."""

@@ -132,7 +132,7 @@ class TaskControl:
         """Register `count` to complete the counters before each read; called on other threads, must be quick."""
         self._counts.append(count)
 
-    def counted(self) -> TaskCounters:
+    def counter_snapshot(self) -> TaskCounters:
         """A copy of the counters, complete; the same as last time if nothing has moved. Threads: one at a time."""
         counters = self.counters
         for count in self._counts:

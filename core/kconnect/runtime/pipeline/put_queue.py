@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import TopicPartition
 from kconnect.runtime.pipeline.sink_puts import Put, RecordsPut
 
@@ -32,7 +32,7 @@ class PutBatch:
 
     def __str__(self) -> str:
         spans = [f"{place} {self.first[place]} to {after - 1}" for place, after in self.after.items()]
-        more = f" and of {counted(len(spans) - 3, 'more partition')}" if len(spans) > 3 else ""
+        more = f" and of {pluralize(len(spans) - 3, 'more partition')}" if len(spans) > 3 else ""
         return ", ".join(spans[:3]) + more
 
 

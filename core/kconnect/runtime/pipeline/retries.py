@@ -10,7 +10,7 @@ from typing import Final
 from kconnect.clock import JITTER, Backoff, Pauses
 from kconnect.errors import RetriableError, TimedOutError
 from kconnect.logs.repeats import RepeatedMessages
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.runtime.pipeline.error_texts import cause_of
 from kconnect.runtime.pipeline.ports import TaskControl
 
@@ -111,7 +111,7 @@ class Retries:
             self.gives_up_at_s = now_s + timeout_s
         if now_s >= self.gives_up_at_s:
             raise TimedOutError(
-                f"{error}\n  {self._call} failed {counted(self._pauses.failures, 'time')} in {timeout_s:g} s",
+                f"{error}\n  {self._call} failed {pluralize(self._pauses.failures, 'time')} in {timeout_s:g} s",
                 hint=error.hint or f"{self._patience.setting} says how long it is repeated.",
             ) from error
         return self.gives_up_at_s - now_s

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from kconnect.api import ConnectRecord, Predicate, RecordBatch, Transformation
 from kconnect.errors import ConnectError, DataError
 from kconnect.logs.traces import sentence
+from kconnect.logs.wording import pluralize
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -414,7 +415,7 @@ def _bytes_given(stage: Stage, record: Any) -> str:
         return ""
     if len(raw) <= _SHOWN_BYTES:
         return f"The {part} is {raw!r}."
-    return f"The {part} begins with {raw[:_SHOWN_BYTES]!r} and has {len(raw):,} bytes."
+    return f"The {part} begins with {raw[:_SHOWN_BYTES]!r} and has {pluralize(len(raw), 'byte')}."
 
 
 def _said_by(error: BaseException) -> str:

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from kconnect.logs.wording import pluralize
 from kconnect.runtime.rest.problems import error_body
 
 log = logging.getLogger(__name__)
@@ -58,7 +59,9 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
         super().connection_made(transport)
         if len(self.connections) > self.limits_of.max_connections:
-            log.warning("More than %s connections (kconnect.rest.max.connections)", self.limits_of.max_connections)
+            log.warning(
+                "More than %s (kconnect.rest.max.connections)", pluralize(self.limits_of.max_connections, "connection")
+            )
             self._send_away(_TOO_MANY)
             return
         self._expect_request()

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from kconnect.errors import ConflictError, NotFoundError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import RunState, TaskId
 from kconnect.runtime.herder.health.reasons import Reason, reasons_text
 from kconnect.runtime.herder.interface import Connectors, Health
@@ -65,7 +65,7 @@ def _failed_tasks(call: Call[_Alive]) -> list[str]:
         with suppress(NotFoundError):  # deleted meanwhile, or without a status yet
             task = call.herder.task_status(task_id)
             count += task.state is RunState.FAILED and task.worker_id == call.herder.worker_id
-    return [f"{counted(count, 'task')} on it {'is' if count == 1 else 'are'} FAILED"] if count else []
+    return [f"{pluralize(count, 'task')} on it {'is' if count == 1 else 'are'} FAILED"] if count else []
 
 
 def _tasks(call: Call[Connectors]) -> Iterator[TaskId]:

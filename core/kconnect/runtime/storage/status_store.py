@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from kconnect.clock import Backoff, Clock, SystemClock
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import LogPosition, LogRecord, TaskId
 from kconnect.runtime.storage.record_log import RecordLog
 from kconnect.runtime.storage.status_cache import StatusCache, StatusWrite
@@ -189,7 +189,7 @@ class TopicStatusStore:
         if was_stopped:
             return
         if lost:
-            what = counted(lost, "status", "statuses")
+            what = pluralize(lost, "status", "statuses")
             log.warning("%s not written to topic %s: the broker did not take them", what, self._topic)
         if self._retrier is not None:
             self._retrier.join(_STOP_RETRIES_S)
@@ -248,7 +248,7 @@ class TopicStatusStore:
         with self._lock:
             if not self._lock.wait_for(lambda: self._open == 0, timeout_s):
                 raise TimedOutError(
-                    f"{counted(self._open, 'status', 'statuses')} not written to topic {self._topic} "
+                    f"{pluralize(self._open, 'status', 'statuses')} not written to topic {self._topic} "
                     f"within {timeout_s:g} s",
                     hint="Is the broker there, and may this worker write to the topic (status.storage.topic)?",
                 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kconnect.client.outage import Outage
 from kconnect.clock import moment
 from kconnect.logs.redaction import redact
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import TaskId
 from kconnect.runtime.herder.decisions.auto_restarts import Notice, NoticeKind, name_of
 from kconnect.runtime.herder.decisions.notice_texts import notice_text
@@ -64,7 +64,7 @@ def of_rebalance(rebalance: Rebalance) -> Document:
 def of_lag(connector: str, lag: int, above: int, *, is_over: bool) -> Document:
     """`lag`: a sink is further behind than it may be, or no longer."""
     what = "is no longer" if is_over else "is"
-    message = f"Connector {connector} {what} more than {counted(above, 'record')} behind: {lag:,} now"
+    message = f"Connector {connector} {what} more than {pluralize(above, 'record')} behind: {lag:,} now"
     return Document("lag", message, connector, details={"lag": lag, "above": above, "is_over": is_over})
 
 

@@ -15,6 +15,7 @@ from kconnect.client.http_failures import Advice, BadAddressError
 from kconnect.client.json_post import JsonPost, checked_target, shown_target, signature
 from kconnect.clock import Backoff, Clock, SystemClock
 from kconnect.errors import ConnectError
+from kconnect.logs.wording import pluralize
 from kconnect.runtime.config.former_names import FORMER_EVENTS
 from kconnect.runtime.config.worker_config import KConnectSettings
 from kconnect.runtime.metrics import Reading
@@ -135,9 +136,9 @@ class WebhookSender:
                 self._waiting.append(body)
         if is_first:
             log.error(
-                "Webhook %s: %d documents wait (kconnect.webhook.queue.size), new ones are dropped from now on",
+                "Webhook %s: the queue is full at %s (kconnect.webhook.queue.size): new ones are dropped from now on",
                 self.shown_url,
-                self._settings.queue_size,
+                pluralize(self._settings.queue_size, "document"),
             )
         self._wake.set()
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConfigDef, ConnectRecord, Converter, RecordBatch, Schema, SchemaAndValue
 from kconnect.errors import ConnectError, TimedOutError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.runtime.config.client_config import producer_config
 from kconnect.runtime.config.connector_config import SourceConnectorConfig
 from kconnect.runtime.kafka import DeliveryFailure, KafkaHeaders, KafkaRecord, RecordProducer
@@ -243,7 +243,7 @@ class LetterSender:
             raise self._refused
         if not is_flushed:
             raise TimedOutError(
-                f"{counted(len(waiting), 'dead letter')} not acknowledged by topic {self._letters.topic!r} within "
+                f"{pluralize(len(waiting), 'dead letter')} not acknowledged by topic {self._letters.topic!r} within "
                 f"{_WITHIN_S:g} s"
             )
 

@@ -15,7 +15,7 @@ from kconnect.api import Connector, SinkConnector, SourceConnector
 from kconnect.errors import ConfigError
 from kconnect.java.plugins import JavaSettings
 from kconnect.logs import redaction
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import ConnectorType, TaskId, TaskSpec
 from kconnect.runtime.config.connector_config import SinkConnectorConfig, SourceConnectorConfig
 from kconnect.runtime.config.connector_keys import DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
@@ -116,7 +116,7 @@ class ConnectorOfFormat:
                 connector.stop()
         if len(given) > most:
             raise ConfigError(
-                f"{self._class.__name__}.task_configs() gave {counted(len(given), 'task')}, tasks.max is {most}"
+                f"{self._class.__name__}.task_configs() gave {pluralize(len(given), 'task')}, tasks.max is {most}"
             )
         class_name = f"{task_class.__module__}.{task_class.__qualname__}"
         configs = complete_task_configs(self.config["name"], self.config, class_name, given)

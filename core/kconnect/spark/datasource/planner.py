@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kconnect.errors import ConnectError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.spark.datasource.columns import Columns
 from kconnect.spark.datasource.connector import ConnectorOfFormat, SourcePlanningContext
 from kconnect.spark.datasource.poller import Cut, TaskPoller
@@ -190,7 +190,7 @@ class StreamPlanner:
         if not replay.is_done or found != wanted:
             spool.remove_folder()
             raise ConnectError(
-                f"Batch {end['batch']} cannot be repeated: it had {counted(wanted, 'row')}, "
+                f"Batch {end['batch']} cannot be repeated: it had {pluralize(wanted, 'row')}, "
                 f"and the source now gives {found:,}"
                 + ("" if replay.is_done else f" and does not come to {replay.missing}"),
                 hint="Its spool is gone, and the source has changed. Start with a new checkpointLocation; to be safe "

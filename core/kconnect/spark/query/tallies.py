@@ -95,7 +95,7 @@ class TallySender:
 
     def send(self) -> None:
         """Say what is new, if anything."""
-        counted, spec = self._control.counted(), self._control.spec
+        counted, spec = self._control.counter_snapshot(), self._control.spec
         more = since(self._said, counted)
         if more == TaskCounters():
             return

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Final, Protocol, Self
 
 from kconnect.errors import ConnectError, NotFoundError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import ConnectorInfo, ConnectorStatus
 from kconnect.worker.mirror.settings import Flow
 
@@ -112,5 +112,5 @@ def _state(status: ConnectorStatus) -> str:
     by_state: dict[str, int] = {}
     for task in status.tasks:
         by_state[str(task.state)] = by_state.get(str(task.state), 0) + 1
-    tasks = ", ".join(f"{counted(count, 'task')} {state}" for state, count in sorted(by_state.items()))
+    tasks = ", ".join(f"{pluralize(count, 'task')} {state}" for state, count in sorted(by_state.items()))
     return f"{status.name} {status.connector.state} ({tasks or 'no tasks'})"

@@ -12,7 +12,7 @@ from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Red
 from kconnect.admin.console.seen import SeenConfig
 from kconnect.client.masks import Masks
 from kconnect.errors import BadRequestError, NotFoundError, PreconditionFailedError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import ConnectorStatus, RunState, TaskId
 
 
@@ -139,7 +139,7 @@ def _before_and_after(status: ConnectorStatus, action: Action, verb: str) -> Seq
         "delete": "none",
         "resume": f"{len(states)} RUNNING" if states else "as the connector asks for",
         "restart": f"{len(states)} RUNNING",
-        "restart-failed": f"{counted(states.count('FAILED'), 'task')} started again",
+        "restart-failed": f"{pluralize(states.count('FAILED'), 'task')} started again",
     }[verb]
     return [("Connector", str(status.connector.state), action.after), ("Tasks", before, after)]
 

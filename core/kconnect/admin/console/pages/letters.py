@@ -31,7 +31,7 @@ from kconnect.admin.dead_letters import DeadLetter, Marks, Outcome, Tally, lette
 from kconnect.admin.dead_letters.edits import PATCH_EXAMPLE, patch_between
 from kconnect.errors import BadRequestError, ConfigError, ConflictError
 from kconnect.logs.redaction import redact
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 
 _PAGE: Final = 50
 _MOST_PAGES: Final = 40
@@ -213,9 +213,9 @@ def replay(request: PageRequest) -> Reply:
         if any(why for _, _, why in others):
             values = {**_head(request, desk), "sent": done.counts[Outcome.REPLAY], "how": how, "others": others}
             return Page("letter_done.html", f"Replay of dead letters of {desk.name}", values, tab="connectors")
-    told = f"{counted(done.counts[Outcome.REPLAY], 'dead letter')} of {desk.name} "
+    told = f"{pluralize(done.counts[Outcome.REPLAY], 'dead letter')} of {desk.name} "
     told += "put into the sink." if how.through else "sent again."
-    told += "".join(f" {counted(count, 'letter')} {title}." for title, count, _ in others)
+    told += "".join(f" {pluralize(count, 'letter')} {title}." for title, count, _ in others)
     return Redirect(f"{_own(desk.name)}/letters", told)
 
 

@@ -28,7 +28,7 @@ from kconnect.admin.direct.read.secret_masks import SecretMasks
 from kconnect.client.masks import unmasked
 from kconnect.clock import moment
 from kconnect.errors import BadRequestError, ConflictError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import ConnectorOffset, TargetState, TopicPartition, offsets_from_json, offsets_to_json
 from kconnect.runtime.herder.offsets.offsets_admin import OFFSET, PARTITION, TOPIC, parse_sink_offsets
 from kconnect.runtime.storage.offset_document import offset_changes, offset_entries, offsets_document
@@ -198,7 +198,7 @@ def import_plan(archive: Archive, state: LiveTopics, *, replace: bool = False) -
             if state.configs.snapshot.contains(name):
                 _refuse_other(name, connector_steps[name], offsets, groups, state)
     return EditPlan(
-        f"Import {counted(len(wanted), 'connector')}",
+        f"Import {pluralize(len(wanted), 'connector')}",
         (*offsets, *(step for step in connector_steps.values() if step)),
         (NoLiveGroup("an import needs a cluster that is not running"),),
         groups=tuple(groups.values()),

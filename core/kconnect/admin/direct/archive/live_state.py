@@ -11,7 +11,7 @@ from kconnect.admin.direct.archive.document import Archive, GroupState, LiveTopi
 from kconnect.admin.direct.read.connector_types import connector_type
 from kconnect.admin.direct.read.reader import ClusterReader, ConfigView, Latest, OffsetView
 from kconnect.errors import ConfigError, NotFoundError, RetriableError, TimedOutError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import ConnectorType, TopicPartition
 from kconnect.runtime.config.worker_config import DistributedConfig
 from kconnect.runtime.herder.offsets.consumer_groups import kafka_group_offsets
@@ -57,10 +57,10 @@ def create_topics(access: ClusterAccess, reader: ClusterReader, specs: Collectio
     for spec in specs:
         if spec.replication_factor > brokers:
             setting = f"{spec.setting.removesuffix('topic')}replication.factor"
-            count = counted(spec.replication_factor, "replica")
+            count = pluralize(spec.replication_factor, "replica")
             raise ConfigError(
                 f"Topic {spec.topic} cannot be created with {count} ({setting}): the cluster has "
-                f"{counted(brokers, 'broker')}",
+                f"{pluralize(brokers, 'broker')}",
                 hint=f"Lower {setting} (-1 leaves it to the broker), or start more brokers.",
             )
     for spec in specs:

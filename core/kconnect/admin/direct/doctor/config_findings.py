@@ -19,7 +19,7 @@ from kconnect.admin.direct.doctor.facts import (
 )
 from kconnect.admin.direct.read.connector_types import connector_type
 from kconnect.admin.direct.read.record_json import connector_of
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import ConnectorType, LogRecord, RunState, TargetState
 from kconnect.runtime.storage.config_topic import (
     COMMIT,
@@ -113,8 +113,8 @@ def _inconsistent(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding
         yield Finding(
             code="inconsistent-tasks",
             severity=Severity.ERROR,
-            sentence=f"Connector {name} has committed {counted(count, 'task')}, but some of their configs are missing: "
-            "none of its tasks can run until it writes them again",
+            sentence=f"Connector {name} has committed {pluralize(count, 'task')}, but some of their "
+            "configs are missing: none of its tasks can run until it writes them again",
             evidence=_evidence(commit),
             connector=name,
             repair=("connect", "connectors", "restart", name)
@@ -196,7 +196,7 @@ def _ownerless(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding]:
         yield Finding(
             code="orphan-tasks",
             severity=Severity.INFO,
-            sentence=f"{counted(len(records), 'record')} of tasks left of a connector {name!r} that does not exist",
+            sentence=f"{pluralize(len(records), 'record')} of tasks left of a connector {name!r} that does not exist",
             evidence=tuple(evidence_of(record) for record in records),
             connector=name,
             repair=delete_command(InternalTopic.CONFIG, records),
@@ -281,7 +281,7 @@ def _not_fenced(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding]:
         yield Finding(
             code="tasks-not-fenced",
             severity=Severity.WARNING,
-            sentence=f"{counted(len(running), 'running task')} of connector {name}, but no {TASK_COUNT}{name} was "
+            sentence=f"{pluralize(len(running), 'running task')} of connector {name}, but no {TASK_COUNT}{name} was "
             "written after their commit: their predecessors were not fenced off, and may still produce",
             evidence=_evidence(commit, _live(configs, TASK_COUNT + name)),
             connector=name,

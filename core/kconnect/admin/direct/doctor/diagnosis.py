@@ -10,7 +10,7 @@ from kconnect.admin.direct.access import InternalTopic
 from kconnect.admin.direct.doctor.config_findings import config_findings
 from kconnect.admin.direct.doctor.facts import ClusterFacts, Evidence, Finding, Severity, TopicFacts
 from kconnect.admin.direct.doctor.state_findings import offset_findings, status_findings
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import Condition
 
 _ORDER = list(Severity)
@@ -154,7 +154,7 @@ def _too_many_partitions(topic: TopicFacts) -> Finding:
     return Finding(
         code="config-topic-partitions",
         severity=Severity.ERROR,
-        sentence=f"The config topic {topic.name} has {counted(topic.partitions, 'partition')}; it must have one: the "
+        sentence=f"The config topic {topic.name} has {pluralize(topic.partitions, 'partition')}; it must have one: the "
         "order of changes is lost, and no worker starts on it",
         evidence=(Evidence(topic.name),),
         hint="Partitions cannot be removed: create a compacted topic of one partition, copy what counts with "
@@ -168,8 +168,8 @@ def _replication(facts: ClusterFacts, topic: TopicFacts) -> Iterator[Finding]:
         yield Finding(
             code="replication-low",
             severity=Severity.WARNING,
-            sentence=f"Topic {topic.name} has {counted(topic.replicas, 'replica')}, though there are "
-            f"{counted(facts.brokers or 0, 'broker')}: {possible} would outlive the loss of one",
+            sentence=f"Topic {topic.name} has {pluralize(topic.replicas, 'replica')}, though there are "
+            f"{pluralize(facts.brokers or 0, 'broker')}: {possible} would outlive the loss of one",
             evidence=(Evidence(topic.name),),
             hint="kafka-reassign-partitions.sh adds replicas to a topic.",
         )

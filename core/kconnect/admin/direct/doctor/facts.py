@@ -10,7 +10,7 @@ from enum import StrEnum
 from kconnect.admin.direct.access import InternalTopic
 from kconnect.admin.direct.group.live_group import LiveGroup
 from kconnect.admin.direct.read.record_json import shown_bytes
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import LogRecord, TaskCondition, TaskId
 from kconnect.runtime.storage.config_topic import TARGET_STATE, read_key
 from kconnect.runtime.storage.snapshot import ClusterSnapshot
@@ -294,7 +294,7 @@ def unknown_keys(
         code=found[0].code,
         severity=found[0].severity,
         sentence=f"Topic {facts.topic_name(which)} may not be the {which} topic of this cluster: it has "
-        f"{counted(len(found), 'record')}, none of them with a key that Connect writes there",
+        f"{pluralize(len(found), 'record')}, none of them with a key that Connect writes there",
         evidence=tuple(evidence for finding in found for evidence in finding.evidence),
         hint=f"Check {which.setting}. If it is the right topic: workers skip these records, and "
         f"`connect topics {topic_word(which)} delete --force` deletes them.",

@@ -27,7 +27,7 @@ from kconnect.admin.direct.group.live_group import LiveGroup
 from kconnect.admin.direct.group.other_groups import id_of, owners_of
 from kconnect.errors import DataError
 from kconnect.java.compat.jackson import jackson_text
-from kconnect.logs.wording import counted, length_text
+from kconnect.logs.wording import length_text, pluralize
 from kconnect.model import LogRecord, RunState, TaskId
 from kconnect.runtime.storage.offset_topic import decode_key, decode_value
 from kconnect.runtime.storage.status_topic import (
@@ -108,7 +108,7 @@ def _replacement(facts: ClusterFacts, record: LogRecord) -> tuple[str, ...]:
 
 
 def _statuses_of(records: Sequence[LogRecord]) -> str:
-    return counted(len(records), "status", "statuses")
+    return pluralize(len(records), "status", "statuses")
 
 
 def _statuses(statuses: StatusFacts) -> Iterator[tuple[LogRecord, str | TaskId, StoredStatus]]:
@@ -164,7 +164,7 @@ def _held_back(facts: ClusterFacts) -> Iterator[Finding]:
     if facts.group is None or told is None:
         return
     parts = ((len(told.held.connectors), "connector"), (len(told.held.tasks), "task"))
-    what = " and ".join(counted(count, word) for count, word in parts if count)
+    what = " and ".join(pluralize(count, word) for count, word in parts if count)
     yield Finding(
         code="work-held-back",
         severity=Severity.WARNING,
@@ -295,7 +295,7 @@ def _spelled_twice(facts: ClusterFacts, offsets: OffsetFacts) -> Iterator[Findin
         yield Finding(
             code="duplicate-offset-key",
             severity=Severity.WARNING,
-            sentence=f"One partition has {counted(len(records), 'offset')}, under keys that differ only in spelling; "
+            sentence=f"One partition has {pluralize(len(records), 'offset')}, under keys that differ only in spelling; "
             "Java looks up one exact spelling, and so may continue from an older one",
             evidence=tuple(evidence_of(record) for record in records),
             connector=_connector_of(records[0]),
@@ -326,7 +326,7 @@ def _orphan_offsets(facts: ClusterFacts, offsets: OffsetFacts) -> Iterator[Findi
         yield Finding(
             code="orphan-offsets",
             severity=Severity.INFO,
-            sentence=f"{counted(len(records), 'offset')} of a connector {name!r} that does not exist: a new "
+            sentence=f"{pluralize(len(records), 'offset')} of a connector {name!r} that does not exist: a new "
             "connector of this name would continue from them",
             evidence=tuple(evidence_of(record) for record in records),
             connector=name,
@@ -345,7 +345,7 @@ def _scattered(which: InternalTopic, live: LiveRecords) -> Iterator[Finding]:
         yield Finding(
             code="key-in-several-partitions",
             severity=Severity.WARNING,
-            sentence=f"The key {key_text(records[0].key)!r} is in {counted(len(records), 'partition')}: compaction "
+            sentence=f"The key {key_text(records[0].key)!r} is in {pluralize(len(records), 'partition')}: compaction "
             "keeps all of them, and which one a worker reads last is not defined",
             evidence=tuple(evidence_of(record) for record in records),
             hint=f"Were partitions added to topic {records[0].topic}? Write a tombstone to partition "

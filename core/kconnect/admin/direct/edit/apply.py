@@ -31,7 +31,7 @@ from kconnect.admin.direct.edit.plan import (
 from kconnect.admin.direct.group.live_group import live_group
 from kconnect.admin.direct.read.reader import ClusterReader, Latest
 from kconnect.errors import ConflictError, ConnectError, TimedOutError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import LogPosition, LogRecord, TopicPartition
 from kconnect.runtime.config.client_config import internal_clients
 from kconnect.runtime.storage.config_clients import leader_transactional_id
@@ -140,7 +140,7 @@ def apply_plan(
                     count += len(run)
         except ConnectError as error:
             if count:
-                error.args = (f"{error}; {count} of {counted(len(plan.edits), 'record')} written before it",)
+                error.args = (f"{error}; {count} of {pluralize(len(plan.edits), 'record')} written before it",)
                 error.hint = error.hint or "Run the command again: it continues from what has been written."
             raise
         written = writers.read_back()
@@ -184,7 +184,7 @@ def _requirements(access: ClusterAccess, plan: EditPlan) -> tuple[Requirement, .
 
 
 def _refused(plan: EditPlan, remaining: Sequence[Refusal]) -> ConflictError:
-    rest = f" (and {counted(len(remaining) - 1, 'more reason')})" if len(remaining) > 1 else ""
+    rest = f" (and {pluralize(len(remaining) - 1, 'more reason')})" if len(remaining) > 1 else ""
     return ConflictError(f"{plan.title}: refused. {remaining[0].sentence}{rest}", hint=remaining[0].hint)
 
 

@@ -16,7 +16,7 @@ from kconnect.admin.direct.read.record_json import connector_of
 from kconnect.admin.direct.read.secret_masks import SecretMasks
 from kconnect.clock import moment
 from kconnect.errors import ConflictError, NotFoundError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import LogRecord, TargetState
 from kconnect.runtime.storage.config_topic import (
     ConnectorConfigured,
@@ -166,7 +166,7 @@ class _Teller:
             self._add(
                 record,
                 ChangeKind.RECONFIGURED,
-                f"{counted(changed, 'setting')} changed",
+                f"{pluralize(changed, 'setting')} changed",
                 old=before,
                 new=config,
             )
@@ -226,7 +226,7 @@ _STATES = {
 
 
 def _tasks(count: int) -> str:
-    return counted(count, "task")
+    return pluralize(count, "task")
 
 
 def setting_changes(old: StringMap | None, new: StringMap | None) -> list[tuple[str, str | None, str | None]]:

@@ -21,7 +21,7 @@ from kconnect.admin.direct.read.connector_offsets import GroupNow, OffsetsNow, S
 from kconnect.errors import BadRequestError, ConflictError, DataError, NotFoundError
 from kconnect.java.compat.hash_map import grown_map_order
 from kconnect.java.compat.jackson import jackson_text
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import ConnectorOffset, LogRecord
 from kconnect.runtime.herder.offsets.log_ranges import not_in_log
 from kconnect.runtime.herder.offsets.offsets_admin import STARTS_OVER, parse_sink_offsets
@@ -87,7 +87,7 @@ def sink_plans(
         if count is not None and not 0 <= at.partition < count:
             raise NotFoundError(
                 f"Connector {connector}: topic {at.topic} has no partition {at.partition}",
-                hint=f"It has {counted(count, 'partition')}, numbered from 0.",
+                hint=f"It has {pluralize(count, 'partition')}, numbered from 0.",
             )
         if offset is None and at not in now.offsets and (count is None or at.partition < 0):
             raise NotFoundError(f"Connector {connector}: {at} has no offset in group {now.group}")
@@ -139,7 +139,7 @@ def refuse_members(now: GroupNow, connector: str) -> None:
     """Errors: ConflictError while the group has members: tasks still run."""
     if now.members:
         raise ConflictError(
-            f"Consumer group {now.group} of {connector} has {counted(now.members, 'member')}: "
+            f"Consumer group {now.group} of {connector} has {pluralize(now.members, 'member')}: "
             "its tasks still run, or were killed a moment ago",
             hint=f"Stop the connector (connect connectors stop {connector}) and wait until its tasks have ended. "
             "Killed ones count until their session.timeout.ms is over: 45 s, where none is set.",

@@ -12,7 +12,7 @@ from typing import Any
 from kconnect.admin.direct.access import ClusterAccess
 from kconnect.admin.direct.read.connector_offsets import resolved_config
 from kconnect.errors import BadRequestError, ConfigError, NotFoundError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import AtOffset, AtTime, ConnectorInfo, ConnectorOffset, ConnectorType, Edge, TopicPartition
 from kconnect.runtime.config.topic_pattern import TopicPattern
 from kconnect.runtime.herder.offsets.consumer_groups import kafka_group_offsets
@@ -91,7 +91,7 @@ class Chosen:
             most = max(topics.values(), default=0)
             raise NotFoundError(
                 f"Connector {name} reads no partition {missing[0]}",
-                hint=f"Its topics have at most {counted(most, 'partition')}, numbered from 0.",
+                hint=f"Its topics have at most {pluralize(most, 'partition')}, numbered from 0.",
             )
         return found
 

@@ -19,6 +19,7 @@ from kconnect.admin.direct.group.live_group import LiveGroup, other_groups
 from kconnect.admin.direct.group.other_groups import OtherGroups, sort_other_groups
 from kconnect.admin.direct.read.record_json import kind_of
 from kconnect.errors import ConnectError, DataError, NotFoundError, TimedOutError, UnreachableError
+from kconnect.logs.wording import pluralize
 from kconnect.runtime.kafka.auth_errors import is_hang_up
 from kconnect.runtime.kafka.partition_reader import READ_COMMITTED
 from kconnect.runtime.kafka.scan import ScanSpec, Stop, scan
@@ -283,8 +284,9 @@ class ClusterReader:
         other = kind_of(key)
         looks = f"; it looks like a topic of Connect's, with setting {other.setting}" if other is not None else ""
         raise DataError(
-            f"Topic {name!r} is not the {which} topic of a Connect cluster: none of its {seen.records} records has a "
-            f"key that is found there, the first one is {(key or b'')[:100]!r}{looks}",
+            f"Topic {name!r} is not the {which} topic of a Connect cluster: none of its "
+            f"{pluralize(seen.records, 'record')} has a key that is found there, the first one is "
+            f"{(key or b'')[:100]!r}{looks}",
             hint=hint_of_topics(self._access, which, self.admin, name),
         )
 

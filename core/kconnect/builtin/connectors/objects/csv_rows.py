@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import DataError
+from kconnect.api.wording import pluralize
 from kconnect.builtin.connectors.objects.object_text import MARK, Utf8Stream, misread, without_marks
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ class CsvRows:
 
     def _invalid(self, found: Any) -> str:  # pyarrow.csv.InvalidRow
         number = (found.number or 0) - int(self._form.header)
-        problem = f"it has {found.actual_columns} columns where {found.expected_columns} are expected"
+        problem = f"it has {pluralize(found.actual_columns, 'column')} instead of {found.expected_columns}"
         self._left_out.append((number, found.text, DataError(problem)))
         return "skip"
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kconnect.api import ConnectError, DataError
+from kconnect.api.wording import pluralize
 from kconnect.builtin.connectors.objects.object_config import FAIL, READ
 from kconnect.builtin.stores.file_store import Found
 
@@ -235,7 +236,8 @@ class Progress:
         was_at_end = known.position >= known.size < found.size and found.size >= known.position > 0
         if was_at_end and not known.done:  # it is written while it is read
             return replace(known, etag=found.etag, size=found.size)
-        how = f"{found.path} has changed since it was read up to row {known.row}: {known.size} bytes, now {found.size}"
+        sizes = f"{pluralize(known.size, 'byte')}, now {found.size}"
+        how = f"{found.path} has changed since it was read up to row {known.row}: {sizes}"
         if self._changed == FAIL:
             raise ConnectError(how, hint="object.changed=read reads it again; resetting its offset does so once.")
         if self._changed == READ:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConnectError, DataError
+from kconnect.api.wording import pluralize
 from kconnect.builtin.connectors.sql.sql_columns import (
     Column,
     ColumnError,
@@ -399,7 +400,7 @@ def _chunk(shape: RowShape, cursor: Cursor | None, rows: Sequence[Sequence[Any]]
             ) from err
         if ids.null_count:
             raise DataError(
-                f"Column {name} of {target.name} is null in {ids.null_count} rows, which have no offset then",
+                f"Column {name} of {target.name} is null in {pluralize(ids.null_count, 'row')}, without an offset then",
                 hint="Fill the column, or use mode=timestamp.",
             )
     if cursor is not None and cursor.timestamps:

@@ -19,6 +19,7 @@ from kconnect.api import (
     SinkTask,
     TopicPartition,
 )
+from kconnect.api.wording import pluralize
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector, said
 from kconnect.builtin.connectors.sql.sql_config import CONFIG, EXACTLY_ONCE
 from kconnect.builtin.connectors.sql.sql_connection import refused_login
@@ -397,7 +398,7 @@ class SqlSinkTask(SinkTask):
         self._failures += 1
         most = self._config["max.retries"]
         if self._failures > most:
-            times = f"The database failed {self._failures} times in a row (max.retries={most})"
+            times = f"The database failed {pluralize(self._failures, 'time')} in a row (max.retries={most})"
             raise ConnectError(f"{times}: {text}", hint=hint) from error
         self.context.timeout(self._config["retry.backoff.ms"])
         said = "The database is away or busy" if cause is Cause.AWAY else said

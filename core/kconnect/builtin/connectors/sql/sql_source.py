@@ -25,6 +25,7 @@ from kconnect.api import (
     SourceTask,
 )
 from kconnect.api.topic_names import topic_name_problem, topic_renaming
+from kconnect.api.wording import pluralize
 from kconnect.builtin.connectors.checked_settings import said, with_problems
 from kconnect.builtin.connectors.sql.sql_columns import RowShape, TypeSettings
 from kconnect.builtin.connectors.sql.sql_connection import (
@@ -305,7 +306,9 @@ class SqlSourceTask(SourceTask):
         limit_ms = self._config["retry.timeout.ms"]
         most = _attempts(self._config)
         if 0 <= limit_ms <= away_s * 1000 or (most is not None and self._failures >= most):
-            setting = f"retry.timeout.ms={limit_ms}" if most is None or self._failures < most else f"{most} attempts"
+            setting = (
+                f"retry.timeout.ms={limit_ms}" if most is None or self._failures < most else pluralize(most, "attempt")
+            )
             return ConnectError(f"The database has been away for {away_s:.1f} s ({setting}): {text}")
         backoff = Backoff(first_s=_FIRST_BACKOFF_S, most_s=self._config["connection.backoff.ms"] / 1000)
         wait_s = backoff.pause_s(self._failures - 1)

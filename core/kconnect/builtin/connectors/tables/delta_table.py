@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConnectError, RetriableError, TopicPartition
+from kconnect.api.wording import pluralize
 from kconnect.builtin.connectors.tables.table_format import (
     StaleOffsetsError,
     TableWrite,
@@ -165,7 +166,7 @@ class DeltaLakeTable:
             raise store_error("compact", f"table {self.where}", error) from error
         if not done["numFilesRemoved"]:
             return None
-        return f"{done['numFilesRemoved']} files became {done['numFilesAdded']}"
+        return f"{pluralize(done['numFilesRemoved'], 'file')} became {done['numFilesAdded']}"
 
     def close(self) -> None:
         self._table = None

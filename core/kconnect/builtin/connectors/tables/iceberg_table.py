@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConnectError, RetriableError, TopicPartition
+from kconnect.api.wording import pluralize
 from kconnect.builtin.connectors.tables.table_format import TableWrite, full_names, stale_offsets
 from kconnect.builtin.stores.store_errors import store_error
 from kconnect.builtin.types.evolution import plain_schema
@@ -159,12 +160,12 @@ class IcebergTable:
                     # Pyiceberg's retries end with an error even if the others only added rows
                     self._table.metadata.properties["commit.retry.num-retries"] = "0"
                 expire_snapshots(self._table)
-                return f"{removed} files became {added}" if removed else None
+                return f"{pluralize(removed, 'file')} became {added}" if removed else None
             except Exception as error:  # as in write
                 if not _is_conflict(error):
                     raise self._problem("compact", error) from error
         if removed:
-            return f"{removed} files became {added}"
+            return f"{pluralize(removed, 'file')} became {added}"
         raise RetriableError(f"Table {self.where} was changed by others {_JOIN_TRIES} times while files were joined")
 
     def close(self) -> None:

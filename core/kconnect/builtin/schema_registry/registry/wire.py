@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kconnect.api import DataError
+from kconnect.api.wording import pluralize
 
 _HEAD = struct.Struct(">bI")
 HEAD_SIZE: Final = _HEAD.size
@@ -24,7 +25,8 @@ def id_in(data: bytes) -> int:
     """The id in front of the data. Errors: DataError for bytes that have none."""
     if len(data) < _HEAD.size:
         raise DataError(
-            f"{len(data)} bytes are too few for a schema id: the record was not written with a schema registry.",
+            f"A schema id needs more than {pluralize(len(data), 'byte')}: "
+            "the record was not written with a schema registry.",
             hint="Check key.converter or value.converter against what wrote the topic.",
         )
     magic, schema_id = _HEAD.unpack_from(data)

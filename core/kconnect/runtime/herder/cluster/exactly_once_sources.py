@@ -14,6 +14,7 @@ from concurrent.futures import TimeoutError as LateError
 from dataclasses import dataclass
 
 from kconnect.errors import BadRequestError, ConflictError, ConnectError, FencedError, NotFoundError, TimedOutError
+from kconnect.logs.wording import pluralize
 from kconnect.model import ConnectorOffset, ConnectorType, TargetState
 from kconnect.runtime.config.exactly_once_settings import (
     exactly_once_producer,
@@ -168,7 +169,7 @@ def fence_zombies(connector: str, task_count: int, worker: StringMap, config: St
     found = [fencing_producer(worker, config, connector, task) for task in range(task_count)]
     for warning in dict.fromkeys(text for _, warnings in found for text in warnings):
         log.warning("%s", warning)
-    log.debug("Fencing off %d producers of former tasks of connector %s", task_count, connector)
+    log.debug("Fencing off %s of former tasks of connector %s", pluralize(task_count, "producer"), connector)
     fence_producers([settings for settings, _ in found], f"Fencing for {connector}", timeout_s)
 
 
@@ -220,7 +221,9 @@ class FencingRounds:
             return
         if plan.tasks_to_fence:
             self._cut_off(connector, plan.tasks_to_fence)
-            log.info("Fenced off the producers of %d former tasks of connector %s", plan.tasks_to_fence, connector)
+            log.info(
+                "Fenced off %s of former tasks of connector %s", pluralize(plan.tasks_to_fence, "producer"), connector
+            )
             self._configs.refresh(self._sync_timeout_s)
             if self._configs.snapshot().task_config_generation(connector) != plan.generation:
                 raise ConflictError("Fencing failed because new task configurations were generated for the connector")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from kconnect.errors import ForbiddenError
-from kconnect.logs.wording import counted, length_text
+from kconnect.logs.wording import length_text, pluralize
 from kconnect.model import TaskId
 from kconnect.runtime.herder.cluster.cluster_parts import ClusterParts
 from kconnect.runtime.herder.cluster.rebalance_rounds import RebalanceRounds
@@ -111,7 +111,7 @@ class GroupStatus:
         if held and left_ms > 0:
             tasks = sum(isinstance(each, TaskId) for each in held)
             parts = (("connector", len(held) - tasks), ("task", tasks))
-            what = " and ".join(counted(count, word) for word, count in parts if count)
+            what = " and ".join(pluralize(count, word) for word, count in parts if count)
             yield (
                 f"{what} of workers that left the group {'is' if len(held) == 1 else 'are'} held back for another "
                 f"{length_text(left_ms / 1000)} (scheduled.rebalance.max.delay.ms)"

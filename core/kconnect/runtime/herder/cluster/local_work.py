@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from kconnect.errors import ConnectError
 from kconnect.logs.redaction import redact
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import ConnectorType, RunState, TargetState, TaskId
 from kconnect.runtime.config.variables import has_reference
 from kconnect.runtime.herder.assignment.protocol import Work
@@ -107,7 +107,7 @@ class LocalWork:
         if late:
             log.warning(
                 "%s still stopping after %g s",
-                counted(len(late), "connector or set of tasks", "connectors or sets of tasks"),
+                pluralize(len(late), "connector or set of tasks", "connectors or sets of tasks"),
                 self._times.stop_s,
             )
         for name in {*work.connectors, *(task_id.connector for task_id in work.tasks)}:

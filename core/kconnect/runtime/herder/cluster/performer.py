@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from kconnect.errors import ConflictError, ConnectError, TimedOutError, WrongWorkerError
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import ConnectorOffset, ConnectorType, TaskId
 from kconnect.runtime.herder.assignment.protocol import Work
 from kconnect.runtime.herder.cluster.cluster_parts import ClusterParts
@@ -263,7 +263,7 @@ class Performer:
         if not connector and not tasks:
             return
         log.info(
-            "Restarting %s%s of connector %s", "it and " if connector else "", counted(len(tasks), "task"), entry.name
+            "Restarting %s%s of connector %s", "it and " if connector else "", pluralize(len(tasks), "task"), entry.name
         )
         with parts.stages.stage(f"restarting connector {entry.name} and its tasks"):
             parts.work.restart_parts(entry, connector=connector, tasks=tasks)
@@ -380,4 +380,4 @@ class Performer:
 
 
 def _size(work: Work) -> str:
-    return f"{counted(len(work.connectors), 'connector')} and {counted(len(work.tasks), 'task')}"
+    return f"{pluralize(len(work.connectors), 'connector')} and {pluralize(len(work.tasks), 'task')}"

@@ -6,7 +6,7 @@ import logging
 import re
 from typing import Final
 
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import AutoRestart, Restarts, TaskId
 from kconnect.runtime.health.views import restarts_text
 from kconnect.runtime.herder.decisions.auto_restarts import Notice, NoticeKind
@@ -25,7 +25,7 @@ def level_of(notice: Notice) -> int:
 def notice_text(notice: Notice) -> str:
     """What has happened, and what happens next."""
     what = f"{'Task' if isinstance(notice.subject, TaskId) else 'Connector'} {notice.subject}"
-    restarts = counted(notice.restarts, "automatic restart")
+    restarts = pluralize(notice.restarts, "automatic restart")
     if notice.kind is NoticeKind.RECOVERED:
         return f"{what} runs again{f', after {restarts}' if notice.restarts else ''}"
     state = AutoRestart.WAITING if notice.restart_in_ms is not None else AutoRestart.NOT_RESTARTED

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# More offsets than that are records for the most part, and reading them would cost more than the figure is worth
+# More offsets than that are records for the most part, and reading them would cost more than the number is worth
 _MOST: Final = 100
 # All ranges of one look take no longer, and one of them no longer than this: a look goes to each sink in turn
 _LOOK_S: Final = 1.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kconnect.logs.wording import counted
+from kconnect.logs.wording import pluralize
 from kconnect.model import TopicPartition
 
 
@@ -35,7 +35,7 @@ def _problem(at: TopicPartition, offset: int, known: LogRanges) -> str | None:
         return f"topic {at.topic} does not exist"
     if not 0 <= at.partition < count:
         return (
-            f"topic {at.topic} has no partition {at.partition}: it has {counted(count, 'partition')}, numbered from 0"
+            f"topic {at.topic} has no partition {at.partition}: it has {pluralize(count, 'partition')}, numbered from 0"
         )
     if at not in known.ranges:
         return None

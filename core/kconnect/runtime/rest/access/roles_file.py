@@ -12,6 +12,7 @@ from typing import Final
 
 from kconnect.errors import ConfigError
 from kconnect.files.reread import Reread
+from kconnect.logs.wording import pluralize
 from kconnect.runtime.rest.access.roles import Roles, parse_roles
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,9 @@ class RolesFile:
         self._reread = Reread(
             lambda: _read(path),
             lambda: [path],
-            told=lambda roles: log.info("Roles were read again from %s: %s grants", path, len(roles.grants)),
+            told=lambda roles: log.info(
+                "Roles were read again from %s: %s", path, pluralize(len(roles.grants), "grant")
+            ),
             failed=lambda err: log.error("%s Those from before stay in force (%s=%s)", err, SETTING, path),
             monotonic=monotonic,
         )

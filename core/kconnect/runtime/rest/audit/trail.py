@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from kconnect.errors import ConnectError
+from kconnect.logs.wording import pluralize
 from kconnect.runtime.herder.health.reasons import Reason
 
 log = logging.getLogger(__name__)
@@ -107,7 +108,9 @@ class AuditTrail:
         if self._thread.is_alive():
             self._thread.join(timeout_s)
         if self._lines:
-            log.error("%s lines of the audit log are lost: %s", len(self._lines), self._problem or "it is too slow")
+            log.error(
+                "The audit log has lost %s: %s", pluralize(len(self._lines), "line"), self._problem or "it is too slow"
+            )
         for sink in self._sinks:
             sink.close()
 

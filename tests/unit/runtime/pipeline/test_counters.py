@@ -24,29 +24,29 @@ def idle_control() -> TaskControl:
 def test_a_task_that_moved_nothing_gives_the_same_counters_again() -> None:
     control = idle_control()
 
-    assert control.counted() is control.counted()
+    assert control.counter_snapshot() is control.counter_snapshot()
 
 
 def test_a_task_that_moved_something_gives_new_ones() -> None:
     control = idle_control()
-    before = control.counted()
+    before = control.counter_snapshot()
     control.counters.records_polled += 1
 
-    after = control.counted()
+    after = control.counter_snapshot()
 
     assert (before.records_polled, after.records_polled) == (0, 1)
 
 
 def test_what_is_counted_only_at_a_look_is_seen() -> None:
     control = idle_control()
-    control.counted()
+    control.counter_snapshot()
 
     def count(counters: TaskCounters) -> None:
         counters.partitions = 3
 
     control.count_with(count)
 
-    assert control.counted().partitions == 3
+    assert control.counter_snapshot().partitions == 3
 
 
 def test_a_maximum_is_told_once_even_where_all_else_is_as_before() -> None:
@@ -56,6 +56,6 @@ def test_a_maximum_is_told_once_even_where_all_else_is_as_before() -> None:
     for peak in (5, 5, 0):
         control.counters.note_active(peak)
         control.counters.note_active(0)
-        told.append(control.counted().records_active_most)
+        told.append(control.counter_snapshot().records_active_most)
 
     assert told == [5, 5, 0]
