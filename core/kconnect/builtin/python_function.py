@@ -104,7 +104,7 @@ class PythonTransform(Transformation):
             raise _wrong(self._name, batch, "a RecordBatch or None")
         records = [] if batch is None else batch.to_records()
         if len(records) > 1:
-            raise DataError(f"{self._name} returned {len(records)} rows for one")
+            raise DataError(f"{self._name} returned {pluralize(len(records), 'row')} for one")
         return records[0] if records else None  # type: ignore[return-value]  # of the kind that was put in
 
     def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any | None:  # Any: mypy takes NotImplemented for it

@@ -174,7 +174,7 @@ class HttpExchange:
                 request = replace(request, headers=kept)
             url = moved
             turn.where = self._terms.shown(url)
-        said = f"leads elsewhere more than {self._terms.redirects} times"
+        said = f"leads elsewhere more than {pluralize(self._terms.redirects, 'time')}"
         raise HttpFailure(f"{turn.where} {said}", f"it {said}", hint=self._terms.advice.url)
 
     def close(self) -> None:

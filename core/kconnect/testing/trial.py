@@ -79,7 +79,7 @@ class Failure:
         return text if root is self.error or reason in text else f"{text}: {type(root).__name__}: {root}"
 
     def __str__(self) -> str:
-        times = f" {self.attempts} times" if self.attempts > 1 else ""
+        times = f" {pluralize(self.attempts, 'time')}" if self.attempts > 1 else ""
         at = f", at {self.place}" if self.place is not None else ""
         return f"{self.stage} failed{times} ({self.plugin}): {_NO_NEWS.sub('', self.why)}{at}"
 

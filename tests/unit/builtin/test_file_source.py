@@ -197,7 +197,7 @@ def test_truncated_file_starts_over_with_a_warning(
         same.write(b"new\n")
     assert lines_of(task) is None
     assert lines_of(task) == [("new", 4)]
-    assert "was truncated to 4 bytes below position 8" in caplog.text
+    assert "was truncated to 4 B, below position 8" in caplog.text
 
 
 def test_rotated_file_is_read_to_its_end_before_the_one_that_replaces_it(

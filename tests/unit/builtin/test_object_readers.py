@@ -172,7 +172,7 @@ def test_a_value_of_another_type_late_in_a_csv_is_the_error_of_its_row() -> None
     assert plain(found[-1:])[-2:] == [(last - 2, {"a": 2, "b": "z"}), (last, {"a": 4, "b": "w"})]
     assert broken == [
         (last - 3, "01,y: column a: '01' is not a whole number, as the first rows are"),
-        (last - 1, "3: it has 1 columns where 2 are expected"),
+        (last - 1, "3: it has 1 column instead of 2"),
     ]
 
 

@@ -14,10 +14,8 @@ import kconnect_cli
 from kconnect.logs.wording import pluralize
 from kit.wording import TERMS, former_terms, fragments
 
-_NOUNS = (
-    "tasks|connectors|records|slots|statuses|times|errors|documents|lines|grants|producers|rows|bytes|characters|attempts|"
-    "connections|offsets|workers|requests|columns|partitions|objects|files|keys|batches|fields|settings|entries|restarts"
-)
+# Bytes, characters, columns and the like are left out: a limit or a width is rarely 1
+_NOUNS = "tasks|connectors|records|slots|statuses|times|errors|documents|lines|rows|attempts|requests|files|restarts"
 # What stopped readers -> what is said instead; Java's own messages are as they are
 _INSTEAD = {
     r"\bcan not\b(?! be supplied as the configuration value)": "cannot",
@@ -29,7 +27,7 @@ _INSTEAD = {
     r"\bmore like it\b": "repeated 2 times",
     r"\bThere are the\b": "Available ..",
     # A constant is not 1; `:.0f` is a rate
-    rf"(?:\{{(?![A-Z_]+\}})[^}}:]*(?::,?d?)?\}}|%[ds]) (?:{_NOUNS})\b(?! of \{{|/s)": "pluralize(..)",
+    rf"(?:\{{(?![A-Z_]+\}})[^}}:]*(?::,?d?)?\}}|%[ds]) (?:{_NOUNS})\b(?! of \{{|/s|[.=])": "pluralize(..)",
 }
 # Where a number before a word is no count of it, or is Java's own message
 _NOT_COUNTED = {"connector_entry.py", "quickstart.py", "config_history.py", "reader.py", "health.py"}

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kconnect.api import ConfigDef, SinkConnector, SinkRecord, SinkTask, Struct, TopicPartition
+from kconnect.api.wording import pluralize
 from kconnect.builtin.connectors.numbered_tasks import numbered_configs, task_number
 from kconnect.builtin.connectors.verifiable_lines import LineWriter
 from kconnect.builtin.version import KAFKA_VERSION
@@ -95,7 +96,7 @@ class VerifiableSinkTask(SinkTask):
     def stop(self) -> None:
         if hasattr(self, "_lines"):
             self._lines.close()
-            log.info("VerifiableSinkTask %s-%d stops after %d records", self._name, self._id, self._count)
+            log.info("VerifiableSinkTask %s-%d stops after %s", self._name, self._id, pluralize(self._count, "record"))
 
     def _row(self, record: SinkRecord, now_ms: int) -> dict[str, Any]:
         return {

@@ -197,8 +197,8 @@ def test_references_are_read_in_order_of_need(registry: MemoryRegistry) -> None:
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"", "0 bytes are too few for a schema id"),
-        (b"\x00\x00\x00", "3 bytes are too few"),
+        (b"", "A schema id needs more than 0 bytes"),
+        (b"\x00\x00\x00", "A schema id needs more than 3 bytes"),
         (b'{"a":1}', "Unknown magic byte!"),
         (b"\x00\x00\x00\x00\x63", "the schema with id 99"),
         (b"\x00\x00\x00\x00\x01", "they end in the middle of a value"),

@@ -48,7 +48,7 @@ def test_an_incompatible_schema_names_subject_and_rule(registry: MemoryRegistry)
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"\x00\x00\x00", "3 bytes are too few"),
+        (b"\x00\x00\x00", "A schema id needs more than 3 bytes"),
         (b"\x01\x00\x00\x00\x01\x00", "Unknown magic byte"),
         (b"\x00\x00\x00\x00\x63\x00", "the schema with id 99"),
         (b"\x00\x00\x00\x00\x01", "path of its message"),

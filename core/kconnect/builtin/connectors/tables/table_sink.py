@@ -17,6 +17,7 @@ from kconnect.api import (
     SinkTask,
     TopicPartition,
 )
+from kconnect.api.wording import pluralize
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector
 from kconnect.builtin.connectors.tables.compaction import Compaction
 from kconnect.builtin.connectors.tables.moved_topics import possible_topics
@@ -331,7 +332,9 @@ class TableSinkTask(SinkTask):
         table.plan.drop(commit)
         for span in ranges:
             table.base[span.at] = span.stop
-        log.debug("%d rows in %.0f ms to %s", len(rows), (self.now_s() - began_s) * 1000, table.format.where)
+        log.debug(
+            "%s in %.0f ms to %s", pluralize(len(rows), "row"), (self.now_s() - began_s) * 1000, table.format.where
+        )
 
     def _go_to(self, table: OpenTable, error: StaleOffsetsError) -> None:
         """Go on from what the table has. Errors: ConnectError when that is not known, or not everything to do."""

@@ -160,7 +160,7 @@ class AuditTrail:
     def _consequence(self) -> str:
         if self.is_required:
             return "Changes over REST are refused until it can (kconnect.audit.log.required)."
-        return f"The next {self._most_lines} lines wait; changes are carried out."
+        return f"The next {pluralize(self._most_lines, 'line')} can wait; changes are carried out."
 
     def _wait_before_retry(self) -> bool:
         """Whether to give up, since the worker stops."""
