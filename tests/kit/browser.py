@@ -22,7 +22,7 @@ __all__ = ["PHONE", "TestBrowser", "axe_findings", "chromium_path", "wider_than_
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 PHONE = (360, 740)
 """Width and height of a small phone."""
-_DESK = (1280, 900)
+_DESKTOP = (1280, 900)
 # A page that is open and shows nothing for so long on a quiet machine is broken
 _PATIENCE_S = 5.0
 # Told where the browser says it late or not at all
@@ -73,7 +73,7 @@ class TestBrowser:
         url: str | None = None,
         *,
         dark: bool = False,
-        size: tuple[int, int] = _DESK,
+        size: tuple[int, int] = _DESKTOP,
         login: tuple[str, str] | None = None,
         trusts_any: bool = False,
         scale: float = 1.0,

@@ -37,7 +37,7 @@ class _Reports:
 
 
 @dataclass
-class Desk:
+class World:
     """LocalWork with what it acts on, all of it in memory."""
 
     work: LocalWork
@@ -62,7 +62,7 @@ class Desk:
 
 
 @contextmanager
-def desk(
+def world(
     *,
     call_s: float = 30.0,
     times: PluginTimes | None = None,
@@ -70,7 +70,7 @@ def desk(
     variables: Variables | None = None,
     ask_leader: Callable[[TopicConfigStore, str], None] | None = None,
     launcher: MemoryLauncher | None = None,
-) -> Iterator[Desk]:
+) -> Iterator[World]:
     """`ask_leader`: tasks are exactly-once ones, and wait for this to fence off former ones."""
     journal, launcher = fresh_journal(), launcher or MemoryLauncher()
     configs = TopicConfigStore(MemoryRecordLog(MemoryTopic("configs")))
@@ -97,7 +97,7 @@ def desk(
         store.start()
     launcher.start(_Reports(status))  # type: ignore[arg-type] # all that these tests need
     try:
-        yield Desk(work, configs, status, statuses, launcher, journal, events)
+        yield World(work, configs, status, statuses, launcher, journal, events)
     finally:
         journal.gate.open()
         work.close(5)

@@ -59,6 +59,7 @@ TERMS = {
     "standing": "health, status",
     "mend mends mended mending mender menders mendable": "auto-restart, recover, repair, edit, fix",
     "figure figures": "metric, value, number",
+    "desk desks": "reader, world",
     "resting rests": "idle-closing, is closed while idle, is paused or stopped",
     "sick sickness sicknesses": "degraded, fault",
     "seal seals sealed sealing vouch vouched vouches vouching": "sign, signature",

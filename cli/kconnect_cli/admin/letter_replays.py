@@ -16,7 +16,7 @@ from kconnect.admin.dead_letters.edits import Edit, FunctionEdit, JsonPatchEdit
 from kconnect.admin.served.replaying import Replaying, of_file
 from kconnect.errors import BadRequestError, ConfigError
 from kconnect_cli.admin.asked_worker import AskedWorker
-from kconnect_cli.admin.letter_desk import LetterDesk
+from kconnect_cli.admin.dead_letter_reader import DeadLetterReader
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.dead_letters import LetterOptions
 from kconnect_cli.session import CliSession
@@ -97,10 +97,10 @@ class LetterReplay(Protocol):
 class OwnReplay:
     """By this process, with clients of its own. Errors of the constructor: UsageProblem, ConfigError."""
 
-    def __init__(self, desk: LetterDesk, wish: ReplayWish) -> None:
-        if wish.through and desk.is_source:
-            raise UsageProblem(f"--through is for sinks: letters of {desk.name}, a source, pass its chain anyway")
-        self._desk = desk
+    def __init__(self, reader: DeadLetterReader, wish: ReplayWish) -> None:
+        if wish.through and reader.is_source:
+            raise UsageProblem(f"--through is for sinks: letters of {reader.name}, a source, pass its chain anyway")
+        self._reader = reader
         self._wish = wish
 
     def tally(self) -> tuple[Tally, list[str]]:
@@ -110,39 +110,39 @@ class OwnReplay:
     def shown(self, found: Tally) -> Iterator[dict[str, Any]]:
         for prepared in self._replaying.prepared(self._letters()):
             found.add(prepared.outcome, prepared.why)
-            yield prepared_view(prepared, self._desk.documents)
+            yield prepared_view(prepared, self._reader.documents)
 
     def run(self, planned: Tally) -> Tally:
         return self._replaying.run(self._letters, planned)
 
     def _letters(self) -> Iterator[DeadLetter]:
-        desk = self._desk
-        letters: Iterable[DeadLetter] = desk.topic.letters(self._ends) if self._file is None else self._file[0]
-        return selected(letters, desk.selection)
+        reader = self._reader
+        letters: Iterable[DeadLetter] = reader.topic.letters(self._ends) if self._file is None else self._file[0]
+        return selected(letters, reader.selection)
 
     @cached_property
     def _ends(self) -> dict[int, int]:
         """What fails again while this runs is not replayed at once."""
-        return self._desk.topic.ends()
+        return self._reader.topic.ends()
 
     @cached_property
     def _file(self) -> tuple[list[DeadLetter], Edit] | None:
         if self._wish.file is None:
             return None
-        return of_file(self._desk, _archive(self._wish), self._wish.where, self._edit)
+        return of_file(self._reader, _archive(self._wish), self._wish.where, self._edit)
 
     @cached_property
     def _edit(self) -> Edit | None:
         """Errors: ConfigError, FileNotFoundError."""
         import sys
 
-        desk, wish = self._desk, self._wish
+        reader, wish = self._reader, self._wish
         if wish.edit is None:
             return None
         if wish.function is not None:
             sys.path.insert(0, "")  # as `python -m`: a module in this folder
-            return FunctionEdit(wish.function, desk.documents, desk.plugins)
-        return JsonPatchEdit(wish.patch(), desk.documents, wish.edit)
+            return FunctionEdit(wish.function, reader.documents, reader.plugins)
+        return JsonPatchEdit(wish.patch(), reader.documents, wish.edit)
 
     @cached_property
     def _replaying(self) -> Replaying:
@@ -152,7 +152,7 @@ class OwnReplay:
             from kconnect.testing.sink_chain import SinkChain
 
             open_sink = SinkChain
-        return Replaying(self._desk, self._wish.rules, edit, open_sink=open_sink)
+        return Replaying(self._reader, self._wish.rules, edit, open_sink=open_sink)
 
 
 @dataclass(slots=True)

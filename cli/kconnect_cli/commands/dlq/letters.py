@@ -15,7 +15,7 @@ from kconnect_cli.screen.output import Format, write_object, write_rows, write_t
 from kconnect_cli.session import CliSession, Name, session_of
 
 if TYPE_CHECKING:
-    from kconnect_cli.admin.letter_desk import LetterDesk
+    from kconnect_cli.admin.dead_letter_reader import DeadLetterReader
 
 _AtMost = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="How many at most, oldest first.")]
 _Trace = Annotated[bool, typer.Option("--trace", help="With the whole stack trace; JSON always has it.")]
@@ -95,12 +95,12 @@ def export(ctx: typer.Context, name: Name, limit: Limit = None) -> None:
     session.say(f"{pluralize(count, 'dead letter')} of {name} exported from {letters.topic_name}.")
 
 
-def _open(session: CliSession, connector: str) -> LetterDesk | WorkerLetters:
+def _open(session: CliSession, connector: str) -> DeadLetterReader | WorkerLetters:
     """A connector's letters: read here where something names the brokers, else by a worker."""
     from kconnect_cli.admin.asked_worker import asks_worker
 
     if asks_worker(session):
         return WorkerLetters(session, connector)
-    from kconnect_cli.admin.letter_desk import LetterDesk  # loads converters and clients of Kafka
+    from kconnect_cli.admin.dead_letter_reader import DeadLetterReader  # loads converters and clients of Kafka
 
-    return LetterDesk(session, connector)
+    return DeadLetterReader(session, connector)

@@ -98,15 +98,15 @@ def replay(
 def _open(session: CliSession, name: str, wish: ReplayWish) -> Iterator[LetterReplay]:
     """Made here where something names the brokers, else by a worker."""
     from kconnect_cli.admin.asked_worker import asks_worker
-    from kconnect_cli.admin.letter_desk import LetterDesk
+    from kconnect_cli.admin.dead_letter_reader import DeadLetterReader
     from kconnect_cli.admin.letter_replays import OwnReplay, WorkerReplay
 
     if asks_worker(session):
         with WorkerReplay(session, name, wish) as asked:
             yield asked
     else:
-        with LetterDesk(session, name) as desk:
-            yield OwnReplay(desk, wish)
+        with DeadLetterReader(session, name) as reader:
+            yield OwnReplay(reader, wish)
 
 
 # --- talk ---

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kconnect.admin.console.letter_desk import LetterDesk, Wanted
+from kconnect.admin.console.dead_letter_reader import DeadLetterReader, Wanted
 from kconnect.admin.dead_letters import (
     DeadLetter,
     Outcome,
@@ -70,21 +70,21 @@ class Plan:
 class LetterReplay:
     """Threads: one. Errors of the constructor: ConfigError for what is no patch; BadRequestError."""
 
-    def __init__(self, desk: LetterDesk, wanted: Wanted, how: How) -> None:
-        self._desk = desk
+    def __init__(self, reader: DeadLetterReader, wanted: Wanted, how: How) -> None:
+        self._reader = reader
         self._wanted = wanted
         self._how = how
-        if how.through and (why := why_not_through(desk)) is not None:
+        if how.through and (why := why_not_through(reader)) is not None:
             raise BadRequestError(f"These letters cannot go straight into the sink: {why}")
-        self._edit = _edit(desk, how.patch) if how.patch else None
+        self._edit = _edit(reader, how.patch) if how.patch else None
         rules = ReplayRules(again=how.again, is_edited=self._edit is not None)
-        self._replaying = Replaying(desk, rules, self._edit, open_sink=desk.open_sink if how.through else None)
+        self._replaying = Replaying(reader, rules, self._edit, open_sink=reader.open_sink if how.through else None)
 
     def record(self) -> str:
         """The one letter that is meant as JSON, with the patch where that fits; empty for several letters."""
         if not self._wanted.at:
             return ""
-        body: Any = dict(self._desk.documents.document(self._desk.letter(self._wanted).as_read()).body)
+        body: Any = dict(self._reader.documents.document(self._reader.letter(self._wanted).as_read()).body)
         if self._edit is not None:
             with suppress(DataError):  # the plan says so
                 body = self._edit.body(body)
@@ -92,20 +92,20 @@ class LetterReplay:
 
     def plan(self, ends: Mapping[int, int] | None = None) -> Plan:
         """A dry run. `ends`: those of an earlier plan; what came after it is left out."""
-        desk, how, views = self._desk, self._how, list[dict[str, Any]]()
-        ends = desk.topic.ends() if ends is None else ends
+        reader, how, views = self._reader, self._how, list[dict[str, Any]]()
+        ends = reader.topic.ends() if ends is None else ends
         letters: Iterable[DeadLetter]
         if self._wanted.at:
-            letters = [desk.letter(self._wanted)]
+            letters = [reader.letter(self._wanted)]
         else:
             letters = selected(
-                in_time(desk.topic.letters(ends), _MOST_PLANNING_S, "`connect dlq replay NAME` takes its time."),
-                desk.selection(self._wanted),
+                in_time(reader.topic.letters(ends), _MOST_PLANNING_S, "`connect dlq replay NAME` takes its time."),
+                reader.selection(self._wanted),
             )
 
         def show(prepared: Prepared) -> None:
             if len(views) < _MOST_VIEWS and prepared.outcome is not Outcome.ALREADY:
-                views.append(prepared_view(prepared, desk.documents))
+                views.append(prepared_view(prepared, reader.documents))
 
         found = self._replaying.round(letters, MOST_REPLAYED, show, (how.patch, how.through))
         return Plan(ends, found, views)
@@ -119,20 +119,20 @@ class LetterReplay:
         def run() -> Tally:
             return self._replaying.run(lambda: plan.round.letters, plan.round.tally)
 
-        return _within(_MOST_PUTTING_S, run, self._desk.name) if self._how.through else run()
+        return _within(_MOST_PUTTING_S, run, self._reader.name) if self._how.through else run()
 
     def warnings(self, plan: Plan) -> list[str]:
         return self._replaying.warnings(plan.round.tally)
 
 
-def why_not_through(desk: LetterDesk) -> str | None:
+def why_not_through(reader: DeadLetterReader) -> str | None:
     """Why letters can go to their topics only; None where they can go straight into the sink."""
-    if desk.is_source:
-        return f"{desk.name} is a source, whose letters pass its transformations and converters anyway"
-    if desk.open_sink is None:
+    if reader.is_source:
+        return f"{reader.name} is a source, whose letters pass its transformations and converters anyway"
+    if reader.open_sink is None:
         return "a worker runs no sink's code beside its tasks. connect ui and connect dlq replay --through do"
     try:
-        desk.plugins.connector_class(desk.config.get("connector.class", ""))
+        reader.plugins.connector_class(reader.config.get("connector.class", ""))
     except ConnectError as err:
         return f"its class is not installed here: {err}"
     return None
@@ -168,8 +168,8 @@ def parsed_ends(text: str) -> dict[int, int]:
         raise BadRequestError("The form does not say up to where the letters were looked at") from None
 
 
-def _edit(desk: LetterDesk, patch: str) -> JsonPatchEdit:
-    return JsonPatchEdit(parsed_json(patch, "The patch"), desk.documents, "This")
+def _edit(reader: DeadLetterReader, patch: str) -> JsonPatchEdit:
+    return JsonPatchEdit(parsed_json(patch, "The patch"), reader.documents, "This")
 
 
 def _within(limit_s: float, run: Callable[[], Tally], name: str) -> Tally:

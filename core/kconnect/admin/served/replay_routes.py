@@ -100,7 +100,7 @@ class _Open:
     """A replay that a request asks for: `letters` are those that it means."""
 
     wanted: _Wanted
-    desk: ConnectorLetters
+    reader: ConnectorLetters
     letters: Callable[[], Iterator[DeadLetter]]
     replaying: Replaying
     ends: Mapping[int, int]
@@ -122,7 +122,7 @@ class ServedReplay:
             def show(prepared: Prepared) -> None:
                 nonlocal size
                 if job.wanted.show and size < MOST_BYTES:
-                    shown.append(prepared_view(prepared, job.desk.documents))
+                    shown.append(prepared_view(prepared, job.reader.documents))
                     size += 2 * len(prepared.letter.raw.value or b"")
 
             found = job.replaying.round(job.letters(), _MOST_LETTERS, show)
@@ -141,7 +141,7 @@ class ServedReplay:
         """Sends letters, each in one transaction with the mark that it was sent."""
         with self._open(call) as job:
             found = job.replaying.round(job.letters(), _MOST_LETTERS)
-            require_targets(call, job.desk.name, found.tally.topics)
+            require_targets(call, job.reader.name, found.tally.topics)
             done = job.replaying.run(lambda: found.letters, found.tally) if found.letters else Tally()
             done.counts += Counter({kind: n for kind, n in found.tally.counts.items() if kind is not Outcome.REPLAY})
             done.first = {**found.tally.first, **done.first}
@@ -150,27 +150,27 @@ class ServedReplay:
     @contextmanager
     def _open(self, call: Call[Connectors]) -> Iterator[_Open]:
         wanted, notes, name = _Wanted.of(call), list[str](), call.path["name"]
-        with ConnectorLetters(call.herder.connector_info(name), self.access, notes.append, self.plugins) as desk:
-            desk.brokers.raise_if_refused()
-            chosen = letter_selection(call, name, takes_unknown=not desk.settings.context_headers)
+        with ConnectorLetters(call.herder.connector_info(name), self.access, notes.append, self.plugins) as reader:
+            reader.brokers.raise_if_refused()
+            chosen = letter_selection(call, name, takes_unknown=not reader.settings.context_headers)
             edit: Edit | None = None
             if wanted.patch is not None:
-                edit = JsonPatchEdit(wanted.patch, desk.documents, "The patch")
-            ends = desk.topic.ends() if wanted.ends is None else wanted.ends
+                edit = JsonPatchEdit(wanted.patch, reader.documents, "The patch")
+            ends = reader.topic.ends() if wanted.ends is None else wanted.ends
             if wanted.letters is None:
 
                 def letters() -> Iterator[DeadLetter]:
                     hint = "--worker FILE or --bootstrap-servers reads them in the command, which takes its time."
-                    return selected(in_time(desk.topic.letters(ends), MOST_S, hint), chosen)
+                    return selected(in_time(reader.topic.letters(ends), MOST_S, hint), chosen)
 
             else:
                 lines = read_archive(map(json.dumps, wanted.letters), "the letters")
-                given, edit = of_file(desk, lines, "The file", edit)
+                given, edit = of_file(reader, lines, "The file", edit)
 
                 def letters() -> Iterator[DeadLetter]:
                     return selected(given, chosen)
 
-            yield _Open(wanted, desk, letters, Replaying(desk, wanted.rules(), edit), ends, notes)
+            yield _Open(wanted, reader, letters, Replaying(reader, wanted.rules(), edit), ends, notes)
 
 
 def replay_endpoints(access: ClusterAccess, plugins: Callable[[], PluginRegistry]) -> tuple[Endpoint, ...]:

@@ -56,23 +56,23 @@ class Replaying:
 
     def __init__(
         self,
-        desk: ConnectorLetters,
+        reader: ConnectorLetters,
         rules: ReplayRules,
         edit: Edit | None = None,
         *,
         open_sink: OpenSink | None = None,
     ) -> None:
         """`open_sink`: letters go straight into the sink's chain in this process, not to their topics."""
-        if open_sink is None and not desk.is_source:
-            refuse_two_clusters(desk.config, desk.access.worker)
-        self._desk = desk
+        if open_sink is None and not reader.is_source:
+            refuse_two_clusters(reader.config, reader.access.worker)
+        self._reader = reader
         self._rules = rules
         self._edit = edit
         self._open_sink = open_sink
 
     def prepared(self, letters: Iterable[DeadLetter]) -> Iterator[Prepared]:
         """What would come of each by the marks of now. Nothing is sent."""
-        return self._preparation(self._desk.topic.marks(), ()).prepared(letters)
+        return self._preparation(self._reader.topic.marks(), ()).prepared(letters)
 
     def tally(self, letters: Iterable[DeadLetter]) -> Tally:
         return tally(self.prepared(letters))
@@ -110,9 +110,11 @@ class Replaying:
 
     def warnings(self, planned: Tally) -> list[str]:
         """What may become of the records in their topics, as sentences."""
-        desk, now_ms = self._desk, time.time_ns() // 1_000_000
-        settings_of = desk.topic.topic_settings
-        found = replay_warnings(desk.name, desk.config, planned, settings_of, is_source=desk.is_source, now_ms=now_ms)
+        reader, now_ms = self._reader, time.time_ns() // 1_000_000
+        settings_of = reader.topic.topic_settings
+        found = replay_warnings(
+            reader.name, reader.config, planned, settings_of, is_source=reader.is_source, now_ms=now_ms
+        )
         return list(found)
 
     def run(self, letters: Callable[[], Iterable[DeadLetter]], planned: Tally) -> Tally:
@@ -120,37 +122,39 @@ class Replaying:
 
         Errors: those of MarkWriter; of a sink also what its start and flush() raise.
         """
-        desk, worker, is_through = self._desk, self._desk.access.worker, self._open_sink is not None
+        reader, worker, is_through = self._reader, self._reader.access.worker, self._open_sink is not None
         to_topic = None if is_through else self._rules.to_topic
-        level = isolation_level(desk.config, worker, is_source=desk.is_source, to_topic=to_topic)
+        level = isolation_level(reader.config, worker, is_source=reader.is_source, to_topic=to_topic)
         with ExitStack() as stack:
-            writer = stack.enter_context(MarkWriter(desk.topic, desk.name))
+            writer = stack.enter_context(MarkWriter(reader.topic, reader.name))
             if self._open_sink is None:
                 targets = list(planned.topics)
-                return replay(writer, desk.name, letters, self._preparation, isolation=level, targets=targets)
-            settings = sink_settings(desk.name, desk.config, worker, desk.plugins)
+                return replay(writer, reader.name, letters, self._preparation, isolation=level, targets=targets)
+            settings = sink_settings(reader.name, reader.config, worker, reader.plugins)
             sink = stack.enter_context(self._open_sink(settings, worker))
-            return replay_through(writer, desk.name, letters, self._preparation, sink, isolation=level)
+            return replay_through(writer, reader.name, letters, self._preparation, sink, isolation=level)
 
     def _preparation(self, marks: Marks, arrived: Collection[str]) -> Preparation:
-        desk = self._desk
-        chain = SourceChain(desk.config, desk.access.worker, desk.plugins) if desk.is_source else None
+        reader = self._reader
+        chain = SourceChain(reader.config, reader.access.worker, reader.plugins) if reader.is_source else None
         is_through = self._open_sink is not None
-        return Preparation(self._rules, marks, desk.topic.partitions, self._edit, chain, arrived, is_through=is_through)
+        return Preparation(
+            self._rules, marks, reader.topic.partitions, self._edit, chain, arrived, is_through=is_through
+        )
 
 
 def of_file(
-    desk: ConnectorLetters, found: Iterable[ArchivedLetter], where: str, edit: Edit | None
+    reader: ConnectorLetters, found: Iterable[ArchivedLetter], where: str, edit: Edit | None
 ) -> tuple[list[DeadLetter], Edit]:
     """Exported letters of the connector's own topic, and the edit that makes of each what its line says.
 
     `edit`: comes behind it. Errors: ConfigError for a letter of another topic.
     """
     lines = list(found)
-    other = next((each.letter.place for each in lines if each.letter.raw.topic != desk.settings.topic), None)
+    other = next((each.letter.place for each in lines if each.letter.raw.topic != reader.settings.topic), None)
     if other is not None:
-        raise ConfigError(f"{where} has {other}, but the dead letter topic of {desk.name} is {desk.settings.topic}")
-    from_file = FileEdit({each.letter.place: each.body for each in lines}, desk.documents)
+        raise ConfigError(f"{where} has {other}, but the dead letter topic of {reader.name} is {reader.settings.topic}")
+    from_file = FileEdit({each.letter.place: each.body for each in lines}, reader.documents)
     return [each.letter for each in lines], from_file if edit is None else Edits(from_file, edit)
 
 

@@ -215,21 +215,21 @@ class Served:
         """A connector's dead letters, counted, or with `show` or `export` each by itself."""
         name, wanted = call.path["name"], call.query_values("as") or ["summary"]
         info, notes = call.herder.connector_info(name), list[str]()
-        with ConnectorLetters(info, self.access, notes.append, self.plugins) as desk:
-            desk.brokers.raise_if_refused()
-            chosen = letter_selection(call, name, takes_unknown=not desk.settings.context_headers)
+        with ConnectorLetters(info, self.access, notes.append, self.plugins) as reader:
+            reader.brokers.raise_if_refused()
+            chosen = letter_selection(call, name, takes_unknown=not reader.settings.context_headers)
             if wanted[0] == "summary":
-                found = summary(desk.topic.letters(), chosen, desk.topic.marks())
-                return Answer({"summary": summary_view(name, desk.settings.topic, found), "notes": notes})
+                found = summary(reader.topic.letters(), chosen, reader.topic.marks())
+                return Answer({"summary": summary_view(name, reader.settings.topic, found), "notes": notes})
             limit = min(number_of(call, "limit") or _MOST_RECORDS, _MOST_RECORDS)
-            letters = selected(desk.topic.letters(), chosen)
+            letters = selected(reader.topic.letters(), chosen)
             taken = list(islice(letters, limit + 1))
             if wanted[0] == "export":
-                shown = [archived(one, desk.documents.document(one.as_read()).body) for one in taken[:limit]]
+                shown = [archived(one, reader.documents.document(one.as_read()).body) for one in taken[:limit]]
             else:
-                marks = desk.topic.marks()
-                shown = [letter_view(one, desk.documents, marks) for one in taken[:limit]]
-            body = {"topic": desk.settings.topic, "letters": shown, "more": len(taken) > limit, "notes": notes}
+                marks = reader.topic.marks()
+                shown = [letter_view(one, reader.documents, marks) for one in taken[:limit]]
+            body = {"topic": reader.settings.topic, "letters": shown, "more": len(taken) > limit, "notes": notes}
             return Answer(body)
 
     def target(self, call: Call[_ConnectorOffsets]) -> Answer:

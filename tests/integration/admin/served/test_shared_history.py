@@ -89,11 +89,11 @@ def test_a_move_is_shown_and_taken_back_from_another_machine_by_the_other_worker
     moved = connect("offsets", "move", sink, "--to-earliest", "--yes", worker=1)
     assert (moved.code, "Warning" in moved.stderr) == (0, False), moved.stderr
     assert not list((world.home / "laptop" / "XDG_STATE_HOME").rglob("*.jsonl")), "the cluster has it, not the laptop"
-    (entry,) = connect("offsets", "history", sink, "-o", "json", at="desk").json
+    (entry,) = connect("offsets", "history", sink, "-o", "json", at="office").json
     (change,) = entry["offsets"]
     assert (entry["action"], entry["user"], entry["from"]) == ("move", "ANONYMOUS", "127.0.0.1")
     assert (change["old"], change["new"]) == ({"kafka_offset": 10}, {"kafka_offset": 0})
-    told = connect("offsets", "undo", sink, "--yes", at="desk")
+    told = connect("offsets", "undo", sink, "--yes", at="office")
     assert told.code == 0, told.stderr
     with ConnectClient(world.urls[0]) as client:
         assert offsets_of(client, sink) == [10]
@@ -107,10 +107,10 @@ def test_what_is_done_on_the_topics_is_written_there_too(connect, world, sink):
     direct = ["--direct", "--worker", str(world.file), "--force", "--yes"]
     reset = connect("offsets", "reset", sink, *direct)
     assert reset.code == 0, reset.stderr
-    (entry,) = connect("offsets", "history", sink, "-o", "json", at="desk").json
+    (entry,) = connect("offsets", "history", sink, "-o", "json", at="office").json
     assert (entry["action"], entry["offsets"][0]["new"]) == ("reset", None)
     assert entry["user"] not in (None, "ANONYMOUS")
-    undone = connect("offsets", "undo", sink, "--yes", at="desk", worker=1)
+    undone = connect("offsets", "undo", sink, "--yes", at="office", worker=1)
     assert undone.code == 0, undone.stderr
     listed = connect("offsets", "history", sink, "--direct", "--worker", str(world.file), "-o", "json")
     assert [one["action"] for one in listed.json] == ["reset", "undo"]
@@ -128,7 +128,7 @@ def test_who_changed_a_config_is_shown_and_its_secrets_are_not(connect, world, s
     assert connect("config", "set", sink, "db.password=hunter2", worker=1).code == 0
 
     def is_told() -> bool:
-        rows = connect("config", "history", sink, "-o", "json", at="desk").json
+        rows = connect("config", "history", sink, "-o", "json", at="office").json
         return [row["user"] for row in rows] == ["ANONYMOUS", "ANONYMOUS"]
 
     eventually(is_told, 10, "both versions have their author")

@@ -12,7 +12,7 @@ from kconnect.runtime.herder.assignment.protocol import Work
 from kconnect.runtime.herder.cluster.config_entries import entry_of
 from kconnect.runtime.herder.connectors.hosted_connector import PluginTimes
 from kconnect.runtime.herder.decisions.events import Reconfigure, TaskConfigsFailed, TaskConfigsGiven
-from kit.local_work import desk
+from kit.local_work import world
 from kit.memory_launcher import MemoryLauncher
 from kit.pace import ample_s
 from kit.sample_connectors import SamplePlugins
@@ -24,7 +24,7 @@ MORE_THAN_THE_POOL = 20
 
 
 def test_a_started_connector_is_to_be_asked_for_tasks_and_a_paused_or_failed_one_is_not():
-    with desk() as at:
+    with world() as at:
         at.connector("paused")
         at.configs.put_target_state("paused", TargetState.PAUSED)
         at.connector("failing", raise_in="start")
@@ -36,7 +36,7 @@ def test_a_started_connector_is_to_be_asked_for_tasks_and_a_paused_or_failed_one
 
 
 def test_a_start_that_hangs_holds_up_neither_the_order_nor_other_connectors():
-    with desk() as at:
+    with world() as at:
         at.connector("hanging", hang_in="start")
         at.work.start(Work(("hanging", C)), at.connector(C))
         eventually(lambda: at.state(C) is RunState.RUNNING, 5, "the other one runs")
@@ -46,7 +46,7 @@ def test_a_start_that_hangs_holds_up_neither_the_order_nor_other_connectors():
 
 
 def test_a_stop_overtakes_a_start_that_waits():
-    with desk() as at:
+    with world() as at:
         snapshot = at.connector(C, hang_in="start")
         at.work.start(Work((C,)), snapshot)
         eventually(lambda: "start" in at.journal.calls, 5, "it hangs")
@@ -61,7 +61,7 @@ def test_a_stop_overtakes_a_start_that_waits():
 
 
 def test_a_stop_that_comes_late_does_not_stop_what_was_started_since():
-    with desk(times=PluginTimes(call_s=5, stop_s=0.05, stop_margin_s=0.05)) as at:
+    with world(times=PluginTimes(call_s=5, stop_s=0.05, stop_margin_s=0.05)) as at:
         snapshot = at.connector(C, hang_in="task_configs")
         at.work.start(Work((C,)), snapshot)
         eventually(lambda: at.state(C) is RunState.RUNNING, 5, "it runs")
@@ -79,7 +79,7 @@ def test_a_stop_that_comes_late_does_not_stop_what_was_started_since():
 
 def test_a_stop_of_tasks_does_not_wait_behind_connectors_that_hang():
     told: list[object] = []
-    with desk(times=PluginTimes(call_s=30, stop_s=0.05)) as at:
+    with world(times=PluginTimes(call_s=30, stop_s=0.05)) as at:
         snapshot = at.connector(C, tasks=1)
         at.work.start(Work((), (T0,)), snapshot)
         hanging = entry_of(at.connector("hanging", hang_in="start"), "hanging")
@@ -96,7 +96,7 @@ def test_a_stop_of_tasks_does_not_wait_behind_connectors_that_hang():
 
 def test_a_stop_of_tasks_that_comes_late_does_not_end_the_run_that_began_since():
     launcher = _LateAnswers()
-    with desk(times=PluginTimes(call_s=5, stop_s=0.05, stop_margin_s=0.05), launcher=launcher) as at:
+    with world(times=PluginTimes(call_s=5, stop_s=0.05, stop_margin_s=0.05), launcher=launcher) as at:
         snapshot = at.connector(C, tasks=1)
         at.work.start(Work((), (T0,)), snapshot)
         at.work.stop(Work((), (T0,)))  # its slot does not answer in the time of a stop
@@ -117,7 +117,7 @@ def test_tasks_paused_while_former_ones_are_fenced_off_begin_paused():
         assert gate.wait(10)
         configs.put_task_count_record(connector, 1)
 
-    with desk(ask_leader=fence) as at:
+    with world(ask_leader=fence) as at:
         at.work.start(HERE, at.connector(C, tasks=1))
         at.work.set_target(C, TargetState.PAUSED, HERE)
         assert not at.launcher.tasks
@@ -128,7 +128,7 @@ def test_tasks_paused_while_former_ones_are_fenced_off_begin_paused():
 
 
 def test_a_later_start_begins_in_the_state_of_its_own_configs():
-    with desk() as at:
+    with world() as at:
         snapshot = at.connector(C, tasks=1)
         at.work.start(HERE, snapshot)
         at.work.set_target(C, TargetState.PAUSED, HERE)
@@ -141,7 +141,7 @@ def test_a_later_start_begins_in_the_state_of_its_own_configs():
 
 
 def test_a_connector_whose_task_configs_break_is_asked_again_and_keeps_running():
-    with desk() as at:
+    with world() as at:
         snapshot = at.connector(C)
         at.work.start(Work((C,)), snapshot)
         eventually(lambda: at.events == [Reconfigure(C)], 5, "it runs")
@@ -157,7 +157,7 @@ def test_a_connector_whose_task_configs_break_is_asked_again_and_keeps_running()
 
 
 def test_more_tasks_than_allowed_fail_the_connector_and_are_final():
-    with desk() as at:
+    with world() as at:
         snapshot = at.connector(C)
         at.work.start(Work((C,)), snapshot)
         eventually(lambda: at.events == [Reconfigure(C)], 5, "it runs")
@@ -172,7 +172,7 @@ def test_more_tasks_than_allowed_fail_the_connector_and_are_final():
 
 
 def test_a_connector_that_is_busy_for_too_long_to_be_asked_is_told_to_have_given_nothing():
-    with desk(call_s=0.05) as at:
+    with world(call_s=0.05) as at:
         snapshot = at.connector(C, hang_in="start")
         at.work.start(Work((C,)), snapshot)
         eventually(lambda: "start" in at.journal.calls, 5, "it hangs")
@@ -196,7 +196,7 @@ def test_providers_that_take_their_time_hold_up_a_rebalance_once_not_once_for_ea
 
     names = [f"c{number}" for number in range(4)]
     note_s = ample_s(0.1)
-    with desk(variables=Variables({"slow": Slow()}), times=PluginTimes(note_s=note_s)) as at:
+    with world(variables=Variables({"slow": Slow()}), times=PluginTimes(note_s=note_s)) as at:
         for name in names:
             at.connector(name, tasks=1, file=f"${{slow:{name}:word}}")
         starting = threading.Thread(
@@ -218,7 +218,7 @@ def test_an_error_that_nobody_expects_fails_the_connector_and_is_told_to_who_res
             raise ValueError(f"a bug with {name}")
 
     told = []
-    with desk(plugins=Broken()) as at:
+    with world(plugins=Broken()) as at:
         entry = entry_of(at.connector(C), C)
         assert entry is not None
         at.work.restart_connector(entry, told.append)
@@ -228,7 +228,7 @@ def test_an_error_that_nobody_expects_fails_the_connector_and_is_told_to_who_res
 
 
 def test_orders_that_come_after_the_end_are_not_carried_out():
-    with desk() as at:
+    with world() as at:
         snapshot = at.connector(C)
         at.work.close(1)
         at.work.start(Work((C,)), snapshot)

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from kconnect.admin.console.letter_desk import MOST_SEEN, LetterDesk
+from kconnect.admin.console.dead_letter_reader import MOST_SEEN, DeadLetterReader
 from kconnect.admin.console.page_request import Page, PageRequest, Reply, Route
 from kconnect.admin.console.pages.connector import header
 from kconnect.admin.dead_letters import summary, summary_view
@@ -23,10 +23,10 @@ def show(request: PageRequest) -> Reply:
     info, status = request.cluster.connector(name), request.cluster.connector_status(name)
     values = {**header(request, status, info.config, "dead-letters"), "found": None, "problem_text": ""}
     try:
-        with LetterDesk(request) as desk:
-            marks = desk.topic.marks()
-            with desk.topic.latest(MOST_SEEN) as latest:
-                view = summary_view(name, desk.settings.topic, summary(latest, desk.selection(), marks))
+        with DeadLetterReader(request) as reader:
+            marks = reader.topic.marks()
+            with reader.topic.latest(MOST_SEEN) as latest:
+                view = summary_view(name, reader.settings.topic, summary(latest, reader.selection(), marks))
         values |= {"found": _shown(view), "earlier": latest.earlier, "most_seen": MOST_SEEN}
     except (NotFoundError, BadRequestError) as err:
         hint = f" {err.hint}" if err.hint else ""

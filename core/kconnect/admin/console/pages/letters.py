@@ -1,6 +1,7 @@
 """A connector's dead letters one by one: the list, each with its record, and the replay: shown first, then asked.
 
-Records may be private: who may read the connector over REST need not be allowed to read these. `LetterDesk.allow` asks.
+Records may be private: who may read the connector over REST need not be allowed to read these. `DeadLetterReader.allow`
+asks.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from kconnect.admin.cluster.port import Announced
+from kconnect.admin.console.dead_letter_reader import MOST_SEEN, DeadLetterReader, Wanted
 from kconnect.admin.console.html import segment
-from kconnect.admin.console.letter_desk import MOST_SEEN, LetterDesk, Wanted
 from kconnect.admin.console.letter_replay import (
     MOST_REPLAYED,
     How,
@@ -67,18 +68,18 @@ class Row:
 def show_list(request: PageRequest) -> Reply:
     """The newest first, as far as the filters match."""
     wanted, number = Wanted.of({**request.query, "at": ""}), _page_number(request.query.get("page", "1"))
-    with LetterDesk(request) as desk:
-        desk.allow()
-        marks, selection = desk.topic.marks(), desk.selection(wanted)
+    with DeadLetterReader(request) as reader:
+        reader.allow()
+        marks, selection = reader.topic.marks(), reader.selection(wanted)
 
         def accept(letter: DeadLetter) -> Row | None:
             return row_of(letter, marks) if letter in selection else None
 
-        with desk.topic.latest(MOST_SEEN) as latest:
+        with reader.topic.latest(MOST_SEEN) as latest:
             rows = latest.newest(number * _PAGE + 1, accept)
         values = {
-            **_head(request, desk),
-            "topic": desk.settings.topic,
+            **_head(request, reader),
+            "topic": reader.settings.topic,
             "wanted": wanted,
             "rows": rows[(number - 1) * _PAGE : number * _PAGE],
             "page": number,
@@ -87,26 +88,26 @@ def show_list(request: PageRequest) -> Reply:
             "query": _query(wanted),
             "most_seen": MOST_SEEN,
             "earlier": latest.earlier,
-            "notes": desk.notes,
+            "notes": reader.notes,
         }
-    return Page("letters.html", f"Dead letters of {desk.name}", values, tab="connectors")
+    return Page("letters.html", f"Dead letters of {reader.name}", values, tab="connectors")
 
 
 def show_letter(request: PageRequest) -> Reply:
     """What it failed with, the root cause first; where it came from; the record as its converters read it."""
     wanted = Wanted(at=request.path["at"])
-    with LetterDesk(request) as desk:
-        desk.allow()
-        letter = desk.letter(wanted)
-        view = letter_view(letter, desk.documents, desk.topic.marks())
+    with DeadLetterReader(request) as reader:
+        reader.allow()
+        letter = reader.letter(wanted)
+        view = letter_view(letter, reader.documents, reader.topic.marks())
         values = {
-            **_head(request, desk),
+            **_head(request, reader),
             **letter_values(letter, view, is_whole=request.query.get("whole") == "1"),
             "at": wanted.at,
             "query": _query(wanted),
-            "notes": [redact(note) for note in desk.notes],
+            "notes": [redact(note) for note in reader.notes],
         }
-    return Page("letter.html", f"Dead letter {wanted.at} of {desk.name}", values, tab="connectors")
+    return Page("letter.html", f"Dead letter {wanted.at} of {reader.name}", values, tab="connectors")
 
 
 def letter_values(letter: DeadLetter, view: Mapping[str, Any], *, is_whole: bool) -> dict[str, Any]:
@@ -138,31 +139,31 @@ def preview_again(request: PageRequest) -> Reply:
 
 
 def _preview(request: PageRequest, wanted: Wanted, how: How) -> Reply:
-    with LetterDesk(request) as desk:
-        desk.allow()
+    with DeadLetterReader(request) as reader:
+        reader.allow()
         values = {
-            **_head(request, desk),
+            **_head(request, reader),
             "wanted": wanted,
             "how": how,
             "example": PATCH_EXAMPLE,
-            "why_not_through": why_not_through(desk),
+            "why_not_through": why_not_through(reader),
             "record": request.field("record"),
             "problem_text": "",
             "plan": None,
         }
         try:
-            how = _with_record(desk, wanted, how, request)
-            asked = LetterReplay(desk, wanted, how)
+            how = _with_record(reader, wanted, how, request)
+            asked = LetterReplay(reader, wanted, how)
         except ConfigError as err:
             values["problem_text"] = redact(f"{err}.{f' {err.hint}' if err.hint else ''}")
         else:
             plan = asked.plan()
             values |= {"how": how, "plan": plan, "record": asked.record(), **_plan_values(plan, asked.warnings(plan))}
-        values["notes"] = [redact(note) for note in desk.notes]
+        values["notes"] = [redact(note) for note in reader.notes]
     if request.is_fragment:
         return Fragment("letter_plan.html", values)
     status = 400 if values["problem_text"] else 200
-    title = f"Replay dead letters of {desk.name}"
+    title = f"Replay dead letters of {reader.name}"
     return Page("letter_replay.html", title, values, tab="connectors", status=status)
 
 
@@ -182,7 +183,7 @@ def _plan_values(plan: Plan, warnings: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _with_record(desk: LetterDesk, wanted: Wanted, how: How, request: PageRequest) -> How:
+def _with_record(reader: DeadLetterReader, wanted: Wanted, how: How, request: PageRequest) -> How:
     """With the patch that an edit of the one record comes to, unless the patch itself was edited.
 
     Errors: ConfigError for what is no JSON.
@@ -190,7 +191,7 @@ def _with_record(desk: LetterDesk, wanted: Wanted, how: How, request: PageReques
     edited = request.field("record")
     if not wanted.at or not edited.strip() or how.patch != typed(request.field("was")):
         return how
-    before, after = desk.documents.document(desk.letter(wanted).as_read()).body, parsed_json(edited, "The record")
+    before, after = reader.documents.document(reader.letter(wanted).as_read()).body, parsed_json(edited, "The record")
     return replace(how, patch="" if after == before else patch_between(before, after))
 
 
@@ -198,30 +199,30 @@ def replay(request: PageRequest) -> Reply:
     """Send them, if they are still what was shown. Errors: ConflictError, ForbiddenError; those of the sending."""
     given = dict(request.form)
     wanted, how = Wanted.of(given), How.of(given)
-    with LetterDesk(request) as desk:
-        desk.allow()
-        asked = LetterReplay(desk, wanted, how)
+    with DeadLetterReader(request) as reader:
+        reader.allow()
+        asked = LetterReplay(reader, wanted, how)
         plan = asked.plan(parsed_ends(request.field("ends")))
         if not plan.round.letters or plan.round.fingerprint != request.field("fingerprint"):
             raise ConflictError(
-                f"Other letters of {desk.name} would be replayed now than were shown",
+                f"Other letters of {reader.name} would be replayed now than were shown",
                 hint="Somebody else may have replayed them. Look again.",
             )
-        desk.allow(Announced(plan.round.tally.topics, edited=bool(how.patch)))
+        reader.allow(Announced(plan.round.tally.topics, edited=bool(how.patch)))
         done = asked.run(plan)
         others = _others(done)
         if any(why for _, _, why in others):
-            values = {**_head(request, desk), "sent": done.counts[Outcome.REPLAY], "how": how, "others": others}
-            return Page("letter_done.html", f"Replay of dead letters of {desk.name}", values, tab="connectors")
-    told = f"{pluralize(done.counts[Outcome.REPLAY], 'dead letter')} of {desk.name} "
+            values = {**_head(request, reader), "sent": done.counts[Outcome.REPLAY], "how": how, "others": others}
+            return Page("letter_done.html", f"Replay of dead letters of {reader.name}", values, tab="connectors")
+    told = f"{pluralize(done.counts[Outcome.REPLAY], 'dead letter')} of {reader.name} "
     told += "put into the sink." if how.through else "sent again."
     told += "".join(f" {pluralize(count, 'letter')} {title}." for title, count, _ in others)
-    return Redirect(f"{_own(desk.name)}/letters", told)
+    return Redirect(f"{_own(reader.name)}/letters", told)
 
 
-def _head(request: PageRequest, desk: LetterDesk) -> dict[str, Any]:
-    status = request.cluster.connector_status(desk.name)
-    return {**header(request, status, desk.config, "dead-letters"), "letters": _own(desk.name)}
+def _head(request: PageRequest, reader: DeadLetterReader) -> dict[str, Any]:
+    status = request.cluster.connector_status(reader.name)
+    return {**header(request, status, reader.config, "dead-letters"), "letters": _own(reader.name)}
 
 
 def _own(name: str) -> str:

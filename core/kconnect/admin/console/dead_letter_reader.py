@@ -1,4 +1,4 @@
-"""LetterDesk: a connector's dead letters for one request: who may see them, which are meant, and what reads them.
+"""DeadLetterReader: a connector's dead letters for one request: who may see them, which are meant, and what reads them.
 
 The same parts as `connect dlq` uses; a worker's console reads them with the worker's login, so that it asks first.
 """
@@ -54,7 +54,7 @@ class Wanted:
         return {name: text for name, text in found.items() if text}
 
 
-class LetterDesk(ConnectorLetters):
+class DeadLetterReader(ConnectorLetters):
     """A context manager. Threads: one. Errors: ForbiddenError, NotFoundError, BadRequestError; those of Kafka."""
 
     def __init__(self, request: PageRequest) -> None:

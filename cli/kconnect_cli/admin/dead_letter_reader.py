@@ -1,4 +1,4 @@
-"""LetterDesk: one connector's dead letters, from what the options of a call say: config, topic, plugins, filters."""
+"""DeadLetterReader: one connector's dead letters, from what the options of a call say: config, topic, filters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kconnect_cli.options.dead_letters import LetterOptions
 from kconnect_cli.session import CliSession
 
 
-class LetterDesk(ConnectorLetters):
+class DeadLetterReader(ConnectorLetters):
     """Reads the connector's config at once, anything else when it is asked for. A context manager. Threads: one.
 
     Errors: as ConnectorLetters; NotFoundError for an unknown connector.
