@@ -15,7 +15,7 @@ from kit.places import ROOT
 from kit.postgres import logical_database, psql_folder
 from kit.usual_ports import usual_ports
 
-__all__ = ["BLOCKS", "DOCUMENTS", "PAGES", "run_document"]
+__all__ = ["BLOCKS", "DOCUMENTS", "PAGES", "RUN", "run_document"]
 
 _BIN = Path(sys.executable).parent
 DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((ROOT / "docs").glob("*.md"))
@@ -40,13 +40,24 @@ PAGES: Final[Mapping[str, int]] = {
     "spark.md": 60,
 }
 """Pages that are run from their first line to their last, and how long that may take: one shell, one folder."""
+# Pages that go on where another ends, in its shell and folder
+_CONTINUED: Final[Mapping[str, tuple[str, ...]]] = {
+    "operations.md": ("rest.md", "secrets.md", "health.md", "monitoring.md", "offsets.md", "no-worker.md"),
+}
+RUN: Final = frozenset(PAGES).union(*_CONTINUED.values())
+"""All pages whose blocks run."""
 # Pages whose reader has a PostgreSQL that lets its changes be followed, and psql
 _WITH_POSTGRES: Final = ("java-plugins.md",)
 
 
 def run_document(page: str, folder: Path, home: Path) -> list[str]:
-    """Run a document in an empty folder with an empty HOME and compare its screens; gives what was printed."""
-    steps = [step for block in BLOCKS if block.document == page for step in steps_of(block)]
+    """Run a document in an empty folder with an empty HOME and compare its screens, and those of pages that continue
+    it.
+
+    Gives what was printed.
+    """
+    pages = (page, *_CONTINUED.get(page, ()))
+    steps = [step for each in pages for block in BLOCKS if block.document == each for step in steps_of(block)]
     (folder / ".venv").symlink_to(_BIN.parent)
     path = os.pathsep.join([str(_BIN), os.environ.get("PATH", os.defpath)])
     with ExitStack() as stack:

@@ -71,7 +71,8 @@ class OffsetChanges:
         return last_of(self.history.entries(name), name)
 
     def offsets_at(self, name: str, target: SinkTarget, chosen: Chosen) -> list[ConnectorOffset]:
-        """Where a sink's partitions are at a target, looked up at the brokers; a source's at a time, if it can say it.
+        """Where a sink's partitions are at a target, looked up at the brokers; a source's at a time, if it supports
+        that.
 
         Errors: BadRequestError for another source, and for the brokers of another cluster; NotFoundError; ConnectError.
         """

@@ -27,7 +27,7 @@ def ui(
     host: Annotated[str, typer.Option("--host", help="Address to serve it at.")] = "127.0.0.1",
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in the browser.")] = True,
 ) -> None:
-    """Serve the web console here until Ctrl-C: for ours, Java's, and with --direct for one without workers.
+    """Serve the web console here until Ctrl-C: for kconnect or Java clusters; with --direct, without any worker.
 
     With --worker FILE and without --direct it also reads what only brokers have: config history, dead letters.
     """

@@ -18,7 +18,7 @@ FromEnvironmentFlag = Annotated[
     bool,
     typer.Option(
         "--from-environment",
-        help="Settings from CONNECT_* variables, over those of the file; without a file it goes without saying.",
+        help="Settings from CONNECT_* variables, over those of the file; implied if no file is given.",
     ),
 ]
 

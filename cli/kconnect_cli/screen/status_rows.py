@@ -39,7 +39,7 @@ def more_of(seen: ConnectorState | TaskState) -> dict[str, Any]:
 
 
 def part_of(row: Row) -> PartView:
-    """What a row tells of; rows of an array without `task` are tasks, known by `id`."""
+    """What a row reports; rows of an array without `task` are tasks, known by `id`."""
     from kconnect.client.response_json import as_task_state  # the client is loaded where somebody is asked
 
     number = row.get("task", row.get("id"))
@@ -47,7 +47,7 @@ def part_of(row: Row) -> PartView:
 
 
 def why(row: Row) -> str:
-    """Why a row is as it is, in one line: what failed, or since when and why a task does not get on."""
+    """Why a row is as it is, in one line: what failed, or since when and why a task makes no progress."""
     if row["state"] == GONE:
         return ""
     return part_of(row).why(now_ms(), named=False) or str(row.get("reason", ""))

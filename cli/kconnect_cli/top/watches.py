@@ -45,7 +45,7 @@ class Watches(Protocol):
 class Repeated(threading.Thread):
     """Calls `look` again and again, on a thread of its own, until it is stopped; at last `ended`, on that thread too.
 
-    `look` tells of errors in its own way.
+    `look` reports errors in its own way.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The last lines of a worker's log, its slots' among them, kept in memory for who asks over REST."""
+"""The last lines of a worker's log, its slots' among them, kept in memory for callers over REST."""
 
 from __future__ import annotations
 

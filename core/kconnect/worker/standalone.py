@@ -17,7 +17,7 @@ from kconnect.worker.startup_errors import EXIT_CONNECTORS, EXIT_WORKER, exit_co
 
 log = logging.getLogger(__name__)
 
-# A download and a compiler: 25 s, a minute on a busy machine. Not for ever: who needs no Java waits as well
+# A download and a compiler: 25 s, a minute on a busy machine. Not endlessly: who needs no Java waits as well
 _PREPARED_S = 90.0
 
 

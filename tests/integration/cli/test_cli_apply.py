@@ -70,7 +70,7 @@ def test_prune_deletes_what_is_in_no_file_and_begins_with_the_prefix_and_asks_fi
     prune = ("connectors", "apply", "-f", path, "--prune", "--prefix", "team-a-")
     code, _, err = connect(*prune)
     assert code == 2
-    assert re.search(r"Delete team-a-old at http\S+, which are in no file\?", err)
+    assert re.search(r"Delete 1 connector at http\S+ in no file: team-a-old\?", err)
     assert "team-a-old" in herder.known
     assert connect(*prune, "--dry-run")[1].startswith("delete team-a-old\n")
     assert connect(*prune, "--yes")[::2] == (0, "unchanged orders\ndeleted team-a-old\n")

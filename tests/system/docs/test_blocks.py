@@ -25,7 +25,7 @@ from kconnect.worker.mirror import MirrorSettings
 from kit.certificates import Authority
 from kit.debezium import debezium_plugin_path, jdbc_plugin_path
 from kit.documents import Block, file_name, is_for_make, screen_differs, steps_of
-from kit.pages import BLOCKS, DOCUMENTS, PAGES
+from kit.pages import BLOCKS, DOCUMENTS, RUN
 from kit.places import ROOT
 
 # Whole documents that another test compares with what they are made from.
@@ -53,7 +53,7 @@ def _how_covered(block: Block) -> str | None:
     """What looks at a block; None when nothing does."""
     if block.document in _MADE:
         return _MADE[block.document]
-    if block.document in PAGES and steps_of(block):
+    if block.document in RUN and steps_of(block):
         return "run with its page"
     if is_for_make(block):
         return "test_readme: the targets are known, quickstart is run"
@@ -84,7 +84,7 @@ def test_a_block_that_nothing_looks_at_and_a_screen_that_is_another_are_noticed(
 
 def test_nothing_is_excused_that_is_not_there() -> None:
     names = {document.name for document in DOCUMENTS}
-    assert {*PAGES, *_MADE, *(name for name, _ in _PICTURES)} <= names
+    assert {*RUN, *_MADE, *(name for name, _ in _PICTURES)} <= names
     assert set(_LOOKED_AT) <= {(block.document, block.language) for block in BLOCKS}
     for document, number in _PICTURES:
         block = [block for block in BLOCKS if block.document == document][number - 1]

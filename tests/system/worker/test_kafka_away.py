@@ -28,7 +28,7 @@ from kit.waiting import eventually
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(240)]
 
-OPERATIONS = DOCS / "operations.md"
+MONITORING = DOCS / "monitoring.md"
 # A third of the defaults, so that tests wait less: an outage is seen within two heartbeats
 HEARTBEAT_S = 1.0
 QUICK = {
@@ -119,7 +119,7 @@ def test_an_outage_is_told_everywhere_and_so_is_its_end(
     worker: Standalone, own_broker: DevBroker, away_topic: str, tmp_path: Path
 ) -> None:
     is_alone = type(worker) is Standalone
-    alerts, scrapes = alerts_of(OPERATIONS), Scrapes()
+    alerts, scrapes = alerts_of(MONITORING), Scrapes()
     consume_values(own_broker.bootstrap, away_topic, 1)
     calm = cli_run("--url", worker.url, "connectors", "status", "-o", "json", home=tmp_path, expect=0)
     assert calm.stderr == ""

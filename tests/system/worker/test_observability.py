@@ -20,7 +20,7 @@ from kit.topics import consume_values, create_topic, produce_lines
 from kit.waiting import eventually
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
-OPERATIONS = DOCS / "operations.md"
+MONITORING = DOCS / "monitoring.md"
 SOURCE, SINK, WAITING, TOLERANT = "observed-in", "observed-out", "observed-later", "observed-bad"
 PRICES = "observed-prices"
 
@@ -129,7 +129,7 @@ def test_metrics_count_bad_records_and_dead_letters(broker, worker):
 def test_the_lag_of_a_stopped_sink_is_in_metrics_and_alerts_and_beside_its_offsets(broker, worker, tmp_path):
     series = f'kafka_connect_sink_topic_metrics_lag_records{{connector="{SINK}",topic="observed-lines"}}'
     eventually(lambda: metrics_of(worker).get(series) == 0, 20, "the sink has caught up")
-    alerts, scrapes = alerts_of(OPERATIONS), Scrapes()
+    alerts, scrapes = alerts_of(MONITORING), Scrapes()
     with ConnectClient(worker.url) as client:
         before = client.offsets_and_lag(SINK)[1].partitions[0].offset
         client.stop_connector(SINK)

@@ -10,6 +10,7 @@ import typer
 from kconnect.admin.cluster.rest_changes import RestChanges, cause_of_failed_start
 from kconnect.client.masks import Masks
 from kconnect.errors import ConnectError, TimedOutError, UnreachableError
+from kconnect.logs.wording import pluralize
 from kconnect.runtime.config.labels import LABELS, LabelSelector
 from kconnect_cli.admin.reports import not_done
 from kconnect_cli.admin.rollout import await_applied
@@ -78,7 +79,9 @@ def apply(
             raise typer.Exit(FAILED)
         return
     if doomed := [change.name for change in changes if change.action == "delete"]:
-        session.confirm(f"Delete {', '.join(doomed)} at {session.url}, which are in no file?", yes=yes)
+        session.confirm(
+            f"Delete {pluralize(len(doomed), 'connector')} at {session.url} in no file: {', '.join(doomed)}?", yes=yes
+        )
     before = session.client.connector_statuses() if wait else {}
     done, failures = _carry_out(session, changes)
     problem = None

@@ -129,7 +129,7 @@ def retention_warning(topic: str, settings: Mapping[str, str], oldest_ms: int, n
 
 
 def replay_headers(letter: DeadLetter, headers: Sequence[tuple[str, bytes | None]]) -> KafkaHeaders:
-    """The record's headers with ours behind them."""
+    """Gives the record's headers, followed by ours."""
     kept = [pair for pair in headers if pair[0] not in (REPLAYS_HEADER, ORIGIN_HEADER)]
     count, place = str(letter.replays + 1).encode(), letter.place.encode()
     return [*kept, (REPLAYS_HEADER, count), (ORIGIN_HEADER, place)]

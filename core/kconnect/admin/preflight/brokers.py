@@ -20,7 +20,7 @@ from kconnect.runtime.herder.group.errors import Unanswered
 from kconnect.runtime.herder.group.frames import KnownBrokers
 from kconnect.runtime.herder.group.security import Access, access
 
-# The rest is for what the broker tells of the others
+# The rest is for what the broker reports of the others
 _SHARE: Final = 0.6
 _BROKERS: Final = "bootstrap.servers"
 

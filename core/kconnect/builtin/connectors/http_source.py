@@ -273,7 +273,7 @@ class HttpJsonSourceTask(SourceTask):
     ) -> Iterable[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
         """The position, where it is behind the last record: its page was empty, or the round has ended.
 
-        Each time, though it was said before: it has no effect while records are on their way, and nobody tells of that.
+        Each time, though it was said before: it has no effect while records are on their way, and nobody reports that.
         """
         return [(self._partition, self._place.to_offset())] if self._is_ahead and self._place != _Place() else []
 

@@ -40,7 +40,7 @@ class RegexRouter(Transformation):
 
     supports_batches = True
 
-    # A task sees few topics; with a topic for each record the memory must not grow for ever.
+    # A task sees few topics; with a topic for each record the memory must not grow endlessly.
     MAX_REMEMBERED = 1000
 
     def configure(self, configs: Mapping[str, Any]) -> None:

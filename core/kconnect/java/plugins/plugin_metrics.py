@@ -1,4 +1,4 @@
-"""What a Java plugin tells of itself, shown among the metrics of its task or connector: KIP-877's, and its MBeans."""
+"""What a Java plugin reports of itself, shown among the metrics of its task or connector: KIP-877's, and its MBeans."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ CONNECTOR_CONFIG: Final = _table(
      "What happens when a value from a config provider changes: restart the connector, or nothing.",
      _COMMON, 14, _MID, "Reload Action"),
     ("errors.retry.timeout", _T.LONG, 0, None, _MEDIUM,
-     "How long a failed operation is tried again, in milliseconds; 0 means never, -1 for ever.",
+     "How long a failed operation is tried again, in milliseconds; 0 means never, -1 endlessly.",
      _ERRORS, 1, _MID, "Retry Timeout for Errors"),
     ("errors.retry.delay.max.ms", _T.LONG, 60000, None, _MEDIUM,
      "The longest wait between two tries.", _ERRORS, 2, _MID, "Maximum Delay Between Retries for Errors"),

@@ -274,7 +274,7 @@ KCONNECT: Final[Rows] = (
         None,
         LOW,
         "TOML file of who may do what over REST, by role and name of connector; read again when it changes. Without "
-        "it, whoever is let in may do everything.",
+        "it, every authenticated user may do everything.",
     ),
     (
         "kconnect.rest.max.body.bytes",

@@ -25,7 +25,7 @@ from kconnect.java.compat.tls_contexts import client_context
 # As Java's login.refresh.window.factor: the next login uses a new token when this share of its life is over.
 _TOKEN_SHARE: Final = 0.8
 TOKEN_TIMEOUT: Final = "sasl.login.read.timeout.ms"
-# Where it is not set; Java's clients wait for ever then
+# Where it is not set; Java's clients wait endlessly then
 TOKEN_TIMEOUT_S: Final = 10.0
 # Of an answer with a token: those with many claims have a few kilobytes
 _MOST_BYTES: Final = 1 << 20

@@ -35,7 +35,7 @@ class ConnectorHealth(StrEnum):
 
     FAILED = "failed"
     DEGRADED = "degraded"
-    """It runs and does not get on: stuck, retrying, not committing, lagging."""
+    """It runs without progress: stuck, retrying, not committing, lagging."""
     WAITING = "waiting"
     """UNASSIGNED or RESTARTING: most of that passes by itself."""
     RUNNING = "running"

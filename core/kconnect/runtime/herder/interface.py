@@ -395,7 +395,7 @@ class Work(AnyWorker, Protocol):
         ...
 
     def webhooks(self) -> Sequence[Mapping[str, Any]]:
-        """How deliveries of webhooks fare: one for each target."""
+        """Gives how webhook deliveries are doing, one for each target."""
         ...
 
 

@@ -30,7 +30,7 @@ PRODUCER_DEFAULTS: Mapping[str, Any] = {
     "linger.ms": 5,
     "batch.size": 1_000_000,
     "batch.num.messages": 100_000,
-    "message.timeout.ms": 0,  # retry for ever, as Java Connect's delivery.timeout.ms=MAX
+    "message.timeout.ms": 0,  # retry endlessly, as Java Connect's delivery.timeout.ms=MAX
     "acks": "all",
     "max.in.flight.requests.per.connection": 1,  # keeps the order in a partition through retries
     "partitioner": "murmur2_random",  # the same key goes to the same partition as with Java

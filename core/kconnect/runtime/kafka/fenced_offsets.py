@@ -17,7 +17,7 @@ from kconnect.runtime.kafka.transactional_producer import TransactionalProducer
 
 log = logging.getLogger(__name__)
 
-# After all brokers were away librdkafka asks a coordinator that it has itself put away, for ever, where it starts from
+# After all brokers were away librdkafka asks a coordinator that it has itself put away, endlessly, where it starts from
 # bootstrap.servers again (confluentinc/librdkafka 5511). Without that it goes back to the brokers that it knows
 _KEEPS_BROKERS: Final = {"metadata.recovery.strategy": "none"}
 # Offsets of a transaction whose end the group has not heard of are refused, not given as they were before. The client

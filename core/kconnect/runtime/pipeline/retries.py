@@ -51,7 +51,7 @@ class Retries:
         cap_s: float,
         patience: Patience | None = None,
     ) -> None:
-        """`patience`: without it a call is retried for ever, as in a worker."""
+        """`patience`: without it a call is retried endlessly, as in a worker."""
         self._control = control
         self._call = f"{type(plugin).__name__}.{method}()"
         self._stage = method

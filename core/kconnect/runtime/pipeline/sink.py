@@ -52,7 +52,7 @@ class SinkParts(Generic[RunT]):
     max_records: int
     """The most records in one fetch."""
     patience: Patience | None = None
-    """How long put() is called again; without it for ever."""
+    """How long put() is called again; without it endlessly."""
     clock: Clock
 
 

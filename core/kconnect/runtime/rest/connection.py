@@ -1,7 +1,7 @@
 """One connection of a client, as uvicorn serves it: the certificate that it showed, and how long it may take.
 
 uvicorn says nothing of TLS to the application; here it gets the extension `tls` of ASGI, as far as it is needed. It
-also waits for ever for the end of a request; here a client that is slow, on purpose or not, is sent away.
+also waits endlessly for the end of a request; here a client that is slow, on purpose or not, is sent away.
 """
 
 from __future__ import annotations

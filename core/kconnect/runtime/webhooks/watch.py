@@ -73,7 +73,7 @@ class EventFinder:
         return [] if found is None else [of_outage(found, is_over=outage is None)]
 
     def _late(self) -> list[Document]:
-        """From the leader alone, whose worker looks at the sinks of all. A new leader tells of what it finds behind."""
+        """From the leader alone, whose worker looks at the sinks of all. A new leader reports what it finds behind."""
         if not self.sights.is_leader():
             self._lagging.clear()
             return []

@@ -107,7 +107,7 @@ class _Writing:
     def _named(self, query_id: str | None) -> dict[str, str]:
         """The config of a task, with a name that lasts as long as the checkpoint, unless the options give one.
 
-        Writes of their own share a name: a sink that keeps offsets by it must not keep those of each write for ever.
+        Writes of their own share a name: a sink that keeps offsets by it must not keep those of each write endlessly.
         """
         index = TaskContext.get().partitionId() % len(self._configs)  # type: ignore[union-attr]  # checked in write
         if self._connector.is_named:

@@ -190,7 +190,7 @@ def _exception(running: Any) -> Exception | None:
 def _lost_python(running: Any) -> str | None:
     """Java's error when a Python process beside the driver has ended in a call; None for any other end of a query.
 
-    Spark tells of it by the error's message alone, which is "null".
+    Spark reports it by the error's message alone, which is "null".
     """
     of_spark = getattr(running, "_jsq", None)
     if of_spark is None:  # a CursorQuery, which has no such process

@@ -121,7 +121,7 @@ def test_a_connector_is_created_paused_changed_and_its_offsets_reset_by_keyboard
         press(page, "Reset all offsets")
         expect(page.get_by_role("dialog")).to_contain_text("Reset all offsets of typed?")
         press(page, "Reset")
-        expect(page.get_by_text("None are committed.")).to_be_visible()
+        expect(page.get_by_text("No committed offsets.")).to_be_visible()
     with ConnectClient(world.url) as client:
         assert client.connector("typed").config["topic"] == "words"
         assert client.connector_offsets("typed") == []

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kconnect.admin.direct.read.reader import ClusterReader
     from kconnect.client import ClientAccess
 
-# A worker that is busy or gone must not hold up who asks about topics
+# A worker that is busy or gone must not hold up those who ask about topics
 _ANSWER_S: Final = 2.0
 _AT_ONCE: Final = 8
 

@@ -1,4 +1,4 @@
-"""Where a source was at a time: said by its connector, if its class is installed here and can say it."""
+"""Where a source was at a time: said by its connector, if its class is installed here and supports it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def offsets_at(
     target: SinkTarget,
     chosen: Chosen,
 ) -> list[ConnectorOffset]:
-    """Where a sink's partitions are at a target, looked up at the brokers; a source's at a time, if it can say it.
+    """Where a sink's partitions are at a target, looked up at the brokers; a source's at a time, if it supports that.
 
     Errors: BadRequestError for another source; NotFoundError; ConnectError of the brokers.
     """

@@ -223,7 +223,7 @@ class SingerSourceTask(SourceTask):
     ) -> Iterable[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
         """The last state, which may be behind all records; not while one was given up that goes with the next one.
 
-        Each time, though it was said before: it has no effect while records are on their way, and nobody tells of that.
+        Each time, though it was said before: it has no effect while records are on their way, and nobody reports that.
         """
         if self._state is None or self._has_letters:
             return []

@@ -110,7 +110,7 @@ def _postgres(found: Parameters, given: Mapping[str, str], driver: str) -> None:
         if key in _POSTGRES:
             found.query[_POSTGRES[key]] = value
         elif key in ("connectTimeout", "loginTimeout"):
-            if _number(key, value):  # 0 is for ever: our own deadline is better
+            if _number(key, value):  # 0 is endlessly: our own deadline is better
                 found.query["connect_timeout"] = value
         elif key == "socketTimeout":
             if _number(key, value):

@@ -338,7 +338,7 @@ class RoundReader:
 
 
 class RoundLeftError(ConnectError):
-    """Nobody took the rows: the round was ended, so that the database has no transaction open for ever."""
+    """Nobody took the rows: the round was ended, so that the database has no transaction open endlessly."""
 
 
 class TableChangedError(ConnectError):

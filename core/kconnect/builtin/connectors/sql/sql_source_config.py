@@ -158,7 +158,7 @@ CONFIG = (
         300000,
         ConfigDef.Range.at_least(-1),
         _I.MEDIUM,
-        "How long the database may be away before the task fails; -1: for ever.",
+        "How long the database may be away before the task fails; -1: without end.",
         group="Database",
     )
     .define(

@@ -1,4 +1,4 @@
-"""Iceberg's catalogs by pyiceberg, whose REST client waits for ever: here each of its requests has a deadline."""
+"""Iceberg's catalogs by pyiceberg, whose REST client waits endlessly: here each of its requests has a deadline."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class IcebergTable:
         self._partition_by = list(partition_by)
         self._properties = {
             "write.parquet.compression-codec": "uncompressed" if compression == "none" else compression,
-            # Each commit is a metadata file: without this they stay for ever
+            # Each commit is a metadata file: without this they stay endlessly
             "write.metadata.delete-after-commit.enabled": "true",
             "write.metadata.previous-versions-max": "100",
             **properties,

@@ -36,7 +36,7 @@ _Reference = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class _Answered:
-    """A schema as the registry tells of it."""
+    """A schema as the registry reports it."""
 
     text: str
     kind: str

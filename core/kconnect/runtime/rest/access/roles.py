@@ -8,7 +8,7 @@
 
 Users are names of basic auth, of certificates (after ssl.principal.mapping.rules) and of extensions; "*" is everybody
 who has a name, "ANONYMOUS" who has none. In the names of connectors `*` is any text and `?` one character.
-Differs: in Java whoever is let in may do everything.
+Differs: in Java every authenticated user may do everything.
 """
 
 from __future__ import annotations
