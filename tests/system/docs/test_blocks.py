@@ -39,8 +39,6 @@ _LOOKED_AT = {
     ("clusters.md", "dockerfile"): "test_clusters.py",
     ("notebook.md", "pycon"): "tests/integration/spark/test_spark_format.py, where a Spark session runs",
 }
-# Blocks that are neither code nor a screen. Each stands here with its reason.
-_PICTURES = {("architecture.md", 1): "a drawing of the parts; names in it are folders of core/kconnect"}
 _WORKER = {
     "bootstrap.servers": "localhost:9092",
     "key.converter": "StringConverter",
@@ -59,10 +57,7 @@ def _how_covered(block: Block) -> str | None:
         return "test_readme: the targets are known, quickstart is run"
     if block.language in ("properties", "json", "toml", "yaml", "python"):
         return "parsed and checked here"
-    if (block.document, block.language) in _LOOKED_AT:
-        return _LOOKED_AT[block.document, block.language]
-    number = sum(other.document == block.document and other.line <= block.line for other in BLOCKS)
-    return _PICTURES.get((block.document, number))
+    return _LOOKED_AT.get((block.document, block.language))
 
 
 def test_no_block_of_any_document_escapes() -> None:
@@ -84,11 +79,8 @@ def test_a_block_that_nothing_looks_at_and_a_screen_that_is_another_are_noticed(
 
 def test_nothing_is_excused_that_is_not_there() -> None:
     names = {document.name for document in DOCUMENTS}
-    assert {*RUN, *_MADE, *(name for name, _ in _PICTURES)} <= names
+    assert {*RUN, *_MADE} <= names
     assert set(_LOOKED_AT) <= {(block.document, block.language) for block in BLOCKS}
-    for document, number in _PICTURES:
-        block = [block for block in BLOCKS if block.document == document][number - 1]
-        assert block.language in ("", "text"), f"{block} is code: it is to be run"
 
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "properties"], ids=str)

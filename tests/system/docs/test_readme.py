@@ -1,4 +1,6 @@
-"""The README's make targets, its length and chart, and the links of all documents; test_pages runs its blocks."""
+"""The README's make targets, its length and chart, the drawing of the architecture, and the links of all documents;
+test_pages runs its blocks.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.chart import CHARTS, bars_of, drawn
+from kit import architecture_drawing
 from kit.cli import cli_env
 from kit.documents import Step, blocks_of, run_page
 from kit.places import ROOT
@@ -41,6 +44,13 @@ def test_the_chart_of_speed_shows_the_metrics_of_its_page() -> None:
     bars = bars_of((ROOT / "docs/benchmarks.md").read_text("utf-8"))
     for file, colours in CHARTS.items():
         assert file.read_text("utf-8") == drawn(bars, colours), f"`python tests/bench/chart.py` makes {file.name} anew"
+
+
+@pytest.mark.parametrize("page", architecture_drawing.COLOURS)
+def test_the_drawing_of_the_architecture_is_as_its_script_makes_it(page: str) -> None:
+    file = ROOT / "docs" / architecture_drawing.path_of(page)
+    made = architecture_drawing.drawn(architecture_drawing.COLOURS[page])
+    assert file.read_text("utf-8") == made, f"`python -m kit.architecture_drawing` makes {file.name} anew"
 
 
 def test_every_document_that_is_linked_is_there() -> None:
