@@ -43,7 +43,7 @@ USER 10001
 WORKDIR /var/lib/kconnect
 EXPOSE 8083
 STOPSIGNAL SIGTERM
-# Unhealthy while Kafka is away too: it is told, and nothing restarts a container for it but what you set up.
+# Unhealthy while Kafka is away too: it is reported, and nothing restarts a container for it but what you set up.
 # With https or users set KCONNECT_HEALTH_URL, or a check of your own
 HEALTHCHECK --interval=15s --timeout=5s --start-period=90s --retries=4 \
     CMD ["python", "-c", "import os, urllib.request as r; r.urlopen(os.environ.get('KCONNECT_HEALTH_URL', 'http://localhost:8083/health'), timeout=4)"]

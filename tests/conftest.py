@@ -89,7 +89,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_report_header() -> str:
-    return pace.told()
+    return pace.reported()
 
 
 @pytest.fixture(scope="session")

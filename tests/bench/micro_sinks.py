@@ -56,7 +56,7 @@ SINKS: Mapping[str, Callable[[str], dict[str, str]]] = {
 }
 
 
-def figures(made: Measured) -> dict[str, Any]:
+def metrics(made: Measured) -> dict[str, Any]:
     stages = {cost.stage: round(cost.cpu_ns / 1e3 / made.records, 2) for cost in made.stages}
     forms = {cost.stage: cost.form for cost in made.stages if cost.stage in ("value.converter", "put")}
     return {"per_second": round(made.per_second), "us_cpu": stages, "forms": forms}
@@ -75,7 +75,7 @@ def main() -> int:
             with tempfile.TemporaryDirectory() as folder:
                 config = {"name": "bench", "topics": topic, **SINKS[sink](folder)}
                 made = measure_sink(config, _WORKER, records, limit=None, timeout_s=_TIMEOUT_S)
-                results.setdefault(sink, {})[topic] = figures(made)
+                results.setdefault(sink, {})[topic] = metrics(made)
     found = {"python": sys.version.split()[0], "load": os.getloadavg()[0], "rows": args.rows, "sinks": results}
     print(json.dumps(found, indent=2))  # noqa: T201 - its purpose
     return 0

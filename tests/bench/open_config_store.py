@@ -29,8 +29,8 @@ def main(worker: str) -> None:
             state = store.snapshot()
         finally:
             store.stop()
-    told = {"start_s": taken, "offset": state.offset, "connectors": len(state.connectors)}
-    sys.stdout.write(json.dumps(told) + "\n")
+    reported = {"start_s": taken, "offset": state.offset, "connectors": len(state.connectors)}
+    sys.stdout.write(json.dumps(reported) + "\n")
 
 
 if __name__ == "__main__":

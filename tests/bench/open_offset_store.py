@@ -28,13 +28,13 @@ def main(worker: str) -> None:
         before = process.memory_full_info().uss
         began, cpu = time.monotonic(), time.process_time()
         store.start()
-        told = {
+        reported = {
             "offsets_start_s": time.monotonic() - began,
             "offsets_cpu_s": time.process_time() - cpu,
             "offsets_mb": (process.memory_full_info().uss - before) / 1e6,
         }
         store.stop()
-    sys.stdout.write(json.dumps(told) + "\n")
+    sys.stdout.write(json.dumps(reported) + "\n")
 
 
 if __name__ == "__main__":

@@ -96,13 +96,13 @@ def _make_archives() -> None:
         subprocess.run([sys.executable, "-m", module], stdin=subprocess.DEVNULL, timeout=_ARCHIVE_S, check=True)
 
 
-def _cases_told() -> str:
+def _cases_reported() -> str:
     """The first paragraph of each case's docstring."""
-    told = ["cases:"]
+    reported = ["cases:"]
     for name, case in CASES.items():
         first = " ".join((case.__doc__ or "").partition("\n\n")[0].split())
-        told += textwrap.wrap(f"{name:21}{first}", 118, initial_indent="  ", subsequent_indent=" " * 23)
-    return "\n".join(told)
+        reported += textwrap.wrap(f"{name:21}{first}", 118, initial_indent="  ", subsequent_indent=" " * 23)
+    return "\n".join(reported)
 
 
 def _write(options: argparse.Namespace, results: list[dict[str, Any]]) -> None:
@@ -135,7 +135,7 @@ def _write(options: argparse.Namespace, results: list[dict[str, Any]]) -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description=__doc__, epilog=_cases_told(), formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__, epilog=_cases_reported(), formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--runs", type=int, default=3, help="runs of each side (default 3)")
     parser.add_argument("--lines", type=int, default=3_000_000, help="lines of 100 bytes (default 3000000)")

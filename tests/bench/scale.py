@@ -39,7 +39,7 @@ _TIMES = 3
 _ROUNDS = 20
 
 
-def _told(case: Callable[[str, Ground], Metrics], text: str) -> Callable[[str, Ground], Metrics]:
+def _reported(case: Callable[[str, Ground], Metrics], text: str) -> Callable[[str, Ground], Metrics]:
     """The case, with what the help of `make bench` says of it."""
     case.__doc__ = text
     return case
@@ -51,7 +51,7 @@ def idle_of(count: int) -> Callable[[str, Ground], Metrics]:
     def case(side: str, ground: Ground) -> Metrics:
         return idle(side, ground, count, case="scale", more=partial(_status, ground.folder))
 
-    return _told(case, f"{count} sources whose files do not grow, and `connect status` of them.")
+    return _reported(case, f"{count} sources whose files do not grow, and `connect status` of them.")
 
 
 def _status(folder: Path, worker: Side) -> Metrics:
@@ -81,7 +81,7 @@ def trickle_of(count: int) -> Callable[[str, Ground], Metrics]:
 
             return idle(side, ground, count, source, "trickle")
 
-    return _told(case, f"{count} sources of one record a second each.")
+    return _reported(case, f"{count} sources of one record a second each.")
 
 
 def group_of(workers: int, tasks: int) -> Callable[[str, Ground], Metrics]:
@@ -106,7 +106,7 @@ def group_of(workers: int, tasks: int) -> Callable[[str, Ground], Metrics]:
             "assignments_leave_kb": sum(map(len, left.values())) / 1000,
         }
 
-    return _told(case, f"What the leader of {workers} workers decides for {tasks} tasks; in memory.")
+    return _reported(case, f"What the leader of {workers} workers decides for {tasks} tasks; in memory.")
 
 
 def _decided(group: SimulatedGroup) -> tuple[float, dict[str, bytes]]:
@@ -125,15 +125,15 @@ def offsets_start(side: str, ground: Ground) -> Metrics:
     """The offset store's start on a topic of a million partitions of sources, in a process of its own."""
     name = ground.next_name(side, "scale-offsets")
     topics = [f"{name}-{kind}" for kind in ("tenth", "whole")]
-    told = []
+    reported = []
     for topic, count in zip(topics, (_OFFSETS // 10, _OFFSETS), strict=True):
         create_topic(ground.bootstrap, topic, config={"cleanup.policy": "compact"})
         try:
             fill(ground.bootstrap, topic, _offsets(count))
-            told.append(_opened(ground, topic))
+            reported.append(_opened(ground, topic))
         finally:
             delete_topic(ground.bootstrap, topic)
-    tenth, whole = told
+    tenth, whole = reported
     return whole | {"offsets_slope": math.log10(whole["offsets_cpu_s"] / tenth["offsets_cpu_s"])}
 
 

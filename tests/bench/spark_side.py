@@ -64,13 +64,13 @@ def _measured(process: subprocess.Popen[str], log: Path) -> Metrics:
     before = tree.cpu_s()
     process.stdin.write("go\n")
     process.stdin.flush()
-    told = json.loads(_line(process, log))
+    reported = json.loads(_line(process, log))
     # the JVM is alive until it may go, so its CPU time is still to be read
     tree = ProcessTree(process.pid)
     used = tree.cpu_s() - before
     return {
-        "records_per_s": told["rows"] / told["seconds"],
-        "cpu_us_per_record": used * 1e6 / told["rows"],
+        "records_per_s": reported["rows"] / reported["seconds"],
+        "cpu_us_per_record": used * 1e6 / reported["rows"],
         "pss_mb": tree.pss_mb(),
     }
 

@@ -1,8 +1,8 @@
 """What a worker's memory costs at its start: the config topic read by Java's worker, by our store, by our command.
 
 Both are whole workers, timed from the start of the process until GET /health says that they are healthy (Java answers
-GET /connectors before all is read). Both also with an empty topic, so that what the records cost can be told from what
-a start costs; beside it the part of our config store, in a process with no REST server and no group.
+GET /connectors before all is read). Both also with an empty topic, so that what the records cost can be distinguished
+from what a start costs; beside it the part of our config store, in a process with no REST server and no group.
 """
 
 from __future__ import annotations
@@ -179,10 +179,10 @@ def _store_start_s(ground: Ground, topic: str) -> float:
     )
     if done.returncode:
         raise RuntimeError(f"the store did not start:\n{done.stderr}")
-    told = json.loads(done.stdout)
-    if told["connectors"] or told["offset"] != _RECORDS:
-        raise RuntimeError(f"next offset {_RECORDS}, no connector left: not {told}")
-    return float(told["start_s"])
+    reported = json.loads(done.stdout)
+    if reported["connectors"] or reported["offset"] != _RECORDS:
+        raise RuntimeError(f"next offset {_RECORDS}, no connector left: not {reported}")
+    return float(reported["start_s"])
 
 
 def _show_s(ground: Ground, topic: str) -> float:

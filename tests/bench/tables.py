@@ -45,7 +45,7 @@ _ROWS, _WARMING = 60, 5
 def table_parquet(side: str, ground: Ground) -> Metrics:
     """JSON rows of 80 bytes without schema, of two partitions, into Parquet files: by TableSink, and by Spark.
 
-    Spark is Structured Streaming with its Kafka jar (4.2.0, the newest there is) and a schema that it is told; bar:
+    Spark is Structured Streaming with its Kafka jar (4.2.0, the newest there is) and a schema that it is reported; bar:
     three times its rows/s, and 5 us of CPU a row.
     """
     return _table(side, ground, "parquet")

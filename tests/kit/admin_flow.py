@@ -77,13 +77,13 @@ def what_is_not_there(operator: Operator) -> None:
         ("offsets", "show", "nobody"),
         ("offsets", "reset", "nobody", "--yes"),
     ):
-        told = operator.run(*args, expect=3).stderr
-        assert "nobody" in told, told
-        assert "Traceback" not in told
+        reported = operator.run(*args, expect=3).stderr
+        assert "nobody" in reported, reported
+        assert "Traceback" not in reported
     url = f"http://127.0.0.1:{free_port()}"
-    told = operator.run("connectors", "list", url=url, expect=5).stderr
-    assert url in told
-    assert "Traceback" not in told
+    reported = operator.run("connectors", "list", url=url, expect=5).stderr
+    assert url in reported
+    assert "Traceback" not in reported
 
 
 def source_from_create_to_delete(operator: Operator, bootstrap: str, topic: str, folder: Path, name: str) -> None:

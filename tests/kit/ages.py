@@ -15,7 +15,7 @@ class Age:
         self._least_s = seconds
         self.since_ms = time.time_ns() // 1_000_000 - round(seconds * 1000)
 
-    def assert_told(self, text: str, sentence: str) -> None:
+    def assert_reported(self, text: str, sentence: str) -> None:
         """`text` is this sentence, with the whole seconds of some moment between the making and now for AGE."""
         before, after = sentence.split("AGE")
         found = re.fullmatch(rf"{re.escape(before)}(\d+) s{re.escape(after)}", text)

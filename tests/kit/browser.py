@@ -25,7 +25,7 @@ PHONE = (360, 740)
 _DESKTOP = (1280, 900)
 # A page that is open and shows nothing for so long on a quiet machine is broken
 _PATIENCE_S = 5.0
-# Told where the browser says it late or not at all
+# Reported where the browser says it late or not at all
 _REPORT_VIOLATIONS = """
 document.addEventListener('securitypolicyviolation', event =>
   console.error(`content security policy: ${event.violatedDirective} refuses ${event.blockedURI} ${event.sample}`));

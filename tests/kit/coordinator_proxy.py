@@ -1,7 +1,7 @@
 """A way to a real broker on which things go wrong: answers replaced by errors, silence, another address for the group.
 
 Requests and answers are the real ones; only the error codes asked for are written into the answers. Whoever asks for
-the group's coordinator is told the address of `leads_to`, this proxy by default.
+the group's coordinator is reported the address of `leads_to`, this proxy by default.
 """
 
 from __future__ import annotations

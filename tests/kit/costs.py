@@ -56,7 +56,7 @@ _KINDS: Final = (
 
 def kind_of(command: str) -> str:
     """What a process is, by its command line: a row of the table."""
-    # xdist's processes are told what to do on their standard input
+    # xdist's processes are reported what to do on their standard input
     if any(part in command for part in ("bin/pytest ", "-m pytest ", "eval(sys.stdin.readline())")):
         return "pytest"
     for part, kind in _KINDS:

@@ -38,7 +38,7 @@ SELECT 0, clock_timestamp(), n % 2 = 0, {s}, {i}, (n * 4611686018427387.0 % 9223
     ARRAY[n, -n], (ARRAY['sad', 'glad'])[n % 2 + 1]::mood, ('10.0.0.' || n % 256)::inet{values}
 FROM generate_series({first}, {last}) n
 """
-# Of JSON without schema, whose columns do not become wider in a query: SparkSink is told what they will be
+# Of JSON without schema, whose columns do not become wider in a query: SparkSink is reported what they will be
 _DECLARED: Final = (
     "id bigint, version int, at timestamp, flag boolean, s int, i bigint, big bigint, r float, d double, "
     "price decimal(12,2), wide decimal(38,10), free string, name string, raw binary, born date, clock time, "
@@ -183,7 +183,7 @@ class Day:
     def differences(self, form: str, kind: str) -> list[str]:
         """Column by column, the first few."""
         wanted, found = self.wanted(), self.found(form, kind)
-        told = (
+        reported = (
             [f"{len(wanted.keys() - found.keys())} rows of {len(wanted)} are missing"] if wanted.keys() - found else []
         )
         for number, row in wanted.items():
@@ -192,10 +192,10 @@ class Day:
                 kept = LEFT.get((form, kind, column), lambda one: one)(value)
                 if other.get(column) == kept:
                     continue
-                told.append(f"id {number}, {column}: {other.get(column)!r} is not {kept!r}")
-                if len(told) > 12:
-                    return told
-        return told
+                reported.append(f"id {number}, {column}: {other.get(column)!r} is not {kept!r}")
+                if len(reported) > 12:
+                    return reported
+        return reported
 
 
 READERS: Final[Mapping[str, Callable[[Day, str], list[dict[str, Any]]]]] = {

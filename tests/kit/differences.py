@@ -45,8 +45,8 @@ def hold_alike(
         if name in names:
             found.append(f"{name}: two cases have this name")
         names.add(name)
-        if (told := _told(case, compare, is_known=name in known)) is not None:
-            found.append(f"{name}: {told}")
+        if (reported := _reported(case, compare, is_known=name in known)) is not None:
+            found.append(f"{name}: {reported}")
     assert names, "there are no cases"
     if not is_cut:
         found += [f"{name}: is known to differ, but there is no such case" for name in sorted(set(known) - names)]
@@ -61,7 +61,7 @@ def numbered(cases: Iterable[Case], name: Callable[[Case], object] = repr) -> li
     return [(f"{number}/{str(name(case))[:120]}", case) for number, case in enumerate(cases)]
 
 
-def _told(case: Case, compare: Callable[[Case], str | None], *, is_known: bool) -> str | None:
+def _reported(case: Case, compare: Callable[[Case], str | None], *, is_known: bool) -> str | None:
     try:
         verdict = compare(case)
     except pytest.fail.Exception as failed:

@@ -29,7 +29,7 @@ __all__ = ["FILES", "Block", "Step", "blocks_of", "file_name", "is_for_make", "r
 FILES = ("python", "properties", "yaml", "toml")
 _FENCE = re.compile(r"^(`{3,})([^\n`]*)\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
 _MARK = "@@ step"
-# A broker that was told to stop closes its port first, and then its logs
+# A broker that was asked to stop closes its port first, and then its logs
 _GRACE_S = 10.0
 _HEAD = f"""__step() {{ local code=$?; printf '\\n{_MARK} %s\\n' "$1"; return $code; }}
 """
@@ -70,7 +70,7 @@ def blocks_of(path: Path) -> list[Block]:
 
 
 def file_name(block: Block) -> str | None:
-    """The file that a block is, told by its first line."""
+    """The file that a block is, reported by its first line."""
     named = re.match(r"# ([\w./-]+\.[a-z]+)\n", block.text) if block.language in FILES else None
     return named[1] if named else None
 

@@ -13,7 +13,7 @@ class FailsOnText(Transformation):
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
         if record.value == "text":
-            raise ValueError("told to fail on text")
+            raise ValueError("reported to fail on text")
         return record
 
     def config(self) -> ConfigDef:

@@ -27,7 +27,7 @@ def writer(bootstrap: str, name: str, **settings: str) -> FencedOffsets:
 
 
 def main(bootstrap: str, name: str, topic: str) -> None:
-    """Write, say so, write again when told to; then say what came of it."""
+    """Write, say so, write again when reported to; then say what came of it."""
     at = TopicPartition(topic, 0)
     # A client that forgets the group's coordinator with all brokers, and waits for it
     hung = writer(bootstrap, name, metadata_recovery_strategy="rebootstrap", transaction_timeout_ms="3000")

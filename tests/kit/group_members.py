@@ -1,4 +1,5 @@
-"""Members of a worker group for tests: each on a thread of its own, as a herder would drive it, with what it was told.
+"""Members of a worker group for tests: each on a thread of its own, as a herder would drive it, with what it was
+reported.
 
 `python -m kit.group_members BOOTSTRAP GROUP NAME` is one in a process of its own, to be frozen and killed; it writes
 what happens to it to stdout, one event a line.
@@ -42,7 +43,7 @@ SESSION_MS = 6_000
 
 
 class Member:
-    """Joins as soon as it is entered, and keeps what `poll` told; the leader gives `shared` work out in turn.
+    """Joins as soon as it is entered, and keeps what `poll` reported; the leader gives `shared` work out in turn.
 
     `busy` stops its herder's thread between two polls.
     """
@@ -61,8 +62,8 @@ class Member:
     ) -> None:
         self.url = f"http://{name}/"
         self.events: list[tuple[float, GroupEvent]] = []
-        self.told: list[MemberState] = []
-        """What it told the group each time it joined."""
+        self.reported: list[MemberState] = []
+        """What it reported the group each time it joined."""
         self.error: BaseException | None = None
         self.offset = -1
         self.owned: Assignment | None = None
@@ -177,7 +178,7 @@ class Member:
 
     def _metadata(self) -> MemberState:
         state = MemberState(2, self.url, self.offset, self.owned)
-        self.told.append(state)
+        self.reported.append(state)
         return state
 
     def _assign(self, group: JoinedGroup) -> Mapping[str, bytes]:

@@ -37,7 +37,7 @@ KEY = SessionKey(b"k" * 32, "HmacSHA256", 1_000)
 
 
 class Member:
-    """A state machine, as its shell would drive it, step by step. It leads unless told otherwise."""
+    """A state machine, as its shell would drive it, step by step. It leads unless reported otherwise."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Member:
         offset: int | None = None,
         delay_ms: int = 0,
         error: int = 0,
-        told: ClusterSnapshot | None = None,
+        reported: ClusterSnapshot | None = None,
         javas: tuple[str, ...] | None = (),
         held: Work | None = None,
     ) -> list[Instruction]:
@@ -116,7 +116,7 @@ class Member:
             javas,
             held or Work(),
         )
-        return self.step(Placed(assignment, self._generation, "me", told or self.snapshot))
+        return self.step(Placed(assignment, self._generation, "me", reported or self.snapshot))
 
     def lead(self) -> None:
         """It is the leader from the next rebalance on."""
@@ -153,12 +153,12 @@ class Member:
         self.store.put_target_state(name, state)
 
 
-def kinds(told: Sequence[Instruction]) -> list[str]:
+def kinds(reported: Sequence[Instruction]) -> list[str]:
     """Names of instructions, in order."""
-    return [type(instruction).__name__ for instruction in told]
+    return [type(instruction).__name__ for instruction in reported]
 
 
-def of(kind: type, told: Sequence[Instruction]):
+def of(kind: type, reported: Sequence[Instruction]):
     """The only instruction of a kind."""
-    (found,) = [instruction for instruction in told if isinstance(instruction, kind)]
+    (found,) = [instruction for instruction in reported if isinstance(instruction, kind)]
     return found

@@ -22,7 +22,7 @@ _SERVICES = {
     "org.apache.kafka.connect.source.SourceConnector": (
         "kit.TestPlugins$Numbers",
         "kit.TestPlugins$Shapes",
-        "kit.TestPlugins$Told",
+        "kit.TestPlugins$Reported",
         "kit.RecordedSource",
         "kit.JavaLines",
         "kit.Faulty$Source",

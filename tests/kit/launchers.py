@@ -15,7 +15,7 @@ _RUNS = count(1)
 
 
 class SeenEvents:
-    """LauncherEvents that keep all they are told, with offsets in memory."""
+    """LauncherEvents that keep all they are reported, with offsets in memory."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -45,12 +45,12 @@ class SeenEvents:
             self.offsets[f"{connector}/{offset.partition['name']}"] = offset.offset or {}
 
     def states(self, task: TaskSpec) -> list[RunState]:
-        """All states of this run, in the order they were told."""
+        """All states of this run, in the order they were reported."""
         with self._lock:
             return [state for task_id, run, state, _ in self._seen if (task_id, run) == (task.id, task.run)]
 
     def trace(self, task: TaskSpec) -> str:
-        """The trace told last for this run, or no text."""
+        """The trace reported last for this run, or no text."""
         with self._lock:
             traces = [trace for task_id, run, _, trace in self._seen if (task_id, run) == (task.id, task.run) and trace]
         return traces[-1] if traces else ""

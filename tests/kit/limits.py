@@ -100,8 +100,8 @@ class Limits:
             if self._older is not None:
                 end_all([child for child in psutil.Process().children(True) if child.pid not in self._older])
             return
-        told = f"{limit_s:g} s" if step == 1 else "what it may take to end, too"
-        self._what = f"{test} outlived its limit: {told}.\n{all_stacks()}"
+        reported = f"{limit_s:g} s" if step == 1 else "what it may take to end, too"
+        self._what = f"{test} outlived its limit: {reported}.\n{all_stacks()}"
         signal.pthread_kill(threading.main_thread().ident or 0, _SIGNAL)
 
     def _raise(self, _number: int, _frame: FrameType | None) -> None:
@@ -121,11 +121,11 @@ def all_stacks() -> str:
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     own, main = threading.get_ident(), threading.main_thread().ident
     frames = {ident: frame for ident, frame in sys._current_frames().items() if ident != own}
-    told = []
+    reported = []
     for ident in sorted(frames, key=lambda each: each == main):
         lines = "".join(traceback.format_list(_shortened(traceback.extract_stack(frames[ident]))))
-        told.append(f"thread {names.get(ident, ident)}:\n{lines}")
-    return "\n".join(told)
+        reported.append(f"thread {names.get(ident, ident)}:\n{lines}")
+    return "\n".join(reported)
 
 
 def _shortened(stack: traceback.StackSummary) -> list[traceback.FrameSummary]:

@@ -15,7 +15,7 @@ from kconnect.runtime.kafka import Behind, ConsumedRun, RebalanceListener
 __all__ = ["CommitMode", "MemoryConsumer", "MemoryPartitions"]
 
 CommitMode = str
-"""What becomes of commits: `ok`, `refused` (as the answer), `raised` (at once), `silent` (no answer until told)."""
+"""What becomes of commits: `ok`, `refused` (as the answer), `raised` (at once), `silent` (no answer until reported)."""
 
 
 @dataclass
@@ -38,7 +38,7 @@ class _Commit:
 class MemoryConsumer:
     """Implements SinkConsumer. `step` is called in each fetch, before records are given: there rebalances happen.
 
-    `moved` is told where a partition is read from after it was assigned, or sought.
+    `moved` is reported where a partition is read from after it was assigned, or sought.
     """
 
     def __init__(
@@ -186,10 +186,12 @@ class MemoryConsumer:
         assert self._listener is not None, "subscribe() comes first"
         return self._listener
 
-    def _take(self, partitions: Collection[TopicPartition], told: Callable[[Sequence[TopicPartition]], None]) -> None:
+    def _take(
+        self, partitions: Collection[TopicPartition], reported: Callable[[Sequence[TopicPartition]], None]
+    ) -> None:
         ours = [partition for partition in partitions if partition in self._positions]
         try:
-            told(ours)
+            reported(ours)
         except Exception as error:  # as in assign
             self._raised = self._raised or error
         for partition in ours:

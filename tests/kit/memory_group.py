@@ -92,7 +92,7 @@ class MemoryMember:
         """Neither joins nor hears anything, as behind a broken network."""
         self.runs_until: float | None = None
         """Set by tests: a time that is over says that the group cannot be reached."""
-        self._is_told = False
+        self._is_reported = False
         self._is_awake = False
         self._is_stopped = False
 
@@ -136,10 +136,10 @@ class MemoryMember:
             group.members[self.id] = self
             group.rebalance(f"{self.id} joins")
         if group.is_joining and self.id not in group.joined:
-            if not self._is_told:
-                self._is_told = True
+            if not self._is_reported:
+                self._is_reported = True
                 return Joining()
-            self._is_told = False
+            self._is_reported = False
             group.joined[self.id] = self._questions.metadata()
             group.complete()
         if group.to_lead is not None and group.to_lead.leader == self.id:

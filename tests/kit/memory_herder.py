@@ -72,7 +72,7 @@ class MemoryHerder:
         self.ready = True
         self.opened = True
         self.reasons: list[Reason] = []
-        self.told: list[str] = []
+        self.reported: list[str] = []
         """Why it is not healthy."""
         self.kafka_away: Outage | None = None
         self.known = {}
@@ -125,7 +125,7 @@ class MemoryHerder:
         return self.reasons
 
     def notices(self):
-        return self.told
+        return self.reported
 
     def outage(self):
         return self.kafka_away

@@ -142,7 +142,7 @@ class MemoryLink:
 
 
 class MemorySlot:
-    """The process of a slot: does at once what it is told, unless it hangs. Its tasks are entries in a table."""
+    """The process of a slot: does at once what it is reported, unless it hangs. Its tasks are entries in a table."""
 
     def __init__(self, spark: MemorySpark, slot: int, pid: int) -> None:
         self._spark = spark
@@ -150,7 +150,7 @@ class MemorySlot:
         self.pid = pid
         self.link = MemoryLink(self, spark.clock)
         self.tasks: dict[TaskId, TaskSpec] = {}
-        """What it was told to run, and has not been told to stop; those that have ended are in `ended`."""
+        """What it was asked to run, and has not been asked to stop; those that have ended are in `ended`."""
         self.ended: set[TaskId] = set()
         self.starts: list[tuple[TaskId, int]] = []
         self.markers: list[str] = []
@@ -158,7 +158,7 @@ class MemorySlot:
         self.is_hung = False
         """Takes messages and does nothing; it says nothing either."""
         self.holds_stops = False
-        """Its tasks do not end when they are told to."""
+        """Its tasks do not end when they are asked to."""
         self.refused: str | None = None
         self.is_attached = False
 
@@ -270,7 +270,7 @@ class MemorySpark:
         self.processes: dict[int, MemorySlot] = {}
         self.all_processes: list[MemorySlot] = []
         self.expected: defaultdict[tuple[TaskId, int], list[RunState]] = defaultdict(list)
-        """States that the herder has to be told, by task and run, in order."""
+        """States that the herder has to be reported, by task and run, in order."""
         self.wanted: Callable[[TaskId, int], bool] = lambda _id, _run: True
         self.refuses_start: Callable[[TaskSpec], str | None] = lambda _: None
         self.is_stopped = False

@@ -213,13 +213,13 @@ class MixedCluster:
         """Wait until every node tells the same of all connectors; gives it."""
 
         def same() -> dict[str, Any]:
-            told = {node.name: node.get("/connectors?expand=status") for node in self.up}
-            first = next(iter(told.values()))
-            assert all(one == first for one in told.values()), f"statuses differ: {told}"
+            reported = {node.name: node.get("/connectors?expand=status") for node in self.up}
+            first = next(iter(reported.values()))
+            assert all(one == first for one in reported.values()), f"statuses differ: {reported}"
             return dict(first)
 
-        told: dict[str, Any] = eventually(same, within_s, "all nodes tell the same statuses", pause_s=0.2)
-        return told
+        reported: dict[str, Any] = eventually(same, within_s, "all nodes tell the same statuses", pause_s=0.2)
+        return reported
 
     def await_committed(self, within_s: float = SETTLED_S) -> None:
         """Wait until every line written is in its topic and its offset committed: who dies now repeats nothing."""

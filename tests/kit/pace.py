@@ -117,7 +117,7 @@ class Pace:
         if self._thread is not None:
             self._thread.join()
 
-    def told(self) -> str:
+    def reported(self) -> str:
         """For the head of a run."""
         slowness = self.slowness
         return (

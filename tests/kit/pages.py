@@ -66,6 +66,8 @@ def run_document(page: str, folder: Path, home: Path) -> list[str]:
             stack.enter_context(logical_database(5432))
             path += f"{os.pathsep}{psql_folder()}"
         outputs = run_page(steps, folder, cli_env(home, {"PATH": path}), PAGES[page])
-    differences = [told for step, output in zip(steps, outputs, strict=True) if (told := screen_differs(step, output))]
+    differences = [
+        reported for step, output in zip(steps, outputs, strict=True) if (reported := screen_differs(step, output))
+    ]
     assert not differences, "\n\n".join(differences)
     return outputs

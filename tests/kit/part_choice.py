@@ -34,12 +34,12 @@ def add_options(parser: pytest.Parser) -> None:
 
 def is_chosen(part: str) -> bool:
     """Whether this run takes a part, for a file that is in a part as far as some of its tests are."""
-    told = os.environ.get(_CHOSEN)
-    return told is None or part in told.split(",")
+    reported = os.environ.get(_CHOSEN)
+    return reported is None or part in reported.split(",")
 
 
 class PartChoice:
-    """The plugin. The run's first process chooses; those of xdist are told by their environment."""
+    """The plugin. The run's first process chooses; those of xdist are reported by their environment."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._why: dict[str, str] = {}
@@ -50,8 +50,8 @@ class PartChoice:
             if wanted:
                 self._why = _wanted(wanted, config.getoption("--parts-base"))
                 os.environ[_CHOSEN] = ",".join(self._why)
-        told = os.environ.get(_CHOSEN)
-        self._names = None if told is None else frozenset(told.split(","))
+        reported = os.environ.get(_CHOSEN)
+        self._names = None if reported is None else frozenset(reported.split(","))
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:

@@ -58,7 +58,7 @@ class MemoryOffsets:
 
 
 class PipelineHost:
-    """A TaskHost and what it told. Leaves nothing running: use as a context manager."""
+    """A TaskHost and what it reported. Leaves nothing running: use as a context manager."""
 
     def __init__(
         self, bootstrap: str, port: OffsetPort | None = None, plugins: PluginRegistry | None = None, **worker: str
@@ -76,7 +76,7 @@ class PipelineHost:
             **{key.replace("_", "."): value for key, value in worker.items()},
         }
         self.host = TaskHost(
-            report=lambda *told: self.reports.append(told),
+            report=lambda *reported: self.reports.append(reported),
             offsets=self.offsets if port is None else port,
             may_run=lambda task_id, run: self.may_run(task_id, run),
             reconfigure=lambda connector: None,
@@ -131,7 +131,7 @@ class PipelineHost:
         eventually(reached, within_s, f"{spec.id} {state}, seen {self.states(spec)}", pause_s=0.005)
 
     def condition(self, spec: TaskSpec) -> TaskCondition:
-        """How it fares now; named calls are told in the log on the way, as in a slot."""
+        """How it fares now; named calls are reported in the log on the way, as in a slot."""
         return self.host.conditions()[spec.id, spec.run]
 
     def await_condition(self, spec: TaskSpec, wanted: Condition, within_s: float = 20) -> TaskCondition:
@@ -197,7 +197,7 @@ class Behaviour:
     def called(cls, name: str) -> None:
         cls.calls.append(name)
         if cls.raise_in == name:
-            raise ValueError(f"told to fail in {name}")
+            raise ValueError(f"reported to fail in {name}")
         if cls.hang_in == name:
             cls.is_hanging.set()
             cls._gate.wait(ample_s(30))

@@ -1,4 +1,4 @@
-"""A broker that librdkafka plays in threads of this process, and that refuses requests when it is told to."""
+"""A broker that librdkafka plays in threads of this process, and that refuses requests when it is asked to."""
 
 from __future__ import annotations
 

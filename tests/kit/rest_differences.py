@@ -99,7 +99,9 @@ CLUSTER: dict[str, Differs] = {
     "src_stopped_task_restart": Differs(
         "as Java's standalone worker; no rebalance is underway", 404, "Task src-0 not found"
     ),
-    "create_failing_at_worker": Differs("a client setting out of range is told at once; in Java its tasks fail", 400),
+    "create_failing_at_worker": Differs(
+        "a client setting out of range is reported at once; in Java its tasks fail", 400
+    ),
     "cf_status": Differs(_REFUSED, 404),
     "delete_cf": Differs(_REFUSED, 404),
     **dict.fromkeys(

@@ -45,13 +45,13 @@ def processes_of(run: str, worker: str | None = None) -> list[psutil.Process]:
 
 def end_all(processes: list[psutil.Process]) -> list[str]:
     """Kill them (SIGKILL: some are frozen); gives what they were, a line each."""
-    told = []
+    reported = []
     for process in processes:
         with suppress(psutil.NoSuchProcess):
-            told.append(f"{process.pid}: {' '.join(process.cmdline())[:160]}")
+            reported.append(f"{process.pid}: {' '.join(process.cmdline())[:160]}")
             process.kill()
     psutil.wait_procs(processes, timeout=_END_S)
-    return told
+    return reported
 
 
 class Sweep:

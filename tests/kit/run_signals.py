@@ -1,4 +1,4 @@
-"""Signals of a run: it ends in order when it is told to, and what tests start has the default ones."""
+"""Signals of a run: it ends in order when it is asked to, and what tests start has the default ones."""
 
 from __future__ import annotations
 

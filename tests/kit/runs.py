@@ -1,4 +1,4 @@
-"""Runs of `connect standalone` on files as they are: what it told, how it ended, and what it left running."""
+"""Runs of `connect standalone` on files as they are: what it reported, how it ended, and what it left running."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Ended:
     stderr: str
 
     @property
-    def told(self) -> list[str]:
+    def reported(self) -> list[str]:
         """What is no line of the log: the sentence and its hint when it was refused. Traces would be in here."""
         return [line for line in self.stderr.splitlines() if not _LOG_LINE.match(line)]
 

@@ -13,7 +13,7 @@ from kit.pace import ample_s
 
 
 class Gate:
-    """Holds up the calls that a connector is told to hang in, until the test opens it."""
+    """Holds up the calls that a connector is asked to hang in, until the test opens it."""
 
     def __init__(self) -> None:
         self._event = threading.Event()

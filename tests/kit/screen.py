@@ -58,7 +58,7 @@ class Terminal:
         return found
 
     def resize(self, columns: int, lines: int) -> None:
-        """As when a window is drawn larger; the program is told."""
+        """As when a window is drawn larger; the program is reported."""
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         self.process.send_signal(signal.SIGWINCH)
 

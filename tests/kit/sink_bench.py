@@ -89,7 +89,7 @@ class Buffered(SinkTask):
     def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         self.calls.append("pre_commit")
         for partition, offset in current_offsets.items():
-            assert offset == self._run.expected[partition], "the task is told how far put() got"
+            assert offset == self._run.expected[partition], "the task is reported how far put() got"
         answer = self.flushes.popleft() if self.flushes else "all"
         if isinstance(answer, Exception):
             self._drop(current_offsets)

@@ -94,7 +94,7 @@ class Numbers(SourceTask):
     def __init__(self, script: Callable[[], int]) -> None:
         self._script = script
         self.last = 0
-        self.told: list[tuple[int, bool]] = []
+        self.reported: list[tuple[int, bool]] = []
 
     def start(self, props: Mapping[str, str]) -> None:
         offset = self.context.offset_storage_reader().offset(PARTITION)
@@ -113,7 +113,7 @@ class ReportedNumbers(Numbers):
     """The same, of a task that wants to hear of each record."""
 
     def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
-        self.told.append((int(str(record.value)), metadata is not None))
+        self.reported.append((int(str(record.value)), metadata is not None))
 
 
 class MovedNumbers(Numbers):
@@ -216,7 +216,7 @@ class Run:
         self.timers = Timers()
         self.topics = _AnyTopic()
         self.ports = TaskPorts(
-            report=lambda *told: None,
+            report=lambda *reported: None,
             offsets=bench.offsets,
             reconfigure=lambda name: None,
             housekeeping=self.timers,

@@ -63,7 +63,7 @@ class StatusJudge:
             if worker.is_expelled:
                 self.problems.append(f"{what}, out of its group")
         self._words[worker.name, subject] = number, status
-        # Generations of two lives of the group cannot be told apart where they overlap
+        # Generations of two lives of the group cannot be distinguished where they overlap
         is_certain = self._is_first_life or status.generation > worker.generation
         owner = self._known_owner(subject)
         if is_certain and worker.is_releasing and owner is not None and owner is not worker:

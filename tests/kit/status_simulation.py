@@ -237,7 +237,7 @@ class Simulation:
             worker.is_frozen = False
 
     def _rebalance(self) -> None:
-        """All that are awake join: they act on what they were told before, and have noticed when they were out."""
+        """All that are awake join: they act on what they were reported before, and have noticed when they were out."""
         live = self._awake()
         for worker in live:
             if worker.is_expelled and not worker.knows_it_is_out:

@@ -100,8 +100,8 @@ class TopReplay:
     def _is_complete(self, workers: Sequence[str]) -> bool:
         with self._lock:
             looks = list(self._looks)
-        told = {look.facts.url for look in looks if isinstance(look, WorkerLook)}
-        return any(isinstance(look, StatusLook) for look in looks) and told >= set(workers)
+        reported = {look.facts.url for look in looks if isinstance(look, WorkerLook)}
+        return any(isinstance(look, StatusLook) for look in looks) and reported >= set(workers)
 
     async def _until(self, holds: Callable[[], bool]) -> None:
         deadline_s = time.monotonic() + ample_s(20)

@@ -67,8 +67,8 @@ def replay(document: Mapping[str, Any]) -> int:
                 machine.step(event)
             assert type(raised.value).__name__ == entry["error"], where
             continue
-        told = machine.step(event)
-        assert [encoder.encoded(without_configs(each)) for each in told] == entry["instructions"], where
+        reported = machine.step(event)
+        assert [encoder.encoded(without_configs(each)) for each in reported] == entry["instructions"], where
     return len(document["entries"])
 
 

@@ -60,6 +60,7 @@ TERMS = {
     "mend mends mended mending mender menders mendable": "auto-restart, recover, repair, edit, fix",
     "figure figures": "metric, value, number",
     "desk desks": "reader, world",
+    "told": "reported, answered, distinguished, asked",
     "resting rests": "idle-closing, is closed while idle, is paused or stopped",
     "sick sickness sicknesses": "degraded, fault",
     "seal seals sealed sealing vouch vouched vouches vouching": "sign, signature",

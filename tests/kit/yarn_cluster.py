@@ -93,14 +93,14 @@ class YarnCluster:
         (manager,) = self._processes
         if manager.poll() is not None:
             raise RuntimeError(f"the resource manager ended with {manager.returncode}\n{self.log_text('manager')}")
-        return bool(self.told("info", 1)["clusterInfo"]["state"] == "STARTED")
+        return bool(self.reported("info", 1)["clusterInfo"]["state"] == "STARTED")
 
     def applications(self) -> list[dict[str, Any]]:
         """What the manager says of each, the newest last."""
-        found: list[dict[str, Any]] = (self.told("apps")["apps"] or {}).get("app", [])
+        found: list[dict[str, Any]] = (self.reported("apps")["apps"] or {}).get("app", [])
         return sorted(found, key=lambda app: int(app["startedTime"]))
 
-    def told(self, what: str, within_s: float = _START_S) -> dict[str, Any]:
+    def reported(self, what: str, within_s: float = _START_S) -> dict[str, Any]:
         answer: dict[str, Any] = json.loads(wait_http(f"http://{self._web}/ws/v1/cluster/{what}", within_s))
         return answer
 
@@ -119,7 +119,7 @@ class YarnCluster:
         """End all of it. Idempotent."""
         below = self._below()
         for process in self._processes:
-            process.kill()  # a node that is told to stop takes ten seconds over it
+            process.kill()  # a node that is asked to stop takes ten seconds over it
         for process in self._processes:
             ended(process, 10)
         for left in below:
@@ -128,7 +128,7 @@ class YarnCluster:
         psutil.wait_procs(below, 10)
 
     def _nodes(self) -> int:
-        return int(self.told("metrics")["clusterMetrics"]["activeNodes"])
+        return int(self.reported("metrics")["clusterMetrics"]["activeNodes"])
 
     def _below(self) -> list[psutil.Process]:
         living = [process for process in self._processes if process.poll() is None]

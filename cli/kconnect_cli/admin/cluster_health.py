@@ -164,12 +164,12 @@ def _workers(
     client = session.client
     rates = _rates(statuses, moves or {})
     try:
-        told = client.workers()
+        reported = client.workers()
     except NotFoundError:
         problems = _problems_of_javas(session, statuses)
     else:
         silent = f"{client.url} gets no answer from it"
-        problems = {str(each["worker"]): None if each["answers"] else silent for each in told}
+        problems = {str(each["worker"]): None if each["answers"] else silent for each in reported}
     return [
         {"worker": id_, "answers": problem is None, "problem": problem, "records_per_s": rates.get(id_)}
         for id_, problem in problems.items()

@@ -25,7 +25,7 @@ _LOOK_EVERY_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """Single changes, made at once and told as they are made."""
+    """Single changes, made at once and reported as they are made."""
 
     session: CliSession
     admin: Changes

@@ -63,10 +63,10 @@ class WorkerLetters:
 
 def say_skipped(session: CliSession, view: Mapping[str, Any]) -> None:
     """What else is in the topic."""
-    told = []
+    reported = []
     if view["others"]:
-        told.append(f"{pluralize(view['others'], 'letter')} of other connectors")
+        reported.append(f"{pluralize(view['others'], 'letter')} of other connectors")
     if view["unknown"]:
-        told.append(f"{pluralize(view['unknown'], 'record')} that name no connector")
-    if told:
-        session.say(f"{view['topic']} has also {' and '.join(told)}; --all shows them.")
+        reported.append(f"{pluralize(view['unknown'], 'record')} that name no connector")
+    if reported:
+        session.say(f"{view['topic']} has also {' and '.join(reported)}; --all shows them.")

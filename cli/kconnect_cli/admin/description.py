@@ -162,14 +162,14 @@ def _begun(read: Callable[[CliSession, str, list[str]], T], session: CliSession,
     """Begin to read on a thread of its own; gives what waits for the end, and adds its notes to those."""
     from concurrent.futures import ThreadPoolExecutor
 
-    told: list[str] = []
+    reported: list[str] = []
     pool = ThreadPoolExecutor(1, "describes")
-    future = pool.submit(read, session, name, told)
+    future = pool.submit(read, session, name, reported)
     pool.shutdown(wait=False)
 
     def end(notes: list[str]) -> T:
         found = future.result()
-        notes += told
+        notes += reported
         return found
 
     return end

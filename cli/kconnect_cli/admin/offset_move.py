@@ -1,4 +1,4 @@
-"""The move of a running connector as the CLI makes changes: described first, then made, with each step told."""
+"""The move of a running connector as the CLI makes changes: described first, then made, with each step reported."""
 
 from __future__ import annotations
 

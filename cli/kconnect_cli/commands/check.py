@@ -86,18 +86,18 @@ def _show(session: CliSession, results: Sequence[Result]) -> None:
     else:
         rows: list[Row] = [result.to_json() for result in results]
         write_text(table_text(_COLUMNS, rows))
-        told = [
+        reported = [
             pluralize(count, name) if name == "warning" else f"{count} {name}"
             for name, count in counts.items()
             if count
         ]
-        session.say(f"{', '.join(told)}.")
+        session.say(f"{', '.join(reported)}.")
 
 
 def _message(row: Row) -> str:
     """What was found, and what to do about it."""
-    is_told = row["hint"] and row["result"] != "ok"
-    return f"{row['message']}. {row['hint']}" if is_told else str(row["message"])
+    is_reported = row["hint"] and row["result"] != "ok"
+    return f"{row['message']}. {row['hint']}" if is_reported else str(row["message"])
 
 
 _COLUMNS = (

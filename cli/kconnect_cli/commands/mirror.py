@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kconnect.runtime.config.misspelt import misspelt_told
+from kconnect.runtime.config.misspelt import misspelt_reported
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.processes.worker_log import LogFile, LogFormat, LogLevel, WorkerLog
 from kconnect_cli.processes.worker_run import EXIT_WORKER, StopSignals, exit_code
@@ -60,13 +60,13 @@ def mirror(
     ]
     with StopSignals() as signals, exit_code(EXIT_WORKER):
         log_lines.start()
-        told = _told(file, [*(clusters or ()), *(more or ())])
-        _run([sys.executable, "-c", _START, "mirror-flow", str(file), *options], told, signals)
+        reported = _reported(file, [*(clusters or ()), *(more or ())])
+        _run([sys.executable, "-c", _START, "mirror-flow", str(file), *options], reported, signals)
     raise typer.Exit(signals.exit_code())
 
 
-def _told(file: Path, targets: list[str]) -> dict[Flow, dict[str, Any]]:
-    """What each flow's worker is told. Errors: ConfigError, NotFoundError."""
+def _reported(file: Path, targets: list[str]) -> dict[Flow, dict[str, Any]]:
+    """Gives what each flow's worker gets. Errors: ConfigError, NotFoundError."""
     from kconnect.errors import ConfigError
     from kconnect.runtime.config import read_properties
     from kconnect.worker.mirror import MirrorSettings
@@ -80,7 +80,7 @@ def _told(file: Path, targets: list[str]) -> dict[Flow, dict[str, Any]]:
     for key in settings.strangers():
         log.warning("%s: %s has no effect: it is of a cluster that `clusters` does not name", file, key)
     for key, meant in settings.misspelt().items():
-        log.warning("%s: %s", file, misspelt_told(key, meant))
+        log.warning("%s: %s", file, misspelt_reported(key, meant))
     for flow in flows:
         log.info("Flow %s%s", flow, "" if settings.is_enabled(flow) else ": heartbeats only")
     if not any(settings.is_enabled(flow) for flow in flows):
@@ -97,10 +97,10 @@ def _of_flow(settings: MirrorSettings, flow: Flow) -> dict[str, Any]:
     }
 
 
-def _run(command: list[str], told: Mapping[Flow, Mapping[str, Any]], signals: StopSignals) -> None:
+def _run(command: list[str], reported: Mapping[Flow, Mapping[str, Any]], signals: StopSignals) -> None:
     from kconnect.worker.mirror.processes import FlowProcesses
 
-    processes = FlowProcesses(command, told, _print_line)
+    processes = FlowProcesses(command, reported, _print_line)
     signals.stop_on_signal(processes)
     try:
         processes.start()

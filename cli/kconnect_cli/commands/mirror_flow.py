@@ -34,26 +34,26 @@ def mirror_flow(
     log_config: LogFile = None,
 ) -> None:
     """Run the worker of one flow."""
-    told = json.loads(sys.stdin.buffer.readline())
+    reported = json.loads(sys.stdin.buffer.readline())
     log_lines = WorkerLog(log_level, log_format, log_config)
     with StopSignals() as signals:
         threading.Thread(target=_end_with_input, name="parent", daemon=True).start()
         from kconnect.worker.mirror import Flow
 
-        flow = Flow(told["source"], told["target"])
+        flow = Flow(reported["source"], reported["target"])
         with exit_code(EXIT_WORKER):
             log_lines.start()
-            log_lines.follow(told["worker"])
+            log_lines.follow(reported["worker"])
 
         def make() -> DistributedWorker:
             from kconnect.worker import DistributedWorker
 
             java = {"kconnect.java.command": f"org.apache.kafka.connect.mirror.MirrorMaker {file.resolve()}"}
-            return DistributedWorker({**java, **told["worker"]}, file=file)
+            return DistributedWorker({**java, **reported["worker"]}, file=file)
 
         @contextmanager
         def beside(worker: DistributedWorker) -> Iterator[None]:
-            with _connectors(flow, told["connectors"], worker):
+            with _connectors(flow, reported["connectors"], worker):
                 print(worker.rest_url, flush=True)  # noqa: T201  # to `connect mirror`: it runs
                 yield
 

@@ -199,7 +199,7 @@ def _ask(session: CliSession, look: _Look, chosen: _Chosen, writer: RecordWriter
     if chosen.registry is not None or look.reveal:
         option = "--registry" if chosen.registry is not None else "--show-secrets"
         raise UsageProblem(f"{option} needs the brokers", hint="Give --worker FILE or --bootstrap-servers.")
-    from kconnect.admin.records.decoding import ToldRecord
+    from kconnect.admin.records.decoding import ReportedRecord
     from kconnect_cli.admin.asked_worker import AskedWorker
 
     untested, first_untested, pause = 0, None, Event()
@@ -209,7 +209,7 @@ def _ask(session: CliSession, look: _Look, chosen: _Chosen, writer: RecordWriter
             left = None if look.limit is None else look.limit - writer.count
             page = worker.records(look.topic, [*query, *([] if left is None else [("limit", str(left))])])
             for record in page["records"]:
-                writer.write(ToldRecord(record))
+                writer.write(ReportedRecord(record))
             untested += page["untested"]
             first_untested = first_untested or page["first_untested"]
             if writer.count == look.limit or not (look.follow or page["more"]):

@@ -132,8 +132,8 @@ def _rows(status: ConnectorStatus, selection: Selection) -> list[dict[str, Any]]
 def _page(row: Row) -> str:
     lines = [f"{row['name']} task {row['task']}  {row['state']}  {row['worker_id']}", "config"]
     lines += [f"  {key} = {value}" for key, value in sorted(row["config"].items())]
-    if told := part_of(row).why(now_ms()) or condition_name(row):
-        lines[0] += f"  {told}"
+    if reported := part_of(row).why(now_ms()) or condition_name(row):
+        lines[0] += f"  {reported}"
     if stack := (row.get("condition") or {}).get("stack"):
         lines += ["stack", *(f"  {line}" for line in stack.rstrip().splitlines())]
     if row.get("trace"):

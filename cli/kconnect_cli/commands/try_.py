@@ -119,8 +119,8 @@ def try_(
         passwords = PluginRegistry.load(properties.get("plugin.path")).password_keys(config)
         redaction.remember("try", {*secret_values(config, passwords), *resolved.references})
 
-        def warn(told: str) -> None:
-            session.say(f"Warning: {given_file.name}: {told}")
+        def warn(reported: str) -> None:
+            session.say(f"Warning: {given_file.name}: {reported}")
 
         reads = is_source(config, properties.get("plugin.path"))
         if reads and input_ is not None:

@@ -1,7 +1,7 @@
 """`connect standalone --watch`: connectors follow their files. What is created, changed or removed there is so here.
 
 Files are looked at twice a second; a change counts when two looks agree, so that a half-written file is not read.
-A file that cannot be read, or whose connector is refused, is told, and its connector stays as it is.
+A file that cannot be read, or whose connector is refused, is reported, and its connector stays as it is.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 
 from kconnect.clock import now_ms
 from kconnect.model import ConnectorType
-from kconnect.runtime.health.views import ConnectorView, PartView, ConnectorHealth
+from kconnect.runtime.health.views import ConnectorHealth, ConnectorView, PartView
 from kconnect_cli.screen.output import Column, Row, fitted, json_cell, painted, table_text
 from kconnect_cli.screen.status_rows import condition_name, part_of, why
 

@@ -41,7 +41,7 @@ def letter_page(view: Mapping[str, Any], *, with_trace: bool) -> str:
     if view["replayed"]:
         mark = view["replayed"]
         lines.append(_line("replayed", f"{mark['time']}, {mark['state']} to {mark['target']}"))
-    lines += [_line("problem", each) for each in view.get("problems", []) if not _is_told(view, each)]
+    lines += [_line("problem", each) for each in view.get("problems", []) if not _is_reported(view, each)]
     if with_trace and view["trace"]:
         lines += ["", *(f"    {printable(line)}" for line in view["trace"].splitlines())]
     return "\n".join(lines) + "\n"
@@ -73,7 +73,7 @@ def _origin(view: Mapping[str, Any]) -> str | None:
     return text + ("" if view["task"] is None else f", task {view['task']}")
 
 
-def _is_told(view: Mapping[str, Any], problem: str) -> bool:
+def _is_reported(view: Mapping[str, Any], problem: str) -> bool:
     """That a converter cannot read what it failed on is no news."""
     return "CONVERTER" in (view["stage"] or "") and " cannot read it" in problem
 

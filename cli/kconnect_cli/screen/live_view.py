@@ -210,7 +210,7 @@ class _LastLines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             self._kept.append(self.format(record))
-        except Exception:  # a line that cannot be written is told, as every handler does
+        except Exception:  # a line that cannot be written is reported, as every handler does
             self.handleError(record)
 
     def last(self) -> list[str]:

@@ -35,9 +35,9 @@ def check_settings(
     """
     problems: list[ConfigProblem] = []
     for name, config in configs.items():
-        for key, told in _unknown(session, config, strict=strict).items():
+        for key, reported in _unknown(session, config, strict=strict).items():
             if only is None or key in only:
-                problems.append(ConfigProblem(key, config[key], f"{name}: {told}"))
+                problems.append(ConfigProblem(key, config[key], f"{name}: {reported}"))
         if (wrong := _labels_problem(config)) and (only is None or LABELS in only):
             problems.append(ConfigProblem(LABELS, config[LABELS], f"{name}: {LABELS}: {wrong}"))
     if not problems:
@@ -64,7 +64,7 @@ def unknown_settings_of(config: Mapping[str, str], answer: Row, *, strict: bool 
     if strict and "name" in known:  # an answer without it lists no settings of connectors
         return found
     meant = misspelt_settings(config, known)
-    return {key: told for key, told in found.items() if key in meant or is_surely_unknown(key)}
+    return {key: reported for key, reported in found.items() if key in meant or is_surely_unknown(key)}
 
 
 def known_settings(answer: Row) -> list[str]:

@@ -81,7 +81,7 @@ class ClusterFacts:
     hint: str = ""
     outage: Outage | None = None
     outage_s: float = 0.0
-    """When the outage was told."""
+    """When the outage was reported."""
     note: str = ""
     to_come: Mapping[str, TargetState] = field(default_factory=dict)
     workers: Mapping[str, WorkerFacts] = field(default_factory=dict)

@@ -54,7 +54,7 @@ class Requests:
         threading.Thread(target=self._run, args=(request,), name=f"top-{type(request).__name__}", daemon=True).start()
 
     def _run(self, request: Fetch | Prepare | Make) -> None:
-        """Top of the thread: what fails is told on the screen."""
+        """Top of the thread: what fails is reported on the screen."""
         try:
             event: Event = self._done(request)
         except Exception as err:

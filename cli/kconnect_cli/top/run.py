@@ -46,7 +46,7 @@ def run_screen(
 ) -> int:
     """Shows the screen until it is left; gives the exit code. `second`: another client of the topics, with --direct.
 
-    Errors: those of a login that cannot be read. Whoever does not answer is told on the screen.
+    Errors: those of a login that cannot be read. Whoever does not answer is reported on the screen.
     """
     inbox = Inbox()
     watches, requests, state = _parts(session, keeps, interval_s, inbox.put, second)

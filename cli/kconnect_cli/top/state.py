@@ -74,12 +74,12 @@ def step(state: TopState, event: Event, now_s: float) -> Stepped:
                 return replace(state, dialog=dialog, message=None), ()
             return state, ()
         case Made(_, lines):
-            return _told(state, "; ".join(lines)), (LookNow(),)
+            return _reported(state, "; ".join(lines)), (LookNow(),)
         case Refused(action, sentence, hint):
             refusal = Refusal(action, sentence, hint)
             is_free = state.dialog is None or (isinstance(state.dialog, Confirm) and state.dialog.action == action)
             if not is_free or state.is_typing:  # keys are about something else now
-                return _told(state, f"{action.words()}: {sentence}", is_bad=True), (LookNow(),)
+                return _reported(state, f"{action.words()}: {sentence}", is_bad=True), (LookNow(),)
             return replace(state, dialog=refusal, message=None), (LookNow(),)
 
 
@@ -117,9 +117,9 @@ def _key_in_dialog(state: TopState, dialog: Dialog, key: Key) -> Stepped:
             return (closed, ()) if key.name in ("escape", "q", "n") or pressed in ("q", "n") else (state, ())
         case Confirm(action, is_ready=is_ready):
             if pressed in ("y", "Y") and is_ready:
-                return _told(closed, f"{action.words()} .."), (Make(action),)
+                return _reported(closed, f"{action.words()} .."), (Make(action),)
             if pressed in ("n", "N", "q") or key.name in ("escape", "enter"):
-                return _told(closed, "Nothing was changed."), ()
+                return _reported(closed, "Nothing was changed."), ()
     return state, ()
 
 
@@ -209,7 +209,7 @@ def _key_in_detail(state: TopState, detail: Detail, key: Key) -> Stepped:
 def _asked(state: TopState, verb: Verb) -> Stepped:
     name, _ = chosen(state)
     if name is None:
-        return _told(state, f"Choose a connector to {verb}: 1 lists them."), ()
+        return _reported(state, f"Choose a connector to {verb}: 1 lists them."), ()
     action = Action(verb, name)
     return replace(state, dialog=Confirm(action), message=None), (Prepare(action),)
 
@@ -217,9 +217,11 @@ def _asked(state: TopState, verb: Verb) -> Stepped:
 def _restart_menu(state: TopState) -> TopState:
     name, task = chosen(state)
     if name is None:
-        return _told(state, "Choose a connector or a task to restart: 1 and 2 list them.")
+        return _reported(state, "Choose a connector or a task to restart: 1 and 2 list them.")
     if state.facts.is_direct:
-        return _told(state, "A restart needs a worker: with --direct there is none to do it. Stop and resume write it.")
+        return _reported(
+            state, "A restart needs a worker: with --direct there is none to do it. Stop and resume write it."
+        )
     choices = [("f", Action(Verb.RESTART_FAILED, name))]
     if task is not None:
         choices.append(("t", Action(Verb.RESTART_TASK, name, task)))
@@ -340,5 +342,5 @@ def _ticked(state: TopState) -> TopState:
     return _arranged(state) if state.view is View.WORKERS else state
 
 
-def _told(state: TopState, text: str, *, is_bad: bool = False) -> TopState:
+def _reported(state: TopState, text: str, *, is_bad: bool = False) -> TopState:
     return replace(state, message=Message(text, is_bad, state.now_s))

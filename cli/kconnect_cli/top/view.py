@@ -60,7 +60,7 @@ class Drawn:
 def draw(state: TopState) -> Drawn:
     """Draws as many lines as the screen has."""
     head = [_title(state), _summary(state)]
-    head += [fitted([(text, "bad" if index == 0 else "warn")], state.columns) for index, text in _told(state)]
+    head += [fitted([(text, "bad" if index == 0 else "warn")], state.columns) for index, text in _reported(state)]
     body, cursor = _detail(state, state.detail) if state.detail is not None else _list(state)
     lines = [*head, *body]
     room = state.lines - 1
@@ -71,7 +71,7 @@ def draw(state: TopState) -> Drawn:
     return Drawn(tuple(fitted(each, state.columns) for each in lines), cursor)
 
 
-def _told(state: TopState) -> list[tuple[int, str]]:
+def _reported(state: TopState) -> list[tuple[int, str]]:
     return list(enumerate(line(text)[0][0] for text in banners(state)))
 
 
@@ -265,7 +265,7 @@ def _detail(state: TopState, detail: Detail) -> tuple[list[Line], int]:
 
 
 def _footer(state: TopState) -> Line:
-    """What was told last, else the keys."""
+    """What was reported last, else the keys."""
     if state.message is not None:
         return line((state.message.text, "bad" if state.message.is_bad else "key"))
     if state.is_typing:

@@ -188,7 +188,7 @@ class SourceConnector(Connector):
         alter or reset, and only while the connector is STOPPED. `offsets` are pairs of source partition and new offset,
         None to reset. Return True if the offsets were checked or applied, and
         raise DataError to refuse them: the user gets its message with status 400. Any other error is a failure of the
-        connector (500), and the offsets also stay unchanged. False means "not checked", and the user is told.
+        connector (500), and the offsets also stay unchanged. False means "not checked", and the user sees that.
         It must be safe to call twice with the same offsets. May block briefly.
         Differs: pairs in a list, where Java has a map from map to map.
         """

@@ -176,7 +176,7 @@ class Timestamp:
     LOGICAL_NAME: Final = "org.apache.kafka.connect.data.Timestamp"
     UNIT_FIELD: Final = "kconnect.unit"
     ZONE_FIELD: Final = "kconnect.zone"
-    """With the value NO_ZONE: a time of a clock on the wall, told as if it were one of UTC."""
+    """With the value NO_ZONE: a time of a clock on the wall, written as if it were one of UTC."""
     NO_ZONE: Final = "none"
 
     @staticmethod

@@ -18,6 +18,7 @@ from kconnect.api import (
     RecordBatch,
     Transformation,
 )
+from kconnect.api.wording import pluralize
 from kconnect.builtin.types.seen_columns import seen_column
 from kconnect.builtin.version import KAFKA_VERSION
 

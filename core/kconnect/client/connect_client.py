@@ -56,10 +56,9 @@ class ConnectClient:
 
     Errors of every method: UnreachableError, TimedOutError, NotFoundError, AlreadyExistsError, ConflictError (409),
     BadRequestError (400), ConnectError for anything else, with the worker's own message.
-    `timeout_s`: how long an answer may take; `patience`: less for a read, for who would rather be told than wait; then
-    `tell` gets what a change is waiting for. `retry_conflicts_s`: how long to retry during a rebalance (409); 0
-    disables retries.
-    `access`: credentials and certificates. `transport`: replaces the network, for tests.
+    `timeout_s`: how long an answer may take; `patience`: less for a read, for who would rather be informed than wait;
+    then `tell` gets what a change is waiting for. `retry_conflicts_s`: how long to retry during a rebalance (409); 0
+    disables retries. `access`: credentials and certificates. `transport`: replaces the network, for tests.
     """
 
     def __init__(

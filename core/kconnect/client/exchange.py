@@ -1,4 +1,6 @@
-"""One request to a worker and its result: conflicts are retried, the answer is parsed, an error told as a sentence."""
+"""One request to a worker and its result: conflicts are retried, the answer is parsed, an error reported as a
+sentence.
+"""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def shown_url(url: str) -> str:
 
 
 def origin(url: str) -> tuple[str, str | None, int | None]:
-    """Scheme, host and port, by which servers are told apart."""
+    """Scheme, host and port, by which servers are distinguished."""
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
 

@@ -29,13 +29,13 @@ class Reread(Generic[T]):
         read: Callable[[], T],
         files: Callable[[], Iterable[Path]],
         *,
-        told: Callable[[T], None],
+        reported: Callable[[T], None],
         failed: Callable[[ConnectError], None],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`told` and `failed` are called after a change. Errors: those of `read`."""
+        """`reported` and `failed` are called after a change. Errors: those of `read`."""
         self._read, self._files = read, files
-        self._told, self._failed = told, failed
+        self._reported, self._failed = reported, failed
         self._monotonic = monotonic
         self._lock = threading.Lock()  # guards the fields below; readers of `_value` need none
         self._seen = self._version()
@@ -70,7 +70,7 @@ class Reread(Generic[T]):
             self._failed(err)
         else:
             self._problem = None
-            self._told(self._value)
+            self._reported(self._value)
 
     def _version(self) -> _Version:
         """What differs when a file does; nothing of one that is not there."""

@@ -128,7 +128,7 @@ class ArtifactSet:
 
 
 class _Counter:
-    """Bytes so far, told to the caller's progress function."""
+    """Bytes so far, reported to the caller's progress function."""
 
     def __init__(self, done: int, total: int, progress: Progress | None) -> None:
         self._lock = threading.Lock()  # guards _done, and makes progress calls one at a time

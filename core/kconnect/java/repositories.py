@@ -66,9 +66,9 @@ class Repositories:
         return b"".join(parts)
 
     def save(
-        self, path: str, target: Path, size_bytes: int = _LIKELY_BYTES, told: Callable[[int], object] | None = None
+        self, path: str, target: Path, size_bytes: int = _LIKELY_BYTES, reported: Callable[[int], object] | None = None
     ) -> None:
-        """Writes a file; `told` hears of each piece.
+        """Writes a file; `reported` hears of each piece.
 
         Errors: NotFoundError where no repository has it, UnreachableError, Stopped.
         """
@@ -80,8 +80,8 @@ class Repositories:
 
             def write(piece: bytes) -> None:
                 file.write(piece)
-                if told is not None:
-                    told(len(piece))
+                if reported is not None:
+                    reported(len(piece))
 
             self._fetched(path, size_bytes, again, write)
 

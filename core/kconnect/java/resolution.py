@@ -187,14 +187,14 @@ class Resolver:
 
     def _check(self, it: Coordinate, name: str, data: bytes) -> None:
         try:
-            told = self._repositories.read(f"{it.path()}.sha1").split()
+            reported = self._repositories.read(f"{it.path()}.sha1").split()
         except NotFoundError:
             return  # a repository that has none
         own = hashlib.sha1(data, usedforsecurity=False).hexdigest()
-        if told and told[0].decode("ascii", "replace").lower() != own:
+        if reported and reported[0].decode("ascii", "replace").lower() != own:
             raise EnvironmentProblemError(
                 f"{name} came with another checksum than its repository says: SHA-1 {own} instead of "
-                f"{told[0].decode('ascii', 'replace')[:64]}.",
+                f"{reported[0].decode('ascii', 'replace')[:64]}.",
                 hint="Something between this machine and the Maven repository alters downloads: is it a proxy?",
             )
 

@@ -63,8 +63,8 @@ def what_failed(failure: BaseException) -> str:
         if type(earlier).__module__ in _NATIVE:
             break
         root = earlier
-    told = failure.opening(root) if isinstance(failure, ConnectError) else None
-    return " ".join((told or _what_failed(failure, root)).split())
+    reported = failure.opening(root) if isinstance(failure, ConnectError) else None
+    return " ".join((reported or _what_failed(failure, root)).split())
 
 
 def _what_failed(failure: BaseException, root: BaseException) -> str:

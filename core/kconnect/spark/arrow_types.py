@@ -22,7 +22,7 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def struct_type(schema: pa.Schema) -> StructType:
-    """Spark's schema of Arrow's; times without a zone stay so, which Spark 4.1 has to be told.
+    """Spark's schema of Arrow's; times without a zone stay so, which Spark 4.1 must be given.
 
     Times of day have microseconds there.
     """

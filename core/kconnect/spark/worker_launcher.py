@@ -167,7 +167,7 @@ class QueryLauncher:
         self._lock = threading.Lock()  # guards the three below
         self._specs: dict[TaskId, TaskSpec] = {}
         self._host: Any = None  # a TaskHost; its package is loaded with the first query
-        self._told: TaskEvents | None = None
+        self._reported: TaskEvents | None = None
         self._meters = TaskMeters()
         # Held while the host is asked and its answer noted: it answers one thread at a time, and REST, the sampler and
         # the herder ask. Besides, an older answer would be noted after a newer one
@@ -246,8 +246,8 @@ class QueryLauncher:
         if host is not None:
             host.close(timeout_s)
         self._engine.stop_session()
-        if self._told is not None:
-            self._told.stop(timeout_s)
+        if self._reported is not None:
+            self._reported.stop(timeout_s)
 
     def _made_host(self) -> Any:  # a TaskHost
         from kconnect.runtime.pipeline import TaskHost
@@ -257,17 +257,17 @@ class QueryLauncher:
         assert self._events is not None, "start() first"
         with self._lock:
             if self._host is None:
-                told = self._told = TaskEvents(self._events, "query-events")
+                reported = self._reported = TaskEvents(self._events, "query-events")
                 self._host = TaskHost(
                     report=self._report,
-                    offsets=told,
+                    offsets=reported,
                     may_run=self._check_run,
-                    reconfigure=told.reconfiguration_requested,
-                    topic_used=told.topic_used,
+                    reconfigure=reported.reconfiguration_requested,
+                    topic_used=reported.topic_used,
                     plugins=PluginRegistry.load(self._plugin_path, tells_skipped=False),
                     build=query_loop(self._engine),
                 )
-                told.start()
+                reported.start()
             return self._host
 
     def _check_run(self, task_id: TaskId, run: int) -> None:
@@ -295,5 +295,5 @@ class QueryLauncher:
     def _report(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
         if self._is_current(task_id, run):
             self._meters.entered(task_id, run, state)
-            assert self._told is not None, "its task was started"
-            self._told.task_status(task_id, run, state, trace)
+            assert self._reported is not None, "its task was started"
+            self._reported.task_status(task_id, run, state, trace)

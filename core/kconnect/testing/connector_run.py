@@ -152,9 +152,9 @@ class ConnectorRun:
                 self.config, self.worker, self.plugins, [value.name for value in found.config_values]
             )
             meant = misspelt_settings(self.config, known)
-            for key, told in unknown_settings(self.config, known).items():
+            for key, reported in unknown_settings(self.config, known).items():
                 if key in meant or is_surely_unknown(key):
-                    self.warn_unknown(told)
+                    self.warn_unknown(reported)
         wrong = [ConfigProblem(name, None, f"{name}: {message}") for name, message in declared] + [
             ConfigProblem(value.name, None, message)
             for value in found.config_values

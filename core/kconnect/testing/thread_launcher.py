@@ -28,23 +28,23 @@ class ThreadLauncher:
 
     def __init__(self, plugins: PluginRegistry | None = None) -> None:
         self._plugins = plugins
-        self._told: TaskEvents | None = None
+        self._reported: TaskEvents | None = None
         self._lock = threading.Lock()  # guards the two below
         self._tasks: dict[TaskId, TaskSpec] = {}
         self._host: TaskHost | None = None
         self._meters = TaskMeters()
 
     def start(self, events: LauncherEvents) -> None:
-        told = self._told = TaskEvents(events, "launcher-events")
+        reported = self._reported = TaskEvents(events, "launcher-events")
         self._host = TaskHost(
             report=self._report,
-            offsets=told,
+            offsets=reported,
             may_run=events.check_run,
-            reconfigure=told.reconfiguration_requested,
-            topic_used=told.topic_used,
+            reconfigure=reported.reconfiguration_requested,
+            topic_used=reported.topic_used,
             plugins=self._plugins if self._plugins is not None else PluginRegistry.load(None),
         )
-        told.start()
+        reported.start()
 
     def start_tasks(self, specs: Sequence[TaskSpec]) -> None:
         host = self._running_host()
@@ -102,8 +102,8 @@ class ThreadLauncher:
         if host is None:
             return
         host.close(timeout_s)
-        if self._told is not None:
-            self._told.stop(timeout_s)
+        if self._reported is not None:
+            self._reported.stop(timeout_s)
 
     def _count(self) -> None:
         host = self._host
@@ -121,5 +121,5 @@ class ThreadLauncher:
             spec = self._tasks.get(task_id)
             if spec is not None and spec.run == run:
                 self._meters.entered(task_id, run, state)
-                assert self._told is not None, "start() first"
-                self._told.task_status(task_id, run, state, trace)
+                assert self._reported is not None, "start() first"
+                self._reported.task_status(task_id, run, state, trace)

@@ -93,8 +93,8 @@ def test_pages_are_followed_and_a_restart_goes_on_at_its_page(server: Server, ki
         items = [{"id": 100 - page * 2}, {"id": 99 - page * 2}]
         is_last = page == 2
         link = {} if is_last or kind != "link" else {"Link": f'<{path}?page={page + 1}>; rel="next", </x>; rel="first"'}
-        told = None if is_last else (f"?page={page + 1}" if kind == "url" else page + 1)
-        return 200, link, {"items": items, "meta": {"next": told}}
+        reported = None if is_last else (f"?page={page + 1}" if kind == "url" else page + 1)
+        return 200, link, {"items": items, "meta": {"next": reported}}
 
     server.answer = answer
     paging = {"pagination": "link" if kind == "link" else "next", "pagination_next_pointer": "/meta/next"}
@@ -400,7 +400,7 @@ def test_a_date_in_retry_after_is_waited_for(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("offset", "told"),
+    ("offset", "reported"),
     [
         ({"cursr": 1}, "has no field 'cursr'; it has cursor, known"),
         ({"cursor": [1]}, "The 'cursor' in an offset of HttpJsonSource is a text or a number"),
@@ -410,9 +410,9 @@ def test_a_date_in_retry_after_is_waited_for(server: Server) -> None:
         ({"page": "{"}, "It is not a page"),
     ],
 )
-def test_offsets_are_checked_before_they_are_kept(server: Server, offset: dict[str, Any], told: str) -> None:
+def test_offsets_are_checked_before_they_are_kept(server: Server, offset: dict[str, Any], reported: str) -> None:
     connector = HttpJsonSourceConnector()
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=reported):
         connector.alter_offsets({}, [({"url": server.url}, offset)])
     with pytest.raises(DataError, match="'url'"):
         connector.alter_offsets({}, [({"uri": server.url}, {"cursor": 1})])
@@ -421,7 +421,7 @@ def test_offsets_are_checked_before_they_are_kept(server: Server, offset: dict[s
 
 
 def test_settings_that_can_not_work_are_refused(server: Server) -> None:
-    for wrong, told in (
+    for wrong, reported in (
         ({"url": "file:///etc/passwd"}, "http"),
         ({"url": "http://me:secret@example.org/"}, "auth.user"),
         ({"auth_type": "bearer"}, "auth.token"),
@@ -433,6 +433,6 @@ def test_settings_that_can_not_work_are_refused(server: Server) -> None:
         ({"header.X": "a\nb"}, "header"),
         ({"tls_ca_file": "/no/ca.pem"}, r"tls\.ca\.file"),
     ):
-        with pytest.raises(ConfigError, match=told) as caught:
+        with pytest.raises(ConfigError, match=reported) as caught:
             harness(server, **wrong).start()
         assert "secret" not in str(caught.value)

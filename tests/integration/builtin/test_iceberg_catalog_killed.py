@@ -87,7 +87,7 @@ def test_a_frozen_catalog_is_an_error_in_time_that_names_the_setting(catalog):
         opened.close()
 
 
-def test_what_the_catalog_refuses_is_told_without_the_secret(catalog):
+def test_what_the_catalog_refuses_is_reported_without_the_secret(catalog):
     settings = settings_of(catalog, **{"table.catalog.token": "sesame"})
     settings["table.catalog.uri"] += "/nowhere"
     table = open_table(TableConfig.parse(settings), "orders")

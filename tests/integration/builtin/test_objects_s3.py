@@ -176,11 +176,11 @@ def test_a_server_that_goes_away_is_waited_for_and_wrong_credentials_are_not(own
         assert [record.value for record in source.poll(1, within_s=20)] == ["2"]
     with (
         SourceHarness("ObjectSource", {**config, "object.options.secret": "wrong-secret"}) as source,
-        pytest.raises(ConnectError, match=r"Cannot list gone: PermissionError") as told,
+        pytest.raises(ConnectError, match=r"Cannot list gone: PermissionError") as reported,
     ):
         source.poll(1)
-    assert "credentials" in str(told.value.hint)
-    assert "wrong-secret" not in str(told.value)
+    assert "credentials" in str(reported.value.hint)
+    assert "wrong-secret" not in str(reported.value)
     missing = {**config, "object.url": "s3://never-made"}
     with SourceHarness("ObjectSource", missing) as source, pytest.raises(ConnectError, match="FileNotFoundError"):
         source.poll(1)

@@ -112,7 +112,7 @@ def test_streams_are_selected_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "reported"),
     [
         (
             "sys.stderr.write('no such table\\n'); sys.exit(3)",
@@ -123,10 +123,10 @@ def test_streams_are_selected_by_name() -> None:
         ("time.sleep(60)", r"has written nothing for 0\.3 s and was ended"),
     ],
 )
-def test_a_tap_that_misbehaves_fails_the_task_with_a_sentence(code: str, told: str) -> None:
+def test_a_tap_that_misbehaves_fails_the_task_with_a_sentence(code: str, reported: str) -> None:
     silence = "300" if "sleep" in code else "60000"
     with source_of(tap_that(code), singer__silence__max__ms=silence) as source:
-        with pytest.raises((ConnectError, DataError), match=told):
+        with pytest.raises((ConnectError, DataError), match=reported):
             source.poll(1, within_s=ample_s(20))
         assert source.task._tap is None or "Hello" in code
     assert left_files() == []
@@ -140,9 +140,9 @@ def test_a_program_that_is_not_there_is_said() -> None:
 def test_settings_are_for_the_owner_alone_while_the_tap_runs() -> None:
     mode = "oct(os.stat({}).st_mode & 0o777)"
     code = f"print({mode.format('sys.argv[2]')}, {mode.format('os.path.dirname(sys.argv[2])')})"
-    with source_of(tap_that(code), singer__config='{"password": "x"}') as source, pytest.raises(DataError) as told:
+    with source_of(tap_that(code), singer__config='{"password": "x"}') as source, pytest.raises(DataError) as reported:
         source.poll(1, within_s=ample_s(20))
-    assert "0o600 0o700" in str(told.value)
+    assert "0o600 0o700" in str(reported.value)
 
 
 def test_a_bad_record_is_given_up_and_a_stop_ends_the_tap_and_what_it_started() -> None:

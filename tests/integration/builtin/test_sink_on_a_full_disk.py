@@ -52,10 +52,10 @@ def test_no_line_is_torn_lost_or_there_twice(
         spec = host.start_sink(name, FILE_SINK, **settings)
         eventually(lambda: host.states(spec)[-1:] == [RunState.FAILED], 30, "the disk is full")
 
-        told = host.trace(spec).splitlines()[0]
-        assert f"Cannot write to {out}: File too large" in told
-        assert f"Root cause: OSError: [Errno 27] File too large: '{out}'" in told, "as the screens show it"
-        assert "was cut off again" in told
+        reported = host.trace(spec).splitlines()[0]
+        assert f"Cannot write to {out}: File too large" in reported
+        assert f"Root cause: OSError: [Errno 27] File too large: '{out}'" in reported, "as the screens show it"
+        assert "was cut off again" in reported
         during = out.read_text().splitlines(keepends=True)
         assert 0 < len(during) < _LINES
         assert all(line.endswith("does not fit\n") for line in during)

@@ -100,7 +100,7 @@ def test_a_state_blames_no_record_and_loses_none(server: Database, table: str, s
 
 def failed(call: Callable[[], object]) -> Exception:
     """What a call raises."""
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - any is told
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - any is reported
         call()
     return caught.value
 

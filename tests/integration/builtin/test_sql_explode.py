@@ -44,8 +44,8 @@ def test_a_source_commits_a_record_when_all_that_was_made_of_it_is_written(
     eventually(lambda: host.offsets.of("unfolds") == [{"n": 3}], 20, "the last offset is committed")
     host.stop(spec)
     if kind == RECORD_SOURCE:
-        told = [call.rpartition(" ")[2] for call in Behaviour.calls if call.startswith("commit_record")]
-        assert sorted(told) == ["0@1", "0@2", "dropped"]
+        reported = [call.rpartition(" ")[2] for call in Behaviour.calls if call.startswith("commit_record")]
+        assert sorted(reported) == ["0@1", "0@2", "dropped"]
 
 
 def test_a_sink_is_given_all_that_was_made_of_a_record_in_one_put(

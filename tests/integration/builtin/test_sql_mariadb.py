@@ -78,7 +78,7 @@ def test_every_other_type_is_read_alike_from_a_table_and_by_a_query(maria: Maria
         "ST_GeomFromText('LINESTRING(0 0,1 1)'), '::1', x'00ff', 'x', 1999, '23:59:59.123456', 'long', 1.5, 2.25)",
         schema=schema,
     )
-    query = "SELECT odd.*, ST_AsText(spot) AS told, 1.50 AS price, NULL AS nothing FROM odd WHERE id > 0"
+    query = "SELECT odd.*, ST_AsText(spot) AS reported, 1.50 AS price, NULL AS nothing FROM odd WHERE id > 0"
     more = {"query": query, "topic.prefix": "q"} if what == "query" else {}
     with source_of(maria, schema, mode="bulk", bigint_unsigned_handling_mode="precise", **more) as source:
         (record,) = source.poll(1)
@@ -87,12 +87,12 @@ def test_every_other_type_is_read_alike_from_a_table_and_by_a_query(maria: Maria
     }
     found = values_of(record)
     if what == "query":
-        assert (found.pop("told"), found.pop("price"), found.pop("nothing")) == (
+        assert (found.pop("reported"), found.pop("price"), found.pop("nothing")) == (
             "POINT(1 2)",
             decimal.Decimal("1.50"),
             None,
         )
-        assert (fields.pop("told"), fields.pop("price"), fields.pop("nothing")) == ("STRING", "Decimal", "STRING")
+        assert (fields.pop("reported"), fields.pop("price"), fields.pop("nothing")) == ("STRING", "Decimal", "STRING")
         assert found.pop("spot")[-16:].hex() == "000000000000f03f0000000000000040", "well-known binary"
         found.pop("shape")
     else:
@@ -109,7 +109,7 @@ def test_every_other_type_is_read_alike_from_a_table_and_by_a_query(maria: Maria
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "told"),
+    ("kind", "value", "reported"),
     [
         ("bigint unsigned", "18446744073709551615", r"not of type int64: 18446744073709551615"),
         ("time", "'-10:00:00'", r"a value \(timedelta\) that is not of type time: -1 day, 14:00:00"),
@@ -117,12 +117,12 @@ def test_every_other_type_is_read_alike_from_a_table_and_by_a_query(maria: Maria
     ],
 )
 def test_a_value_that_connect_cannot_hold_fails_the_task_and_says_which(
-    maria: MariaDb, schema: str, kind: str, value: str, told: str
+    maria: MariaDb, schema: str, kind: str, value: str, reported: str
 ) -> None:
     maria.run(
         "DROP TABLE IF EXISTS odd", f"CREATE TABLE odd (v {kind})", f"INSERT INTO odd VALUES ({value})", schema=schema
     )
-    with source_of(maria, schema, mode="bulk") as source, pytest.raises(ConnectError, match=told) as caught:
+    with source_of(maria, schema, mode="bulk") as source, pytest.raises(ConnectError, match=reported) as caught:
         source.poll(1)
     assert f"{schema}.odd cannot be read: Column v " in str(caught.value)
 
@@ -297,7 +297,7 @@ INTO_COLUMNS: tuple[tuple[str, Any, str | None], ...] = (
 
 
 def test_values_are_cast_by_the_type_of_the_column_that_is_there(maria: MariaDb, schema: str) -> None:
-    def told(case: tuple[str, Any, str | None]) -> str | None:
+    def reported(case: tuple[str, Any, str | None]) -> str | None:
         kind, value, wanted = case
         maria.run("DROP TABLE IF EXISTS into_columns", f"CREATE TABLE into_columns (id int, v {kind})", schema=schema)
         with sink_into(maria, schema, "into_columns", auto_create="false", errors_tolerance="all") as sink:
@@ -306,13 +306,13 @@ def test_values_are_cast_by_the_type_of_the_column_that_is_there(maria: MariaDb,
         shown = {"point": "ST_AsText(v)", "blob": "HEX(v)", "bit(4)": "v + 0", "bit(1)": "v + 0"}.get(kind, "v")
         found = maria.run(f"SELECT id, CAST({shown} AS char) FROM into_columns ORDER BY id", schema=schema)
         if wanted is not None and wanted.startswith("!"):
-            is_told = len(errors) == 1 and wanted[1:] in errors[0]
-            return None if is_told and [row[0] for row in found] == [1, 3] else f"{errors} {found}, not {wanted}"
+            is_reported = len(errors) == 1 and wanted[1:] in errors[0]
+            return None if is_reported and [row[0] for row in found] == [1, 3] else f"{errors} {found}, not {wanted}"
         wanted = {"point": "POINT(1 2)", "blob": "00FF"}.get(kind, wanted)
         is_right = (errors, found) == ([], [(1, None), (2, wanted), (3, None)])
         return None if is_right else f"{errors} {found}, not {wanted}"
 
-    hold_alike(((f"{kind} {value!r}", case) for case in INTO_COLUMNS for kind, value, _ in [case]), told)
+    hold_alike(((f"{kind} {value!r}", case) for case in INTO_COLUMNS for kind, value, _ in [case]), reported)
 
 
 def test_microseconds_go_through_a_topic_into_a_table_that_is_made(maria: MariaDb, schema: str, tmp_path: Path) -> None:

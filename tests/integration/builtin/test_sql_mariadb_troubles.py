@@ -105,7 +105,7 @@ def test_a_statement_may_take_longer_than_a_login(maria: MariaDb, schema: str) -
         assert connection.exec_driver_sql("SELECT sleep(2)").scalar() == 0
 
 
-def test_wrong_passwords_queries_and_values_are_told_and_no_secret_is(maria: MariaDb, schema: str) -> None:
+def test_wrong_passwords_queries_and_values_are_reported_and_no_secret_is(maria: MariaDb, schema: str) -> None:
     with pytest.raises(ConfigError, match="Access denied") as refused:
         source_of(maria, schema, mode="bulk", connection_password="wrong-s3cret").start()
     assert "s3cret" not in str(refused.value)
@@ -118,7 +118,7 @@ def test_wrong_passwords_queries_and_values_are_told_and_no_secret_is(maria: Mar
 
 def failed(call: Callable[[], object]) -> Exception:
     """What a call raises."""
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - any is told
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - any is reported
         call()
     return caught.value
 

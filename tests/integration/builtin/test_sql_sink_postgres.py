@@ -243,7 +243,7 @@ def test_values_are_cast_by_the_type_of_the_column_that_is_there(server: str) ->
         connection.execute("CREATE TYPE feeling AS ENUM ('sad', 'glad')")
         connection.execute("CREATE DOMAIN positive AS int CHECK (VALUE > 0)")
 
-    def told(case: tuple[str, Any, str | None]) -> str | None:
+    def reported(case: tuple[str, Any, str | None]) -> str | None:
         kind, value, wanted = case
         with psycopg.connect(server, autocommit=True, options="-ctimezone=UTC") as connection:
             connection.execute("DROP TABLE IF EXISTS into_columns")
@@ -253,12 +253,12 @@ def test_values_are_cast_by_the_type_of_the_column_that_is_there(server: str) ->
                 errors = [str(item.error) for item in sink.errant]
             found = connection.execute("SELECT id, v::text FROM into_columns ORDER BY id").fetchall()
         if wanted is not None and wanted.startswith("!"):
-            is_told = len(errors) == 1 and wanted[1:] in errors[0] and "into_columns-0, offset 1" in errors[0]
-            return None if is_told and [row[0] for row in found] == [1, 3] else f"{errors} {found}, not {wanted}"
+            is_reported = len(errors) == 1 and wanted[1:] in errors[0] and "into_columns-0, offset 1" in errors[0]
+            return None if is_reported and [row[0] for row in found] == [1, 3] else f"{errors} {found}, not {wanted}"
         is_right = (errors, found) == ([], [(1, None), (2, wanted), (3, None)])
         return None if is_right else f"{errors} {found}, not {wanted}"
 
-    hold_alike(((f"{kind} {value!r}", case) for case in INTO_COLUMNS for kind, value, _ in [case]), told)
+    hold_alike(((f"{kind} {value!r}", case) for case in INTO_COLUMNS for kind, value, _ in [case]), reported)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -368,7 +368,7 @@ def test_tls_that_is_demanded_is_tls_or_an_error(server: str, where: str, more: 
         assert not isinstance(caught.value, RetriableError)
 
 
-def test_a_topic_with_dots_is_a_table_of_that_name_in_quotes_and_else_told(server: str) -> None:
+def test_a_topic_with_dots_is_a_table_of_that_name_in_quotes_and_else_reported(server: str) -> None:
     more = {"table_name_format": '"${topic}"', "insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "id"}
     with sink_into(server, "z.abc.orders", auto_evolve="true", **more) as sink:
         sink.put({"id": 1})
@@ -398,16 +398,16 @@ def test_a_database_that_cannot_be_used_is_found_when_the_settings_are_validated
         (away, "The database cannot be reached: ", "Connection refused"),
         ("postgresql://no-such-host.invalid/x", "The database cannot be reached: ", "no-such-host.invalid"),
     ):
-        told = problems_of(connector, {**settings, "connection.url": url})
-        assert len(told) == (begin is not None), told
-        for name, message in told:
+        reported = problems_of(connector, {**settings, "connection.url": url})
+        assert len(reported) == (begin is not None), reported
+        for name, message in reported:
             assert name == ("connection.driver" if "connection.driver" in settings else "connection.url")
             assert message.startswith(begin or ""), message
             assert part in message, message
             assert isinstance(message, MayPass) == (begin or "").endswith("reached: "), message
-    ((_, told_away),) = problems_of(connector, {**settings, "connection.url": away})
-    assert "127.0.0.1" in told_away
-    assert "port 1 " in told_away or "127.0.0.1:1" in told_away
+    ((_, reported_away),) = problems_of(connector, {**settings, "connection.url": away})
+    assert "127.0.0.1" in reported_away
+    assert "port 1 " in reported_away or "127.0.0.1:1" in reported_away
     assert problems_of(connector, {**settings, "connection.url": away, "connection.check.timeout.ms": "0"}) == []
 
 
@@ -475,9 +475,9 @@ def test_the_column_is_named_whose_value_the_server_refuses(server: str, mode: s
         sink.put(
             *({"t": "longer", "id": 1 if mode == "update" else 2 + i, k: v} for i, (k, v) in enumerate(bad.items()))
         )
-        told = [str(item.error) for item in sink.errant]
-    assert len(told) == len(bad)
-    for text, name in zip(told, bad, strict=True):
+        reported = [str(item.error) for item in sink.errant]
+    assert len(reported) == len(bad)
+    for text, name in zip(reported, bad, strict=True):
         assert re.search(rf"[Cc]olumn {name}\b", text) or (name == "s" and "varying(3)" in text), text
         assert "\n" not in text
 

@@ -178,7 +178,7 @@ def test_every_other_type_is_read_and_none_is_left_out(server: Database, schema:
     with source_of(server, schema, mode="incrementing", connection_url=url) as source:
         (record,) = source.poll(1)
 
-    def told(case: tuple[str, str | None, str, Any]) -> str | None:
+    def reported(case: tuple[str, str | None, str, Any]) -> str | None:
         index = ODD_TYPES.index(case)
         fields = [record.value_schema.fields[index + 1].schema]
         if fields[0].type.name == "ARRAY":
@@ -187,7 +187,7 @@ def test_every_other_type_is_read_and_none_is_left_out(server: Database, schema:
         found = (kind, record.value[f"c{index}"])
         return None if found == case[2:] else f"{found}, not {case[2:]}"
 
-    hold_alike(((f"{kind} {text}", case) for case in ODD_TYPES for kind, text, *_ in [case]), told)
+    hold_alike(((f"{kind} {text}", case) for case in ODD_TYPES for kind, text, *_ in [case]), reported)
     config = {"connection.url": url, "topics": "odd", "table.name.format": f"{schema}.back"}
     run(server, "CREATE TABLE back (LIKE odd)", schema=schema)
     with SinkHarness("SqlSink", config) as sink:
@@ -312,7 +312,7 @@ def test_random_rows_go_through_a_topic_into_a_table_that_equals_theirs(server: 
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "told"),
+    ("kind", "value", "reported"),
     [
         ("timestamp", "'infinity'", "timestamp too large"),
         ("date", "'-infinity'", "date too small"),
@@ -322,7 +322,7 @@ def test_random_rows_go_through_a_topic_into_a_table_that_equals_theirs(server: 
     ],
 )
 def test_a_value_that_connect_cannot_hold_fails_the_task_and_says_which(
-    server: Database, schema: str, kind: str, value: str, told: str
+    server: Database, schema: str, kind: str, value: str, reported: str
 ) -> None:
     run(
         server,
@@ -331,7 +331,7 @@ def test_a_value_that_connect_cannot_hold_fails_the_task_and_says_which(
         f"INSERT INTO odd VALUES ({value})",
         schema=schema,
     )
-    with source_of(server, schema, mode="bulk") as source, pytest.raises(ConnectError, match=told):
+    with source_of(server, schema, mode="bulk") as source, pytest.raises(ConnectError, match=reported):
         source.poll(1)
 
 
@@ -467,9 +467,9 @@ def test_a_server_that_stays_away_fails_the_task_when_the_setting_says(server: D
         try:
             with pytest.raises(ConnectError) as away:
                 eventually(source.poll_once, 10, "it fails", pause_s=0)
-            told = re.search(r"has been away for (\d+\.\d) s \(retry\.timeout\.ms=300\)", str(away.value))
-            assert told is not None, away.value
-            assert float(told[1]) >= 0.3
+            reported = re.search(r"has been away for (\d+\.\d) s \(retry\.timeout\.ms=300\)", str(away.value))
+            assert reported is not None, away.value
+            assert float(reported[1]) >= 0.3
         finally:
             server.start()
 

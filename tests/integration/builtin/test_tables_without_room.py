@@ -41,7 +41,7 @@ def test_rows_wait_until_there_is_room(kind, tmp_path, limit_files):
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_a_folder_that_became_read_only_is_told(kind, tmp_path, monkeypatch):
+def test_a_folder_that_became_read_only_is_reported(kind, tmp_path, monkeypatch):
     """As root nothing is read-only, so a file stands where the folder should be."""
     settings = {**table_settings(kind, tmp_path), "topics": "t", "flush.ms": "0"}
     (tmp_path / ("warehouse" if kind == "iceberg" else "table")).write_text("in the way")

@@ -173,7 +173,7 @@ def test_apply_takes_what_show_prints_as_yaml(connect, herder, names):
         ("hello world\n", "stdin, line 1 is not a setting"),
     ],
 )
-def test_what_is_wrong_on_stdin_is_told_by_that_name_and_line(connect, herder, text, said):
+def test_what_is_wrong_on_stdin_is_reported_by_that_name_and_line(connect, herder, text, said):
     herder.calls.clear()
     code, _, err = connect_stdin(connect, text, "connectors", "apply", "-f", "-")
     assert (code, changed(herder)) == (1, [])

@@ -134,7 +134,7 @@ def test_status_and_tasks_show_how_each_task_fares(connect, herder):
     assert "stack\n  the stack\n" in page
 
 
-def test_a_retrying_task_is_told_with_its_attempts(connect, herder):
+def test_a_retrying_task_is_reported_with_its_attempts(connect, herder):
     since_ms = int((time.time() - 3_600) * 1000)
     herder.conditions[TaskId("lines", 0)] = TaskCondition(
         Condition.RETRYING, since_ms, 1012, "Lines.poll() raised X: y"
@@ -211,8 +211,8 @@ def test_wait_goes_on_while_nobody_listens_yet(connect, herder):
 def test_wait_for_a_worker_that_never_comes_ends_at_its_deadline_and_says_why(connect):
     url = f"http://127.0.0.1:{free_port()}"
     code, _, err = connect("connectors", "wait", "a", "--url", url, "--timeout", "3s")
-    told = f"Nobody answers at {url} (connection refused)"
-    assert (code, err.splitlines()[:2]) == (6, [f"{told}; waiting", f"Not RUNNING within 3s: {told}"])
+    reported = f"Nobody answers at {url} (connection refused)"
+    assert (code, err.splitlines()[:2]) == (6, [f"{reported}; waiting", f"Not RUNNING within 3s: {reported}"])
 
 
 class Rebalancing(BaseHTTPRequestHandler):
@@ -307,8 +307,8 @@ def test_validate_lists_what_is_wrong_and_creates_nothing(connect, herder, tmp_p
 def test_a_connectors_own_kconnect_setting_is_known_when_it_is_misspelt(connect, tmp_path):
     path = tmp_path / "c.properties"
     path.write_text("name=c\nconnector.class=FileStreamSource\ntopic=t\nkconnect.task.stuck.after=5\n")
-    told = "Unknown setting: kconnect.task.stuck.after. Did you mean kconnect.task.stuck.after.ms?"
-    assert told in connect("plugins", "validate", str(path))[2]
+    reported = "Unknown setting: kconnect.task.stuck.after. Did you mean kconnect.task.stuck.after.ms?"
+    assert reported in connect("plugins", "validate", str(path))[2]
     path.write_text("name=c\nconnector.class=FileStreamSource\ntopic=t\nkconnect.task.stuck.after.ms=5\n")
     assert "Unknown setting" not in connect("plugins", "validate", str(path))[2]
 

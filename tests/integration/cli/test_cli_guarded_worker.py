@@ -193,7 +193,7 @@ def test_a_login_that_fails_is_one_sentence_a_hint_and_a_code(
     assert not {"s3cret", "wrong", "0pen"} & set(got.stderr.replace(":", " ").split())
 
 
-def test_a_worker_whose_certificate_has_expired_is_told_as_such(
+def test_a_worker_whose_certificate_has_expired_is_reported_as_such(
     guarded: Guarded, broker: DevBroker, home: Path
 ) -> None:
     with worker_of(guarded.folder, broker.bootstrap, "expired-worker.pem") as worker:

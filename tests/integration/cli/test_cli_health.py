@@ -38,7 +38,7 @@ def test_a_healthy_cluster_is_a_screen_and_exit_code_0(connect, moving):
     assert connect("status", "-o", "name")[:2] == (0, "")
 
 
-def test_what_failed_is_told_with_its_root_cause_and_exit_code_1(connect, herder):
+def test_what_failed_is_reported_with_its_root_cause_and_exit_code_1(connect, herder):
     herder.traces["orders"] = TRACE
     herder.conditions[TaskId("lines", 0)] = TaskCondition(Condition.STUCK, 0, 0, "poll() hangs")
     code, out, _ = connect("status")

@@ -1,4 +1,4 @@
-"""What a person is told of a worker's answers: misspelt settings, unknown classes, connectors that do not start."""
+"""What a person is reported of a worker's answers: misspelt settings, unknown classes, connectors that do not start."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_create_warns_of_misspelt_settings_and_creates(connect, file):
     code, out, err = connect("connectors", "create", file("slips", **SLIPS))
     assert code == 0
     assert out == ""
-    assert err.splitlines() == [*(f"Warning: slips: {told}" for told in WARNED), "created slips"]
+    assert err.splitlines() == [*(f"Warning: slips: {reported}" for reported in WARNED), "created slips"]
     assert connect("connectors", "delete", "slips", "--yes")[0] == 0
 
 
@@ -74,7 +74,7 @@ def test_strict_refuses_misspelt_settings_before_anything_is_written(connect, fi
     assert code == 1
     assert out == ""
     assert err.splitlines() == [
-        *(f"strict-bad: {told}" for told in WARNED),
+        *(f"strict-bad: {reported}" for reported in WARNED),
         "Hint: Nothing was written. Without --strict these are warnings.",
     ]
     assert "strict-" not in connect("connectors", "list", "-o", "name")[1]
@@ -123,7 +123,7 @@ def test_strict_takes_all_that_is_known(connect, file, free):
 
 
 @pytest.mark.parametrize(
-    ("given", "told", "is_warned"),
+    ("given", "reported", "is_warned"),
     [
         ({"tenant": "blue"}, "free: Unknown setting: tenant", False),  # a connector may read it
         ({"producer__override__nope": "5"}, "free: Unknown setting: producer.override.nope", False),  # and its client
@@ -142,12 +142,12 @@ def test_strict_takes_all_that_is_known(connect, file, free):
     ids=str,
 )
 def test_strict_refuses_whatever_is_unknown_and_create_warns_of_what_nobody_reads(
-    connect, file, given, told, is_warned
+    connect, file, given, reported, is_warned
 ):
     path = file("free", **given)
     code, _, err = connect("connectors", "create", "--strict", path)
-    assert (code, err) == (1, f"{told}\nHint: Nothing was written. Without --strict these are warnings.\n")
-    warnings = f"Warning: {told}\n" if is_warned else ""
+    assert (code, err) == (1, f"{reported}\nHint: Nothing was written. Without --strict these are warnings.\n")
+    warnings = f"Warning: {reported}\n" if is_warned else ""
     if "MaskField$Value" in given.values():
         return  # without its fields it is refused
     assert connect("connectors", "create", path)[::2] == (0, f"{warnings}created free\n")
@@ -177,12 +177,12 @@ def test_validate_shows_an_unknown_class_as_create_tells_it(connect, file):
         },
     )
     refused = connect("connectors", "create", path)[2]
-    assert all(f"{setting}: {told}" in refused for setting, told in rows.items())
+    assert all(f"{setting}: {reported}" in refused for setting, reported in rows.items())
     machine = json.loads(connect("plugins", "validate", path, "-o", "json")[1])
     assert machine[0]["error"].startswith("Invalid value JsonConvertr for configuration key.converter"), "Java's words"
 
 
-def test_settings_that_are_wrong_are_told_one_a_line_with_their_names(connect, file):
+def test_settings_that_are_wrong_are_reported_one_a_line_with_their_names(connect, file):
     wrong = {"tasks__max": "many", "key__converter": "no.Such", "errors__tolerance": "some", "batch__size": "x"}
     code, _, err = connect("connectors", "create", file("wrong", **wrong))
     assert code == 1
@@ -204,7 +204,7 @@ def test_offsets_of_a_running_connector_name_the_command_that_stops_it(connect, 
     connect("connectors", "delete", "runs", "--yes")
 
 
-def test_a_connector_that_does_not_start_is_told_with_the_cause_and_that_it_exists(connect, tmp_path):
+def test_a_connector_that_does_not_start_is_reported_with_the_cause_and_that_it_exists(connect, tmp_path):
     path = tmp_path / "c.properties"
     path.write_text("name=dead\nconnector.class=mistaken.MistakenSource\nmistake=connector start\n")
     code, _, err = connect("connectors", "create", str(path))
@@ -218,7 +218,7 @@ def test_a_connector_that_does_not_start_is_told_with_the_cause_and_that_it_exis
     connect("connectors", "delete", "dead", "--yes")
 
 
-def test_a_module_that_python_cannot_read_is_told_with_file_line_and_text(connect, tmp_path, monkeypatch):
+def test_a_module_that_python_cannot_read_is_reported_with_file_line_and_text(connect, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "unreadable_plugin.py").write_text("import json\n\ndef poll(self:\n    pass\n")
     path = tmp_path / "c.properties"
@@ -247,7 +247,7 @@ def test_a_module_of_plugin_path_that_cannot_be_imported_is_named_where_its_clas
     assert "half_plugin.py:2: from no_such_library import x" in err
 
 
-def test_a_class_that_is_no_plugin_is_told_by_its_name(connect, file, tmp_path):
+def test_a_class_that_is_no_plugin_is_reported_by_its_name(connect, file, tmp_path):
     code, _, err = connect("connectors", "create", file("object", key__converter="builtins.object"))
     assert code == 1
     assert err.startswith("The connector's settings are wrong: key.converter: unknown class builtins.object.")

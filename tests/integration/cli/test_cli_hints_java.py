@@ -32,15 +32,15 @@ def test_misspelt_settings_and_errors_of_a_java_worker(
             return str(path)
 
         slips = file("slips", task__max="2", error__tolerance="all", producer__override__linger__ms="5", tenant="x")
-        told = [
+        reported = [
             "slips: Unknown setting: task.max. Did you mean tasks.max?",
             "slips: Unknown setting: error.tolerance. Did you mean errors.tolerance?",
         ]
         refused = connect("connectors", "create", "--strict", slips, expect=1)
-        assert refused.stderr.splitlines()[:-1] == [*told, "slips: Unknown setting: tenant"]
+        assert refused.stderr.splitlines()[:-1] == [*reported, "slips: Unknown setting: tenant"]
         assert connect("connectors", "list", "-o", "name", expect=0).stdout == ""
         done = connect("connectors", "create", slips, expect=0)
-        assert done.stderr.splitlines() == [*(f"Warning: {line}" for line in told), "created slips"]
+        assert done.stderr.splitlines() == [*(f"Warning: {line}" for line in reported), "created slips"]
         assert "task.max" in connect("config", "get", "slips", expect=0).stdout
 
         unknown = connect("connectors", "create", file("unknown", connector__class="FileStreamSorce"), expect=1)

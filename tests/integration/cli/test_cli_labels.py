@@ -78,7 +78,7 @@ def test_delete_takes_labels_but_not_the_lack_of_them(connect, herder):
     assert sorted(herder.known) == ["lines", "orders", "theirs"]
 
 
-def test_labels_that_cannot_be_read_are_matched_by_no_selector_and_told(connect, herder):
+def test_labels_that_cannot_be_read_are_matched_by_no_selector_and_reported(connect, herder):
     herder.known["orders"].config[LABELS] = "team:x"
     code, out, err = connect("connectors", "list", "-l", "team!=x", "-o", "name")
     assert (code, out) == (0, "lines\ntheirs\n")

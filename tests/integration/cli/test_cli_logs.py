@@ -159,10 +159,10 @@ def test_follow_shows_new_lines_and_goes_on_when_a_worker_is_back(cluster, tmp_p
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=cli_env(tmp_path)
     ) as running:
-        seen, told = [], []
+        seen, reported = [], []
         readers = [
             threading.Thread(target=lambda: seen.extend(json.loads(line)["text"] for line in running.stdout)),
-            threading.Thread(target=lambda: told.extend(running.stderr)),
+            threading.Thread(target=lambda: reported.extend(running.stderr)),
         ]
         for reader in readers:
             reader.start()
@@ -172,7 +172,7 @@ def test_follow_shows_new_lines_and_goes_on_when_a_worker_is_back(cluster, tmp_p
         port = int(second.url.rpartition(":")[2])
         second.server.stop()
         gone = "does not answer any more, it is asked again"
-        eventually(lambda: any(gone in line for line in told), within_s=20, why="it is missed")
+        eventually(lambda: any(gone in line for line in reported), within_s=20, why="it is missed")
         second.say("while nobody could ask", BEGIN_MS + 2)
         second.server = RestServer(second.herder, [f"http://127.0.0.1:{port}"])
         second.server.start()

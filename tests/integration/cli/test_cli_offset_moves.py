@@ -22,7 +22,7 @@ PARTITION = {"filename": "/in"}
 
 
 class StubbornHerder(MemoryHerder):
-    """Stores other offsets than it is given, or refuses them, when told to."""
+    """Stores other offsets than it is given, or refuses them, when reported to."""
 
     shift = 0
     refusal: ConnectError | None = None

@@ -94,13 +94,13 @@ def test_watch_says_what_a_starting_worker_waits_for_with_its_seconds(terminal, 
     assert first is not None
     assert int(first[1]) >= 4
     # Not the very next second: a busy machine may draw none with it
-    told = re.compile(r"Spark is starting \((\d+) s\)\.")
-    eventually(lambda: max(map(int, told.findall(all_of(screen)))) > int(first[1]), 20, "its seconds go on")
+    reported = re.compile(r"Spark is starting \((\d+) s\)\.")
+    eventually(lambda: max(map(int, reported.findall(all_of(screen)))) > int(first[1]), 20, "its seconds go on")
     herder.opened = True
     screen.until("RUNNING")
     herder.ready, herder.reasons = True, []
     # One more look may have been taken before that
-    eventually(lambda: "Spark is starting" not in next_drawn(screen), 20, "it is no longer told")
+    eventually(lambda: "Spark is starting" not in next_drawn(screen), 20, "it is no longer reported")
     screen.interrupt()
     assert screen.wait() == 130
 

@@ -104,7 +104,7 @@ def test_a_small_terminal_and_a_new_size(top, herder):
     assert "WHY" in text
 
 
-def test_a_worker_that_dies_while_it_is_watched_is_told_and_found_again(home, herder):
+def test_a_worker_that_dies_while_it_is_watched_is_reported_and_found_again(home, herder):
     url = f"http://127.0.0.1:{free_port()}"  # which nobody takes while it does not listen
     with RestServer(herder, [url]) as server:
         terminal = Terminal(

@@ -93,13 +93,13 @@ def test_a_dry_run_shows_old_and_new_without_secrets_and_writes_nothing(topics, 
     assert '"password":"hush"' in out
 
 
-def test_a_change_of_a_secret_alone_is_told(topics):
+def test_a_change_of_a_secret_alone_is_reported(topics):
     value = json.dumps({"properties": {**FILE_SOURCE, "password": "other", "name": "src"}})
     _, out, _ = topics("config", "put", "connector-src", value, "--dry-run")
     assert "only secrets differ" in out
 
 
-def test_what_was_written_is_told_with_its_offset(topics, cluster):
+def test_what_was_written_is_reported_with_its_offset(topics, cluster):
     code, out, err = topics("config", "put", "target-state-src", PAUSED, "--yes")
     view = configs(cluster)
     record = view.latest.get(b"target-state-src")
@@ -124,7 +124,7 @@ def test_without_a_terminal_and_yes_nothing_is_written(topics, cluster):
 
 def test_malformed_values_are_refused_with_the_reason(topics, cluster, tmp_path):
     end = configs(cluster).snapshot.offset
-    for args, told in (
+    for args, reported in (
         (("config", "put", "connector-src", "[1]"), "a list, not an object"),
         (("config", "put", "connector-src", "{"), "not JSON"),
         (("status", "put", "status-connector-src", "{}"), "no known state"),
@@ -133,7 +133,7 @@ def test_malformed_values_are_refused_with_the_reason(topics, cluster, tmp_path)
     ):
         code, _, err = topics(*args, "--yes")
         assert code == 1, err
-        assert told in err
+        assert reported in err
         assert "--force" in err
     code, _, err = topics("config", "put", "connector-src", "--yes")
     assert code == 2
@@ -286,17 +286,17 @@ def test_masked_secrets_come_from_what_is_there_or_are_asked_for(topics, filled,
     assert configs(cluster).snapshot.offset == end
 
 
-def test_bad_files_and_names_are_told_and_nothing_is_written(topics, cluster, filled, tmp_path):
+def test_bad_files_and_names_are_reported_and_nothing_is_written(topics, cluster, filled, tmp_path):
     end = configs(cluster).snapshot.offset
     file = tmp_path / "state.json"
-    for text, code, told in (
+    for text, code, reported in (
         ("{", 1, "line 1, column 2"),
         ("[]", 1, "not an export of a cluster"),
         ('{"format": "kconnect-topics", "version": 9, "connectors": []}', 1, "version 9"),
     ):
         file.write_text(text)
         found, _, err = topics("import", str(file), "--yes")
-        assert (found, told in err) == (code, True), err
+        assert (found, reported in err) == (code, True), err
     assert topics("import", str(tmp_path / "none.json"), "--yes")[0] == 3
     assert topics("export", "-", "--show-secrets")[0] == 2
     assert topics("export", str(tmp_path / "no" / "folder.json"))[0] == 1
@@ -357,7 +357,7 @@ def test_more_replicas_than_brokers_are_refused_at_once_and_no_topic_is_made(top
         assert reader.admin.describe_topics([fresh.access.topic(which) for which in InternalTopic], 20) == {}
 
 
-def test_topics_are_created_without_converters_and_a_wrong_setting_is_told_before_anything_is_asked(
+def test_topics_are_created_without_converters_and_a_wrong_setting_is_reported_before_anything_is_asked(
     topics, filled, tmp_path, broker
 ):
     fresh = WrittenCluster(broker.bootstrap, tmp_path, more={f"{w}.storage.replication.factor": "1" for w in WORDS})

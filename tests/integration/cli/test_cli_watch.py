@@ -1,4 +1,4 @@
-"""`connect connectors watch`: lines of changes, what is told of failures, and a worker that goes away meanwhile."""
+"""`connect connectors watch`: lines of changes, what is reported of failures, and a worker that goes away meanwhile."""
 
 from __future__ import annotations
 
@@ -48,22 +48,23 @@ def test_changes_are_events_and_the_first_look_tells_what_has_failed() -> None:
 
 
 def test_one_look_tells_a_command_without_a_shell_and_ends_with_1(connect, herder, tmp_path: Path) -> None:
-    told = tmp_path / "told; rm -rf $HOME"
+    reported = tmp_path / "reported; rm -rf $HOME"
     script = tmp_path / "tell me.py"
     script.write_text(
         "import json, os, sys\n"
         "event = json.load(sys.stdin)\n"
-        "told = {key: value for key, value in os.environ.items() if key.startswith('KCONNECT_') and 'URL' not in key}\n"
-        "with open(sys.argv[1], 'a') as file: file.write(json.dumps([event, told]) + '\\n')\n"
+        "names = [key for key in os.environ if key.startswith('KCONNECT_') and 'URL' not in key]\n"
+        "reported = {key: os.environ[key] for key in names}\n"
+        "with open(sys.argv[1], 'a') as file: file.write(json.dumps([event, reported]) + '\\n')\n"
         "print('a word of the command')\n"
     )
-    command = f"{sys.executable} '{script}' '{told}'"
+    command = f"{sys.executable} '{script}' '{reported}'"
     assert connect("connectors", "watch", "--once", "--on-failure", command)[0] == 0
-    assert not told.exists()
+    assert not reported.exists()
     herder.traces["orders"] = TRACE
     code, out, err = connect("connectors", "watch", "--once", "--on-failure", command, "-o", "json")
     assert (code, err.splitlines()[0]) == (1, "FAILED: orders task 0")
-    event, environment = json.loads(told.read_text())
+    event, environment = json.loads(reported.read_text())
     assert json.loads(out) == event
     assert {key: event[key] for key in ("event", "name", "task", "state", "was", "cause")} == {
         "event": "failed",
@@ -79,7 +80,7 @@ def test_one_look_tells_a_command_without_a_shell_and_ends_with_1(connect, herde
     assert connect("connectors", "watch", "lines", "--once")[:2] == (0, "")
 
 
-def test_a_hook_that_cannot_work_is_refused_and_one_that_fails_is_told(connect, herder) -> None:
+def test_a_hook_that_cannot_work_is_refused_and_one_that_fails_is_reported(connect, herder) -> None:
     for wrong in ("", "'open", "no-such-command --x", "http://", "http://user@host/"):
         code, _, err = connect("connectors", "watch", "--once", "--on-failure", wrong)
         assert (code, "--on-failure" in err) == (2, True), wrong
@@ -136,10 +137,9 @@ def test_it_goes_on_when_the_worker_was_away(tmp_path: Path) -> None:
     herder, port = MemoryHerder(), free_port()
     herder.put_connector("orders", file_source(name="orders"), replace=False)
     url = f"http://127.0.0.1:{port}"
-    told = tmp_path / "told"
-    hook = (
-        f'{sys.executable} -c \'import os,sys; open(sys.argv[1],"a").write(os.environ["KCONNECT_EVENT"]+" ")\' {told}'
-    )
+    reported = tmp_path / "reported"
+    code = 'import os,sys; open(sys.argv[1],"a").write(os.environ["KCONNECT_EVENT"]+" ")'
+    hook = f"{sys.executable} -c '{code}' {reported}"
     with watching(url, tmp_path, "--on-failure", hook) as (process, lines):
         eventually(lambda: any("127.0.0.1" in line for line in lines["err"]), 20, "nobody is there")
         with RestServer(herder, [url]):
@@ -148,12 +148,12 @@ def test_it_goes_on_when_the_worker_was_away(tmp_path: Path) -> None:
             eventually(lambda: any(line.endswith("orders task 0 PAUSED") for line in lines["out"]), 20, "")
             herder.traces["orders"] = TRACE
             eventually(lambda: any("orders task 0 FAILED: java.io" in line for line in lines["out"]), 20, "")
-            eventually(lambda: told.exists() and told.read_text() == "failed ", 20, "")
+            eventually(lambda: reported.exists() and reported.read_text() == "failed ", 20, "")
         eventually(lambda: len([line for line in lines["err"] if "127.0.0.1" in line]) >= 3, 20, "away again, once")
         del herder.traces["orders"]
         herder.set_target_state("orders", TargetState.STARTED)
         with RestServer(herder, [url]):
             eventually(lambda: any(line.endswith("orders task 0 RUNNING again") for line in lines["out"]), 20, "")
-            eventually(lambda: told.read_text() == "failed recovered ", 20, "")
+            eventually(lambda: reported.read_text() == "failed recovered ", 20, "")
         assert process.poll() is None
     assert process.returncode == 143

@@ -79,9 +79,9 @@ def test_a_cluster_whose_workers_keep_no_log_says_so_for_each(url, herder, monke
         raise NotFoundError("HTTP 404 Not Found")
 
     monkeypatch.setattr(ConnectClient, "logs", lambda _self, **query: none(**query))
-    told: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    requests = Requests(told.put, connect=lambda: ConnectClient(url), workers=lambda: [url])
+    reported: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    requests = Requests(reported.put, connect=lambda: ConnectClient(url), workers=lambda: [url])
     requests.carry_out(Fetch("orders", Part.LOG))
-    found = told.get(timeout=20)
+    found = reported.get(timeout=20)
     assert isinstance(found, Fetched)
     assert found.lines == (f"{url} keeps no lines of its log: it is Java's, or an older kconnect.",)

@@ -76,9 +76,9 @@ def test_what_the_class_types_as_password_is_shown_by_no_command(cluster, monkey
     monkeypatch.setenv("KCONNECT_WORKER", str(cluster.worker_file))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     assert run(list(command)) == 0
-    told = capsys.readouterr()
-    assert "hunter" not in told.out + told.err
-    assert "pin" in told.out + told.err
+    reported = capsys.readouterr()
+    assert "hunter" not in reported.out + reported.err
+    assert "pin" in reported.out + reported.err
 
 
 @pytest.mark.parametrize(
@@ -96,9 +96,9 @@ def test_a_secret_that_outlasts_a_change_of_class_is_shown_in_no_history(
     monkeypatch.setenv("KCONNECT_WORKER", str(cluster.worker_file))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     assert run(list(command)) == 0
-    told = capsys.readouterr()
-    assert "hunter" not in told.out + told.err
-    assert "pin" in told.out
+    reported = capsys.readouterr()
+    assert "hunter" not in reported.out + reported.err
+    assert "pin" in reported.out
 
 
 def test_what_commands_leave_behind_has_no_secret_and_files_are_for_their_owner_alone(
@@ -126,8 +126,8 @@ def test_what_commands_leave_behind_has_no_secret_and_files_are_for_their_owner_
     ):
         assert run([*command, "--direct", "--yes"]) == 0, capsys.readouterr().err
     assert run(["offsets", "history", "left", "--direct"]) == 0
-    told = capsys.readouterr()
-    assert "hunter" not in told.out + told.err
+    reported = capsys.readouterr()
+    assert "hunter" not in reported.out + reported.err
     history = f"{cluster.access.topic(InternalTopic.CONFIG)}-history"
     left = consume_values(broker.bootstrap, history, end_offset(broker.bootstrap, history))
     assert left

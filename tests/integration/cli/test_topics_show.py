@@ -190,7 +190,7 @@ def test_get_of_a_key_that_is_not_there_or_deleted(topics, cluster):
     assert "it was deleted at 0:" in err
 
 
-def test_a_topic_of_another_kind_is_told_with_those_that_look_right(topics, cluster):
+def test_a_topic_of_another_kind_is_reported_with_those_that_look_right(topics, cluster):
     status, configs = cluster.worker["status.storage.topic"], cluster.worker["config.storage.topic"]
     code, out, err = topics("config", "show", "--config-topic", status)
     assert (code, out) == (1, "")
@@ -226,7 +226,7 @@ def test_nothing_is_made_of_a_topic_of_another_kind_nor_written_to_it(
         assert reader.statuses().seen.records == before
 
 
-def test_a_topic_that_is_not_there_is_told_with_those_that_look_right(topics, cluster):
+def test_a_topic_that_is_not_there_is_reported_with_those_that_look_right(topics, cluster):
     code, out, err = topics("offsets", "show", "--offset-topic", cluster.worker["group.id"] + "-ofsets")
     assert (code, out) == (3, "")
     assert "Correct offset.storage.topic or --offset-topic" in err
@@ -241,7 +241,7 @@ def test_an_unreachable_broker_is_code_5_in_one_sentence(topics):
     assert "Connection refused" in err
 
 
-def test_without_any_cluster_the_way_to_name_one_is_told(topics, monkeypatch):
+def test_without_any_cluster_the_way_to_name_one_is_reported(topics, monkeypatch):
     monkeypatch.delenv("KCONNECT_WORKER")
     code, out, err = topics("config", "show")
     assert (code, out) == (1, "")

@@ -155,19 +155,19 @@ def test_pieces_go_where_the_caller_wants_them_and_an_error_there_ends_the_excha
 def test_another_thread_ends_a_wait_and_all_later_ones(what: str) -> None:
     with listening(ILLNESSES[what]) as (address, seen):
         exchange = HttpExchange(Terms(timeout_s=60), f"http://{address}")
-        told: list[HttpFailure] = []
+        reported: list[HttpFailure] = []
 
         def ask() -> None:
             with pytest.raises(HttpFailure) as caught:
                 exchange.send(Request("GET", "/"))
-            told.append(caught.value)
+            reported.append(caught.value)
 
         asking = threading.Thread(target=ask)
         asking.start()
         eventually(lambda: bool(seen), 5, "the request has come")
         exchange.abort()
         asking.join(ample_s(5))
-        assert isinstance(told[0], BrokenOffError)
+        assert isinstance(reported[0], BrokenOffError)
         with pytest.raises(NotConnectedError, match="was not sent: its client was aborted"):
             exchange.send(Request("GET", "/"))
 

@@ -134,7 +134,7 @@ def test_a_certificate_that_is_not_trusted_is_said_in_the_same_words(user: str, 
 
 
 @pytest.mark.parametrize("user", USERS)
-def test_plain_http_behind_an_https_url_is_told_as_such(user: str, tmp_path: Path) -> None:
+def test_plain_http_behind_an_https_url_is_reported_as_such(user: str, tmp_path: Path) -> None:
     with bad_server(ILLNESSES["speaks another protocol"]) as address:
         error = failure(user, f"https://{address}", tmp_path)
     assert "does not speak https" in str(error)

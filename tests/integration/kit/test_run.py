@@ -98,8 +98,8 @@ TELLS_SIGNALS = (
     + """
 def test_children_have_the_default_signals():
     code = "import signal; print(signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGHUP) == signal.SIG_DFL)"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "default_int_handler" in told and "True" in told, told
+    reported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "default_int_handler" in reported and "True" in reported, reported
 """
 )
 
@@ -185,7 +185,7 @@ def test_children_of_tests_have_the_default_signals_whatever_the_run_was_started
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 @pytest.mark.parametrize("more", [(), ("-n", "1")], ids=["alone", "side by side"])
-def test_a_run_that_is_told_to_end_leaves_nothing_running(
+def test_a_run_that_is_asked_to_end_leaves_nothing_running(
     tmp_path: Path, more: tuple[str, ...], number: signal.Signals
 ) -> None:
     with _started(tmp_path, LEAVES_A_CHILD, "--timeout", "1000", *more) as process:

@@ -52,12 +52,12 @@ def test_another_run_that_has_them_is_waited_for(port: int, tmp_path: Path, monk
         monkeypatch.undo()
         monkeypatch.setattr("kit.usual_ports._PORTS", (port,))
         monkeypatch.setattr("kit.usual_ports._LOCK", tmp_path / "ports")
-        told_to_end = threading.Event()
+        reported_to_end = threading.Event()
 
         def end() -> None:
-            told_to_end.set()
+            reported_to_end.set()
             holder.stdin.close()
 
         threading.Timer(0.3, end).start()
         with usual_ports():
-            assert told_to_end.is_set(), "it waited until the other one was done"
+            assert reported_to_end.is_set(), "it waited until the other one was done"

@@ -70,7 +70,7 @@ def spark(on_spark: tuple[SparkLauncher, SeenEvents]) -> SparkLauncher:
 
 
 @pytest.fixture
-def told(on_spark: tuple[SparkLauncher, SeenEvents]) -> SeenEvents:
+def reported(on_spark: tuple[SparkLauncher, SeenEvents]) -> SeenEvents:
     return on_spark[1]
 
 
@@ -204,12 +204,12 @@ def test_a_hundred_tasks_come_up_and_go(launcher, events, tmp_path):
 
 
 @pytest.fixture
-def tasks(spark, told, tmp_path):
+def tasks(spark, reported, tmp_path):
     """Four running tasks, two in each slot."""
     await_slots(spark)
     specs = [journal_spec(tmp_path.name, tmp_path / "journal", task=number) for number in range(4)]
     spark.start_tasks(specs)
-    told.await_state(RunState.RUNNING, *specs)
+    reported.await_state(RunState.RUNNING, *specs)
     yield specs
     assert spark.stop_tasks([spec.id for spec in specs], ample_s(10.0)) == set()
 
@@ -221,24 +221,24 @@ def _pid(spark: SparkLauncher, slot: int) -> int:
 
 
 @pytest.mark.spark
-def test_tasks_of_a_killed_slot_run_again_and_the_others_never_notice(spark, told, tasks, record_property):
+def test_tasks_of_a_killed_slot_run_again_and_the_others_never_notice(spark, reported, tasks, record_property):
     victims = [spec for spec in tasks if spec.id in spark.slots()[0].tasks]
     others = [spec for spec in tasks if spec not in victims]
     before = _pid(spark, 0)
 
     began_s = time.monotonic()
     os.kill(before, signal.SIGKILL)
-    eventually(lambda: all(RunState.UNASSIGNED in told.states(spec) for spec in victims), 10, "told UNASSIGNED")
-    told.await_state(RunState.RUNNING, *victims, within_s=10)
+    eventually(lambda: all(RunState.UNASSIGNED in reported.states(spec) for spec in victims), 10, "reported UNASSIGNED")
+    reported.await_state(RunState.RUNNING, *victims, within_s=10)
 
     record_property("recovery_s", round(time.monotonic() - began_s, 2))
-    assert [told.states(spec) for spec in victims] == [["RUNNING", "UNASSIGNED", "RUNNING"]] * 2
-    assert [told.states(spec) for spec in others] == [["RUNNING"]] * 2
+    assert [reported.states(spec) for spec in victims] == [["RUNNING", "UNASSIGNED", "RUNNING"]] * 2
+    assert [reported.states(spec) for spec in others] == [["RUNNING"]] * 2
     assert _pid(spark, 0) != before
 
 
 @pytest.mark.spark
-def test_all_slots_may_be_killed_again_and_again(spark, told, tasks):
+def test_all_slots_may_be_killed_again_and_again(spark, reported, tasks):
     """More often than Spark itself runs a task of one job again."""
     for round_number in range(1, 6):
         await_slots(spark)
@@ -246,30 +246,30 @@ def test_all_slots_may_be_killed_again_and_again(spark, told, tasks):
             assert slot.pid is not None
             os.kill(slot.pid, signal.SIGKILL)
         eventually(
-            lambda times=round_number: all(told.states(spec).count("UNASSIGNED") == times for spec in tasks),
+            lambda times=round_number: all(reported.states(spec).count("UNASSIGNED") == times for spec in tasks),
             10,
-            "told UNASSIGNED",
+            "reported UNASSIGNED",
         )
-        told.await_state(RunState.RUNNING, *tasks, within_s=20)
+        reported.await_state(RunState.RUNNING, *tasks, within_s=20)
 
 
 @pytest.mark.spark
-def test_a_stopped_slot_is_replaced(spark, told, tasks):
+def test_a_stopped_slot_is_replaced(spark, reported, tasks):
     before = _pid(spark, 1)
     os.kill(before, signal.SIGSTOP)
 
     eventually(lambda: spark.slots()[1].pid not in (None, before), 20, "another process is slot 1")
-    told.await_state(RunState.RUNNING, *tasks, within_s=10)
+    reported.await_state(RunState.RUNNING, *tasks, within_s=10)
 
     eventually(lambda: not psutil.pid_exists(before), 10, "it has ended")
 
 
 @pytest.mark.spark
-def test_an_idle_slot_held_by_a_task_that_never_stops_is_replaced(spark, told, tmp_path):
+def test_an_idle_slot_held_by_a_task_that_never_stops_is_replaced(spark, reported, tmp_path):
     await_slots(spark)
     stuck = journal_spec("held", tmp_path / "journal", hang_in="stop")
     spark.start_tasks([stuck])
-    told.await_state(RunState.RUNNING, stuck)
+    reported.await_state(RunState.RUNNING, stuck)
     (slot,) = (slot for slot in spark.slots() if stuck.id in slot.tasks)
 
     assert spark.stop_tasks([stuck.id], 0.3) == {stuck.id}
@@ -279,42 +279,42 @@ def test_an_idle_slot_held_by_a_task_that_never_stops_is_replaced(spark, told, t
 
 
 @pytest.mark.spark
-def test_a_task_stopped_while_its_slot_is_away_stays_stopped(spark, told, tmp_path):
+def test_a_task_stopped_while_its_slot_is_away_stays_stopped(spark, reported, tmp_path):
     await_slots(spark)
     spec = journal_spec("gone", tmp_path / "journal")
     spark.start_tasks([spec])
-    told.await_state(RunState.RUNNING, spec)
+    reported.await_state(RunState.RUNNING, spec)
     (slot,) = (slot for slot in spark.slots() if spec.id in slot.tasks)
 
     os.kill(slot.pid or 0, signal.SIGKILL)
-    eventually(lambda: RunState.UNASSIGNED in told.states(spec), 10, "told UNASSIGNED")
+    eventually(lambda: RunState.UNASSIGNED in reported.states(spec), 10, "reported UNASSIGNED")
     assert spark.stop_tasks([spec.id], ample_s(5.0)) == set()
     await_slots(spark)
 
-    assert told.states(spec)[-1] is RunState.UNASSIGNED
+    assert reported.states(spec)[-1] is RunState.UNASSIGNED
 
 
 @pytest.mark.spark
-def test_a_failed_task_stays_failed_when_its_slot_is_lost(spark, told, tmp_path):
+def test_a_failed_task_stays_failed_when_its_slot_is_lost(spark, reported, tmp_path):
     await_slots(spark)
     bad = journal_spec("bad", tmp_path / "journal", raise_in="start")
     spark.start_tasks([bad])
-    told.await_state(RunState.FAILED, bad)
+    reported.await_state(RunState.FAILED, bad)
     (slot,) = (slot for slot in spark.slots() if bad.id in slot.tasks)
 
     os.kill(slot.pid or 0, signal.SIGKILL)
     eventually(lambda: spark.slots()[slot.slot].pid not in (None, slot.pid), 20, "the slot is back")
 
-    assert told.states(bad) == [RunState.FAILED]
+    assert reported.states(bad) == [RunState.FAILED]
     spark.stop_tasks([bad.id], 5.0)
 
 
 @pytest.mark.spark
-def test_what_a_task_prints_comes_out_of_the_worker(spark, told, tmp_path, capsys):
+def test_what_a_task_prints_comes_out_of_the_worker(spark, reported, tmp_path, capsys):
     await_slots(spark)
     spec = journal_spec("prints", tmp_path / "journal", says="a line for the console")
     spark.start_tasks([spec])
-    told.await_state(RunState.RUNNING, spec)
+    reported.await_state(RunState.RUNNING, spec)
     seen: list[str] = []
 
     def is_out() -> bool:
@@ -326,12 +326,12 @@ def test_what_a_task_prints_comes_out_of_the_worker(spark, told, tmp_path, capsy
 
 
 @pytest.mark.spark
-def test_what_a_task_logs_is_in_the_workers_log_with_its_context(spark, told, tmp_path, caplog):
+def test_what_a_task_logs_is_in_the_workers_log_with_its_context(spark, reported, tmp_path, caplog):
     await_slots(spark)
     bad = journal_spec("logs", tmp_path / "journal", raise_in="start")
     with caplog.at_level(logging.INFO):
         spark.start_tasks([bad])
-        told.await_state(RunState.FAILED, bad)
+        reported.await_state(RunState.FAILED, bad)
 
         def records() -> list[logging.LogRecord]:
             return [record for record in caplog.records if "Task logs-0 failed" in record.getMessage()]
@@ -357,11 +357,11 @@ def test_the_daemon_that_forks_slots_has_one_thread(spark):
 
 
 @pytest.mark.spark
-def test_slots_share_their_imports_with_the_daemon(spark, told, tmp_path):
+def test_slots_share_their_imports_with_the_daemon(spark, reported, tmp_path):
     """With pyspark's sources on its path, zipped, a slot took 43 MB of its own before its first record, now 15."""
     spec = journal_spec("small", tmp_path / "journal")
     spark.start_tasks([spec])
-    told.await_state(RunState.RUNNING, spec)
+    reported.await_state(RunState.RUNNING, spec)
     slots = [psutil.Process(slot.pid) for slot in spark.slots() if slot.pid is not None]
 
     own_mb = [slot.memory_full_info().uss / 1e6 for slot in slots]
@@ -373,7 +373,7 @@ def test_slots_share_their_imports_with_the_daemon(spark, told, tmp_path):
 
 
 @pytest.mark.spark
-def test_tasks_that_come_while_slots_are_away_wait_and_then_run(spark, told, tmp_path):
+def test_tasks_that_come_while_slots_are_away_wait_and_then_run(spark, reported, tmp_path):
     await_slots(spark)
     spec = journal_spec("waits", tmp_path / "journal", target=TargetState.PAUSED)
     daemon = psutil.Process(_pid(spark, 0)).parent()
@@ -387,9 +387,9 @@ def test_tasks_that_come_while_slots_are_away_wait_and_then_run(spark, told, tmp
         spark.start_tasks([spec])
     finally:
         wake([daemon])
-    told.await_state(RunState.PAUSED, spec)
+    reported.await_state(RunState.PAUSED, spec)
 
-    assert told.states(spec)[0] is RunState.UNASSIGNED
+    assert reported.states(spec)[0] is RunState.UNASSIGNED
     spark.stop_tasks([spec.id], 5.0)
 
 

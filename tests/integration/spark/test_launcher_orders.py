@@ -93,13 +93,13 @@ class LauncherOrders(RuleBasedStateMachine):
 
     @rule(task_id=tasks, holds=st.booleans())
     def a_task_is_stopped(self, task_id: TaskId, holds: bool) -> None:
-        told = {one: [*one.tasks] for one in self.spark.live() if task_id in one.tasks}
+        reported = {one: [*one.tasks] for one in self.spark.live() if task_id in one.tasks}
         is_known = task_id in self.wanted
         self.wanted.pop(task_id, None)
-        for one in told:
+        for one in reported:
             one.holds_stops = holds
         left = self.while_time_passes(lambda: self.launcher.stop_tasks([task_id], 5.0))
-        expected = {task_id} if is_known and any(one.is_hung or holds for one in told) else set()
+        expected = {task_id} if is_known and any(one.is_hung or holds for one in reported) else set()
         assert left == expected
         assert not self.working(task_id)
 
@@ -282,12 +282,12 @@ class LauncherOrders(RuleBasedStateMachine):
                 assert task_id in self.wanted
                 assert process.tasks[task_id] == self.wanted[task_id], "an older run, or another state than wished for"
         for process in self.spark.all_processes:
-            assert len(process.starts) == len(set(process.starts)), "told twice to start one run"
+            assert len(process.starts) == len(set(process.starts)), "reported twice to start one run"
             assert len(process.replies) == len(set(process.replies)), "answered twice"
         assert self.spark.crashes == []
 
     @invariant()
-    def the_herder_is_told_everything_once_and_in_order(self) -> None:
+    def the_herder_is_reported_everything_once_and_in_order(self) -> None:
         def differences() -> list[object]:
             seen = self.events.by_run()
             runs = {*seen, *self.spark.expected}
@@ -297,8 +297,8 @@ class LauncherOrders(RuleBasedStateMachine):
                 if self.spark.expected[run] != seen.get(run, [])
             ]
 
-        eventually(lambda: not differences() or _fail(differences()), 5.0, "all states told", pause_s=0.001)
-        eventually(lambda: self.events.notices == self.notices, 5.0, "all notices told", pause_s=0.001)
+        eventually(lambda: not differences() or _fail(differences()), 5.0, "all states reported", pause_s=0.001)
+        eventually(lambda: self.events.notices == self.notices, 5.0, "all notices reported", pause_s=0.001)
 
     @precondition(lambda self: bool(self.wanted))
     @rule()
@@ -345,18 +345,18 @@ class LauncherOrders(RuleBasedStateMachine):
             self.spark.clock.advance(1.0)
         stop.result()
         pool.shutdown()
-        told, submitted = self.events.count(), len(self.spark.submitted)
+        reported, submitted = self.events.count(), len(self.spark.submitted)
         assert self.spark.jobs == {}
         assert self.spark.live() == []
         assert self.spark.is_stopped
         eventually(lambda: set(threading.enumerate()) <= self.threads_before, 5.0, "no thread is left", pause_s=0.001)
         self.launcher.tick()
         self.launcher.stop(1.0)
-        assert (self.events.count(), len(self.spark.submitted)) == (told, submitted)
+        assert (self.events.count(), len(self.spark.submitted)) == (reported, submitted)
 
 
 def _fail(differences: list[object]) -> bool:
-    raise AssertionError(f"expected and told differ: {differences}")
+    raise AssertionError(f"expected and reported differ: {differences}")
 
 
 TestLauncherOrders = LauncherOrders.TestCase

@@ -96,7 +96,7 @@ def test_a_machine_without_java_is_one_sentence(monkeypatch, tmp_path):
         ({"spark.master": "nowhere"}, "nowhere"),
     ],
 )
-def test_settings_spark_refuses_are_told_with_its_reason(settings, part):
+def test_settings_spark_refuses_are_reported_with_its_reason(settings, part):
     launcher = SparkLauncher(SparkSettings.parse(settings))
     launcher.start(SeenEvents())
     try:

@@ -138,11 +138,11 @@ def test_a_worker_of_another_version_of_the_protocol_is_refused_with_a_sentence_
         worker = Link(listener.accept()[0])
         worker._out.sendall(_frame(b'{"v":2,"type":"challenge","nonce":"n"}'))
 
-        told = worker.receive(ample_s(3))
+        reported = worker.receive(ample_s(3))
         worker.close()
-    assert isinstance(told, Refused)
-    assert told.reason.startswith("one end speaks version 2 of the control link, the other version 1")
-    assert problem.get(timeout=ample_s(5)) == f"Slot and worker at 127.0.0.1:{port} do not match: {told.reason}"
+    assert isinstance(reported, Refused)
+    assert reported.reason.startswith("one end speaks version 2 of the control link, the other version 1")
+    assert problem.get(timeout=ample_s(5)) == f"Slot and worker at 127.0.0.1:{port} do not match: {reported.reason}"
 
 
 class _Jobs:

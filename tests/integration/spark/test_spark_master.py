@@ -20,18 +20,18 @@ from kit.waiting import eventually
 _FOREVER_S = 300.0  # above the timeout of the tests
 
 
-def test_a_master_that_comes_late_is_waited_for_and_told_once(caplog):
+def test_a_master_that_comes_late_is_waited_for_and_reported_once(caplog):
     port = free_port()
     master = f"spark://127.0.0.1:{port}"
     waiting = threading.Thread(target=await_master, args=(master, _FOREVER_S, threading.Event()))
     waiting.start()
-    eventually(lambda: caplog.records, 10, "it is told that nobody answers")
+    eventually(lambda: caplog.records, 10, "it is reported that nobody answers")
     with socket.create_server(("127.0.0.1", port)):
         waiting.join(ample_s(10))
 
     assert not waiting.is_alive()
-    (told,) = [record for record in caplog.records if record.levelno == logging.WARNING]
-    assert told.getMessage() == (
+    (reported,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert reported.getMessage() == (
         f"No Spark master answers at {master}; retrying for 300 s: 127.0.0.1:{port}: Connection refused"
     )
 

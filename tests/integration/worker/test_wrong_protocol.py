@@ -1,4 +1,6 @@
-"""A worker whose security.protocol is not the listener's: told alike at start, in an outage and by connect check."""
+"""A worker whose security.protocol is not the listener's: reported alike at start, in an outage and by connect
+check.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ TO_PLAIN = "the listener may speak no TLS: security.protocol is SSL"
 
 
 @pytest.mark.parametrize(("settings", "said"), [({}, TO_TLS), ({"security_protocol": "SSL"}, TO_PLAIN)])
-def test_the_protocol_is_told_at_start_in_an_outage_and_by_check(
+def test_the_protocol_is_reported_at_start_in_an_outage_and_by_check(
     secure: SecureBroker, settings: dict[str, str], said: str
 ) -> None:
     address = secure.plain if settings else secure.mutual
@@ -36,5 +38,5 @@ def test_the_protocol_is_told_at_start_in_an_outage_and_by_check(
     probe = BrokerProbe(access({**props, "bootstrap.servers": address}, "test"))
     with pytest.raises(ConnectError, match=said):
         probe.ask(ample_s(4))
-    told = [one.message for one in check_start(props, "worker.properties", ample_s(20)) if one.check == "broker"]
-    assert any(said in message for message in told), told
+    reported = [one.message for one in check_start(props, "worker.properties", ample_s(20)) if one.check == "broker"]
+    assert any(said in message for message in reported), reported

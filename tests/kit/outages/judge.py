@@ -25,7 +25,7 @@ class Claims:
 
     def false(self, word: Word, last_at: Mapping[Task, float], bound_s: Mapping[Task, float]) -> list[str]:
         """What is false in a word, given when the last record of each task came."""
-        told = []
+        reported = []
         says = set() if word.says_away else {task for task, state in word.states.items() if state == RUNNING}
         for task, bound in bound_s.items():
             key = (word.source, task)
@@ -35,11 +35,11 @@ class Claims:
             began = self._latest(task) if word.is_rare else self._since.setdefault(key, word.at)
             since = max(began, last_at.get(task, float("-inf")))
             if word.at - since > bound:
-                told.append(
+                reported.append(
                     f"{word.source} says RUNNING of {task[0]}-{task[1]}, of which nothing has come for "
                     f"{word.at - since:.1f} s (allowed: {bound:g} s)"
                 )
-        return told
+        return reported
 
     def forget(self, worker: str) -> None:
         """A worker that stands still says nothing: what it says first when it goes on, it begins to say then."""
@@ -60,13 +60,13 @@ def disagreements(
 
     `moving`: tasks whose records advance. `ids`: the id of each worker by its name, for what its slots hold.
     """
-    told = [f"nothing comes of {name}-{number}" for name, number in tasks if (name, number) not in moving]
+    reported = [f"nothing comes of {name}-{number}" for name, number in tasks if (name, number) not in moving]
     of_slots = [word for word in words if word.source.endswith(" slots")]
     held = {task: ids[word.source.partition(" ")[0]] for word in of_slots for task in word.states}
-    told += [f"no slot holds {name}-{number}" for name, number in tasks if (name, number) not in held]
+    reported += [f"no slot holds {name}-{number}" for name, number in tasks if (name, number) not in held]
     for word in words:
-        told += _wrong(word, held)
-    return told
+        reported += _wrong(word, held)
+    return reported
 
 
 def _wrong(word: Word, held: Mapping[Task, str]) -> list[str]:
@@ -76,22 +76,22 @@ def _wrong(word: Word, held: Mapping[Task, str]) -> list[str]:
         return [f"{word.source} says that Kafka is away: {word.note}"]
     if word.source.endswith(("/health", "/metrics")) and not word.says_well:
         return [f"{word.source} says {word.note}"]
-    told = [
+    reported = [
         f"{word.source} says nothing of {name}-{number}"
         for name, number in word.knows
         if (name, number) not in word.states
     ]
-    told += [
+    reported += [
         f"{word.source} says {state} of {task[0]}-{task[1]}"
         for task, state in word.states.items()
         if state not in (RUNNING, "PLACED", "HELD")
     ]
-    told += [
+    reported += [
         f"{word.source} says that {task[0]}-{task[1]} is at {worker}, the slot that holds it is at {held[task]}"
         for task, worker in word.workers.items()
         if task in held and held[task] != worker
     ]
-    return told
+    return reported
 
 
 def side_by_side(words: Sequence[Word], counts: Mapping[Task, int], tasks: Sequence[Task]) -> str:

@@ -97,8 +97,8 @@ class Outcome:
             ("lost by sources, by the sink", f"{self.lost}, {self.sink_lost}"),
             ("seed", self.plan.seed),
         ]
-        told = "".join(f"{title:<32}{value}\n" for title, value in rows)
-        return told + "".join(f"! {text}\n" for text in [*self.false, *self.examples])
+        reported = "".join(f"{title:<32}{value}\n" for title, value in rows)
+        return reported + "".join(f"! {text}\n" for text in [*self.false, *self.examples])
 
 
 def outages(folder: Path, plan: Plan, say: Say) -> Outcome:
@@ -174,16 +174,16 @@ class Observer:
                 worker.keep_up()
             before, words = self._flow.counts(), self._look()
             self._pause.wait(_LOOK_EVERY_S)
-            told = self._disagreements(words, before)
-            if not told:
+            reported = self._disagreements(words, before)
+            if not reported:
                 words += self._commands()
-                told = self._disagreements(words, before)
+                reported = self._disagreements(words, before)
             self._judge(words)
-            if not told:
+            if not reported:
                 return
             assert now() < deadline, (
                 f"Not all agree {within_s:g} s {when}:\n  "
-                + "\n  ".join(told)
+                + "\n  ".join(reported)
                 + "\n\n"
                 + self._table([*words, *self._commands()])
                 + "\n\n"
@@ -223,24 +223,24 @@ class Observer:
         bounds = {task: (bound_s + (_SINK_MORE_S if task[0] == SINK else 0.0)) * self.stretch for task in tasks}
         last_at = {task: self._flow.last_at(task) for task in tasks}
         for word in words:
-            told = self._claims.false(word, last_at, bounds)
+            reported = self._claims.false(word, last_at, bounds)
             if broker_lost_at is not None and self._action.what == "broker" and word.says_well:
                 late_s = word.at - self._ends_at(broker_lost_at)
-                told += (
+                reported += (
                     [f"{word.source} says {word.note}, {late_s:.1f} s after it had to know better"]
                     if late_s > 0
                     else []
                 )
-            if told:
-                self.outcome.false += told
+            if reported:
+                self.outcome.false += reported
                 self.outcome.examples.append(self._table(words))
 
     def _disagreements(self, words: Sequence[Word], before: Mapping[Task, int]) -> list[str]:
         world, counts = self._world, self._flow.counts()
         moving = [task for task in world.tasks if counts[task] > before[task]]
         ids = {worker.name: worker.worker_id for worker in world.workers}
-        told = disagreements(words, moving, world.tasks, ids)
-        return told + [f"{worker.name} does not run" for worker in world.workers if not worker.is_running]
+        reported = disagreements(words, moving, world.tasks, ids)
+        return reported + [f"{worker.name} does not run" for worker in world.workers if not worker.is_running]
 
     def _table(self, words: Sequence[Word]) -> str:
         return side_by_side(words, self._flow.counts(), self._world.tasks)

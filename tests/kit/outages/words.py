@@ -109,8 +109,8 @@ def _of_statuses(word: Word, code: int, text: str) -> Word:
 
 
 def _of_health(word: Word, code: int, text: str) -> Word:
-    told = json.loads(text)
-    note = f"{code} {told['status']}: {told['message'][:160]}"
+    reported = json.loads(text)
+    note = f"{code} {reported['status']}: {reported['message'][:160]}"
     return replace(word, note=note, says_well=code == 200)
 
 

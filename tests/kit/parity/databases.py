@@ -153,7 +153,7 @@ def _compare(
     changes: Sequence[str],
 ) -> None:
     cls = config(pair.java)["connector.class"]
-    row.compare("settings", *pair.each(lambda side: _validated(side, cls, config(side))), "settings told")
+    row.compare("settings", *pair.each(lambda side: _validated(side, cls, config(side))), "settings reported")
     refused = pair.each(lambda side: side.create(name, config(side)))
     assert refused == ("", ""), f"{refused}"
     pair.each(lambda side: side.await_started(name))
@@ -181,7 +181,7 @@ def _compare(
 
 
 def _validated(side: Side, cls: str, config: Mapping[str, str]) -> dict[str, Any]:
-    """What is told of the plugin's own settings; for Connect's only the errors."""
+    """What is reported of the plugin's own settings; for Connect's only the errors."""
     _, body = side.ask("PUT", f"/connector-plugins/{cls}/config/validate", {**config, "name": side.named("x")})
     found = {one["definition"]["name"]: one for one in json.loads(side.plain(json.dumps(body)))["configs"]}
     own = [key for key, one in found.items() if one["definition"]["group"] not in _CONNECTS]

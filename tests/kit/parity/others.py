@@ -299,12 +299,12 @@ def compare_config_providers(pair: Pair, row: Row) -> None:
 
 
 def compare_validated(pair: Pair, row: Row, cls: str, config: Mapping[str, str]) -> None:
-    """All settings of a connector as they are told, with values and errors of a config."""
+    """All settings of a connector as they are reported, with values and errors of a config."""
     _compare_settings(pair, row, lambda _: {"connector.class": cls, **config})
 
 
 def _compare_settings(pair: Pair, row: Row, config_of: Callable[[Side], Mapping[str, str]]) -> None:
-    def told(side: Side) -> dict[str, Any]:
+    def reported(side: Side) -> dict[str, Any]:
         config = config_of(side)
         path = f"/connector-plugins/{config['connector.class']}/config/validate"
         status, body = side.ask("PUT", path, {**config, "name": "x"})
@@ -313,7 +313,7 @@ def _compare_settings(pair: Pair, row: Row, config_of: Callable[[Side], Mapping[
         found = {one["definition"]["name"]: one for one in json.loads(side.plain(json.dumps(body)))["configs"]}
         return {key: one for key, one in found.items() if not _is_connects(key)}
 
-    row.compare("settings", *pair.each(told), "settings told")
+    row.compare("settings", *pair.each(reported), "settings reported")
 
 
 _OF_CONNECT: Final = frozenset(
@@ -341,7 +341,7 @@ _OF_CONNECT: Final = frozenset(
 
 
 def _is_connects(key: str) -> bool:
-    """Connect's own settings, which are told in our words."""
+    """Connect's own settings, which are reported in our words."""
     return (
         key in _OF_CONNECT
         or key.startswith(

@@ -210,7 +210,7 @@ def totals_of(pair: Pair, names: Sequence[str]) -> tuple[Any, Any]:
         assert seen[0] == seen[1], "they have counted otherwise"
         return True
 
-    with suppress(AssertionError):  # the difference is what is told
+    with suppress(AssertionError):  # the difference is what is reported
         eventually(is_same, _COUNTED_S, "both have counted the same", pause_s=0.5)
     return seen
 

@@ -19,7 +19,7 @@ __all__ = ["CAMEL", "COMMON", "compare_transforms"]
 _JC: Final = "com.github.jcustenborder.kafka.connect.transform.common"
 _CAMEL: Final = "org.apache.camel.kafkaconnector.transforms"
 Cases: TypeAlias = Mapping[str, tuple[str, Mapping[str, str], Mapping[str, str]]]
-"""By what is told: the class, its settings, and those of the connector beside it."""
+"""By what is reported: the class, its settings, and those of the connector beside it."""
 
 _NESTED: Final = {
     "input.outer.field.name": "ship_to",
@@ -149,7 +149,7 @@ def _config(topic: str, cls: str, settings: Mapping[str, str], more: Mapping[str
 
 
 def _validated(side: Side, config: Mapping[str, str]) -> Any:
-    """The transformation's settings as they are told, and the errors of all others."""
+    """The transformation's settings as they are reported, and the errors of all others."""
     _, body = side.ask("PUT", f"/connector-plugins/{DUMP}/config/validate", {**config, "name": "x", "out": "x"})
     found = {one["definition"]["name"]: one for one in body.get("configs", [])}
     ours = tuple(f"transforms.t.{key}" for key in ("type", "plugin.version", "predicate", "negate"))  # Connect's own

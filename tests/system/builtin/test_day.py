@@ -70,12 +70,12 @@ def test_each_sink_has_the_table_of_the_database(
             day.update()
             day.insert(ROWS // 5)
             eventually(all_go, WITHIN_S, "all sinks have the rows", pause_s=3)
-        told: list[str] = []
+        reported: list[str] = []
 
         def are_equal() -> bool:
-            told[:] = [f"{form}, {kind}: {one}" for form in FORMS for kind in READERS
+            reported[:] = [f"{form}, {kind}: {one}" for form in FORMS for kind in READERS
                        for one in day.differences(form, kind)]  # fmt: skip
-            assert not told, "\n".join(told)
+            assert not reported, "\n".join(reported)
             return True
 
         eventually(are_equal, 60, "all are equal", pause_s=3)

@@ -170,11 +170,11 @@ def test_each_row_is_in_the_topic_and_in_the_objects_once(
     before = len(objects.keys("rows-out"))
     put(range(OBJECTS // 3, OBJECTS))  # not earlier: else all might be written before
     eventually(lambda: len(objects.keys("rows-out")) > before, 60, f"it goes on; {worker.log_text()[-3000:]}")
-    told = len(worker.log_text())
+    reported = len(worker.log_text())
     objects.kill()
 
     def is_noticed() -> bool:
-        lines = worker.log_text()[told:]
+        lines = worker.log_text()[reported:]
         return "is being retried" in lines or "Cannot " in lines
 
     eventually(is_noticed, 30, "they notice")

@@ -115,13 +115,13 @@ def test_errors_are_a_sentence_and_a_hint_without_a_trace(home: Path, broker: De
             args = (*args, "--port", str(free_port()))
         return cli_run("broker", "start", *args, home=home, env=env, expect=1).stderr.splitlines()
 
-    def told_of_a_taken_port() -> list[str]:
-        told = lines("--port", str(broker.port))
-        assert told[0] == f"Port {broker.port} on 127.0.0.1 is taken: a Kafka broker answers there."
-        return told
+    def reported_of_a_taken_port() -> list[str]:
+        reported = lines("--port", str(broker.port))
+        assert reported[0] == f"Port {broker.port} on 127.0.0.1 is taken: a Kafka broker answers there."
+        return reported
 
-    # One that does not answer within two seconds is not told as a broker
-    taken = eventually(told_of_a_taken_port, 30, "the broker is told")
+    # One that does not answer within two seconds is not reported as a broker
+    taken = eventually(reported_of_a_taken_port, 30, "the broker is reported")
     foreign = lines("--data", str(Path(__file__).parent))
     assert "is not empty and no data folder of this broker" in foreign[0]
     no_java = lines(env={"JAVA_HOME": "/no/such/jdk"})

@@ -22,15 +22,15 @@ def test_a_start_that_will_work_is_all_ok_and_ends_with_0(broker: DevBroker, hom
         f"bootstrap.servers={broker.bootstrap}\n{CONVERTERS}offset.storage.file.filename={home}/offsets\n"
         f"listeners=http://127.0.0.1:{free_port()}\n"
     )
-    told = cli_run("check", str(file), "-o", "json", home=home, expect=0)
-    assert told.json["ok"] is True
-    assert told.json["counts"] == {"ok": len(told.json["checks"]), "warning": 0, "failed": 0, "not checked": 0}
+    reported = cli_run("check", str(file), "-o", "json", home=home, expect=0)
+    assert reported.json["ok"] is True
+    assert reported.json["counts"] == {"ok": len(reported.json["checks"]), "warning": 0, "failed": 0, "not checked": 0}
     assert {"settings", "broker", "java", "spark", "memory", "disk", "listener"} <= {
-        one["check"] for one in told.json["checks"]
+        one["check"] for one in reported.json["checks"]
     }
 
 
-def test_each_thing_that_is_wrong_is_told_with_its_place_and_what_to_do(home: Path) -> None:
+def test_each_thing_that_is_wrong_is_reported_with_its_place_and_what_to_do(home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port, refused = taken.getsockname()[1], free_port()
         file = home / "worker.properties"
@@ -39,8 +39,8 @@ def test_each_thing_that_is_wrong_is_told_with_its_place_and_what_to_do(home: Pa
             f"listeners=http://127.0.0.1:{port}\nspark.master=spark://127.0.0.1:{refused}\n"
             "kconnect.rest.roles.file=/no/roles\n"
         )
-        told = cli_run("check", str(file), home=home, env={"JAVA_HOME": "/no/java"}, expect=1)
-    lines = [line for line in told.stdout.splitlines() if line.startswith("FAILED")]
+        reported = cli_run("check", str(file), home=home, env={"JAVA_HOME": "/no/java"}, expect=1)
+    lines = [line for line in reported.stdout.splitlines() if line.startswith("FAILED")]
     assert len(lines) == 6
     for check, place, problem, remedy in (
         ("broker", f"127.0.0.1:{refused}", "Connection refused", "Is Kafka running there?"),
@@ -52,7 +52,7 @@ def test_each_thing_that_is_wrong_is_told_with_its_place_and_what_to_do(home: Pa
     ):
         (line,) = [line for line in lines if line.split()[1] == check]
         assert all(part in line for part in (place, problem, remedy)), line
-    assert told.stderr == "3 ok, 6 failed, 1 not checked.\n"
+    assert reported.stderr == "3 ok, 6 failed, 1 not checked.\n"
 
 
 def test_without_a_file_the_worker_is_the_environments_and_secrets_are_not_shown(home: Path) -> None:
@@ -68,15 +68,15 @@ def test_without_a_file_the_worker_is_the_environments_and_secrets_are_not_shown
         "CONNECT_SASL_JAAS_CONFIG_FILE": str(home / "jaas"),
         "CONNECT_LISTENERS": f"http://127.0.0.1:{free_port()}",
     }
-    told = cli_run("check", "-o", "json", home=home, env=env, expect=1)
-    settings = told.json["checks"][0]
+    reported = cli_run("check", "-o", "json", home=home, env=env, expect=1)
+    settings = reported.json["checks"][0]
     assert (settings["where"], settings["message"]) == ("the environment", "9 settings of a distributed worker")
-    assert "opensesame" not in told.stdout + told.stderr
+    assert "opensesame" not in reported.stdout + reported.stderr
     del env["CONNECT_GROUP_ID"]
     for verb in ("check", "distributed"):
-        told = cli_run(verb, home=home, env=env, expect=(1, 2))
-        assert "The environment lacks CONNECT_GROUP_ID, which a worker needs" in told.stderr
-    told = cli_run("distributed", home=home, expect=2)
-    assert "set CONNECT_BOOTSTRAP_SERVERS" in told.stderr
-    told = cli_run("distributed", "--log-format", "jsn", home=home, expect=2)
-    assert told.stderr == "--log-format jsn is neither line nor json\n"
+        reported = cli_run(verb, home=home, env=env, expect=(1, 2))
+        assert "The environment lacks CONNECT_GROUP_ID, which a worker needs" in reported.stderr
+    reported = cli_run("distributed", home=home, expect=2)
+    assert "set CONNECT_BOOTSTRAP_SERVERS" in reported.stderr
+    reported = cli_run("distributed", "--log-format", "jsn", home=home, expect=2)
+    assert reported.stderr == "--log-format jsn is neither line nor json\n"

@@ -107,8 +107,8 @@ def test_apply_by_labels_ends_when_it_runs_and_at_once_when_it_cannot(
     write(f"{name}-theirs", f"{team}.other", tmp_path)
     apply = ("connectors", "apply", "-f", str(files), "--yes", "--wait", "--timeout", "60s", "--prune", "-l")
     assert f"{name}-theirs is RUNNING\n" in run(*apply, f"team={team}.other", expect=0).stderr
-    told = run(*apply, f"team={team}", expect=0).stderr.splitlines()
-    assert {f"{name}-old is RUNNING", f"{name} is RUNNING"} <= set(told), "in the order in which they came to run"
+    reported = run(*apply, f"team={team}", expect=0).stderr.splitlines()
+    assert {f"{name}-old is RUNNING", f"{name} is RUNNING"} <= set(reported), "in the order in which they came to run"
     (files / f"{name}-old.json").unlink()
     (files / f"{name}-theirs.json").unlink()
     write(name, team, tmp_path / "missing")

@@ -48,9 +48,9 @@ class Cluster:
 
     def await_members(self, urls: Sequence[str]) -> None:
         def settled() -> bool:
-            told = self.connect("show", "-o", "json").json
-            assert told["leader"] is not None, told
-            assert sorted(member["url"] for member in told["members"]) == sorted(urls), told
+            reported = self.connect("show", "-o", "json").json
+            assert reported["leader"] is not None, reported
+            assert sorted(member["url"] for member in reported["members"]) == sorted(urls), reported
             return True
 
         eventually(settled, 30, f"{self.group} is settled", pause_s=0.2)
@@ -62,9 +62,9 @@ def cluster(broker: DevBroker, tmp_path: Path, request: pytest.FixtureRequest) -
 
 
 def rebalances_of(cluster: Cluster, url: str) -> CliResult:
-    told = cluster.connect("rebalances")
-    assert url in told.stdout, told.stdout
-    return told
+    reported = cluster.connect("rebalances")
+    assert url in reported.stdout, reported.stdout
+    return reported
 
 
 @pytest.fixture
@@ -86,14 +86,14 @@ def test_it_shows_the_members_their_work_and_who_leads(
         leader.herder.put_connector(name, source(tmp_path, name), replace=False)
 
     def placed() -> bool:
-        told = cluster.connect("show", "-o", "json").json
-        assert (told["leader"], told["connectors"], told["tasks"]) == (leader.rest_url, 2, 2), told
+        reported = cluster.connect("show", "-o", "json").json
+        assert (reported["leader"], reported["connectors"], reported["tasks"]) == (leader.rest_url, 2, 2), reported
         return True
 
     eventually(placed, 20, "connectors and tasks are placed", pause_s=0.2)
-    told = cluster.connect("show", "-o", "json").json
-    assert (told["group"], told["state"], told["protocol"]) == (cluster.group, "Stable", "sessioned")
-    assert 0 <= told["config_offset"] <= told["config_end"]
+    reported = cluster.connect("show", "-o", "json").json
+    assert (reported["group"], reported["state"], reported["protocol"]) == (cluster.group, "Stable", "sessioned")
+    assert 0 <= reported["config_offset"] <= reported["config_end"]
     by_url = {member["url"]: member for member in cluster.connect("members", "-o", "json").json}
     handed_out = {url: set(member["tasks"]) for url, member in by_url.items()}
     # A worker starts them a moment after the group knows
@@ -112,15 +112,15 @@ def test_rebalances_tell_why_they_came_and_who_came_and_went(cluster: Cluster, p
     first, second = pair
     both = {first.rest_url, second.rest_url}
 
-    def are_told() -> bool:  # each by its worker, once it has begun its work
-        told = cluster.connect("rebalances", "-o", "json").json
-        assert {row["worker"] for row in told} == both, told
-        assert next(row["why"] for row in told if row["worker"] == second.rest_url) == "this worker joined"
-        led = [row for row in told if row["is_leader"]][-1]
-        assert {url.rstrip("/") for url in led["members"]} == both, told
+    def are_reported() -> bool:  # each by its worker, once it has begun its work
+        reported = cluster.connect("rebalances", "-o", "json").json
+        assert {row["worker"] for row in reported} == both, reported
+        assert next(row["why"] for row in reported if row["worker"] == second.rest_url) == "this worker joined"
+        led = [row for row in reported if row["is_leader"]][-1]
+        assert {url.rstrip("/") for url in led["members"]} == both, reported
         return True
 
-    eventually(are_told, 20, "both tell of the rebalance", pause_s=0.2)
+    eventually(are_reported, 20, "both tell of the rebalance", pause_s=0.2)
     gone = next(worker for worker in pair if not worker.herder.is_leader)
     stays = next(worker for worker in pair if worker is not gone)
     url = gone.rest_url
@@ -145,14 +145,14 @@ def test_a_trace_shows_what_a_worker_decided_and_decides_it_once_more(
     eventually(lambda: tasks_of(leader) | tasks_of(other) == {"first-0", "second-0"}, 30, "both run")
     leader.herder.set_target_state("first", TargetState.STOPPED)
     # Who leads is not known while the group rebalances, as it does for what was just stopped: the command waits
-    told = cluster.connect("trace", "-o", "json", "--retry", "60s")
+    reported = cluster.connect("trace", "-o", "json", "--retry", "60s")
     of_other = cluster.connect("trace", "--member", other.rest_url, "-o", "json").json
 
-    assert replay(told.json) == len(told.json["entries"]) > 10
+    assert replay(reported.json) == len(reported.json["entries"]) > 10
     assert replay(of_other) == len(of_other["entries"]) > 3
-    assert "4711" not in told.stdout
-    assert "batch.size" in told.stdout
-    kinds = {each["type"] for entry in told.json["entries"] for each in entry["instructions"]}
+    assert "4711" not in reported.stdout
+    assert "batch.size" in reported.stdout
+    kinds = {each["type"] for entry in reported.json["entries"] for each in entry["instructions"]}
     assert {"Claim", "Write", "Complete", "StartWork", "RequestRejoin"} <= kinds
     table = cluster.connect("trace", "--member", leader.rest_url, "--limit", "500").stdout
     assert "Asked id=" in table

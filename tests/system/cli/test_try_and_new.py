@@ -126,7 +126,7 @@ def test_a_source_is_shown_stage_by_stage(source: str, home: Path) -> None:
     assert "2 records" in done.stderr
 
 
-def test_what_a_source_makes_of_its_offsets_is_told(tmp_path: Path, connect: Command) -> None:
+def test_what_a_source_makes_of_its_offsets_is_reported(tmp_path: Path, connect: Command) -> None:
     (tmp_path / "quiet.py").write_text(_QUIET)
     quiet = write(tmp_path / "quiet.properties", connector__class="quiet.QuietSource")
     options = ["--timeout", "1", "--plugin-path", str(tmp_path)]
@@ -134,7 +134,7 @@ def test_what_a_source_makes_of_its_offsets_is_told(tmp_path: Path, connect: Com
     assert 'update_offsets(): {"table": "a"} -> {"row": 7}' in done.stderr
 
 
-def test_misspelt_settings_are_told_as_create_tells_them(tmp_path: Path, connect: Command) -> None:
+def test_misspelt_settings_are_reported_as_create_tells_them(tmp_path: Path, connect: Command) -> None:
     (tmp_path / "in.txt").write_text("one\n")
     settings = {"connector__class": "FileStreamSource", "file": str(tmp_path / "in.txt"), "topic": "lines"}
     slips = {"task__max": "2", "batch__sizes": "7", "value__converter__schemas__enabel": "true", "colour": "red"}
@@ -151,11 +151,11 @@ def test_misspelt_settings_are_told_as_create_tells_them(tmp_path: Path, connect
     ]
 
 
-def test_a_misspelt_setting_that_is_required_is_told_before_it_is_missed(tmp_path: Path, connect: Command) -> None:
+def test_a_misspelt_setting_that_is_required_is_reported_before_it_is_missed(tmp_path: Path, connect: Command) -> None:
     file = write(tmp_path / "missing.properties", connector__class="FileStreamSource", topc="lines")
-    told = connect("try", file, expect=1).stderr.splitlines()
-    assert told[0] == "Warning: tried: Unknown setting: topc. Did you mean topic?"
-    assert "topic" in told[1]
+    reported = connect("try", file, expect=1).stderr.splitlines()
+    assert reported[0] == "Warning: tried: Unknown setting: topc. Did you mean topic?"
+    assert "topic" in reported[1]
 
 
 def test_json_of_a_source_is_input_of_a_sink(source: str, sink: str, connect: Command, tmp_path: Path) -> None:
@@ -273,14 +273,14 @@ def test_errors_of_a_plugin_show_neither_passwords_nor_what_was_referred_to(
     words = ("try", str(connector), "--worker", str(tmp_path / "worker.properties"), "--input", "-", "-o", output)
     plugins = ("--plugin-path", str(tmp_path / "plugins"), "--verbose")
     done = cli_run(*words, *plugins, home=home, stdin="a\n", env={"FILE_NAME": "s3cr3t-name"}, expect=1)
-    told = done.stdout + done.stderr
-    assert "ValueError: no " in told
-    assert "[hidden]" in told
-    assert "hunter-2" not in told
-    assert "s3cr3t-name" not in told
+    reported = done.stdout + done.stderr
+    assert "ValueError: no " in reported
+    assert "[hidden]" in reported
+    assert "hunter-2" not in reported
+    assert "s3cr3t-name" not in reported
 
 
-def test_calls_that_can_not_work_are_told(source: str, sink: str, connect: Command, tmp_path: Path) -> None:
+def test_calls_that_can_not_work_are_reported(source: str, sink: str, connect: Command, tmp_path: Path) -> None:
     assert "--input" in connect("try", sink, expect=2).stderr
     assert "is a source" in connect("try", source, "--input", "x", expect=2).stderr
     connect("try", sink, "--input", str(tmp_path / "missing"), expect=3)

@@ -1,4 +1,4 @@
-"""`connect try` with the mistakes of connector authors: each is told by class, method, file and line.
+"""`connect try` with the mistakes of connector authors: each is reported by class, method, file and line.
 
 In this process where nothing hangs; test_the_whole_trace_comes_with_verbose and what hangs run as a user runs it.
 """
@@ -54,7 +54,7 @@ def trial_apart(home: Path, folder: Path, kind: str, mistake: str, *words: str, 
 
 
 @pytest.mark.parametrize(
-    ("kind", "mistake", "told", "place"),
+    ("kind", "mistake", "reported", "place"),
     [
         ("MistakenSource", "poll", "MistakenSourceTask.poll() raised KeyError: 'squar'", 'row["squar"]'),
         ("MistakenSource", "start", "MistakenSourceTask.start() raised ValueError: invalid literal", 'int("many")'),
@@ -72,12 +72,12 @@ def trial_apart(home: Path, folder: Path, kind: str, mistake: str, *words: str, 
         ("MistakenSink", "stop", "MistakenSinkTask.stop() raised RuntimeError: already closed", '("already closed")'),
     ],
 )
-def test_an_error_of_the_authors_is_told_with_method_file_and_line(
-    trial: Command, kind: str, mistake: str, told: str, place: str
+def test_an_error_of_the_authors_is_reported_with_method_file_and_line(
+    trial: Command, kind: str, mistake: str, reported: str, place: str
 ) -> None:
     done = trial(kind, mistake, expect=1)
     (sentence, hint) = [line for line in done.stderr.splitlines() if line]
-    assert sentence.startswith(told)
+    assert sentence.startswith(reported)
     assert sentence.endswith(at(place))
     assert hint.startswith("Hint: ")
     assert "Traceback" not in done.stderr
@@ -93,8 +93,10 @@ def test_the_whole_trace_comes_with_verbose(home: Path, tmp_path: Path) -> None:
 def test_errors_of_an_authors_transformation_have_file_and_line(trial: Command) -> None:
     mine = "transforms=mine\ntransforms.mine.type=mistaken.MistakenTransform\n"
     done = trial("MistakenSource", "none", expect=1, more=mine)
-    told = "Record 1: transform mine failed (mistaken.MistakenTransform): TypeError: 'int' object is not subscriptable"
-    assert done.stderr.startswith(told)
+    reported = (
+        "Record 1: transform mine failed (mistaken.MistakenTransform): TypeError: 'int' object is not subscriptable"
+    )
+    assert done.stderr.startswith(reported)
     assert at('record.value["text"]') in done.stderr
     assert "errors.tolerance=all" in done.stderr
     more = f"{mine}transforms.mine.mistake=configure\n"
@@ -114,14 +116,14 @@ def test_a_put_that_fails_is_not_sent_to_errors_tolerance(trial: Command) -> Non
 
 def test_a_source_that_is_only_retried_fails_with_the_cause(trial: Command) -> None:
     done = trial("MistakenSource", "retriable", "--timeout", "2", expect=1)
-    told, times, rest = done.stderr.partition(" times. ")
-    assert told.startswith("No records: poll() raised RetriableError ")
+    reported, times, rest = done.stderr.partition(" times. ")
+    assert reported.startswith("No records: poll() raised RetriableError ")
     assert times
-    assert int(told.rpartition(" ")[2]) >= 2
+    assert int(reported.rpartition(" ")[2]) >= 2
     assert rest.startswith("MistakenSourceTask.poll() raised RetriableError: the API answers 503, at ")
 
 
-def test_retries_after_which_it_went_on_are_told(trial: Command) -> None:
+def test_retries_after_which_it_went_on_are_reported(trial: Command) -> None:
     done = trial("MistakenSource", "retriable once", "--limit", "1", expect=0)
     assert "RetriableError was raised 1 time. The last: MistakenSourceTask.poll() raised" in done.stderr
     done = trial("MistakenSink", "retriable put once", expect=0)
@@ -167,7 +169,7 @@ def test_a_poll_that_waits_as_it_should_is_no_hang(home: Path, tmp_path: Path) -
     assert "0 records" in done.stderr
 
 
-def test_a_poll_that_hangs_after_it_gave_records_is_told_beside_them(home: Path, tmp_path: Path) -> None:
+def test_a_poll_that_hangs_after_it_gave_records_is_reported_beside_them(home: Path, tmp_path: Path) -> None:
     done = trial_apart(home, tmp_path, "MistakenSource", "hang in second poll", "--timeout", "2", expect=0)
     assert done.stdout.startswith("record 1: written")
     assert "MistakenSourceTask.poll() has not returned after " in done.stderr
@@ -193,7 +195,7 @@ def test_an_offset_that_cannot_be_stored_is_not_written(trial: Command, mistake:
     assert "Source partitions and offsets are flat" in done.stderr
 
 
-def test_bytes_that_a_converter_cannot_read_are_told_with_their_place(connect: Command, tmp_path: Path) -> None:
+def test_bytes_that_a_converter_cannot_read_are_reported_with_their_place(connect: Command, tmp_path: Path) -> None:
     file = tmp_path / "tried.properties"
     file.write_text(
         "name=tried\nconnector.class=mistaken.MistakenSink\nmistake=none\ntopics=orders\n"

@@ -105,12 +105,12 @@ def test_the_entrypoint_starts_a_worker_from_variables_which_is_healthy_and_ends
         finally:
             worker.kill()
             worker.wait()
-    told = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    reported = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
     odd = [line for line in log.read_text().splitlines() if not line.startswith("{")]
     assert odd == []
-    assert len(told) > 5
-    assert any(line["logger"].startswith("kconnect.") and line["level"] == "DEBUG" for line in told)
-    assert any("Settings from the environment" in line["message"] for line in told)
+    assert len(reported) > 5
+    assert any(line["logger"].startswith("kconnect.") and line["level"] == "DEBUG" for line in reported)
+    assert any("Settings from the environment" in line["message"] for line in reported)
     assert "opensesame-7" not in log.read_text()
 
 

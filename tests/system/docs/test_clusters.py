@@ -83,8 +83,10 @@ def test_what_is_wrong_in_a_manifest_is_seen(spark):
 @pytest.mark.spark
 def test_the_executors_that_spark_makes_of_the_worker_file_find_their_worker_and_have_its_memory(spark):
     """With the address 0.0.0.0 to bind to, Spark would hand executors that one."""
-    told = {"POD_NAME": "connect-7", "POD_IP": "10.1.2.3"}
-    worker = {key: re.sub(r"\$\{env:(\w+)\}", lambda match: told[match[1]], value) for key, value in _worker().items()}
+    reported = {"POD_NAME": "connect-7", "POD_IP": "10.1.2.3"}
+    worker = {
+        key: re.sub(r"\$\{env:(\w+)\}", lambda match: reported[match[1]], value) for key, value in _worker().items()
+    }
     pod = spark.executor_pod(spark_conf(SparkSettings.parse(worker), Path("folder")))
     (container,) = pod["spec"]["containers"]
     env = {variable["name"]: variable.get("value") for variable in container["env"]}

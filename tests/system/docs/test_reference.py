@@ -55,7 +55,7 @@ def test_secrets_are_shown_by_one_option_whatever_the_command():
     assert set(options) == {("--show-secrets",)}
 
 
-def test_options_of_a_cluster_are_told_once_and_referred_to():
+def test_options_of_a_cluster_are_reported_once_and_referred_to():
     text = cli_reference()
     section = text.split("\n## Options of a cluster\n")[1].split("\n## ")[0]
     options = [f"--{name.replace('_', '-')}" for name in ClusterArguments.__dataclass_fields__]

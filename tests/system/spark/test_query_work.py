@@ -247,7 +247,9 @@ class _World:
         eventually(lambda: {row["id"] for row in self.rows("many")} == {1}, 60, "the first topic")
         self.topics["many-2"] = f"{self.topic}-many-2"
         create_topic(self.broker.bootstrap, self.topics["many-2"])
-        eventually(lambda: _offset(client, "many", self.topics["many-2"]) == 0, 60, "the batch without records is told")
+        eventually(
+            lambda: _offset(client, "many", self.topics["many-2"]) == 0, 60, "the batch without records is reported"
+        )
         assert client.topics("many") == [self.topics["many-1"]], "none of the other has come"
         self.send("many-2", [{"id": 2}])
         eventually(lambda: {row["id"] for row in self.rows("many")} == {1, 2}, 60, "a topic that is new")

@@ -51,7 +51,7 @@ class TellsWhere(Transformation):
 _NAMES = ("one", "two")
 # Above what Spark and a slot take to come up with sixty others at work on two cores: they took 263 s
 _START_S = 450
-# An address of this machine that nothing uses unless it is told to
+# An address of this machine that nothing uses unless it is asked to
 _LINK_HOST = "127.0.0.3"
 
 
@@ -187,12 +187,12 @@ def _one_slot_each(cluster: SparkCluster, executors: int) -> list[psutil.Process
 
 
 def _feed_until(counted: Counted, *folders: str) -> None:
-    """Feed until lines have come by way of each executor, told by its folder. A restart takes its time."""
+    """Feed until lines have come by way of each executor, reported by its folder. A restart takes its time."""
 
     def seen() -> bool:
         counted.feed(5)
-        told = counted.await_all()[-20:]
-        missing = [folder for folder in folders if not any(folder in value for value in told)]
+        reported = counted.await_all()[-20:]
+        missing = [folder for folder in folders if not any(folder in value for value in reported)]
         assert not missing, f"nothing came by way of {missing}"
         return True
 
@@ -214,9 +214,9 @@ def test_a_host_that_lacks_a_package_is_named_and_slots_run_on_the_one_that_is_a
     finally:
         launcher.stop(10.0)
 
-    told = next(record.getMessage() for record in caplog.records if "no orjson" in record.getMessage())
-    assert f"No slot can run in the executor on {socket.gethostname()} ({python}): its Python has no orjson" in told
-    assert "\n" not in told
+    reported = next(record.getMessage() for record in caplog.records if "no orjson" in record.getMessage())
+    assert f"No slot can run in the executor on {socket.gethostname()} ({python}): its Python has no orjson" in reported
+    assert "\n" not in reported
     assert "/worker-1/" in where
 
 
@@ -228,11 +228,11 @@ def test_slots_are_on_both_executors_and_run_what_was_shipped(cluster, counted):
             client.restart_connector(name, include_tasks=True)
     _feed_until(counted, "/worker-0/", "/worker-1/")
 
-    told = {value.partition("|")[2] for value in counted.await_all()}
+    reported = {value.partition("|")[2] for value in counted.await_all()}
 
-    assert len(told) == 2, told  # two executors, two folders
-    assert {line.partition("/worker-")[2][:1] for line in told} == {"0", "1"}
-    for line in told:
+    assert len(reported) == 2, reported  # two executors, two folders
+    assert {line.partition("/worker-")[2][:1] for line in reported} == {"0", "1"}
+    for line in reported:
         library, plugin = line.split("|")
         assert "/kconnect-lib/kconnect/" in library
         assert plugin.endswith("/kconnect-plugins-0/mine/where.py")
@@ -278,8 +278,8 @@ def test_tasks_of_a_lost_machine_go_to_the_others(cluster, counted):
     cluster.kill_machine(0)
     counted.feed()
 
-    told = counted.await_all()[-20:]  # both sources run in the one slot that is left
-    assert all("/worker-1/" in value for value in told), told
+    reported = counted.await_all()[-20:]  # both sources run in the one slot that is left
+    assert all("/worker-1/" in value for value in reported), reported
 
 
 def test_without_a_free_core_it_is_said_and_a_new_machine_takes_what_waits(cluster, counted, broker, tmp_path):
@@ -292,8 +292,8 @@ def test_without_a_free_core_it_is_said_and_a_new_machine_takes_what_waits(clust
     starts = counted.starts()
     with Standalone(tmp_path, broker.bootstrap, {"late": source}, settings) as late:
         late.launch()
-        told = f"ERROR {cluster.url} has given this worker no executor in 1 s: it has no free core"
-        eventually(lambda: told in late.log_text(), _START_S, "it is told that there is no core")
+        reported = f"ERROR {cluster.url} has given this worker no executor in 1 s: it has no free core"
+        eventually(lambda: reported in late.log_text(), _START_S, "it is reported that there is no core")
         assert late.process is not None
         assert late.process.poll() is None  # cores are freed, and then it goes on
 

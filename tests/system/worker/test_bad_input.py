@@ -71,7 +71,7 @@ _LIVED = {
     "test_sigterm_during_the_start_ends_it": ["45-sigterm-during-start"],
 }
 # What the refusal of each recorded start must say.
-_TOLD = {
+_REPORTED = {
     "15-json-malformed": ["/bad1.json", "not valid JSON", "line 1 column 10"],
     "16-json-array": ["/bad2.json", "JSON object", '{"name": .., "config": {..}}'],
     "17-json-flat-noname": ["/bad3.json", "'name'"],
@@ -154,37 +154,37 @@ def refused(folder: Path, args: list[str], env: dict[str, str | None] | None = N
         ended = run.end()
         left = run.left_running()
     assert not left, f"left running: {left}"
-    assert len(ended.told) in (1, 2), f"not one sentence (and a hint):\n{ended.stderr}"
-    assert ended.stderr.splitlines()[-len(ended.told) :] == ended.told, f"not at the end:\n{ended.stderr}"
-    assert all(line.startswith("Hint: ") for line in ended.told[1:]), ended.told
-    assert not any(word in ended.told[0] for word in ("org.apache", "Exception", "PluginDesc")), ended.told
-    return ended, "\n".join(ended.told)
+    assert len(ended.reported) in (1, 2), f"not one sentence (and a hint):\n{ended.stderr}"
+    assert ended.stderr.splitlines()[-len(ended.reported) :] == ended.reported, f"not at the end:\n{ended.stderr}"
+    assert all(line.startswith("Hint: ") for line in ended.reported[1:]), ended.reported
+    assert not any(word in ended.reported[0] for word in ("org.apache", "Exception", "PluginDesc")), ended.reported
+    return ended, "\n".join(ended.reported)
 
 
 def test_every_recorded_case_is_replayed() -> None:
     lived = [name for names in _LIVED.values() for name in names]
-    assert sorted([*_TOLD, *_DIFFERENT, *lived]) == sorted(_CASES)
+    assert sorted([*_REPORTED, *_DIFFERENT, *lived]) == sorted(_CASES)
     assert all(test in globals() for test in _LIVED)
 
 
-@pytest.mark.parametrize("name", _TOLD)
+@pytest.mark.parametrize("name", _REPORTED)
 def test_what_java_refuses_is_refused_with_its_exit_code_and_a_sentence(
     name: str, broker: DevBroker, tmp_path: Path, taken_port: int
 ) -> None:
     case = Case(tmp_path, broker.bootstrap, taken_port)
     args = case.write(_CASES[name], "kconnect.bootstrap.timeout.ms=2000\n" if name.startswith("44") else "")
 
-    ended, told = refused(tmp_path, args)
+    ended, reported = refused(tmp_path, args)
 
     assert ended.code == _CASES[name]["exit_code"], ended.stderr
-    for words in _TOLD[name]:
-        assert words.replace("{taken}", str(taken_port)) in told
+    for words in _REPORTED[name]:
+        assert words.replace("{taken}", str(taken_port)) in reported
     assert ended.seconds < _WITHIN_S
     assert name.startswith(_AFTER_SPARK_BEGAN) or ended.cpu_s < _BEFORE_SPARK_CPU_S
     assert (tmp_path / "corrupt.dat").read_bytes() == b"these are no offsets"
 
 
-def test_a_file_of_offsets_that_ends_too_soon_is_told_with_the_byte_and_kept_aside(
+def test_a_file_of_offsets_that_ends_too_soon_is_reported_with_the_byte_and_kept_aside(
     broker: DevBroker, tmp_path: Path
 ) -> None:
     """Java takes such a file for an empty one, and overwrites it with its first commit."""
@@ -193,12 +193,12 @@ def test_a_file_of_offsets_that_ends_too_soon_is_told_with_the_byte_and_kept_asi
     cut = dump_map({b'["fsrc",{"filename":"in.txt"}]': b'{"position":14}'})[:-20]
     (tmp_path / "corrupt.dat").write_bytes(cut)
 
-    ended, told = refused(tmp_path, args)
+    ended, reported = refused(tmp_path, args)
 
     assert ended.code == _CASES["40-corrupt-offsets"]["exit_code"], ended.stderr
     (copy,) = tmp_path.glob("corrupt.dat.damaged-*")
-    assert f"the file ends at byte {len(cut)} in the middle of" in told
-    assert str(copy) in told
+    assert f"the file ends at byte {len(cut)} in the middle of" in reported
+    assert str(copy) in reported
     assert (tmp_path / "corrupt.dat").read_bytes() == copy.read_bytes() == cut
 
 
@@ -209,12 +209,12 @@ def test_help_is_given_with_exit_code_0(home: Path) -> None:
 def test_without_arguments_connectors_d_is_run_not_a_usage_line(tmp_path: Path) -> None:
     (tmp_path / "connectors.d").mkdir()
     (tmp_path / "connectors.d" / "orders.toml").write_text("name = \n")
-    ended, told = refused(tmp_path, [])
+    ended, reported = refused(tmp_path, [])
     assert ended.code == 3
-    assert "connectors.d/orders.toml is not valid TOML" in told
+    assert "connectors.d/orders.toml is not valid TOML" in reported
 
 
-# What Java was not asked: (worker file, connector file, exit code, what is told). None stands for a good file.
+# What Java was not asked: (worker file, connector file, exit code, what is reported). None stands for a good file.
 _OURS = {
     "empty-worker": (b"", None, 2, ["/worker.properties", "no settings", "key=value"]),
     "comments-only-worker": (b"# nothing\n", None, 2, ["/worker.properties", "no settings"]),
@@ -229,7 +229,7 @@ _OURS = {
         ["/worker.properties is a connector's file", "connect standalone WORKER.properties"],
     ),
 }
-# Mistakes that a worker finds when it creates the connector: (the connector's file, what is told).
+# Mistakes that a worker finds when it creates the connector: (the connector's file, what is reported).
 _MISTAKES = {
     "tasks-max": (
         "name=x\nconnector.class=FileStreamSource\ntopic=t\ntasks.max=many\n",
@@ -273,16 +273,18 @@ def write_inputs(broker: DevBroker, folder: Path, worker: bytes | None = None, c
 
 
 @pytest.mark.parametrize("name", _OURS)
-def test_other_bad_files_are_told_with_the_file_and_what_to_do(name: str, broker: DevBroker, tmp_path: Path) -> None:
+def test_other_bad_files_are_reported_with_the_file_and_what_to_do(
+    name: str, broker: DevBroker, tmp_path: Path
+) -> None:
     worker, connector, code, words = _OURS[name]
-    ended, told = refused(tmp_path, write_inputs(broker, tmp_path, worker, connector))
+    ended, reported = refused(tmp_path, write_inputs(broker, tmp_path, worker, connector))
     assert ended.code == code, ended.stderr
     for text in words:
-        assert text in told
-    assert "Hint: " in told
+        assert text in reported
+    assert "Hint: " in reported
 
 
-def test_mistakes_in_a_connector_are_told_with_its_file_and_what_to_do(broker: DevBroker, tmp_path: Path) -> None:
+def test_mistakes_in_a_connector_are_reported_with_its_file_and_what_to_do(broker: DevBroker, tmp_path: Path) -> None:
     """By one worker: how a start ends by them is seen above (26, 27 and 29)."""
     (tmp_path / "worker.properties").write_text(good_worker(broker.bootstrap, tmp_path))
     settings = read_properties(tmp_path / "worker.properties")
@@ -305,22 +307,22 @@ def test_mistakes_in_a_connector_are_told_with_its_file_and_what_to_do(broker: D
 
 
 @pytest.mark.parametrize(("position", "code"), [(0, 2), (1, 3)])
-def test_a_folder_in_place_of_a_file_is_told(position: int, code: int, broker: DevBroker, tmp_path: Path) -> None:
+def test_a_folder_in_place_of_a_file_is_reported(position: int, code: int, broker: DevBroker, tmp_path: Path) -> None:
     args = write_inputs(broker, tmp_path)
     args[position] = str(tmp_path)
-    ended, told = refused(tmp_path, args)
+    ended, reported = refused(tmp_path, args)
     assert ended.code == code
-    assert f"{tmp_path} is a folder" in told
+    assert f"{tmp_path} is a folder" in reported
     assert ended.seconds < _WITHIN_S
     assert ended.cpu_s < _BEFORE_SPARK_CPU_S
 
 
-def test_without_a_worker_file_a_home_that_can_not_be_written_is_told(tmp_path: Path) -> None:
+def test_without_a_worker_file_a_home_that_can_not_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "no-folder").touch()
-    ended, told = refused(tmp_path, [], {"HOME": str(tmp_path / "no-folder" / "home")})
+    ended, reported = refused(tmp_path, [], {"HOME": str(tmp_path / "no-folder" / "home")})
     assert ended.code == 2
-    assert f"folder {tmp_path}/no-folder/home/.local/share/kconnect cannot be created: Not a directory" in told
-    assert "Set HOME to a folder of yours" in told
+    assert f"folder {tmp_path}/no-folder/home/.local/share/kconnect cannot be created: Not a directory" in reported
+    assert "Set HOME to a folder of yours" in reported
 
 
 def path_with(folder: Path, **programs: str) -> str:
@@ -338,19 +340,19 @@ def path_with(folder: Path, **programs: str) -> str:
 
 def test_without_java_it_says_which_one_to_install(broker: DevBroker, tmp_path: Path) -> None:
     args = write_inputs(broker, tmp_path)
-    ended, told = refused(tmp_path, args, {"PATH": path_with(tmp_path / "bin"), "JAVA_HOME": None})
+    ended, reported = refused(tmp_path, args, {"PATH": path_with(tmp_path / "bin"), "JAVA_HOME": None})
     assert ended.code == 2
-    assert "Java 17 or newer is needed for Spark; none was found on the PATH" in told
-    assert "Install a JDK or JRE of version 17 or newer, or set JAVA_HOME" in told
+    assert "Java 17 or newer is needed for Spark; none was found on the PATH" in reported
+    assert "Install a JDK or JRE of version 17 or newer, or set JAVA_HOME" in reported
 
 
-def test_an_old_java_is_told_with_its_version_and_place(broker: DevBroker, tmp_path: Path) -> None:
+def test_an_old_java_is_reported_with_its_version_and_place(broker: DevBroker, tmp_path: Path) -> None:
     old = "#!/bin/sh\necho 'openjdk version \"11.0.22\" 2024-01-16' >&2\n"
     path = path_with(tmp_path / "bin", java=old)
-    ended, told = refused(tmp_path, write_inputs(broker, tmp_path), {"PATH": path, "JAVA_HOME": None})
+    ended, reported = refused(tmp_path, write_inputs(broker, tmp_path), {"PATH": path, "JAVA_HOME": None})
     assert ended.code == 2
-    assert f"found 11.0.22 at {tmp_path}/bin/java" in told
-    assert "Install a JDK or JRE of version 17" in told
+    assert f"found 11.0.22 at {tmp_path}/bin/java" in reported
+    assert "Install a JDK or JRE of version 17" in reported
 
 
 def test_every_form_of_file_runs_as_in_java(broker: DevBroker, tmp_path: Path) -> None:
@@ -408,7 +410,7 @@ def test_ctrl_c_ends_a_worker_whose_file_uses_every_syntax(broker: DevBroker, tm
         ended = run.end()
         assert not run.left_running()
     assert ended.code == _CASES["04-sigint"]["exit_code"]
-    assert not ended.told, "a stop is no error, and a HOME that cannot be written none either"
+    assert not ended.reported, "a stop is no error, and a HOME that cannot be written none either"
     assert (tmp_path / "offx.dat").stat().st_size > 0
 
 
@@ -447,7 +449,7 @@ def test_a_worker_without_connectors_runs_until_sigterm(broker: DevBroker, tmp_p
         run.signal(signal.SIGTERM)
         ended = run.end()
         assert not run.left_running()
-    assert (ended.code, ended.told) == (143, [])
+    assert (ended.code, ended.reported) == (143, [])
 
 
 @pytest.mark.parametrize("after", ["plugin.path", "REST server listening", "Created connector"])
@@ -458,7 +460,7 @@ def test_sigterm_during_the_start_ends_it(after: str, broker: DevBroker, tmp_pat
         run.signal(signal.SIGTERM)
         ended = run.end()
         assert not run.left_running()
-    assert (ended.code, ended.told) == (143, [])
+    assert (ended.code, ended.reported) == (143, [])
 
 
 def _all_up(case: Case, names: set[str]) -> bool:

@@ -115,11 +115,11 @@ def test_a_sink_that_runs_is_moved_to_its_first_record_in_one_step_and_reads_all
             r'class="old">{&#34;kafka_offset&#34;:3}</td><td class="new">{&#34;kafka_offset&#34;:0}', review
         )
         assert out.read_text() == "one\ntwo\nthree\n"
-        status, told = here.ask(f"{own}/offsets", agreed(review))
-        assert (status, "was stopped, its offsets were changed and read back, and it is RUNNING again" in told) == (
+        status, reported = here.ask(f"{own}/offsets", agreed(review))
+        assert (status, "was stopped, its offsets were changed and read back, and it is RUNNING again" in reported) == (
             200,
             True,
-        ), told
+        ), reported
         eventually(lambda: out.read_text() == "one\ntwo\nthree\n" * 2, 20, "it reads all again")
         assert client.connector_status("orders").connector.state is RunState.RUNNING
 
@@ -175,8 +175,8 @@ def test_connect_ui_ends_within_seconds_while_a_page_waits_for_a_worker_that_doe
             connection = stack.enter_context(frozen.accept()[0])
             assert connection.recv(4) == b"GET "
         # It has ended, within ten seconds
-        status, told = page.result(ample_s(30))
-        assert (status, "The request to http://127.0.0.1" in told and "was aborted" in told) == (503, True)
+        status, reported = page.result(ample_s(30))
+        assert (status, "The request to http://127.0.0.1" in reported and "was aborted" in reported) == (503, True)
 
 
 def test_the_console_is_switched_off_by_its_setting(tmp_path, broker):
@@ -342,14 +342,14 @@ def test_letters_are_edited_by_a_patch_and_put_into_the_sink_by_connect_ui_on_th
             assert re.search(r'value</th><td class="old">oops 0</td><td class="new">{\n  &#34;id&#34;: 7\n}</td>', page)
             assert "1 record will be put into the sink" in page
             assert here.ask(REPLAY, {**agreed(page), "patch": "[]"})[0] == 409
-            status, told = here.ask(REPLAY, agreed(page))
-            assert (status, "1 dead letter of lines-out put into the sink." in told) == (200, True), told
+            status, reported = here.ask(REPLAY, agreed(page))
+            assert (status, "1 dead letter of lines-out put into the sink." in reported) == (200, True), reported
             assert out.read_text() == "{id=7}\n"
 
             page = here.ask(f"{REPLAY}/preview", {"through": "1"})[1]
             assert "1 letter already replayed" in page
-            status, told = here.ask(REPLAY, agreed(page))
-            assert (status, "2 letters failed. The first:" in told) == (200, True), told
+            status, reported = here.ask(REPLAY, agreed(page))
+            assert (status, "2 letters failed. The first:" in reported) == (200, True), reported
             assert out.read_text() == "{id=7}\n"
 
             edited = {"at": "0@1", "record": json.dumps({**record_of(here, "0@1"), "value": {"id": 8}}), "patch": ""}
@@ -416,7 +416,7 @@ def test_every_page_about_a_frozen_worker_ends_in_time_and_says_so(tmp_path, bro
             with ThreadPoolExecutor(len(PAGES) + 2) as browsers:
                 change = browsers.submit(timed, known, "/ui/connectors/lines/do/pause", {"seen": "RUNNING"})
                 shared = browsers.submit(
-                    eventually, lambda: is_told(known.ask("/ui")[1]), LIMIT_S, "the rows are said to be from before"
+                    eventually, lambda: is_reported(known.ask("/ui")[1]), LIMIT_S, "the rows are said to be from before"
                 )
                 seen = list(browsers.map(lambda path: timed(known, f"/ui{path}"), PAGES))
                 shared.result()
@@ -425,7 +425,7 @@ def test_every_page_about_a_frozen_worker_ends_in_time_and_says_so(tmp_path, bro
                 assert status == 504, (path, page)
                 assert "did not answer GET /" in page, (path, page)
             stack.close()
-            eventually(lambda: not is_told(known.ask("/ui")[1]), 20, "it is told that the worker is back")
+            eventually(lambda: not is_reported(known.ask("/ui")[1]), 20, "it is reported that the worker is back")
 
 
 def test_pages_about_topics_whose_broker_does_not_answer_end_in_time_and_say_so(tmp_path, home):
@@ -442,7 +442,7 @@ def test_pages_about_topics_whose_broker_does_not_answer_end_in_time_and_say_so(
                 assert at in page, page
 
 
-def is_told(page):
+def is_reported(page):
     """Whether it says that what it shows is from before."""
     return "did not answer" in page or "still being asked" in page
 

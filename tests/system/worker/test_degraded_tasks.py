@@ -39,7 +39,7 @@ FLOODED = "flooded"
 # Its task never returns from poll()
 HUNG = "hung"
 _STUCK_MS, _LAGGING_MS = 3_000, 2_000
-# What a sink must fall behind by to be told, and what it is given at once: much, or a flood that stands still for a
+# What a sink must fall behind by to be reported, and what it is given at once: much, or a flood that stands still for a
 # moment, on a busy machine, lets the sink come near again
 _LEAST_BEHIND, _WAVE = 10_000, 12_000
 _SERIES = "kafka_connect_task_condition_metrics_condition"
@@ -159,9 +159,9 @@ def test_a_call_that_keeps_failing_is_seen_on_every_screen_until_it_does_not(war
     found = eventually(lambda: (seen := ward.condition(name)).get("count", 0) >= 5 and seen, 30, "five attempts")
     assert found["cause"] == f"{call} raised RetriableError: the shop is closed"
 
-    told = ward.connect("connectors", "status", name).stdout
-    assert " RUNNING   retrying    127.0.0.1:" in told, told
-    assert f"failed attempts: {call} raised RetriableError: the shop is closed" in told
+    reported = ward.connect("connectors", "status", name).stdout
+    assert " RUNNING   retrying    127.0.0.1:" in reported, reported
+    assert f"failed attempts: {call} raised RetriableError: the shop is closed" in reported
     row = json.loads(ward.connect("tasks", "list", name, "-o", "json").stdout)[0]
     assert (row["state"], row["condition"]["name"]) == ("RUNNING", "retrying")
     labels = f'connector="{name}",task="0"'
@@ -197,8 +197,8 @@ def test_a_call_that_hangs_is_named_with_its_line_until_it_returns(ward: Ward) -
     shown = ward.connect("tasks", "show", name, "0").stdout
     assert f"RUNNING  {ward.worker.url.removeprefix('http://')}  stuck for " in shown
     assert "self._mood.suffer()" in shown
-    told = f"[{name}|task-0] {call} has not returned for "
-    eventually(lambda: told in ward.worker.log_text(), 10, "the log says it, too")
+    reported = f"[{name}|task-0] {call} has not returned for "
+    eventually(lambda: reported in ward.worker.log_text(), 10, "the log says it, too")
 
     ward.mood(name, "")
     ward.await_condition(name, Condition.HEALTHY)
@@ -246,8 +246,8 @@ def assert_lagging_everywhere(ward: Ward) -> None:
     assert found["cause"].startswith(f"It is {found['count']:,} records behind the ends of its partitions")
     assert abs(found["since_ms"] / 1000 - time.time()) < ample_s(60)
     metric = r"It is ([0-9,]+) records behind the ends of its partitions"
-    told = ward.connect("connectors", "status", FLOODED).stdout
-    row = next(line for line in told.splitlines() if " lagging " in line)
+    reported = ward.connect("connectors", "status", FLOODED).stdout
+    row = next(line for line in reported.splitlines() if " lagging " in line)
     assert re.search(rf"RUNNING +lagging +127\.0\.0\.1:[0-9]+ +for [0-9]+ s: {metric}", row), row
     (task,) = json.loads(ward.connect("tasks", "list", FLOODED, "-o", "json").stdout)
     assert (task["state"], task["condition"]["name"]) == ("RUNNING", "lagging")
@@ -288,7 +288,7 @@ def test_a_sink_without_its_database_is_retrying_and_writes_on_when_it_is_back(w
     produce_lines(broker.bootstrap, "rows", ["two"])
     ward.await_condition(ROWS, Condition.RETRYING)
     found = eventually(lambda: (seen := ward.condition(ROWS)).get("count", 0) >= 3 and seen, 30, "three attempts")
-    assert found["cause"].startswith(  # of the last attempt; the first one may be told that the server shuts down
+    assert found["cause"].startswith(  # of the last attempt; the first one may be reported that the server shuts down
         "SqlSinkTask.put() raised RetriableError: The database is away or busy: Operational"
     )
 
@@ -307,8 +307,8 @@ def test_offsets_that_cannot_be_stored_are_not_committing_and_the_file_is_named(
         found = eventually(lambda: (seen := ward.condition(SOURCE)).get("count", 0) >= 3 and seen, 30, "failed commits")
         assert found["name"] == "not committing"
         assert str(file) in found["cause"]
-        told = "could not be committed; the next commit includes them"
-        lines = [line for line in ward.worker.log_text().splitlines() if told in line and f"{SOURCE}-0" in line]
+        reported = "could not be committed; the next commit includes them"
+        lines = [line for line in ward.worker.log_text().splitlines() if reported in line and f"{SOURCE}-0" in line]
         assert len(lines) <= max(2, found["count"] / 10), lines
     finally:
         beside.rmdir()

@@ -115,7 +115,7 @@ def check_screens(worker: Standalone, broker: DevBroker, home: Path) -> None:
         assert now() - began_s < 5
 
 
-def test_an_outage_is_told_everywhere_and_so_is_its_end(
+def test_an_outage_is_reported_everywhere_and_so_is_its_end(
     worker: Standalone, own_broker: DevBroker, away_topic: str, tmp_path: Path
 ) -> None:
     is_alone = type(worker) is Standalone
@@ -135,13 +135,13 @@ def test_an_outage_is_told_everywhere_and_so_is_its_end(
     message = json.loads(body)
     assert message.keys() == {"status", "message", "reasons"}
     assert message["status"] == "unhealthy"
-    told = re.fullmatch(
+    reported = re.fullmatch(
         rf"Kafka is away: no broker of bootstrap.servers={own_broker.bootstrap} has answered since "
         rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\dZ \(the broker at {own_broker.bootstrap}: Connection refused\); "
         r"the worker keeps trying \(\d+ s\)\.",
         message["message"],
     )
-    assert told, message
+    assert reported, message
     outage = Outage.from_headers(headers)
     assert outage is not None
     assert outage.servers == own_broker.bootstrap
@@ -250,7 +250,7 @@ def test_a_malformed_address_is_refused_before_anything_starts(address: str, tmp
     assert hint.startswith("Hint: Write each broker as host:port")
 
 
-def test_a_broker_that_does_not_listen_is_told_before_spark_starts(tmp_path: Path, home: Path) -> None:
+def test_a_broker_that_does_not_listen_is_reported_before_spark_starts(tmp_path: Path, home: Path) -> None:
     servers = f"127.0.0.1:{free_port()}"
     settings = {
         "bootstrap.servers": servers,
@@ -259,9 +259,9 @@ def test_a_broker_that_does_not_listen_is_told_before_spark_starts(tmp_path: Pat
         "kconnect.bootstrap.timeout.ms": "3000",
     }
     file = write_properties(tmp_path / "worker.properties", settings | STRING_CONVERTERS)
-    told = cli_run("standalone", str(file), home=home, expect=2).stderr.splitlines()
+    reported = cli_run("standalone", str(file), home=home, expect=2).stderr.splitlines()
     assert (
         f"WARNING No Kafka broker answers at bootstrap.servers={servers} (Connection refused). "
-        "The worker keeps trying for 3 s (kconnect.bootstrap.timeout.ms)" in told[0]
+        "The worker keeps trying for 3 s (kconnect.bootstrap.timeout.ms)" in reported[0]
     )
-    assert told[-2] == f"No Kafka broker answers at bootstrap.servers={servers} within 3 s (Connection refused)"
+    assert reported[-2] == f"No Kafka broker answers at bootstrap.servers={servers} within 3 s (Connection refused)"

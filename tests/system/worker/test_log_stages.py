@@ -115,7 +115,7 @@ def test_what_is_tried_again_names_the_stage_and_the_lines_of_the_plugin_stay_ja
     assert seen == [f"[{name}|task-0]"] * 2
 
 
-def test_a_hook_that_fails_is_told_with_its_name(
+def test_a_hook_that_fails_is_reported_with_its_name(
     broker: DevBroker, topic: str, request: pytest.FixtureRequest, lines: Lines
 ) -> None:
     name = topic_for(request)

@@ -122,8 +122,8 @@ def test_metrics_count_bad_records_and_dead_letters(broker, worker):
 
     eventually(all_counted, 20, "the counters of the tolerant task reach the worker")
     assert consume_values(broker.bootstrap, "observed-letters", 3) == [b"bad", b"{", b"worse"]
-    told = f"ERROR [{TOLERANT}|task-0|value-converter] Error encountered in task"
-    eventually(lambda: worker.log.read_text().count(told) == 3, 10, "all three are in the log")
+    reported = f"ERROR [{TOLERANT}|task-0|value-converter] Error encountered in task"
+    eventually(lambda: worker.log.read_text().count(reported) == 3, 10, "all three are in the log")
 
 
 def test_the_lag_of_a_stopped_sink_is_in_metrics_and_alerts_and_beside_its_offsets(broker, worker, tmp_path):
@@ -159,7 +159,7 @@ def test_slots_tell_their_job_process_and_cost(worker):
             slots = client.slots()
             return all(slot["attached"] and slot["memory_bytes"] for slot in slots)
 
-        eventually(measured, 20, "every slot told what it uses")
+        eventually(measured, 20, "every slot reported what it uses")
         slots = client.slots()
     assert sorted(task["connector"] for slot in slots for task in slot["tasks"]) == sorted(
         [SOURCE, SINK, WAITING, TOLERANT]
@@ -254,8 +254,8 @@ def test_lines_that_slots_write_are_in_the_workers_log_over_rest(worker):
         (first, *_) = eventually(of_slot, within_s=20, why="a line of the slot about a record that failed")
         assert (first["connector"], first["task"]) == (TOLERANT, 0)
         assert not [line for line in client.logs(connector=TOLERANT)["lines"] if line["connector"] == SINK]
-    told = cli_run("logs", TOLERANT, "-n", "500", "--url", worker.url, home=worker.folder, expect=0).stdout
-    assert f"[{TOLERANT}|task-0] {first['text'].splitlines()[0]}" in told
+    reported = cli_run("logs", TOLERANT, "-n", "500", "--url", worker.url, home=worker.folder, expect=0).stdout
+    assert f"[{TOLERANT}|task-0] {first['text'].splitlines()[0]}" in reported
 
 
 def test_the_history_has_samples_of_tasks_and_slots(worker):
@@ -271,7 +271,7 @@ def test_the_history_has_samples_of_tasks_and_slots(worker):
         assert SINK in client.history()["connectors"]
 
 
-def test_what_runs_the_slots_is_told_with_the_address_of_sparks_own_pages(worker):
+def test_what_runs_the_slots_is_reported_with_the_address_of_sparks_own_pages(worker):
     with ConnectClient(worker.url) as client:
         (only,) = client.workers()
     spark = only["spark"]

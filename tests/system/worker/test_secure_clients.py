@@ -123,7 +123,7 @@ def test_keys_and_certificates_may_stand_in_the_settings_themselves(secure: Secu
     )
 
 
-def test_what_is_refused_is_told_in_one_sentence(secure: SecureBroker, stores: Stores) -> None:
+def test_what_is_refused_is_reported_in_one_sentence(secure: SecureBroker, stores: Stores) -> None:
     trust = stores.trust["pem"]
     stranger = Authority("stranger")
     at = f"the broker at {secure.scram}"
@@ -156,14 +156,14 @@ def test_what_is_refused_is_told_in_one_sentence(secure: SecureBroker, stores: S
         ),
     }
     for what, (settings, sentence) in cases.items():
-        with pytest.raises(ConnectError) as told:
+        with pytest.raises(ConnectError) as reported:
             reaches(settings)
-        assert sentence in str(told.value), what
-        assert told.value.hint, what
-        assert "wrong-one" not in str(told.value)
+        assert sentence in str(reported.value), what
+        assert reported.value.hint, what
+        assert "wrong-one" not in str(reported.value)
 
 
-def test_an_expired_certificate_of_the_broker_is_told_as_such(tmp_path: Path) -> None:
+def test_an_expired_certificate_of_the_broker_is_reported_as_such(tmp_path: Path) -> None:
     authority = Authority()
     with (
         secure_broker(tmp_path, authority.issue("broker", days=-1), authority) as broker,

@@ -75,7 +75,7 @@ def nobody_listens():
         yield f"127.0.0.1:{sock.getsockname()[1]}"
 
 
-def test_a_broker_that_is_not_there_is_told_with_its_address_and_exit_code_2(tmp_path):
+def test_a_broker_that_is_not_there_is_reported_with_its_address_and_exit_code_2(tmp_path):
     with nobody_listens() as address:
         began = now()
         error = refused(worker_of(props(tmp_path, address)))
@@ -121,7 +121,7 @@ def test_health_says_that_the_broker_is_awaited_others_wait_and_a_stop_refuses_t
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         ({"bootstrap.servers": None}, 'Missing required configuration "bootstrap.servers"'),
         ({"offset.storage.file.filename": None}, 'Missing required configuration "offset.storage.file.filename"'),
@@ -130,11 +130,11 @@ def test_health_says_that_the_broker_is_awaited_others_wait_and_a_stop_refuses_t
         ({"listeners": "127.0.0.1"}, "listeners"),
     ],
 )
-def test_wrong_worker_settings_have_exit_code_2(tmp_path, change, told):
+def test_wrong_worker_settings_have_exit_code_2(tmp_path, change, reported):
     settings = {key: value for key, value in (props(tmp_path, "127.0.0.1:1") | change).items() if value is not None}
     error = refused(worker_of(settings))
     assert error.exit_code == EXIT_WORKER
-    assert told in str(error)
+    assert reported in str(error)
 
 
 def test_a_worker_that_could_not_start_does_not_say_that_it_stopped(tmp_path, caplog):
@@ -143,7 +143,7 @@ def test_a_worker_that_could_not_start_does_not_say_that_it_stopped(tmp_path, ca
     with nobody_listens() as address:
         refused(worker_of(props(tmp_path, address, kconnect_bootstrap_timeout_ms="100")))
     refused(worker_of({"bootstrap.servers": "x"}))
-    assert any("REST server listening" in line for line in caplog.messages)  # it was so far, and told so
+    assert any("REST server listening" in line for line in caplog.messages)  # it was so far, and reported so
     assert [line for line in caplog.messages if "stopped" in line] == []
 
 
@@ -166,20 +166,20 @@ def test_a_damaged_offsets_file_has_exit_code_3_and_stays_as_it_is(tmp_path, bro
 
 @pytest.mark.broker
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         ({"topic": None}, 'Missing required configuration "topic"'),
         ({"connector.class": "no.Such"}, "Unknown connector class: no.Such"),
         ({"tasks.max": "many"}, "Invalid value many for configuration tasks.max: Not a number of type INT"),
     ],
 )
-def test_a_bad_connector_file_stops_the_worker_with_exit_code_3(tmp_path, broker, change, told):
+def test_a_bad_connector_file_stops_the_worker_with_exit_code_3(tmp_path, broker, change, reported):
     bad = source_file(tmp_path, "bad", **change)
     worker = worker_of(props(tmp_path, broker.bootstrap), [source_file(tmp_path, "good"), bad])
     error = refused(worker)
     assert error.exit_code == EXIT_CONNECTORS
     assert str(error).startswith(f"Failed to create connector for {bad.path}: ")
-    assert told in str(error)
+    assert reported in str(error)
 
 
 @pytest.mark.broker

@@ -188,7 +188,7 @@ def test_recommenders_see_the_other_settings() -> None:
     assert (found.recommended_values, found.visible) == (["shown", "other"], True)
 
 
-def test_a_dependent_that_is_not_defined_is_told() -> None:
+def test_a_dependent_that_is_not_defined_is_reported() -> None:
     table = ConfigDef().define("a", T.STRING, "x", None, LOW, "First.", dependents=["gone"])
 
     assert table.validate_all({})["gone"].error_messages == ["gone is referred in the dependents, but not defined."]

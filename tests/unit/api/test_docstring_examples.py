@@ -90,8 +90,8 @@ def test_the_example_runs(thing: object, names: dict[str, Any]) -> None:
 
 
 def test_the_values_the_examples_tell_are_true() -> None:
-    assignment, _, told = example_of(configdef).rpartition("CONFIG.parse")
-    call, _, shown = told.partition("  # ")
+    assignment, _, reported = example_of(configdef).rpartition("CONFIG.parse")
+    call, _, shown = reported.partition("  # ")
     names: dict[str, Any] = {"ConfigDef": ConfigDef}
     exec(assignment, names)
 

@@ -32,7 +32,7 @@ def test_what_kafka_takes_is_no_problem(name: str) -> None:
         ("a" * 250, "it has 250 letters, 249 are the most"),
     ],
 )
-def test_what_kafka_refuses_is_told_with_the_letter(name: str, said: str) -> None:
+def test_what_kafka_refuses_is_reported_with_the_letter(name: str, said: str) -> None:
     assert said in (topic_name_problem(name) or "")
 
 

@@ -174,8 +174,8 @@ RESULT_SCHEMAS = {
 
 def test_conversions_give_what_java_gives() -> None:
     cases = [(case, method) for case in CONVERSIONS for method in case["results"]]
-    told = numbered(cases, lambda pair: f"{pair[1]} of {json.dumps(pair[0]['value'])}")
-    assert hold_alike(told, compare_conversion) == 224
+    reported = numbered(cases, lambda pair: f"{pair[1]} of {json.dumps(pair[0]['value'])}")
+    assert hold_alike(reported, compare_conversion) == 224
 
 
 def compare_conversion(pair: tuple[dict[str, Any], str]) -> None:

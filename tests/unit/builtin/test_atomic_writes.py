@@ -26,11 +26,11 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (20, resource.RLIM_INFINITY))
 try:
     write_whole(fd, b"second line\\nthird line\\n", path)
 except ConnectError as error:
-    told = [str(error), error.hint, str(error.__cause__)]
+    reported = [str(error), error.hint, str(error.__cause__)]
 during = open(path).read()
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 write_whole(fd, b"second line\\nthird line\\n", path)
-print(json.dumps([told, during]))
+print(json.dumps([reported, during]))
 """
 
 

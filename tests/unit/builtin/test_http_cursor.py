@@ -60,7 +60,7 @@ def turn(reach: Reach, items: list[Any], lookback: int = 0) -> tuple[Reach, list
     return after.ended(Decimal(lookback)), [item for item, is_new in zip(items, fresh, strict=True) if is_new]
 
 
-def test_an_item_with_the_cursors_own_value_is_told_apart_from_those_that_came() -> None:
+def test_an_item_with_the_cursors_own_value_is_distinguished_from_those_that_came() -> None:
     one, two, three = ({"t": 5, "id": number} for number in (1, 2, 3))
     reach, fresh = turn(Reach(), [one])
     assert fresh == [one]

@@ -89,12 +89,12 @@ def test_values_without_fields_and_nulls():
     assert read(converter, 3) == (Schema.OPTIONAL_STRING_SCHEMA, "3")
 
 
-def test_names_that_are_data_are_told():
+def test_names_that_are_data_are_reported():
     inferred = InferredSchemas(10)
     inferred.read("t", {f"n{one}": 1 for one in range(1000)})
-    with pytest.raises(DataError, match="more than 2000 fields") as told:
+    with pytest.raises(DataError, match="more than 2000 fields") as reported:
         inferred.read("t", {f"m{one}": 1 for one in range(1000)})
-    assert "value.schema" in str(told.value.hint)
+    assert "value.schema" in str(reported.value.hint)
 
 
 _NUMBERS = st.one_of(st.integers(-3, 3), st.sampled_from([0.5, 1.25, 2**53 + 1, -(2**63), 2**63, 1e22, 10.0]))

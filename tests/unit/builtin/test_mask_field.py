@@ -21,7 +21,7 @@ def masked(schema: Schema, value: Any, replacement: str) -> Any:
 
 @pytest.mark.parametrize("schema", [Schema.INT8_SCHEMA, Schema.INT64_SCHEMA, Schema.FLOAT32_SCHEMA])
 @pytest.mark.parametrize("replacement", ["many", "1_0", "NaN", "0x1"])
-def test_a_replacement_that_is_no_number_is_told_in_javas_words(schema: Schema, replacement: str) -> None:
+def test_a_replacement_that_is_no_number_is_reported_in_javas_words(schema: Schema, replacement: str) -> None:
     value = 1.0 if schema is Schema.FLOAT32_SCHEMA else 1
     with pytest.raises(DataError) as caught:
         masked(schema, value, replacement)

@@ -55,7 +55,7 @@ def test_a_folder_waits_while_a_job_writes_into_it() -> None:
     assert names("x_temporary/a.csv") == ["x_temporary/a.csv"]
 
 
-def test_a_table_of_delta_lake_is_told() -> None:
+def test_a_table_of_delta_lake_is_reported() -> None:
     listing = [Found(f"/in/{path}", "1", 1, 0.0) for path in ("t/a.parquet", "t/_delta_log/0.json")]
     assert chosen(listing, "/in/", "**").delta == ("t/",)
 

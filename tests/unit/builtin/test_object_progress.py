@@ -87,7 +87,7 @@ def _read_before(changed: str, *, done: bool = True, position: int = -1) -> Prog
     return one
 
 
-def test_another_content_is_told_once_and_not_read() -> None:
+def test_another_content_is_reported_once_and_not_read() -> None:
     one = _read_before("ignore")
     assert "a has changed since it was read up to row 3: 10 bytes, now 12" in one.plan([found("a", "2", 12)], 0)[0]
     assert one.plan([found("a", "2", 12)], 0) == []

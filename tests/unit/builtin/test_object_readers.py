@@ -143,7 +143,7 @@ def test_a_json_document_that_is_no_list_is_one_row_and_long_numbers_keep_their_
         read(b"[1,", "json")
 
 
-def test_a_csv_row_with_other_columns_is_told_and_the_numbers_behind_it_stay() -> None:
+def test_a_csv_row_with_other_columns_is_reported_and_the_numbers_behind_it_stay() -> None:
     broken: list[tuple[int, Any]] = []
     body = b'a,b\n1,"x\ny"\n3\n4,\n5,""\n'
     found = read(body, "csv", broken=lambda row, held, _: broken.append((row, held)))
@@ -301,7 +301,7 @@ def test_content_of_another_kind_is_an_error_and_a_cut_archive_too(format_: str)
             read(gzip.compress(BODIES[format_]())[:-12], format_, compression="gzip")
 
 
-def test_format_and_compression_are_told_by_the_name() -> None:
+def test_format_and_compression_are_reported_by_the_name() -> None:
     names = ("a.txt", "b/x.jsonl.gz", "c.NDJSON.zst", "d.json", "e.tsv", "f.parquet", "g.avro", "noname", "h.log.gz")
     found = [(format_of(name), compression_of(name)) for name in names]
     assert found == [

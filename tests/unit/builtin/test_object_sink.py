@@ -184,10 +184,10 @@ def test_a_contract_keeps_the_columns_that_objects_have(tmp_path: Path, format_:
             {"id": 6, "w": 1},
             {"id": 7, "w": 2.5},
         )
-        told = [str(letter.error) for letter in sink.errant]
+        reported = [str(letter.error) for letter in sink.errant]
         assert (sink.task._discards.rows, sink.task._discards.values) == (1, 1)
-    assert "offset 3 cannot be written: Column c is double in the record, and cannot be int64: 3.5" in told[0]
-    assert "offset 4 cannot be written: Column new is not in the table, and its value is 1" in told[1]
+    assert "offset 3 cannot be written: Column c is double in the record, and cannot be int64: 3.5" in reported[0]
+    assert "offset 4 cannot be written: Column new is not in the table, and its value is 1" in reported[1]
     rows = []
     for path in sorted(tmp_path.iterdir()):
         rows += (
@@ -226,10 +226,10 @@ def test_secrets_are_in_no_message(tmp_path: Path, caplog: pytest.LogCaptureFixt
     settings |= {"object.options.endpoint_url": "http://127.0.0.1:1"}
     settings["object.options.config_kwargs"] = '{"retries": {"max_attempts": 0}, "connect_timeout": 1}'
     with SourceHarness("ObjectSource", settings) as source:
-        with pytest.raises(RetriableError) as told:
+        with pytest.raises(RetriableError) as reported:
             source.task.poll()
-        assert secret not in f"{told.value} {told.value.__cause__!r} {source.task.__dict__!r} {caplog.text}"
-        assert "Cannot list b/x" in str(told.value)
+        assert secret not in f"{reported.value} {reported.value.__cause__!r} {source.task.__dict__!r} {caplog.text}"
+        assert "Cannot list b/x" in str(reported.value)
 
 
 def test_files_are_readable_as_the_umask_says(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_what_a_kill_left_between_commit_and_deletion_is_done_at_the_next_start(
         assert not (folder / "a.txt").exists()
 
 
-def test_a_file_that_grew_is_told_or_read_on(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_that_grew_is_reported_or_read_on(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = folder / "a.log"
     for changed, wanted in (("ignore", []), ("read", ["2"])):
         file.write_text("1\n")
@@ -113,8 +113,8 @@ def test_a_file_that_grew_is_told_or_read_on(folder: Path, caplog: pytest.LogCap
             with file.open("a") as more:
                 more.write("2\n")
             if changed == "ignore":
-                told = "a.log has changed since it was read"
-                eventually(lambda told=told: source.poll_once() or told in caplog.text, 5, "a warning")  # type: ignore[misc]
+                reported = "a.log has changed since it was read"
+                eventually(lambda reported=reported: source.poll_once() or reported in caplog.text, 5, "a warning")  # type: ignore[misc]
             assert [record.value for record in source.poll(len(wanted))] == wanted
 
 
@@ -216,14 +216,14 @@ def test_tasks_share_the_files(folder: Path) -> None:
 
 
 def test_settings_that_cannot_work_are_refused_with_what_to_do(folder: Path) -> None:
-    for more, told in (
+    for more, reported in (
         ({"object_after": "move"}, r"object\.after=move needs it"),
         ({"object_after": "move", "object_move_url": "memory://x"}, "in the same store"),
         ({"object_after": "move", "object_move_url": str(folder)}, "another folder"),
         ({"csv_delimiter": ";;"}, "one character"),
         ({"object_format": "xml"}, "xml"),
     ):
-        with pytest.raises(ConfigError, match=told):
+        with pytest.raises(ConfigError, match=reported):
             source_of(folder, **more).start()
     with pytest.raises(ConfigError, match="Protocol not known: nowhere"):
         SourceHarness("ObjectSource", {"object.url": "nowhere://x", "topic": "t"}).start()
@@ -239,7 +239,7 @@ def test_offsets_are_checked(folder: Path) -> None:
         assert source.connector.alter_offsets({}, [({"object": "a"}, {"row": 3}), ({"x": 1}, None)])
         good = {"row": 3, "etag": "x", "size": 9, "done": False, "position": 5}
         assert source.connector.alter_offsets({}, [({"object": "a"}, good)])
-        for partition, offset, told in (
+        for partition, offset, reported in (
             ({"x": "a"}, {"row": 1}, "key 'object'"),
             ({"object": "a"}, {"row": -1}, "from 0 on"),
             ({"object": "a"}, {}, "'row' key"),
@@ -247,5 +247,5 @@ def test_offsets_are_checked(folder: Path) -> None:
             ({"object": "a"}, {**good, "done": 1}, "'done' key in the offset of an object is true or false, not 1"),
             ({"object": "a"}, {**good, "size": True}, "is a whole number, not True"),
         ):
-            with pytest.raises(DataError, match=told):
+            with pytest.raises(DataError, match=reported):
                 source.connector.alter_offsets({}, [(partition, offset)])

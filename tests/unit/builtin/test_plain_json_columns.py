@@ -243,17 +243,17 @@ ALIKE = [b'{"a":%d}' % number for number in range(50)]
         ([None], "all values are null"),
     ],
 )
-def test_why_values_are_no_columns_is_told(columns: PlainJsonColumns, texts: list[bytes | None], why: str) -> None:
+def test_why_values_are_no_columns_is_reported(columns: PlainJsonColumns, texts: list[bytes | None], why: str) -> None:
     with pytest.raises(ByRecordsError) as caught:
         columns.column("t", pa.array(texts, pa.binary()))
     assert str(caught.value).startswith(why)
 
 
-def test_why_is_told_too_while_batches_are_left_out(columns: PlainJsonColumns) -> None:
+def test_why_is_reported_too_while_batches_are_left_out(columns: PlainJsonColumns) -> None:
     mixed = pa.array([b'{"price":1}', b'{"price":"1"}'], pa.binary())
-    told = set()
+    reported = set()
     for _ in range(20):
         with pytest.raises(ByRecordsError) as caught:
             columns.column("t", mixed)
-        told.add(str(caught.value))
-    assert told == {"member price is number and text"}
+        reported.add(str(caught.value))
+    assert reported == {"member price is number and text"}

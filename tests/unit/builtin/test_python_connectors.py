@@ -229,12 +229,12 @@ def test_asynchronous_ones_run_too_and_end_at_once(own: Any) -> None:
 def test_an_error_names_function_file_and_line_after_what_was_given_before(own: Any) -> None:
     with source_of("failing") as source:
         assert [record.value for record in source.poll(1)] == ["before"]
-        with pytest.raises(ConnectError) as told:
+        with pytest.raises(ConnectError) as reported:
             source.poll(1)
     line = MODULE.splitlines().index('    raise ValueError("no such sensor")') + 1
     wanted = "own_connectors:failing raised ValueError: no such sensor, at own_connectors.py"
-    assert str(told.value) == f'{wanted}:{line}: raise ValueError("no such sensor")'
-    assert isinstance(told.value.__cause__, ValueError)
+    assert str(reported.value) == f'{wanted}:{line}: raise ValueError("no such sensor")'
+    assert isinstance(reported.value.__cause__, ValueError)
 
 
 def test_a_retriable_error_calls_it_again_from_its_last_offset(own: Any) -> None:
@@ -244,15 +244,15 @@ def test_a_retriable_error_calls_it_again_from_its_last_offset(own: Any) -> None
 
 
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "reported"),
     [("triple", r"gave a tuple of 3: \(1, 2, 3\); a pair is \(key, value\)"), ("odd_offset", "at is a list")],
 )
-def test_what_is_no_record_is_refused(own: Any, function: str, told: str) -> None:
-    with source_of(function) as source, pytest.raises(DataError, match=told):
+def test_what_is_no_record_is_refused(own: Any, function: str, reported: str) -> None:
+    with source_of(function) as source, pytest.raises(DataError, match=reported):
         source.poll(1)
 
 
-def test_one_that_does_not_end_is_told_of_and_left(
+def test_one_that_does_not_end_is_reported_of_and_left(
     own: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kconnect.builtin.connectors.python.python_source._STOP_S", 0.01)
@@ -266,7 +266,7 @@ def test_one_that_does_not_end_is_told_of_and_left(
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "reported"),
     [
         ({"function": "own_connectors"}, "Must be module:function"),
         ({"function": "own_connectors:nothing"}, "Module own_connectors has no function nothing"),
@@ -277,9 +277,11 @@ def test_one_that_does_not_end_is_told_of_and_left(
         ({"function": "own_connectors:numbers", "function.args.upto": "x"}, "It must be of type int"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(own: Any, tmp_path: Path, settings: dict[str, str], told: str) -> None:
+def test_settings_that_cannot_work_are_refused(
+    own: Any, tmp_path: Path, settings: dict[str, str], reported: str
+) -> None:
     (tmp_path / "own_broken.py").write_text("\nx = (\n")
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=reported):
         SourceHarness("PythonSource", {"topic": "t", **settings}).start()
 
 
@@ -319,9 +321,9 @@ def test_a_record_that_it_raises_for_is_given_up_with_its_place(own: Any) -> Non
     with sink_to("each", errors__tolerance="all") as sink:
         sink.put("a", "bad", "b")
         [errant] = sink.errant
-        told = str(errant.error)
-    assert told.startswith("own_connectors:each raised ValueError: refused, at own_connectors.py:")
-    assert told.endswith("(the record at t-0, offset 1)")
+        reported = str(errant.error)
+    assert reported.startswith("own_connectors:each raised ValueError: refused, at own_connectors.py:")
+    assert reported.endswith("(the record at t-0, offset 1)")
     assert own.SEEN == ["a", "b"]
 
 

@@ -42,9 +42,9 @@ def test_a_pattern_of_joda_gives_what_joda_gives(pattern: str, wanted: str) -> N
     assert joda_format(pattern, "en", "path.format")(when) == wanted
 
 
-@pytest.mark.parametrize(("pattern", "told"), [("QQ", "Illegal pattern component: Q"), ("'x", "is not closed")])
-def test_a_pattern_that_joda_refuses_is_refused(pattern: str, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+@pytest.mark.parametrize(("pattern", "reported"), [("QQ", "Illegal pattern component: Q"), ("'x", "is not closed")])
+def test_a_pattern_that_joda_refuses_is_refused(pattern: str, reported: str) -> None:
+    with pytest.raises(ConfigError, match=reported):
         joda_format(pattern, "en", "path.format")
     with pytest.raises(ConfigError, match="MMM is text, which is there for locale=en alone"):
         joda_format("MMM", "de", "path.format")
@@ -115,7 +115,7 @@ def test_names_are_javas(settings: dict[str, str], value: Any, wanted: str) -> N
     assert path_of(settings, value) == wanted
 
 
-def test_a_record_without_time_or_with_a_field_that_names_nothing_is_told() -> None:
+def test_a_record_without_time_or_with_a_field_that_names_nothing_is_reported() -> None:
     daily = {"partitioner.class": f"{PARTITIONER}DailyPartitioner", **TIME}
     with pytest.raises(DataError, match="It has no timestamp"):
         path_of(daily, None, None)
@@ -142,7 +142,7 @@ def test_schedules_are_counted_from_midnight(now: str, interval_ms: int, wanted:
 
 
 @pytest.mark.parametrize(
-    ("settings", "key", "told"),
+    ("settings", "key", "reported"),
     [
         ({"format.class": "x.Y"}, "format.class", "String must be one of"),
         ({"store.kafka.keys": "true"}, "store.kafka.keys", "is not supported"),
@@ -165,11 +165,11 @@ def test_schedules_are_counted_from_midnight(now: str, interval_ms: int, wanted:
         ({"rotate.schedule.interval.ms": "1000"}, "timezone", "needs it"),
     ],
 )
-def test_what_is_not_there_is_refused_by_name(settings: dict[str, str], key: str, told: str) -> None:
+def test_what_is_not_there_is_refused_by_name(settings: dict[str, str], key: str, reported: str) -> None:
     found = S3SinkConnector().validate({**BASE, "topics": "t", "name": "s", **settings})
     errors = {value.name: value.error_messages for value in found.config_values if value.error_messages}
     assert list(errors) == [key]
-    assert told in errors[key][0]
+    assert reported in errors[key][0]
 
 
 def test_the_store_gets_javas_settings() -> None:

@@ -152,13 +152,13 @@ def test_every_kind_of_schema_keeps_what_comes(node: Any, value: Any, wanted: An
     assert found == wanted
 
 
-def test_a_number_that_no_double_holds_is_told_and_none_loses_a_digit() -> None:
+def test_a_number_that_no_double_holds_is_reported_and_none_loses_a_digit() -> None:
     one = with_schema({"n": {"type": "number"}, "d": {"type": "number", "multipleOf": 0.01}, "t": {"type": "object"}})
-    for text, told in (("n", "more digits than a double"), ("d", "more than 2 digits behind the point")):
+    for text, reported in (("n", "more digits than a double"), ("d", "more than 2 digits behind the point")):
         line = b'{"type":"RECORD","stream":"s","record":{"%s":12345678901234567.891}}' % text.encode()
         bad = one.read(line)
         assert isinstance(bad, BadRecord)
-        assert told in str(bad.error)
+        assert reported in str(bad.error)
     line = b'{"type":"RECORD","stream":"s","record":{"t":{"a":[12345678901234567.891]},"x":12345678901234567.891}}'
     found = as_plain(one.read(line))
     assert (found["t"], found["x"]) == ('{"a":[12345678901234567.891]}', Decimal("12345678901234567.891"))
@@ -193,7 +193,7 @@ def test_a_schema_may_change_between_records() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "reported"),
     [
         (b"Hello, I am a tap\n", "Line 1 of tap-x is not a message of Singer, it is not JSON: Hello, I am a tap"),
         (b"[1]\n", "it has no type"),
@@ -202,13 +202,13 @@ def test_a_schema_may_change_between_records() -> None:
         (b'{"type": "BATCH", "stream": "s"}', "writes batches to files"),
     ],
 )
-def test_a_line_that_is_no_message_is_told_with_its_number(line: bytes, told: str) -> None:
-    with pytest.raises(DataError, match=told):
+def test_a_line_that_is_no_message_is_reported_with_its_number(line: bytes, reported: str) -> None:
+    with pytest.raises(DataError, match=reported):
         messages().read(line)
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "told"),
+    ("field", "value", "reported"),
     [
         ("id", "x", "id: 'x' is not an integer"),
         ("id", 2**64, "more than 64 bits"),
@@ -221,11 +221,11 @@ def test_a_line_that_is_no_message_is_told_with_its_number(line: bytes, told: st
         ("list", {}, "is not a list"),
     ],
 )
-def test_a_record_that_does_not_fit_is_told_and_the_next_is_read(field: str, value: Any, told: str) -> None:
+def test_a_record_that_does_not_fit_is_reported_and_the_next_is_read(field: str, value: Any, reported: str) -> None:
     one = with_schema(FIELDS)
     bad = say(one, type="RECORD", stream="s", record={field: value})
     assert isinstance(bad, BadRecord)
-    assert told in str(bad.error)
+    assert reported in str(bad.error)
     assert "A record of stream s (line 2 of tap-x)" in str(bad.error)
     assert isinstance(say(one, type="RECORD", stream="s", record={"id": 1}), SourceRecord)
 
@@ -253,7 +253,7 @@ def test_secrets_are_found_by_the_names_of_their_fields() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "reported"),
     [
         ({"singer.command": 'tap "x'}, "No closing quotation"),
         ({"singer.command": " '' ".strip(" '") or "''", "singer.config": "[1]"}, "It must be a JSON object"),
@@ -262,8 +262,8 @@ def test_secrets_are_found_by_the_names_of_their_fields() -> None:
         ({"singer.catalog": '{"streams": []}', "singer.streams": "a"}, "singer.catalog selects streams already"),
     ],
 )
-def test_settings_that_cannot_work_are_refused_and_no_secret_is_shown(settings: dict[str, str], told: str) -> None:
-    with pytest.raises(ConfigError, match=told) as error:
+def test_settings_that_cannot_work_are_refused_and_no_secret_is_shown(settings: dict[str, str], reported: str) -> None:
+    with pytest.raises(ConfigError, match=reported) as error:
         SourceHarness("SingerSource", {"singer.command": "tap-x", **settings}).start()
     assert "sesame" not in str(error.value)
 

@@ -113,7 +113,7 @@ def test_what_a_record_has_wrong_is_that_records_error(file: Path) -> None:
             {"id": 4, "n": (1 << 70) + 1},
             {"id": 5, "n\0": 1},
         )
-        told = {item.record.kafka_offset: str(item.error) for item in sink.errant}
+        reported = {item.record.kafka_offset: str(item.error) for item in sink.errant}
     for offset, words in (
         (1, "CHECK constraint failed"),
         (2, "Column id is INTEGER, and would change the value 'x'"),
@@ -121,8 +121,8 @@ def test_what_a_record_has_wrong_is_that_records_error(file: Path) -> None:
         (4, "Column n is "),
         (5, r"cannot be the name of a table or column"),
     ):
-        assert words in told.pop(offset)
-    assert not told
+        assert words in reported.pop(offset)
+    assert not reported
     assert run(file, "SELECT id FROM orders") == [(1,)]
 
 
@@ -147,7 +147,7 @@ def test_a_table_that_never_had_the_column_blames_one_record_but_not_all_of_many
         assert len(sink.errant) == 1
 
 
-def test_an_upsert_without_a_key_in_the_table_is_told_at_once(tmp_path: Path) -> None:
+def test_an_upsert_without_a_key_in_the_table_is_reported_at_once(tmp_path: Path) -> None:
     file = tmp_path / "t.db"
     run(file, "CREATE TABLE orders (id INTEGER, n INTEGER)")
     with sink_into(file) as sink:
@@ -170,7 +170,7 @@ def said_by_sqlite(file: Path) -> Iterator[sqlite3.Error]:
     """An error of each code in the table, but IOERR, which needs a broken disk."""
 
     def failing(path: str, *statements: str, setup: Callable[[sqlite3.Connection], object] = id) -> sqlite3.Error:
-        """What the last of the statements, or the connection itself, is told."""
+        """What the last of the statements, or the connection itself, is reported."""
         try:
             opened = sqlite3.connect(path, isolation_level=None, timeout=0, uri=True)
             with contextlib.closing(opened) as connection:
@@ -228,7 +228,7 @@ class LateError(OperationalError):
 
 
 @pytest.mark.parametrize("kind", ["postgresql", "mysql", "sqlite", "other"])
-def test_errors_without_a_code_are_told_by_their_class(kind: str) -> None:
+def test_errors_without_a_code_are_reported_by_their_class(kind: str) -> None:
     refused = 'connection failed: FATAL:  password authentication failed for user "ann"'
     for error, cause in (
         (OperationalError(refused), Cause.REFUSED),

@@ -176,12 +176,12 @@ def test_an_offset_that_is_reset_under_a_running_task_fails_it(file: Path) -> No
             sink.put({"id": 1})
 
 
-def test_a_topic_that_was_made_again_is_told(file: Path) -> None:
+def test_a_topic_that_was_made_again_is_reported(file: Path) -> None:
     with sink_of(file) as sink:
         sink.put({"id": 0}, {"id": 1})
-    with sink_of(file, MemoryLog()) as sink, pytest.raises(ConnectError, match="begins again at offset 0") as told:
+    with sink_of(file, MemoryLog()) as sink, pytest.raises(ConnectError, match="begins again at offset 0") as reported:
         sink.task.put([SinkRecord("t", 0, None, None, None, {"id": 5}, 0)])
-    assert "offsets reset" in (told.value.hint or "")
+    assert "offsets reset" in (reported.value.hint or "")
 
 
 def test_a_database_that_is_away_at_the_start_is_asked_at_the_first_put(file: Path) -> None:

@@ -89,11 +89,12 @@ def test_without_evolution_a_value_that_would_change_is_its_records_error(file: 
             {"id": 3, "size": 2**53, "name": 0.1 + 0.2},
             {"id": 4, "name": True},
         )
-        told = [str(letter.error) for letter in sink.errant]
+        reported = [str(letter.error) for letter in sink.errant]
     assert (
-        "t-0, offset 0 cannot be written: MisfitError: Column ok is BOOLEAN, and would change the value 'no'" in told[0]
+        "t-0, offset 0 cannot be written: MisfitError: Column ok is BOOLEAN, and would change the value 'no'"
+        in reported[0]
     )
-    assert "Column size is REAL, and would change the value 9007199254740993" in told[1]
+    assert "Column size is REAL, and would change the value 9007199254740993" in reported[1]
     assert rows(file) == [{"id": 3, "size": float(2**53), "name": "0.30000000000000004"}, {"id": 4, "name": "true"}]
 
 

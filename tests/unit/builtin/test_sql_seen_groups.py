@@ -92,7 +92,7 @@ def test_a_query_gives_of_many_records_what_it_gives_of_each(step: SqlTransform,
 
 def compared(step: SqlTransform, records: list[SinkRecord]) -> None:
     alone = list(one_by_one(step, records))
-    assert told(step, records) == alone
+    assert reported(step, records) == alone
     batch = batch_of(records)
     if batch is not None:
         assert in_columns(step, batch) in (None, alone)
@@ -107,7 +107,7 @@ def one_by_one(step: SqlTransform, records: list[SinkRecord]) -> Iterator[str]:
             return
 
 
-def told(step: SqlTransform, records: list[SinkRecord]) -> list[str]:
+def reported(step: SqlTransform, records: list[SinkRecord]) -> list[str]:
     """Through the pipeline, where a failing record ends it."""
     chain = TransformChain([TransformStep(step)])
     assert chain.takes_lists

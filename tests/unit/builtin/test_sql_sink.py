@@ -158,7 +158,7 @@ def test_a_locked_database_is_waited_for_and_given_up_where_the_settings_say(fil
 
 
 def test_settings_that_do_not_fit_together_are_refused(file: Path) -> None:
-    for wrong, told in (
+    for wrong, reported in (
         ({"insert_mode": "upsert"}, "needs a primary key"),
         ({"insert_mode": "update"}, "needs a primary key"),
         ({"connection_driver": "", "connection_url": ""}, "Set connection.url"),
@@ -170,7 +170,7 @@ def test_settings_that_do_not_fit_together_are_refused(file: Path) -> None:
         ({"connection_driver": "no_such_driver"}, "cannot be imported"),
         ({"connection_driver": "json"}, "dialect"),
     ):
-        with pytest.raises(ConfigError, match=told):
+        with pytest.raises(ConfigError, match=reported):
             sink_into(file, **wrong).start()
 
 
@@ -359,7 +359,7 @@ def test_a_quoted_part_of_a_name_keeps_its_dots(kind: str, given: str, sql: str,
     assert dataclasses.replace(DIALECTS[kind], quote="").name_of(given) == given
 
 
-def test_a_topic_with_dots_is_a_table_of_that_name_in_quotes_and_else_told(file: Path) -> None:
+def test_a_topic_with_dots_is_a_table_of_that_name_in_quotes_and_else_reported(file: Path) -> None:
     settings = {"topics": "z.abc.orders", "auto_create": "true"}
     with jdbc_sink_into(file, **settings, table_name_format='"${topic}"') as sink:
         sink.put({"id": 1}, topic="z.abc.orders")

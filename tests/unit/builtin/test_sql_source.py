@@ -251,7 +251,7 @@ def test_a_column_that_is_added_while_it_runs_is_in_the_next_records(file: Path)
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "reported"),
     [
         ({"mode": "timestamp", "timestamp_column_name": "seen"}, "columns seen for mode=timestamp may all be null"),
         ({"mode": "incrementing", "incrementing_column_name": "n"}, "column n for mode=incrementing may be null"),
@@ -260,10 +260,10 @@ def test_a_column_that_is_added_while_it_runs_is_in_the_next_records(file: Path)
     ],
 )
 def test_a_table_that_does_not_suit_the_mode_fails_the_task_with_what_to_change(
-    file: Path, settings: dict[str, str], told: str
+    file: Path, settings: dict[str, str], reported: str
 ) -> None:
     change(file, "CREATE TABLE loose (n INTEGER, seen TIMESTAMP)")
-    with source_of(file, table_whitelist="loose", **settings) as source, pytest.raises(ConnectError, match=told):
+    with source_of(file, table_whitelist="loose", **settings) as source, pytest.raises(ConnectError, match=reported):
         source.poll(1)
 
 
@@ -314,10 +314,10 @@ def test_a_table_that_cannot_be_read_stops_no_other_and_is_read_once_it_can_be(
         assert names(source.poll(1)) == ["a"]
         add(file, "b")
         assert names(source.poll(1)) == ["b"]
-        told = [one.getMessage() for one in caplog.records if one.levelname == "ERROR"]
-        assert len(told) == 1
-        assert "loose until this is repaired" in told[0]
-        assert "its column id for mode=incrementing may be null" in told[0]
+        reported = [one.getMessage() for one in caplog.records if one.levelname == "ERROR"]
+        assert len(reported) == 1
+        assert "loose until this is repaired" in reported[0]
+        assert "its column id for mode=incrementing may be null" in reported[0]
         change(file, "DROP TABLE loose", "CREATE TABLE loose (id INTEGER PRIMARY KEY, name TEXT)")
         change(file, "INSERT INTO loose VALUES (1, 'late')")
         assert names(source.poll(1)) == ["late"]
@@ -344,7 +344,7 @@ def test_young_rows_wait_for_the_delay(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "reported"),
     [
         ({"mode": "often"}, "mode"),
         ({"mode": "timestamp"}, "needs timestamp.column.name"),
@@ -366,9 +366,9 @@ def test_young_rows_wait_for_the_delay(file: Path) -> None:
     ],
 )
 def test_settings_that_cannot_work_are_refused_before_anything_starts(
-    file: Path, settings: dict[str, str], told: str
+    file: Path, settings: dict[str, str], reported: str
 ) -> None:
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=reported):
         source_of(file, **settings).start()
 
 

@@ -334,7 +334,7 @@ class Tolerant:
         return DROPPED
 
 
-def test_rows_that_fail_are_told_one_by_one_and_the_others_go_on() -> None:
+def test_rows_that_fail_are_reported_one_by_one_and_the_others_go_on() -> None:
     values = [Struct(ROW, {"id": number, "name": name}) for number, name in enumerate(["1", "x", "3", "y", "5"])]
     batch = RecordBatch.from_records([record_of(number, value) for number, value in enumerate(values)])
     assert batch is not None

@@ -10,7 +10,7 @@ from kconnect.api import ConfigError, Password
 from kconnect.builtin.connectors.sql.sql_config import CONFIG
 from kconnect.builtin.connectors.sql.sql_sink import SqlSinkConnector
 from kconnect.builtin.connectors.sql.sql_source_config import settings_of
-from kconnect.builtin.connectors.sql.sql_url import Address, address_of, is_url_of_engine, kind_of_url, told_ignored
+from kconnect.builtin.connectors.sql.sql_url import Address, address_of, is_url_of_engine, kind_of_url, reported_ignored
 
 
 def address(text: str, **settings: str) -> Address:
@@ -82,7 +82,7 @@ def test_user_and_password_of_the_settings_count_more_than_those_of_the_url() ->
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "reported"),
     [
         ("jdbc:derby:x", "JDBC URLs of derby are not translated"),
         ("jdbc:postgresql://h/d?password=s3cret&sslfactory=x", "the parameter sslfactory names a class of Java"),
@@ -94,10 +94,10 @@ def test_user_and_password_of_the_settings_count_more_than_those_of_the_url() ->
         ("jdbc:sqlserver://h;databaseName=d;password=s3cret", "pip install 'pymssql'"),
     ],
 )
-def test_what_cannot_be_opened_is_refused_with_a_sentence_and_without_the_url(wrong: str, told: str) -> None:
+def test_what_cannot_be_opened_is_refused_with_a_sentence_and_without_the_url(wrong: str, reported: str) -> None:
     with pytest.raises(ConfigError) as caught:
         url(wrong)
-    assert told.lower() in str(caught.value).lower()
+    assert reported.lower() in str(caught.value).lower()
     assert "s3cret" not in str(caught.value)
 
 
@@ -116,8 +116,8 @@ def test_what_cannot_be_opened_is_refused_with_a_sentence_and_without_the_url(wr
 def test_a_driver_given_by_itself_takes_no_url_that_names_one(text: str, is_one: bool) -> None:
     assert is_url_of_engine(text) == is_one
     config = {"topics": "t", "connection.driver": "sqlite3", "connection.url": text}
-    told = [(one.name, one.error_messages) for one in SqlSinkConnector().validate(config).config_values]
-    assert (("connection.url", ["It names its driver itself: leave connection.driver out"]) in told) == is_one
+    reported = [(one.name, one.error_messages) for one in SqlSinkConnector().validate(config).config_values]
+    assert (("connection.url", ["It names its driver itself: leave connection.driver out"]) in reported) == is_one
 
 
 def test_a_url_tells_its_database_without_a_driver() -> None:
@@ -188,7 +188,7 @@ def test_a_parameter_of_java_means_here_what_it_means_there(
         MY + "useUnicode=true&characterEncoding=UTF-8&rewriteBatchedStatements=true&allowPublicKeyRetrieval=true",
     ],
 )
-def test_what_is_so_anyway_is_not_told(text: str) -> None:
+def test_what_is_so_anyway_is_not_reported(text: str) -> None:
     found = address(text)
     assert not found.ignored
     assert not {*found.url.query} - {"charset"}
@@ -213,7 +213,7 @@ def test_what_is_so_anyway_is_not_told(text: str) -> None:
 )
 def test_what_has_no_effect_is_named(text: str, names: str) -> None:
     assert address(text).ignored == names.split()
-    sentence = told_ignored(address(text).ignored)
+    sentence = reported_ignored(address(text).ignored)
     assert sentence is not None
     assert sentence.endswith(f"no effect here: {', '.join(names.split())}")
 
@@ -258,7 +258,7 @@ def test_settings_that_mean_nothing_to_a_jdbc_url_are_named_and_are_the_drivers_
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         (PG + "sslfactory=com.example.Factory", "sslfactory names a class of Java"),
         (PG + "socketFactory=com.google.cloud.sql.postgres.SocketFactory", "leads to another server"),
@@ -271,6 +271,6 @@ def test_settings_that_mean_nothing_to_a_jdbc_url_are_named_and_are_the_drivers_
         ("jdbc:sqlite:t.db?journal_mode=WAL;DROP", "must be a word or a number"),
     ],
 )
-def test_what_would_lead_elsewhere_or_cannot_be_done_is_refused(text: str, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_what_would_lead_elsewhere_or_cannot_be_done_is_refused(text: str, reported: str) -> None:
+    with pytest.raises(ConfigError, match=reported):
         address(text)

@@ -110,7 +110,7 @@ def test_lists_of_several_kinds_and_numbers_of_any_size_have_types_that_hold_the
 
 
 def test_every_expression_over_a_field_that_is_not_there_gives_a_value_or_says_why_not() -> None:
-    """Over columns with schemas Spark has told what they give; here each field is null of no type."""
+    """Over columns with schemas Spark has reported what they give; here each field is null of no type."""
     recorded = json.loads((GOLDEN / "sql/spark.json").read_text("utf-8"))["expressions"]
     engine, rows = Engine(), RecordRows(SourceRecord({}, {}, "t", {}))
 
@@ -152,7 +152,7 @@ def test_arrays_are_unfolded_into_records(select: str, rows: list[Any]) -> None:
     assert [record.value for record in unfolded(select, value)] == rows
 
 
-def test_what_has_no_items_is_told_with_its_type() -> None:
+def test_what_has_no_items_is_reported_with_its_type() -> None:
     for select, words in (
         ("explode(id) AS x", r"explode\(\) takes an array or a map, and id is of type BIGINT"),
         ("inline(tags)", r"inline\(\) takes an array of structs, and tags is of type VARCHAR\[\]"),

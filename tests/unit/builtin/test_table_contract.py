@@ -107,10 +107,12 @@ def test_fields_of_structs_and_elements_of_lists_go_beside_as_well(kind, tmp_pat
 def test_freeze_makes_a_record_an_error_that_names_column_value_type_and_place(tmp_path):
     with sink_of("parquet", tmp_path, schema_contract="freeze", errors_tolerance="all") as sink:
         rows = written(sink, PRICES[:1], [PRICES[1], {"id": 4, "price": 4}, {"id": 5, "new": 1}])
-        told = [str(letter.error) for letter in sink.errant]
+        reported = [str(letter.error) for letter in sink.errant]
     assert rows == [{"id": 1, "price": 3}, {"id": 4, "price": 4}]
-    assert "t-0, offset 1 cannot be written: Column price is double in the record, and cannot be int64: 3.5" in told[0]
-    assert "t-0, offset 3 cannot be written: Column new is not in the table, and its value is 1" in told[1]
+    assert (
+        "t-0, offset 1 cannot be written: Column price is double in the record, and cannot be int64: 3.5" in reported[0]
+    )
+    assert "t-0, offset 3 cannot be written: Column new is not in the table, and its value is 1" in reported[1]
 
 
 def test_rows_and_values_are_left_out_by_column_and_counted(tmp_path, caplog):
@@ -159,7 +161,7 @@ def test_without_inference_values_need_a_schema(tmp_path):
         assert "its value has no schema" in str(sink.errant[0].error)
 
 
-def test_a_contract_that_is_not_there_is_told(tmp_path):
+def test_a_contract_that_is_not_there_is_reported(tmp_path):
     for key in ("schema.contract", "schema.contract.price"):
         with pytest.raises(ConfigError, match=r"(?i)evolve, freeze, discard-row, discard-value"):
             SinkHarness(TableSinkConnector, {**table_settings("parquet", tmp_path), **NOW, key: "melt"}).start()

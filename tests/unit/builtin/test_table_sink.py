@@ -169,7 +169,7 @@ def test_a_record_that_does_not_fit_is_reported_where_errors_are_tolerated(tmp_p
         assert [row["id"] for row in rows(settings)] == [1, 2, 4]
 
 
-def test_a_topic_that_begins_again_is_told_and_not_skipped(tmp_path):
+def test_a_topic_that_begins_again_is_reported_and_not_skipped(tmp_path):
     settings = table_settings("parquet", tmp_path)
     sink = SinkHarness(TableSinkConnector, {**settings, **NOW}).start()
     sink.put({"id": 1}, {"id": 2})
@@ -209,14 +209,14 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("key", "value"), WRONG)
-def test_wrong_settings_are_told(key, value, tmp_path):
+def test_wrong_settings_are_reported(key, value, tmp_path):
     settings = {**table_settings("parquet", tmp_path), key: value}
     found = {one.name: one.error_messages for one in TableSinkConnector().validate(settings).config_values}
     assert {name: messages for name, messages in found.items() if messages} == {key: [WRONG[key, value]]}
 
 
 @pytest.mark.parametrize(
-    ("changes", "package", "key", "told"),
+    ("changes", "package", "key", "reported"),
     [
         (
             {"table.format": "delta"},
@@ -238,19 +238,19 @@ def test_wrong_settings_are_told(key, value, tmp_path):
         ),
     ],
 )
-def test_a_missing_extra_is_told_by_name(changes, package, key, told, tmp_path, monkeypatch):
+def test_a_missing_extra_is_reported_by_name(changes, package, key, reported, tmp_path, monkeypatch):
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else found(name))
     values = TableSinkConnector().validate({**table_settings("parquet", tmp_path), **changes}).config_values
-    assert {one.name: one.error_messages for one in values if one.error_messages} == {key: [told]}
+    assert {one.name: one.error_messages for one in values if one.error_messages} == {key: [reported]}
 
 
 def test_a_store_that_takes_two_commits_at_once_is_refused(tmp_path):
     settings = {"name": "sink", "table.format": "delta", "table.path": "s3://b/t"}
     for key, value in (("AWS_S3_ALLOW_UNSAFE_RENAME", "true"), ("conditional_put", "disabled")):
         values = TableSinkConnector().validate({**settings, f"table.storage.{key}": value}).config_values
-        told = f"table.storage.{key} would let two writers commit at once: records could be lost"
-        assert {one.name: one.error_messages for one in values if one.error_messages} == {"table.path": [told]}
+        reported = f"table.storage.{key} would let two writers commit at once: records could be lost"
+        assert {one.name: one.error_messages for one in values if one.error_messages} == {"table.path": [reported]}
 
 
 def test_files_say_which_offsets_they_hold(tmp_path):
@@ -300,7 +300,7 @@ NO_KEY = {
 
 
 @pytest.mark.parametrize("case", NO_KEY)
-def test_a_record_that_no_key_can_be_taken_from_is_told(case, tmp_path):
+def test_a_record_that_no_key_can_be_taken_from_is_reported(case, tmp_path):
     key, value, message = NO_KEY[case]
     settings = {**table_settings("delta", tmp_path), "merge.keys": "id"}
     sink = SinkHarness(TableSinkConnector, {**settings, **UPSERT}).start()
@@ -311,7 +311,7 @@ def test_a_record_that_no_key_can_be_taken_from_is_told(case, tmp_path):
     sink.crash()
 
 
-def test_upserts_by_a_key_without_fields_are_told_what_to_set(tmp_path):
+def test_upserts_by_a_key_without_fields_are_reported_what_to_set(tmp_path):
     sink = SinkHarness(TableSinkConnector, {**table_settings("delta", tmp_path), **UPSERT}).start()
     with pytest.raises(ConnectError, match="its key has no fields to know its row by"):
         sink.put_records([SinkRecord("t", 0, None, "k", None, {"id": 1}, 0)])

@@ -287,10 +287,10 @@ def test_a_class_that_a_worker_does_not_have_is_one_sentence_and_the_likely_name
         "connectors are: PluginDesc{klass=class org.apache.kafka.connect.file.FileStreamSinkConnector, name='x'}, "
         "PluginDesc{klass=class org.apache.kafka.connect.file.FileStreamSourceConnector, name='y'}"
     )
-    told = explain(ConnectError(answer))
-    assert told.sentence == "Unknown connector class: FileStreamSorce"
-    assert told.hint is not None
-    assert told.hint.startswith("Did you mean FileStreamSource? ")
+    reported = explain(ConnectError(answer))
+    assert reported.sentence == "Unknown connector class: FileStreamSorce"
+    assert reported.hint is not None
+    assert reported.hint.startswith("Did you mean FileStreamSource? ")
     nothing_like_it = explain(ConnectError(answer.replace("FileStreamSorce", "com.example.Zebra")))
     assert nothing_like_it.hint is not None
     assert nothing_like_it.hint.startswith("`connect plugins list` shows what the worker has")

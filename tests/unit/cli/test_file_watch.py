@@ -61,13 +61,13 @@ def test_a_change_counts_when_two_looks_agree(watched):
 
 
 @pytest.mark.parametrize("text", ["", "{", "name=a\nconnector.class=FileStreamSource\n", "connector.class=x\n"])
-def test_a_broken_or_refused_file_is_told_and_its_connector_stays(watched, caplog, text):
+def test_a_broken_or_refused_file_is_reported_and_its_connector_stays(watched, caplog, text):
     (watched.folder / "a.properties").write_text(text)
     with caplog.at_level(logging.ERROR):
         watched.settle()
         watched.settle()
     assert watched.topics() == {"a": "one"}
-    assert [record.levelname for record in caplog.records] == ["ERROR"], "told once"
+    assert [record.levelname for record in caplog.records] == ["ERROR"], "reported once"
     assert "a.properties" in caplog.text
     watched.write("a.properties", "a", "recovered")
     watched.settle()

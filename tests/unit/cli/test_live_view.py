@@ -63,11 +63,11 @@ def test_a_worker_that_starts_says_what_it_waits_for_before_it_has_any_connector
 def test_a_view_has_something_to_show_before_the_workers_code_is_loaded_and_at_every_step_of_its_start():
     handler, worker, age = logging.StreamHandler(io.StringIO()), StartingWorker(), Age(0)
     view = LiveView(handler, io.StringIO(), "localhost:9092")
-    age.assert_told(view.facts().waits_for, "The worker is loading (AGE).")
+    age.assert_reported(view.facts().waits_for, "The worker is loading (AGE).")
     view.show(worker)
-    age.assert_told(view.facts().waits_for, "The worker is loading (AGE).")
+    age.assert_reported(view.facts().waits_for, "The worker is loading (AGE).")
     with worker.health.starting("Spark is starting"):
-        age.assert_told(view.facts().waits_for, "Spark is starting (AGE).")
+        age.assert_reported(view.facts().waits_for, "Spark is starting (AGE).")
         assert view.facts().where == "localhost:9092 starting"
 
 

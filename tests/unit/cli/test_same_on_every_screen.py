@@ -159,11 +159,11 @@ def test_tables_of_tasks_give_each_the_same_reason():
     rows = {(row["name"], row["task"]): row for row in status_rows(list(STATUSES.values())) if row["task"] is not None}
     tasks_of_top = {(row.connector, row.task): row for row in seen_on_top().press("2").state.rows}
     health = health_document("http://w1:8083", STATUSES, None)
-    told = {(row["name"], row["task"]): row["why"] for key in ("failed", "late") for row in health[key]}
-    assert sorted(told) == sorted(WRONG)
+    reported = {(row["name"], row["task"]): row["why"] for key in ("failed", "late") for row in health[key]}
+    assert sorted(reported) == sorted(WRONG)
     for key, row in rows.items():
         reason = reason_of(key[0]) if key in WRONG else ""
-        seen = [why(row), tasks_of_top[key].values["WHY"], told.get(key, "").removeprefix("stuck ")]
+        seen = [why(row), tasks_of_top[key].values["WHY"], reported.get(key, "").removeprefix("stuck ")]
         assert [LASTED.sub("stuck", f" {text}").lstrip() for text in seen] == [reason] * 3
 
 
@@ -189,9 +189,9 @@ def test_a_webhook_tells_of_restarts_in_the_same_words(name):
     due_ms = 20_000 if seen.restarts.state is AutoRestart.WAITING else None
     no_help = NoHelp.RIGHTS if seen.restarts.state is AutoRestart.NOT_RESTARTED else None
     notice = Notice(kind, TaskId(name, seen.id), W, CAUSE, seen.restarts.count, seen.restarts.most, due_ms, no_help)
-    told = {
+    reported = {
         "held": "restart 2 of 5 in 20 s",
         "spent": "given up after 5 restarts",
         "wrong": "not restarted because it is not authorized",
     }[name]
-    assert of_notice(notice).message == f"Task {name}-{seen.id} is FAILED on {W}, {told}: {CAUSE}"
+    assert of_notice(notice).message == f"Task {name}-{seen.id} is FAILED on {W}, {reported}: {CAUSE}"

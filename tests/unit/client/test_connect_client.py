@@ -194,7 +194,7 @@ def test_errors_keep_the_workers_message(status, message, kind):
         Response(302),
     ],
 )
-def test_something_that_is_no_connect_worker_is_told_as_such(answer):
+def test_something_that_is_no_connect_worker_is_reported_as_such(answer):
     client, _ = client_of(answer)
     with pytest.raises(ConnectError, match="something that Kafka Connect does not say") as caught:
         client.connector_status("c")

@@ -83,7 +83,7 @@ def test_a_connection_closed_before_the_first_answer_over_https_is_about_our_cer
         (alert("WRONG_VERSION_NUMBER"), "does not speak https", "Is it http there?"),
     ],
 )
-def test_certificates_of_either_side_are_told_apart_while_connecting_and_later(err, said, hint):
+def test_certificates_of_either_side_are_distinguished_while_connecting_and_later(err, said, hint):
     for found in (not_connected("https://w", err, 3.0, ADVICE), broken_off("https://w", "GET /", err, ADVICE)):
         assert isinstance(found, CertificateError)
         assert str(found).startswith(f"https://w {said}")

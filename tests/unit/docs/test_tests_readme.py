@@ -77,5 +77,5 @@ def test_the_sections_are_there_in_their_order() -> None:
 
 def test_the_page_tells_each_part_as_the_kit_does() -> None:
     running = _PAGE[_PAGE.index("## Running") : _PAGE.index("## Costs")]
-    told = dict(re.findall(r"^\| `([a-z]+)` \| (.*) \|$", running, re.MULTILINE))
-    assert told == {part.name: part.about for part in PARTS}
+    reported = dict(re.findall(r"^\| `([a-z]+)` \| (.*) \|$", running, re.MULTILINE))
+    assert reported == {part.name: part.about for part in PARTS}

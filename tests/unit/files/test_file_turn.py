@@ -37,21 +37,21 @@ def another_holds(path: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_a_free_lock_is_taken_at_once_and_given_back(tmp_path: Path) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     for _ in range(2):
-        with turn(tmp_path / "lock", 0.0, when_taken=lambda: told.append("taken")) as is_ours:
+        with turn(tmp_path / "lock", 0.0, when_taken=lambda: reported.append("taken")) as is_ours:
             assert is_ours
-    assert not told
+    assert not reported
 
 
 def test_a_taken_one_is_not_ours_at_the_deadline(tmp_path: Path) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     with another_holds(tmp_path / "lock"):
         with turn(tmp_path / "lock", 0.0) as is_ours:
             assert not is_ours
-        with turn(tmp_path / "lock", 0.5, when_taken=lambda: told.append("taken")) as is_ours:
+        with turn(tmp_path / "lock", 0.5, when_taken=lambda: reported.append("taken")) as is_ours:
             assert not is_ours
-    assert told == ["taken"], "once, however often it looked"
+    assert reported == ["taken"], "once, however often it looked"
 
 
 def test_the_holder_is_killed_and_whoever_waits_has_it(tmp_path: Path) -> None:

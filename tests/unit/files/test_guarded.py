@@ -53,8 +53,8 @@ def test_no_python_code_of_a_process_of_tasks_opens_one(roles, tmp_path):
     paths = [str(tmp_path / name) for name in ("roles.toml", "hard", "free")]
     command = [sys.executable, "-c", OPENS, *paths]
     found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    told = [f"{path} is a file of the worker's security, which no connector reads or writes" for path in paths[:2]]
-    assert found.stdout.splitlines() == [told[0]] * 3 + [told[1]] * 3 + ["opened"] * 3
+    reported = [f"{path} is a file of the worker's security, which no connector reads or writes" for path in paths[:2]]
+    assert found.stdout.splitlines() == [reported[0]] * 3 + [reported[1]] * 3 + ["opened"] * 3
 
 
 def test_what_one_worker_guards_is_free_when_it_ends(tmp_path):

@@ -21,7 +21,7 @@ from kit.costs import kind_of, tables
         ("/bin/sleep 5", "other"),
     ],
 )
-def test_a_process_is_told_by_its_command_line(command: str, kind: str) -> None:
+def test_a_process_is_reported_by_its_command_line(command: str, kind: str) -> None:
     assert kind_of(command) == kind
 
 

@@ -67,21 +67,23 @@ def test_all_agree_when_everything_moves_and_everybody_names_the_slot_that_holds
 
 
 def test_each_way_to_disagree_is_named():
-    def told(*changed: Word, moving=(A, B)) -> list[str]:
+    def reported(*changed: Word, moving=(A, B)) -> list[str]:
         by_source = {word.source: word for word in (*AGREED, *changed)}
         return disagreements(list(by_source.values()), moving, [A, B], IDS)
 
-    assert told(moving=[A]) == ["nothing comes of source-1"]
-    assert told(Word("worker-1 slots", 0)) == ["no slot holds source-1"]
-    assert told(Word("worker-0 REST", 0, {A: "RUNNING", B: "UNASSIGNED"})) == [
+    assert reported(moving=[A]) == ["nothing comes of source-1"]
+    assert reported(Word("worker-1 slots", 0)) == ["no slot holds source-1"]
+    assert reported(Word("worker-0 REST", 0, {A: "RUNNING", B: "UNASSIGNED"})) == [
         "worker-0 REST says UNASSIGNED of source-1"
     ]
-    assert told(Word("cluster members", 0, {B: "PLACED"}, {B: "h:1"})) == [
+    assert reported(Word("cluster members", 0, {B: "PLACED"}, {B: "h:1"})) == [
         "cluster members says that source-1 is at h:1, the slot that holds it is at h:2"
     ]
-    assert told(Word("worker-0 /health", 0, note="503 starting")) == ["worker-0 /health says 503 starting"]
-    assert told(Word("worker-0 REST", 0, RUNS, says_away=True)) == ["worker-0 REST says that Kafka is away: "]
-    assert told(Word("worker-0 REST", 0, is_answer=False, note="refused")) == ["worker-0 REST says nothing: refused"]
+    assert reported(Word("worker-0 /health", 0, note="503 starting")) == ["worker-0 /health says 503 starting"]
+    assert reported(Word("worker-0 REST", 0, RUNS, says_away=True)) == ["worker-0 REST says that Kafka is away: "]
+    assert reported(Word("worker-0 REST", 0, is_answer=False, note="refused")) == [
+        "worker-0 REST says nothing: refused"
+    ]
 
 
 def test_words_stand_side_by_side_with_the_count():

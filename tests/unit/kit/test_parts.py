@@ -48,7 +48,7 @@ def test_a_file_of_core_that_a_part_shares_runs_with_either() -> None:
     }
 
 
-def test_modules_are_told_by_their_files() -> None:
+def test_modules_are_reported_by_their_files() -> None:
     assert module_of("core/kconnect/worker/mirror/__init__.py") == "kconnect.worker.mirror"
     assert module_of("cli/kconnect_cli/app.py") == "kconnect_cli.app"
     assert module_of("tests/kit/waiting.py") == "kit.waiting"

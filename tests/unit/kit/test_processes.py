@@ -11,7 +11,7 @@ from kit.processes import below, command, lives, living, named, oldest_first
 from kit.waiting import eventually
 
 
-def test_a_process_that_has_ended_is_told_from_one_that_runs() -> None:
+def test_a_process_that_has_ended_is_reported_from_one_that_runs() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         process = psutil.Process(child.pid)
         assert living([process]) == named([process], "python") == [process]

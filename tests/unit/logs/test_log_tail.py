@@ -87,7 +87,7 @@ def test_pages_behind_a_number_leave_nothing_out(tail):
     assert not second.missed
 
 
-def test_what_is_gone_is_told(tail, monkeypatch):
+def test_what_is_gone_is_reported(tail, monkeypatch):
     monkeypatch.setattr(log_tail, "MOST_LINES", 3)
     before = tail.last
     for number in range(5):

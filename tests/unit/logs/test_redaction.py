@@ -34,9 +34,11 @@ def test_a_name_with_a_secret_in_it_stays_as_it_is_and_the_secret_beside_it_does
     redactor = Redactor()
     redactor.remember("a", ["dbz"], ["o-dbz-bin", "shop.dbz_signal", "dbz"])
 
-    told = redactor.redact("Task o-dbz-bin-0 reads shop.dbz_signal with dbz, as o-dbz-binary does: jdbc:x?password=dbz")
+    reported = redactor.redact(
+        "Task o-dbz-bin-0 reads shop.dbz_signal with dbz, as o-dbz-binary does: jdbc:x?password=dbz"
+    )
 
-    assert told == (
+    assert reported == (
         "Task o-dbz-bin-0 reads shop.dbz_signal with [hidden], as o-[hidden]-binary does: jdbc:x?password=[hidden]"
     )
     redactor.keep("topics", "dbz.orders")

@@ -9,10 +9,10 @@ import pytest
 from kconnect.logs.repeats import RepeatCounts, Repeated, RepeatedMessages
 
 
-def test_the_first_is_told_at_once_and_the_rest_at_growing_intervals():
+def test_the_first_is_reported_at_once_and_the_rest_at_growing_intervals():
     counts = RepeatCounts()
-    told = [(step / 10, counts.note("no route", step / 10)) for step in range(1001)]
-    seen = [(at_s, found.times) for at_s, found in told if found is not None]
+    reported = [(step / 10, counts.note("no route", step / 10)) for step in range(1001)]
+    seen = [(at_s, found.times) for at_s, found in reported if found is not None]
     assert seen == [(0.0, 0), (10.0, 100), (30.0, 200), (70.0, 400)]
 
 
@@ -39,8 +39,8 @@ def test_texts_that_differ_each_time_do_not_fill_the_memory():
 
 def test_the_interval_grows_to_ten_minutes_and_no_further():
     counts = RepeatCounts()
-    told = [at_s for at_s in range(6000) if counts.note("no route", float(at_s)) is not None]
-    assert told[-1] - told[-2] == 600
+    reported = [at_s for at_s in range(6000) if counts.note("no route", float(at_s)) is not None]
+    assert reported[-1] - reported[-2] == 600
 
 
 def test_the_log_says_how_often_and_where_it_was_called(caplog: pytest.LogCaptureFixture):

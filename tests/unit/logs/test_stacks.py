@@ -1,4 +1,4 @@
-"""Where a task hangs is told by the line of the plugin's author, whoever calls it and whatever it calls."""
+"""Where a task hangs is reported by the line of the plugin's author, whoever calls it and whatever it calls."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ def test_numbers_have_their_nouns():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"), [(0.4, "0 s"), (83, "83 s"), (252, "4 min 12 s"), (7500, "2 h 5 min"), (86_400, "24 h 0 min")]
+    ("seconds", "reported"),
+    [(0.4, "0 s"), (83, "83 s"), (252, "4 min 12 s"), (7500, "2 h 5 min"), (86_400, "24 h 0 min")],
 )
-def test_lengths_are_told_in_their_two_largest_parts(seconds, told):
-    assert length_text(seconds) == told
+def test_lengths_are_reported_in_their_two_largest_parts(seconds, reported):
+    assert length_text(seconds) == reported

@@ -25,8 +25,8 @@ YARN = {"spark.master": "yarn"}
 DYNAMIC = {**YARN, "spark.dynamicAllocation.enabled": "true"}
 
 
-def _summary(number: str, **told: object) -> dict[str, object]:
-    return {"id": number, "hostPort": "10.0.0.1:4040", "isActive": True, "maxTasks": 2, "isExcluded": False, **told}
+def _summary(number: str, **reported: object) -> dict[str, object]:
+    return {"id": number, "hostPort": "10.0.0.1:4040", "isActive": True, "maxTasks": 2, "isExcluded": False, **reported}
 
 
 def _some(*slots: int) -> list[Executor]:
@@ -34,14 +34,14 @@ def _some(*slots: int) -> list[Executor]:
 
 
 def test_the_driver_and_lost_executors_carry_no_slot():
-    told = [
+    reported = [
         _summary("driver", maxTasks=0),
         _summary("0"),
         _summary("1", isActive=False),
         _summary("2", isExcluded=True),
     ]
 
-    found = executors_of(told)
+    found = executors_of(reported)
 
     assert found == [Executor("0", "10.0.0.1", 2), Executor("2", "10.0.0.1", 2, excluded=True)]
     assert usable_slots(found) == 2

@@ -29,10 +29,10 @@ def test_masters_are_asked_where_spark_would_look_for_them(master, addresses):
     assert master_addresses(master) == addresses
 
 
-def test_a_cluster_that_lets_an_application_wait_is_told_of_until_it_begins(caplog):
+def test_a_cluster_that_lets_an_application_wait_is_reported_of_until_it_begins(caplog):
     with warn_while_queued("yarn", 0.02):
-        eventually(lambda: len(caplog.records) > 1, 5, "told again and again")
-    told = len(caplog.records)
+        eventually(lambda: len(caplog.records) > 1, 5, "reported again and again")
+    reported = len(caplog.records)
     assert "yarn has not started this worker's application" in caplog.messages[0]
     threading.Event().wait(0.1)
-    assert len(caplog.records) == told, "not once it has begun"
+    assert len(caplog.records) == reported, "not once it has begun"

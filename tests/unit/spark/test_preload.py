@@ -70,7 +70,7 @@ def test_garbage_of_slots_is_collected_but_not_what_stood_before_them():
     code = (
         "import gc; from kconnect.spark.preload import preload; preload(); print(gc.isenabled(), gc.get_freeze_count())"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=ample_s(60))
-    is_on, frozen = told.stdout.split()
-    assert is_on == "True", told.stderr
+    reported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=ample_s(60))
+    is_on, frozen = reported.stdout.split()
+    assert is_on == "True", reported.stderr
     assert int(frozen) > 10_000

@@ -52,7 +52,7 @@ def test_the_innermost_cause_of_java_is_the_root_cause() -> None:
     assert root_cause(Exception(IN_A_TABLE)).message == "relation missing does not exist"
 
 
-def test_what_a_socket_says_names_no_address_so_the_error_above_it_is_told() -> None:
+def test_what_a_socket_says_names_no_address_so_the_error_above_it_is_reported() -> None:
     cause = root_cause(Exception(IN_A_DRIVER))
 
     assert cause.kind == "org.postgresql.util.PSQLException"

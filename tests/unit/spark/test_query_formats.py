@@ -16,7 +16,7 @@ from kconnect.spark.query.source_settings import SOURCE_QUERY_CONFIG
 from kconnect.spark.query.tallies import Tallies
 
 
-def test_a_missing_format_is_told_with_its_jar_and_settings() -> None:
+def test_a_missing_format_is_reported_with_its_jar_and_settings() -> None:
     said = missing("delta", "4.2.0")
 
     assert said is not None
@@ -24,7 +24,7 @@ def test_a_missing_format_is_told_with_its_jar_and_settings() -> None:
     assert "spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension" in said
 
 
-def test_where_no_jar_works_the_versions_that_have_one_are_told_and_what_else_writes_it() -> None:
+def test_where_no_jar_works_the_versions_that_have_one_are_reported_and_what_else_writes_it() -> None:
     said = missing("iceberg", "4.3.0")
 
     assert said is not None

@@ -56,7 +56,7 @@ def _conditions(launcher: QueryLauncher) -> int:
 
 
 @pytest.mark.parametrize("ask", [_counters, _meters, _conditions])
-def test_what_was_told_later_is_not_replaced_by_what_was_asked_for_earlier(
+def test_what_was_reported_later_is_not_replaced_by_what_was_asked_for_earlier(
     ask: Callable[[QueryLauncher], int],
 ) -> None:
     launcher, host = QueryLauncher(SparkSettings(), cast("Any", None), lambda timeout_s: None), Host()
@@ -67,7 +67,7 @@ def test_what_was_told_later_is_not_replaced_by_what_was_asked_for_earlier(
         assert host.entered.wait(ample_s(10))
         second = pool.submit(ask, launcher)
         second.add_done_callback(lambda _: host.overtaken.set())
-        told = [first.result(ample_s(10)), second.result(ample_s(10))]
+        reported = [first.result(ample_s(10)), second.result(ample_s(10))]
     launcher._host = None
 
-    assert ask(launcher) == told[1] == 2
+    assert ask(launcher) == reported[1] == 2

@@ -142,8 +142,8 @@ def test_members_that_are_one_to_spark_are_an_error_of_their_record(form: str) -
     payload: Any = batch if form == "columns" else [record(value, at) for at, value in enumerate(values)]
     made = rows.of(payload, reports).to_pylist()
     assert made == [values[0], values[2]]
-    ((offset, told),) = reports.seen
-    assert (offset, "Its field l[].X differs from l[].x in case alone" in told) == (1, True)
+    ((offset, reported),) = reports.seen
+    assert (offset, "Its field l[].X differs from l[].x in case alone" in reported) == (1, True)
     assert fields_of(values) == pa.schema([("l", inner)])
 
 
@@ -245,8 +245,8 @@ def test_a_record_with_a_name_that_no_column_can_have_is_an_error_of_its_own(mem
     reports = Reports()
     made = rows_of().of([record({"id": 1}), record({"id": 2, member: 1}, 1), record({"id": 3}, 2)], reports)
     assert [row["id"] for row in made.to_pylist()] == [1, 3]
-    ((offset, told),) = reports.seen
-    assert (offset, words in told) == (1, True), told
+    ((offset, reported),) = reports.seen
+    assert (offset, words in reported) == (1, True), reported
 
 
 def test_the_first_records_tell_the_fields_without_those_that_no_column_can_have() -> None:

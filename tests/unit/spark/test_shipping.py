@@ -26,7 +26,7 @@ def test_kconnect_in_the_zip_is_kconnect_as_it_is_here(tmp_path):
         zipped.extractall(tmp_path / LIBRARY)
     assert not list((tmp_path / LIBRARY).rglob("*.pyc"))
 
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", "import kconnect.runtime.config.client_tables as found; print(found.__file__)"],
         env={**os.environ, "PYTHONPATH": str(tmp_path / LIBRARY)},
         capture_output=True,
@@ -34,9 +34,9 @@ def test_kconnect_in_the_zip_is_kconnect_as_it_is_here(tmp_path):
         timeout=ample_s(60),
     )
 
-    assert told.stdout.strip() == str(tmp_path / LIBRARY / "kconnect" / "runtime" / "config" / "client_tables.py"), (
-        told.stderr
-    )
+    assert reported.stdout.strip() == str(
+        tmp_path / LIBRARY / "kconnect" / "runtime" / "config" / "client_tables.py"
+    ), reported.stderr
     assert (tmp_path / LIBRARY / "kconnect" / "runtime" / "config" / "client_settings.json").exists()
 
 

@@ -41,7 +41,7 @@ def test_slots_are_as_set_or_the_cores_spark_has(worker, count):
     assert SparkSettings.parse(worker).slot_count() == count
 
 
-def test_a_cluster_is_told_where_the_worker_is():
+def test_a_cluster_is_reported_where_the_worker_is():
     settings = SparkSettings.parse({"spark.master": "spark://m:7077", "spark.driver.host": "worker-1"})
     named = SparkSettings.parse({"spark.master": "yarn", "kconnect.link.advertised.host": "worker-2"})
 

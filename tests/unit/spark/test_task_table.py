@@ -72,14 +72,14 @@ def test_reports_of_earlier_runs_and_other_slots_do_not_count() -> None:
     assert table.is_run_of(0, TaskId("a", 0), 2)
 
 
-def test_a_wish_for_another_state_reaches_a_task_that_is_not_told_of_yet() -> None:
+def test_a_wish_for_another_state_reaches_a_task_that_is_not_reported_of_yet() -> None:
     table = TaskTable()
     table.add(spec("a"))
     assert table.set_target(TaskId("a", 0), TargetState.PAUSED) is None
 
     table.place([3])
-    ((slot, told),) = table.take_unsent([3])
-    assert (slot, told.target_state) == (3, TargetState.PAUSED)
+    ((slot, reported),) = table.take_unsent([3])
+    assert (slot, reported.target_state) == (3, TargetState.PAUSED)
     assert table.set_target(TaskId("a", 0), TargetState.STARTED) == 3
     assert table.remove(TaskId("a", 0)) == 3
     assert table.remove(TaskId("a", 0)) is None

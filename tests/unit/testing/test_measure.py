@@ -140,7 +140,7 @@ def test_on_a_busy_machine_waits_are_no_advice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cost", "told"),
+    ("cost", "reported"),
     [
         (StageCost("poll", calls=2, by_records=1_000, wall_ns=90, cpu_ns=9), "waits in 90% of it"),
         (StageCost("poll", calls=500, by_records=1_000, wall_ns=90, cpu_ns=90), "with 2 records a call"),
@@ -151,11 +151,11 @@ def test_on_a_busy_machine_waits_are_no_advice() -> None:
         (StageCost("flush", calls=1, wall_ns=90, cpu_ns=90), "offset.flush.interval.ms"),
     ],
 )
-def test_the_advice_names_the_stage_that_takes_most(cost: StageCost, told: str) -> None:
+def test_the_advice_names_the_stage_that_takes_most(cost: StageCost, reported: str) -> None:
     small = StageCost("header.converter", calls=2, by_records=1_000, wall_ns=10, cpu_ns=10)
     (sentence,) = measured(small, cost).advice
     assert sentence.startswith(f"{cost.stage} takes 90% of the time")
-    assert told in sentence
+    assert reported in sentence
 
 
 def test_json_that_no_column_holds_is_measured_in_lists(tmp_path: Path) -> None:

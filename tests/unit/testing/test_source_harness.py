@@ -149,7 +149,7 @@ def test_a_retriable_poll_is_asked_again_after_a_wait_and_other_errors_come_to_t
             source.poll(1)
 
 
-def test_a_source_with_nothing_more_is_told_with_what_came_and_no_hour_is_waited() -> None:
+def test_a_source_with_nothing_more_is_reported_with_what_came_and_no_hour_is_waited() -> None:
     clock = ManualClock()
     with SourceHarness(CountConnector, offsets=[({"part": "0"}, {"next": 99})], clock=clock) as source:
         with pytest.raises(TimedOutError, match=r"gave 1 of 2 records within 0\.05 s"):

@@ -46,14 +46,14 @@ def test_no_answer_of_java_keeps_lists_endpoints_or_requests() -> None:
 
 
 def look_for_java_words(message: str) -> None:
-    told = plain_words(message)
-    for text in (told.sentence, told.hint or ""):
+    reported = plain_words(message)
+    for text in (reported.sentence, reported.hint or ""):
         assert not any(
             words in text
             for words in ("PluginDesc", "endpoint `", "issuing a", "Exception: ", "error(s)", "Class class", "type INT")
         )
-    assert told.sentence.strip()
-    assert len(told.sentence) < 600
+    assert reported.sentence.strip()
+    assert len(reported.sentence) < 600
 
 
 @pytest.mark.parametrize(
@@ -133,9 +133,9 @@ def look_for_java_words(message: str) -> None:
         ("Connector src2 not found", "Connector src2 not found", None),
     ],
 )
-def test_an_answer_is_told_in_a_persons_words(message: str, sentence: str, hint: str | None) -> None:
-    told = plain_words(message)
-    assert (told.sentence, told.hint) == (sentence, hint)
+def test_an_answer_is_reported_in_a_persons_words(message: str, sentence: str, hint: str | None) -> None:
+    reported = plain_words(message)
+    assert (reported.sentence, reported.hint) == (sentence, hint)
 
 
 LISTED = (
@@ -157,17 +157,17 @@ def test_an_unknown_class_is_one_sentence_with_the_likely_name_and_where_to_look
     prefix: str, name: str, hint: str
 ) -> None:
     lead = f"{prefix}Failed to find any class that implements Connector and which name matches {name}"
-    told = plain_words(f"{lead}, available connectors are: {LISTED}")
-    assert told.sentence == f"Unknown connector class: {name}"
-    assert told.hint is not None
-    assert told.hint.startswith(hint)
-    assert "plugin.path" in told.hint
+    reported = plain_words(f"{lead}, available connectors are: {LISTED}")
+    assert reported.sentence == f"Unknown connector class: {name}"
+    assert reported.hint is not None
+    assert reported.hint.startswith(hint)
+    assert "plugin.path" in reported.hint
     ours = plain_words(f"{lead}, available connectors are: {LISTED} Did you mean FileStreamSource?")
-    assert ours.sentence == told.sentence
+    assert ours.sentence == reported.sentence
 
 
 @pytest.mark.parametrize(
-    ("message", "told"),
+    ("message", "reported"),
     [
         ("Invalid value  for configuration name: String may not be empty", "name: must not be empty"),
         ("Invalid value null for configuration topic: Value must be non-null", "topic: is required"),
@@ -188,8 +188,8 @@ def test_an_unknown_class_is_one_sentence_with_the_likely_name_and_where_to_look
         ),
     ],
 )
-def test_a_problem_of_a_setting_begins_with_its_name(message: str, told: str) -> None:
-    assert setting_problem(message) == told
+def test_a_problem_of_a_setting_begins_with_its_name(message: str, reported: str) -> None:
+    assert setting_problem(message) == reported
 
 
 def test_a_log_line_has_neither_the_list_of_plugins_nor_the_endpoint() -> None:

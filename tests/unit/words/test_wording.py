@@ -26,8 +26,8 @@ _INSTEAD = {
     r"\b(is|are|was|were) left behind\b": "was abandoned",
     r"\bmore like it\b": "repeated 2 times",
     r"\bThere are the\b": "Available ..",
-    # A constant is not 1; `:.0f` is a rate
-    rf"(?:\{{(?![A-Z_]+\}})[^}}:]*(?::,?d?)?\}}|%[ds]) (?:{_NOUNS})\b(?! of \{{|/s|[.=])": "pluralize(..)",
+    # A constant is not 1, and neither is a choice of words; `:.0f` is a rate
+    rf"(?:\{{(?![A-Z_]+\}})[^}}:']*(?::,?d?)?\}}|%[ds]) (?:{_NOUNS})\b(?! of \{{|/s|[.=])": "pluralize(..)",
 }
 # Where a number before a word is no count of it, or is Java's own message
 _NOT_COUNTED = {"connector_entry.py", "quickstart.py", "config_history.py", "reader.py", "health.py"}

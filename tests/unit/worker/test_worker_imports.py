@@ -36,9 +36,9 @@ def test_a_worker_loads_neither_the_data_path_nor_the_other_kind_of_worker(
     worker: str, unwanted: tuple[str, ...]
 ) -> None:
     code = LOADS.format(worker=worker)
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=ample_s(60))
-    loaded = told.stdout.split()
-    assert "kconnect.spark.launcher" in loaded, told.stderr
+    reported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=ample_s(60))
+    loaded = reported.stdout.split()
+    assert "kconnect.spark.launcher" in loaded, reported.stderr
     assert [name for name in loaded if name.startswith(unwanted)] == []
 
 
@@ -52,7 +52,7 @@ print(len(infos), *sorted({"duckdb", "sqlglot", "fastavro"} & set(sys.modules)))
 
 def test_a_list_of_plugins_loads_no_engine() -> None:
     """SQL needs a third of a second and 100 MB: only connectors that use it pay."""
-    told = subprocess.run([sys.executable, "-c", LISTS], capture_output=True, text=True, timeout=ample_s(60))
-    number, *loaded = told.stdout.split()
-    assert int(number) > 40, told.stderr
+    reported = subprocess.run([sys.executable, "-c", LISTS], capture_output=True, text=True, timeout=ample_s(60))
+    number, *loaded = reported.stdout.split()
+    assert int(number) > 40, reported.stderr
     assert [name for name in loaded if name != "fastavro"] == []

@@ -145,7 +145,7 @@ def replace_config(session: CliSession, change: Change, etag: str | None) -> Non
 
 @contextmanager
 def _lost_update(session: CliSession, change: Change) -> Iterator[None]:
-    """Inside, a change that would undo somebody else's is refused and told. Errors: ConflictError."""
+    """Inside, a change that would undo somebody else's is refused and reported. Errors: ConflictError."""
     try:
         yield
     except PreconditionFailedError as err:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 # Events that --on-failure gets
-_TOLD = frozenset({"failed", "recovered"})
+_REPORTED = frozenset({"failed", "recovered"})
 
 
 def watch(
@@ -151,7 +151,7 @@ class _Watcher:
         chosen = [statuses[name] for name in self._names(statuses)]
         for event in self._changes.look(chosen):
             self._print(event)
-            if self._hook is not None and event["event"] in _TOLD:
+            if self._hook is not None and event["event"] in _REPORTED:
                 self._tell(self._hook, event)
         sys.stdout.flush()
         return len(chosen)
@@ -243,7 +243,7 @@ class _Command:
 
     def tell(self, event: Mapping[str, Any]) -> None:
         """The event is in its environment as KCONNECT_*, and on its input as JSON. What it prints goes to stderr."""
-        told = {
+        reported = {
             "KCONNECT_EVENT": event["event"],
             "KCONNECT_CONNECTOR": event["name"],
             "KCONNECT_TASK": "" if event["task"] is None else str(event["task"]),
@@ -251,7 +251,7 @@ class _Command:
             "KCONNECT_WORKER": event["worker_id"],
             "KCONNECT_CAUSE": event["cause"],
         }
-        clean = {key: str(value).replace("\0", "")[:_MOST_CHARS] for key, value in told.items()}
+        clean = {key: str(value).replace("\0", "")[:_MOST_CHARS] for key, value in reported.items()}
         try:
             done = subprocess.run(
                 self._argv,

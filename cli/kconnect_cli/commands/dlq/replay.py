@@ -138,7 +138,7 @@ def _question(name: str, planned: Tally, *, through: bool) -> str:
     if through:
         return (
             f"Put {letters} of {name} into its sink from this process, beside the tasks that run? "
-            "A put() that is killed in the middle may have written; such letters are told."
+            "A put() that is killed in the middle may have written; such letters are reported."
         )
     targets = ", ".join(f"{count} to {topic}" for topic, count in planned.topics.most_common(5))
     return f"Replay {letters} of {name}: {targets}?"

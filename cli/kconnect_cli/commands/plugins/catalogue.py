@@ -97,8 +97,8 @@ def validate(
         config = unmasked(file.config, live.config if live else {}, file.name, str(file.path))
         answer = session.client.validate(plugin, config)
         problems += _problems(file.name, answer)
-        for told in unknown_settings_of(config, answer).values():
-            session.say(f"{file.name}: {told}")
+        for reported in unknown_settings_of(config, answer).values():
+            session.say(f"{file.name}: {reported}")
     if session.output is Format.TABLE:
         for name in dict.fromkeys(problem["connector"] for problem in problems):
             write_text(f"{name}\n")

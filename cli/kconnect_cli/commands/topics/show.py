@@ -281,7 +281,7 @@ def follow_changes(
 @contextmanager
 def client_problems_shown(session: CliSession, follow: bool) -> Iterator[None]:
     """While a topic is followed: reports client problems that do not end it, such as an unreachable broker."""
-    handler = logging.NullHandler() if not follow or session.verbose else _Told(session)
+    handler = logging.NullHandler() if not follow or session.verbose else _Reported(session)
     logger = logging.getLogger("kconnect")
     logger.addHandler(handler)
     try:
@@ -290,7 +290,7 @@ def client_problems_shown(session: CliSession, follow: bool) -> Iterator[None]:
         logger.removeHandler(handler)
 
 
-class _Told(logging.Handler):
+class _Reported(logging.Handler):
     def __init__(self, session: CliSession) -> None:
         super().__init__(logging.WARNING)
         self._session = session

@@ -127,8 +127,8 @@ class RestChanges:
 
         def request() -> str:
             client = self._connect()
-            told = client.alter_connector_offsets(name, offsets, if_match=if_match(tag), action=action)
-            return f"{name}: {told}"
+            reported = client.alter_connector_offsets(name, offsets, if_match=if_match(tag), action=action)
+            return f"{name}: {reported}"
 
         def describe() -> Sequence[str]:
             old = self._connect().connector_offsets(name)

@@ -43,7 +43,7 @@ class RestCluster:
         self._brokers = brokers
         self._lends_login = lends_login
         self._open_sink = open_sink
-        # The client may be a kept one: what it was told for an earlier request may be over
+        # The client may be a kept one: what it reported for an earlier request may be over
         self._earlier_outage = client.outage
 
     @property

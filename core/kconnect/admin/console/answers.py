@@ -94,10 +94,10 @@ def is_fragment(request: Request) -> bool:
 
 
 def _around(request: PageRequest, tabs: Sequence[Tab], place: str) -> dict[str, Any]:
-    told = banners(request)
+    reported = banners(request)
     return {
-        **told,
-        "tabs": [shown for shown in tabs if shown.is_shown(told["view"])],
+        **reported,
+        "tabs": [shown for shown in tabs if shown.is_shown(reported["view"])],
         "place": place,
         "theme": request.theme if request.theme in _THEMES else "",
         "note": request.query.get("note", ""),
@@ -105,7 +105,9 @@ def _around(request: PageRequest, tabs: Sequence[Tab], place: str) -> dict[str, 
 
 
 def banners(request: PageRequest) -> dict[str, Any]:
-    """What every page says at its top: that Kafka, the cluster or a worker is away. `told`: the same while that is."""
+    """What every page says at its top: that Kafka, the cluster or a worker is away. `reported`: the same while
+    that is.
+    """
     try:
         view = request.view()
         problem = None
@@ -114,8 +116,8 @@ def banners(request: PageRequest) -> dict[str, Any]:
     outage = outage_of(view, request)
     facts = (problem, view.problem, view.since_ms, view.starting, view.capabilities, view.place)
     away = None if outage is None else (outage.since_ms, outage.problem)
-    told = hashlib.sha256(repr((facts, away)).encode("utf-8", "replace")).hexdigest()[:12]
-    return {"view": view, "problem": problem, "outage": outage, "told": told}
+    reported = hashlib.sha256(repr((facts, away)).encode("utf-8", "replace")).hexdigest()[:12]
+    return {"view": view, "problem": problem, "outage": outage, "reported": reported}
 
 
 def outage_of(view: ClusterView, request: PageRequest) -> Outage | None:

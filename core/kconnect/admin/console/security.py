@@ -1,4 +1,4 @@
-"""What browsers are told about every answer, and which requests are refused. Pure.
+"""What browsers get with every answer, and which requests are refused. Pure.
 
 Cross-site requests: a browser sends the user of basic auth and the client certificate along with a request that any
 page makes, so each unsafe request must come from a page of the console. Browsers say where a request comes from

@@ -43,7 +43,9 @@ class SeenConfig:
         return {"based": self.tag, "base": json.dumps(dict(self.shown), ensure_ascii=False)}
 
     def changed_to(self, now: Self) -> list[tuple[str, str | None, str | None]]:
-        """Key, value then and now, of each setting that differs; a secret that became another one cannot be told."""
+        """Key, value then and now, of each setting that differs; a secret that became another one cannot be
+        recognized.
+        """
         keys = sorted(self.shown.keys() | now.shown.keys())
         pairs = [(key, self.shown.get(key), now.shown.get(key)) for key in keys]
         return [each for each in pairs if each[1] != each[2]]

@@ -30,7 +30,7 @@ _MANY_S: Final = 10.0
 _MOST_LOAD: Final = 0.04
 # But no less often than once a minute: what took so long may have waited for something that is over
 _MOST_PAUSE_S: Final = 60.0
-# Who takes what there is while another reads is told, once that takes so long, that it is from before
+# Who takes what there is while another reads is reported, once that takes so long, that it is from before
 _SILENT_S: Final = 5.0
 # Callers whose readings are kept; one is a megabyte for 1,000 connectors
 _MOST_CALLERS: Final = 16

@@ -53,7 +53,7 @@ def letter_documents(
     is_source: bool,
     note: Callable[[str], None],
 ) -> Documents:
-    """What reads a connector's letters; a guess where its converters are not installed here, which `note` is told."""
+    """What reads a connector's letters; a guess where its converters are not installed here, which `note` gets."""
     if is_source:
         return source_documents(worker, plugins)
     try:

@@ -36,7 +36,7 @@ class Outcome(StrEnum):
 
 SENDS = frozenset({Outcome.REPLAY})
 FAILURES = frozenset({Outcome.FAILED, Outcome.OVER_BUDGET, Outcome.NO_TOPIC, Outcome.IN_DOUBT, Outcome.LOSSY})
-"""Letters that stay behind, of which the user has to be told."""
+"""Letters that stay behind, which the user must see."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,7 +62,7 @@ class DeadLetterTopic:
     """
 
     def __init__(self, topic: str, access: KafkaAccess, note: Callable[[str], None] = lambda text: None) -> None:
-        """`note` is told sentences: of letters behind an open transaction, of a partition that was truncated."""
+        """`note` gets sentences: of letters behind an open transaction, of a partition that was truncated."""
         self.topic = topic
         self.access = access
         self._note = note

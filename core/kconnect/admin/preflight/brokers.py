@@ -76,15 +76,15 @@ class _Gate:
 
 
 def _reporting(probe: Probe, gate: _Gate, within_s: float) -> Iterator[Result]:
-    is_told = False
+    is_reported = False
     try:
         for result in probe.look(within_s):
-            if not is_told:
-                is_told = True
+            if not is_reported:
+                is_reported = True
                 gate.report(result.verdict is Verdict.OK)
             yield result
     finally:
-        if not is_told:
+        if not is_reported:
             gate.report(False)
 
 

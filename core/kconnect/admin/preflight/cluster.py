@@ -59,25 +59,25 @@ def cluster_probes(config: DistributedConfig, identity: ClientIdentity) -> list[
 
 def _clock(identity: ClientIdentity, within_s: float) -> Iterator[Result]:
     began_ms = time.time() * 1000
-    told = _asked(access(identity.java, "connect-check"), DescribeQuorum(), within_s)
-    yield clock_result(told, began_ms, time.time() * 1000, identity.title)
+    reported = _asked(access(identity.java, "connect-check"), DescribeQuorum(), within_s)
+    yield clock_result(reported, began_ms, time.time() * 1000, identity.title)
 
 
-def clock_result(told: QuorumTime, began_ms: float, ended_ms: float, clients: str) -> Result:
+def clock_result(reported: QuorumTime, began_ms: float, ended_ms: float, clients: str) -> Result:
     """How far apart the clocks are, as far as the time of the answer lets it be known."""
 
     def result(verdict: Verdict, message: str, hint: str | None = None) -> Result:
         where = "the brokers' controller"
         return Result(check="clock", verdict=verdict, where=where, message=message, hint=hint, clients=clients)
 
-    if told.time_ms is None:
-        why = "this principal may not DESCRIBE the cluster" if told.error == _DENIED_CLUSTER else "it does not say"
+    if reported.time_ms is None:
+        why = "this principal may not DESCRIBE the cluster" if reported.error == _DENIED_CLUSTER else "it does not say"
         return result(Verdict.UNKNOWN, f"its time is not known: {why}")
     # The answer was given at some time between the two
-    skew_ms = max(told.time_ms - ended_ms, began_ms - told.time_ms, 0)
+    skew_ms = max(reported.time_ms - ended_ms, began_ms - reported.time_ms, 0)
     if skew_ms < _SKEW_WARNING_MS:
         return result(Verdict.OK, f"differs by less than {max(skew_ms, ended_ms - began_ms) / 1000:.1f} s")
-    side = "behind" if told.time_ms > ended_ms else "ahead of"
+    side = "behind" if reported.time_ms > ended_ms else "ahead of"
     verdict = Verdict.FAILED if skew_ms > _SKEW_FAILED_MS else Verdict.WARNING
     message = f"this machine is {skew_ms / 1000:.1f} s {side} the brokers"
     return result(verdict, message, "Synchronize the clocks (chrony, systemd-timesyncd).")
@@ -145,7 +145,7 @@ def _workers(facts: GroupFacts) -> tuple[list[str], int]:
         try:
             state = decode_metadata(data)
         except DataError:
-            continue  # a member that has not joined yet has told nothing
+            continue  # a member that has not joined yet has reported nothing
         urls.append(state.url)
         offset = max(offset, state.offset)
     return urls, offset
@@ -212,7 +212,7 @@ def _asked(way: Access, request: KafkaRequest[A], within_s: float) -> A:
 _METADATA: Final = "__cluster_metadata"
 # Bits of what a principal may do. Source: org.apache.kafka.common.acl.AclOperation
 _OPERATIONS: Final = {3: "READ", 4: "WRITE", 5: "CREATE", 6: "DELETE", 7: "ALTER", 8: "DESCRIBE"}
-_NOT_TOLD: Final = -(2**31)
+_NOT_REPORTED: Final = -(2**31)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +255,10 @@ class DescribeGroup(KafkaRequest[GroupFacts]):
             members.append(data.block())
             data.block()
         bits = data.number(">i")
-        told = {name for bit, name in _OPERATIONS.items() if bits >> bit & 1}
-        return GroupFacts(error, state, protocol_type, tuple(members), None if bits == _NOT_TOLD else frozenset(told))
+        reported = {name for bit, name in _OPERATIONS.items() if bits >> bit & 1}
+        return GroupFacts(
+            error, state, protocol_type, tuple(members), None if bits == _NOT_REPORTED else frozenset(reported)
+        )
 
 
 @dataclass(frozen=True, slots=True)

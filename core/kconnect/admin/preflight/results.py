@@ -60,7 +60,8 @@ def verdict_counts(results: Iterable[Result]) -> dict[str, int]:
 
 
 def settled(results: Sequence[Result]) -> list[Result]:
-    """All results, in their order, each told once; a bootstrap address that is away is a warning while another answers.
+    """All results, in their order, each reported once; a bootstrap address that is away is a warning while another
+    answers.
 
     A client needs one of the addresses to start, and hears of all brokers from that one.
     """

@@ -104,14 +104,14 @@ def last_of(spans: Mapping[int, Span], most: int) -> dict[int, Span]:
 
 def remarks(topic: str, start: Start, marks: Watermarks) -> list[str]:
     """Sentences on what a reader may miss: records behind open transactions, and deleted ones."""
-    told = []
+    reported = []
     for number, stable in sorted(marks.stable.items()):
         hidden = marks.end[number] - stable
         if hidden > 0:
-            told.append(
+            reported.append(
                 f"{topic}-{number}: a transaction is open from offset {stable}; {pluralize(hidden, 'offset')} behind "
                 "it will be shown once it ends. --uncommitted shows them now."
             )
         if isinstance(start, AtOffset) and start.offset < marks.begin[number]:
-            told.append(f"{topic}-{number} begins at offset {marks.begin[number]}: earlier records were deleted.")
-    return told
+            reported.append(f"{topic}-{number} begins at offset {marks.begin[number]}: earlier records were deleted.")
+    return reported

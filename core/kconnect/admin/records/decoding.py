@@ -63,22 +63,22 @@ class ShownRecord(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ToldRecord:
+class ReportedRecord:
     """A record that a worker has read and decoded. Implements ShownRecord. `body`: as of DecodedRecord.to_json."""
 
     body: Mapping[str, Any]
 
     @property
     def key(self) -> Decoded:
-        return _told(self.body["key"], self.body["decoded"]["key"])
+        return _reported(self.body["key"], self.body["decoded"]["key"])
 
     @property
     def value(self) -> Decoded:
-        return _told(self.body["value"], self.body["decoded"]["value"])
+        return _reported(self.body["value"], self.body["decoded"]["value"])
 
     @property
     def headers(self) -> Sequence[tuple[str, Decoded]]:
-        return [(header["key"], _told(header["value"], "")) for header in self.body["headers"]]
+        return [(header["key"], _reported(header["value"], "")) for header in self.body["headers"]]
 
     @property
     def raw_value(self) -> bytes | None:
@@ -89,7 +89,7 @@ class ToldRecord:
         return {key: value for key, value in self.body.items() if key != "raw"}
 
 
-def _told(value: Any, how: str) -> Decoded:  # data of JSON
+def _reported(value: Any, how: str) -> Decoded:  # data of JSON
     """Bytes that nothing could read come as {"base64": ..}."""
     if isinstance(value, dict) and list(value) == ["base64"] and isinstance(value["base64"], str):
         return Decoded(base64.b64decode(value["base64"]), how)

@@ -48,7 +48,7 @@ class TopicRecords:
         is_committed: bool = True,
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """`consumer`, `admin`: librdkafka's settings. `note` is told sentences: open transactions, a broker away."""
+        """`consumer`, `admin`: librdkafka's settings. `note` gets sentences: open transactions, a broker away."""
         self.topic = topic
         self._timeout_s = timeout_s
         self._is_committed = is_committed

@@ -35,7 +35,7 @@ class ConnectorLetters:
         note: Callable[[str], None],
         plugins: Callable[[], PluginRegistry],
     ) -> None:
-        """`access`: the worker's brokers; the connector's own producer may have others. `note`: is told sentences."""
+        """`access`: the worker's brokers; the connector's own producer may have others. `note`: gets sentences."""
         self.info = info
         self.name = info.name
         self.config = dict(info.config)

@@ -177,8 +177,8 @@ def replay_endpoints(access: ClusterAccess, plugins: Callable[[], PluginRegistry
     """`access`: the worker's brokers, and its login there. `plugins`: the worker's registry."""
     served = ServedReplay(access, plugins)
     counts = {"type": "object", "additionalProperties": integer}
-    told = {"outcomes": counts, "targets": counts, "why": texts, "more": boolean, "notes": array_of(text)}
-    planned = {**told, "ends": counts, "warnings": array_of(text), "shown": array_of(_OBJECT)}
+    reported = {"outcomes": counts, "targets": counts, "why": texts, "more": boolean, "notes": array_of(text)}
+    planned = {**reported, "ends": counts, "warnings": array_of(text), "shown": array_of(_OBJECT)}
     body, query = object_of(_FIELDS, closed=True), LETTER_QUERY[1:]
     return (
         Endpoint(
@@ -201,7 +201,7 @@ def replay_endpoints(access: ClusterAccess, plugins: Callable[[], PluginRegistry
                 "POST": Operation(
                     served.run,
                     "Send a connector's dead letters to their topics again, each once",
-                    {200: object_of(told)},
+                    {200: object_of(reported)},
                     body=body,
                     query=query,
                     needs=EDITS,

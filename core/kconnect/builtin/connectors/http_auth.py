@@ -66,18 +66,18 @@ class OAuthToken:
         if answer.may_pass:
             raise RetriableError(f"{shown} answers {answer.status} {answer.reason}", retry_after_s=answer.retry_after_s)
         try:
-            told = json.loads(answer.body)
-            error = str(told.get("error") or "") if isinstance(told, dict) else ""
+            reported = json.loads(answer.body)
+            error = str(reported.get("error") or "") if isinstance(reported, dict) else ""
         except ValueError:
-            told, error = None, ""
+            reported, error = None, ""
         if answer.status != 200:
             what = f"{shown} gives no token: {answer.status} {answer.reason}"
             hint = "Check auth.token.url, auth.client.id, auth.client.secret, auth.scope and auth.client.in."
             raise ConnectError(f"{what}, {error}" if error else what, hint=hint)
-        token = told.get("access_token") if isinstance(told, dict) else None
+        token = reported.get("access_token") if isinstance(reported, dict) else None
         if not isinstance(token, str) or not token:
             raise ConnectError(f"{shown} answers without access_token", hint="Check auth.token.url.")
-        life_s = _life_s(told.get("expires_in"))
+        life_s = _life_s(reported.get("expires_in"))
         self._token, self._ends_s = token, time.monotonic() + life_s - min(_MARGIN_S, life_s / 10)
 
 

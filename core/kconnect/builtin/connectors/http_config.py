@@ -94,7 +94,7 @@ CONFIG = (
         "content",
         ConfigDef.ValidString.in_("content", "key"),
         _I.LOW,
-        "How items with equal cursors are told apart: by their whole content, or by key.field if other fields may "
+        "How items with equal cursors are distinguished: by their whole content, or by key.field if other fields may "
         "change without a new cursor.",
     )
     .define(

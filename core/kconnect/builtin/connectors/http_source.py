@@ -112,8 +112,8 @@ def _checked(props: Mapping[str, str]) -> dict[str, Any]:
     if body and config["request.method"] != "POST":
         raise ConfigError.invalid("request.body", body, "request.method=POST sends it")
     if config["pagination"] == "next" and "token" in variables_of(body) and config["pagination.next.param"]:
-        told = "The token goes into the body, where request.body has ${token}, or into a parameter"
-        raise ConfigError.invalid("pagination.next.param", config["pagination.next.param"], told)
+        reported = "The token goes into the body, where request.body has ${token}, or into a parameter"
+        raise ConfigError.invalid("pagination.next.param", config["pagination.next.param"], reported)
     return config
 
 
@@ -221,7 +221,7 @@ class HttpJsonSourceTask(SourceTask):
         self._last_items: list[Any] = []  # of the page before, where pages are counted
         self._wait_s = 0.0
         self._failures = 0
-        self._has_told_full = False
+        self._has_reported_full = False
         self._is_ahead = False  # of the last record
         self._is_resumed = self._place.page is not None
 
@@ -351,8 +351,8 @@ class HttpJsonSourceTask(SourceTask):
             self._last_items = []
         reach, fresh = place.reach, items
         if self._config["cursor.field"]:
-            told = [(self._cursor(item), self._apart(item), item) for item in items]
-            reach, is_fresh = reach.page(told, self._lookback)
+            reported = [(self._cursor(item), self._apart(item), item) for item in items]
+            reach, is_fresh = reach.page(reported, self._lookback)
             fresh = [item for item, is_new in zip(items, is_fresh, strict=True) if is_new]
         following = self._paging.following(page, answer, document, len(items))
         if self._paging.kind in COUNTED and items:
@@ -369,8 +369,8 @@ class HttpJsonSourceTask(SourceTask):
         else:
             ended = reach.ended(self._lookback)
             self._place = _Place(ended, None, *self._etag_of_round)
-            if ended.known is not None and ended.known.is_full and not self._has_told_full:
-                self._has_told_full = True
+            if ended.known is not None and ended.known.is_full and not self._has_reported_full:
+                self._has_reported_full = True
                 log.warning(
                     "More than %d items of %s have the cursor %r or lie in cursor.lookback: some come again",
                     len(ended.known.items),

@@ -74,7 +74,7 @@ class _UnseenError(Exception):
 
 
 def _coarse(seen: Seen) -> Seen:
-    """What counts for the schema, and can be told from a column as well: not how many digits fractions have."""
+    """What counts for the schema, and can be read from a column as well: not how many digits fractions have."""
     numbers = seen.numbers
     if numbers is not None:
         scale = ANY_SCALE if numbers.has_floats else numbers.scale

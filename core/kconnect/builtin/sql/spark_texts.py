@@ -117,5 +117,5 @@ def _translated(pattern: str, letters: dict[str, str]) -> tuple[str, str]:
             made.append(plain.replace("%", "%%"))
     is_digits = [text[:1] == "%" and text != "%%" for text in made]
     if letters is _BOTH and any(one and other for one, other in itertools.pairwise(is_digits)):
-        return "", "needs something between its numbers, so that each can be told from the next"
+        return "", "needs something between its numbers, so that each can be distinguished from the next"
     return "".join(made), ""

@@ -88,7 +88,7 @@ class FileStore:
         """All files below the URL, and folders that have none, whose paths end in a slash; none below `besides`."""
         prefix = self.at("")
         aside = None if besides is None else besides.rstrip("/") + "/"
-        with self._told("list", self.root):
+        with self._reported("list", self.root):
             return [
                 found
                 for found in self._all_below(self.root)
@@ -99,13 +99,13 @@ class FileStore:
 
     def find(self, path: str) -> Found | None:
         """The file as it is now; None if it does not exist."""
-        with self._told("look at", path), contextlib.suppress(FileNotFoundError):
+        with self._reported("look at", path), contextlib.suppress(FileNotFoundError):
             return self._found(path)
         return None
 
     def below(self, path: str) -> list[str]:
         """The paths of all files whose path begins with this one."""
-        with self._told("list", path), contextlib.suppress(FileNotFoundError):
+        with self._reported("list", path), contextlib.suppress(FileNotFoundError):
             folder = path.rsplit("/", 1)[0]
             paths = [found.path for found in self._all_below(folder)]
             return [found for found in paths if found.startswith(path) and not found.endswith("/")]
@@ -113,7 +113,7 @@ class FileStore:
 
     def names(self, folder: str) -> list[str]:
         """Names in a folder; none when it does not exist."""
-        with self._told("list", folder), contextlib.suppress(FileNotFoundError):
+        with self._reported("list", folder), contextlib.suppress(FileNotFoundError):
             return self._names(folder)
         return []
 
@@ -121,12 +121,12 @@ class FileStore:
 
     def open(self, path: str) -> io.BufferedIOBase:
         """A file for reading, with seek."""
-        with self._told("open", path):
+        with self._reported("open", path):
             return io.BufferedReader(_Raw(self, path, self._opened(path)), 1 << 20)
 
     def read(self, path: str) -> bytes | None:
         """The content of a small file; None if it does not exist."""
-        with self._told("read", path), contextlib.suppress(FileNotFoundError):
+        with self._reported("read", path), contextlib.suppress(FileNotFoundError):
             return self._content(path)
         return None
 
@@ -134,7 +134,7 @@ class FileStore:
 
     def write(self, path: str, body: bytes) -> None:
         """Write a file as a whole: it is there completely and durably, or as it was before."""
-        with self._told("write", path):
+        with self._reported("write", path):
             with self._unfinished(path) as (unfinished, file):
                 file.write(body)
             self._replace(unfinished, path)
@@ -144,7 +144,7 @@ class FileStore:
 
         `data` is like no other's, so that a file that is there can be known as one's own.
         """
-        with self._told("write", path):
+        with self._reported("write", path):
             with self._unfinished(path) as (unfinished, file):
                 file.write(data)
             try:
@@ -159,14 +159,14 @@ class FileStore:
     @contextlib.contextmanager
     def open_new(self, path: str) -> Iterator[Any]:
         """A file object to write to; what it wrote is there, and durable, once it is closed."""
-        with self._told("write", path):
+        with self._reported("write", path):
             with self._unfinished(path) as (unfinished, file):
                 yield file
             self._replace(unfinished, path)
 
     def move(self, path: str, target: str) -> bool:
         """Give a file another path, and replace what is there; nobody sees half of it. False when there is no file."""
-        with self._told("move", path):
+        with self._reported("move", path):
             try:
                 self._move(path, target)
             except FileNotFoundError:
@@ -177,7 +177,7 @@ class FileStore:
 
     def remove(self, path: str) -> None:
         """Remove a file; nothing when there is none."""
-        with self._told("delete", path), contextlib.suppress(FileNotFoundError):
+        with self._reported("delete", path), contextlib.suppress(FileNotFoundError):
             self._remove(path)
 
     # --- a folder of this machine, or one that is mounted ---
@@ -238,7 +238,7 @@ class FileStore:
     # --- errors ---
 
     @contextlib.contextmanager
-    def _told(self, verb: str, path: str) -> Iterator[None]:
+    def _reported(self, verb: str, path: str) -> Iterator[None]:
         try:
             yield
         except ConnectError:
@@ -280,12 +280,12 @@ class FsspecStore(FileStore):
 
     def write(self, path: str, body: bytes) -> None:
         """Large ones go up in parts."""
-        with self._told("write", path):
+        with self._reported("write", path):
             self._make_folder(path)
             self._files.pipe_file(path, body)
 
     def create(self, path: str, data: bytes) -> bool:
-        with self._told("write", path):
+        with self._reported("write", path):
             self._make_folder(path)
             try:
                 self._files.pipe_file(path, data, mode="create")
@@ -299,7 +299,7 @@ class FsspecStore(FileStore):
 
     @contextlib.contextmanager
     def open_new(self, path: str) -> Iterator[Any]:
-        with self._told("write", path):
+        with self._reported("write", path):
             self._make_folder(path)
             with self._files.open(path, "wb") as file:
                 yield file
@@ -352,13 +352,13 @@ class _Raw(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        with self._store._told("read", self._path):
+        with self._store._reported("read", self._path):
             data = self._file.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        with self._store._told("read", self._path):
+        with self._store._reported("read", self._path):
             return int(self._file.seek(offset, whence))
 
     def tell(self) -> int:

@@ -24,7 +24,9 @@ _LONG_MAX = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class TimestampFormat:
-    """What a TimestampConverter was told: the form to make, the unit of numbers, and the pattern of texts, if any."""
+    """What a TimestampConverter was reported: the form to make, the unit of numbers, and the pattern of texts, if
+    any.
+    """
 
     target: str
     unit: str

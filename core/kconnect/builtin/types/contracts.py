@@ -107,7 +107,7 @@ class Discards:
     def __init__(self, metrics: Callable[[], PluginMetrics]) -> None:
         self._metrics = metrics
         self._sensors: dict[str, Sensor] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self.rows = self.values = 0
 
     def row(self, error: DataError, where: str) -> None:
@@ -121,18 +121,18 @@ class Discards:
         self._count("values-discarded", count, "Values that schema.contract=discard-value made null.")
         self._tell(column, f"Values are left out by schema.contract=discard-value, of which this is the first: {error}")
 
-    def _count(self, name: str, count: int, told: str) -> None:
+    def _count(self, name: str, count: int, reported: str) -> None:
         sensor = self._sensors.get(name)
         if sensor is None:
             metrics = self._metrics()
             sensor = self._sensors[name] = metrics.add_sensor(name)
-            sensor.add(metrics.metric_name(f"{name}-total", told), Stat.TOTAL)
+            sensor.add(metrics.metric_name(f"{name}-total", reported), Stat.TOTAL)
         sensor.record(count)
 
     def _tell(self, key: str, text: str) -> None:
-        if key not in self._told and len(self._told) < _MOST_TOLD:
-            self._told.add(key)
+        if key not in self._reported and len(self._reported) < _MOST_REPORTED:
+            self._reported.add(key)
             log.warning("%s", text)
 
 
-_MOST_TOLD: Final = 100
+_MOST_REPORTED: Final = 100

@@ -32,7 +32,7 @@ def seen_column(values: Sequence[Any], depth: int = 0, *, mixes: bool = True) ->
     Errors: MixedError unless `mixes`, where a part of the column would be JSON text of several kinds; DataError.
     """
     require_depth(depth)
-    if (column := told_by_arrow(values)) is not None:
+    if (column := reported_by_arrow(values)) is not None:
         return column
     try:
         kinds = {type(value) for value in values if value is not None}
@@ -56,7 +56,7 @@ def see_mixed(values: Sequence[Any], depth: int = 0) -> Seen | None:
     Errors: DataError.
     """
     require_depth(depth)
-    if told_by_arrow(values) is not None:
+    if reported_by_arrow(values) is not None:
         return None
     if {type(value) for value in values if value is not None} == {dict}:
         names = member_names(value for value in values if value is not None)
@@ -67,7 +67,7 @@ def see_mixed(values: Sequence[Any], depth: int = 0) -> Seen | None:
     return seen if seen.is_mixed else None
 
 
-def told_by_arrow(values: Sequence[Any]) -> pa.Array | None:
+def reported_by_arrow(values: Sequence[Any]) -> pa.Array | None:
     """The column that Arrow makes of the values by itself; None where the rules here may give another type."""
     import pyarrow as pa
 
@@ -75,7 +75,7 @@ def told_by_arrow(values: Sequence[Any]) -> pa.Array | None:
         column = pa.array(values)
     except _REFUSALS:
         return None
-    return column if _is_told_by_arrow(column.type) and not _hides_bools(values, column) else None
+    return column if _is_reported_by_arrow(column.type) and not _hides_bools(values, column) else None
 
 
 def seen_table(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
@@ -169,7 +169,7 @@ def _fitting(value: Any, seen: Seen, kind: pa.DataType) -> Any:
     return value
 
 
-def _is_told_by_arrow(kind: pa.DataType, depth: int = 0) -> bool:
+def _is_reported_by_arrow(kind: pa.DataType, depth: int = 0) -> bool:
     """Whether Arrow's own look at values gave the type that the rules here give.
 
     Of these types alone: it takes texts for bytes, times for dates, and counts the digits of decimals.
@@ -179,9 +179,9 @@ def _is_told_by_arrow(kind: pa.DataType, depth: int = 0) -> bool:
     require_depth(depth)
     if pa.types.is_struct(kind):
         require_names(part.name for part in kind)
-        return all(_is_told_by_arrow(part.type, depth + 1) for part in kind)
+        return all(_is_reported_by_arrow(part.type, depth + 1) for part in kind)
     if pa.types.is_list(kind):
-        return _is_told_by_arrow(kind.value_type, depth + 1)
+        return _is_reported_by_arrow(kind.value_type, depth + 1)
     return bool(
         pa.types.is_int64(kind)
         or pa.types.is_float64(kind)

@@ -25,7 +25,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 def read_properties(path: str | Path) -> dict[str, str]:
-    """The settings of a .properties file; the last value of a repeated key wins, which is told.
+    """The settings of a .properties file; the last value of a repeated key wins, which is reported.
 
     Errors: NotFoundError if the file does not exist; ConfigError if it cannot be read, is not text, has no settings or
     has a malformed escape. Each names the file and what to do.

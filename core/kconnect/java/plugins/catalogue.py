@@ -123,8 +123,8 @@ class JavaConfigProvider(_OfWorker, ConfigProvider):
     """Runs o.a.k.common.config.provider.ConfigProvider in the host JVM; not subscribed to, as in Java's workers."""
 
     def get(self, path: str, keys: Collection[str]) -> ConfigData:
-        told = self._ask("get", path=path, keys=list(keys))
-        return ConfigData({key: value for key, value in told["data"].items() if value is not None}, told["ttl"])
+        reported = self._ask("get", path=path, keys=list(keys))
+        return ConfigData({key: value for key, value in reported["data"].items() if value is not None}, reported["ttl"])
 
 
 class JavaOverridePolicy(_OfWorker, ConnectorClientConfigOverridePolicy):
@@ -134,7 +134,7 @@ class JavaOverridePolicy(_OfWorker, ConnectorClientConfigOverridePolicy):
         kind, named = str(request.connector_type), request.connector_class
         # What a policy may ask of the class of Python's connectors is their kind
         place = (named.java_class, named.folder) if issubclass(named, Hosted) else (_BASES[kind], None)
-        told = self._ask(
+        reported = self._ask(
             "validate",
             name=request.connector_name,
             type=kind,
@@ -142,7 +142,7 @@ class JavaOverridePolicy(_OfWorker, ConnectorClientConfigOverridePolicy):
             props=dict(request.client_props),
             **{"class": place[0], "folder": place[1]},
         )
-        return [ConfigValue(value["name"], value["value"], [], list(value["errors"] or ())) for value in told]
+        return [ConfigValue(value["name"], value["value"], [], list(value["errors"] or ())) for value in reported]
 
     def version(self) -> str:
         try:

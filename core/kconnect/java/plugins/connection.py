@@ -80,13 +80,13 @@ class JavaConnection:
             given, body = self.receive()
             if given == BLOCK:
                 return body
-            told = json.loads(bytes(body))
+            reported = json.loads(bytes(body))
             if given == UPCALL:
-                self.send_json(RESULT, self._answered(told))
+                self.send_json(RESULT, self._answered(reported))
             elif given == ERROR:
-                raise java_error(told, self._location)
+                raise java_error(reported, self._location)
             else:
-                return told
+                return reported
 
     def close(self) -> None:
         """End it; the plugin's thread in Java ends when its call returns. Idempotent.

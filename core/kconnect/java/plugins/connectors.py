@@ -75,8 +75,8 @@ class JavaConnector(Hosted):
         return found
 
     def validate(self, configs: Mapping[str, str]) -> Config:
-        told = self._ask(lambda java: java.call("validate", config=dict(configs)))
-        return Config(config_values(told, self.config()))
+        reported = self._ask(lambda java: java.call("validate", config=dict(configs)))
+        return Config(config_values(reported, self.config()))
 
     def config(self) -> ConfigDef:
         return settings_of(type(self))
@@ -96,7 +96,7 @@ class JavaConnector(Hosted):
     def _event(self, what: str, arguments: Any) -> None:
         if what in (METRICS, MBEANS):
             if self._metrics is not None:
-                self._metrics.told(what, arguments)
+                self._metrics.reported(what, arguments)
         elif what == "reconfigure":
             self.context.request_task_reconfiguration()
         elif what == "raise":
@@ -112,8 +112,8 @@ class JavaSourceConnector(JavaConnector, SourceConnector):
     _task = JavaSourceTask
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport | None:
-        told = self._ask(lambda java: java.call("exactly_once", config=dict(config)))
-        return None if told is None else ExactlyOnceSupport[told]
+        reported = self._ask(lambda java: java.call("exactly_once", config=dict(config)))
+        return None if reported is None else ExactlyOnceSupport[reported]
 
     def can_define_transaction_boundaries(self, config: Mapping[str, str]) -> ConnectorTransactionBoundaries:
         return ConnectorTransactionBoundaries[self._ask(lambda java: java.call("boundaries", config=dict(config)))]

@@ -19,17 +19,17 @@ Ask = Callable[[str, Mapping[str, str | None]], Sequence[Mapping[str, Any]]]
 class _InJava:
     """The validator of one setting, for those who read its text: Java asks it, with the value as Java parses it."""
 
-    told: str
+    reported: str
 
     def ensure_valid(self, name: str, value: Any) -> None:
         """Nothing: see `ConfigDef.check_with`."""
 
     def __str__(self) -> str:
-        return self.told
+        return self.reported
 
 
 def config_def(keys: Sequence[Mapping[str, Any]] | None, ask: Ask | None = None) -> ConfigDef:
-    """The table of what Java's `ConfigJson.keys` told; `ask`: where its values are checked."""
+    """The table of what Java's `ConfigJson.keys` reported; `ask`: where its values are checked."""
     made = ConfigDef()
     for key in keys or ():
         kind = ConfigType[str(key["type"])]

@@ -39,10 +39,10 @@ class DiscoveryCheck:
         if not self._plugins.index:
             return
         if self._plugins.index.discovery is Discovery.HYBRID_FAIL:
-            told = self._told()
-            if told is not None:
+            reported = self._reported()
+            if reported is not None:
                 raise ConfigError(
-                    f"{told} To silence this error, set plugin.discovery=hybrid_warn in the worker config."
+                    f"{reported} To silence this error, set plugin.discovery=hybrid_warn in the worker config."
                 )
         elif self._plugins.index.discovery is Discovery.HYBRID_WARN:
             self._thread = threading.Thread(target=self._warn, name="plugin-discovery", daemon=True)
@@ -56,18 +56,18 @@ class DiscoveryCheck:
 
     def _warn(self) -> None:
         try:
-            told = self._told()
+            reported = self._reported()
         except Exception:  # top of a thread: plugins are found all the same
             log.exception("Plugins without manifests were not looked for")
             return
-        if told is not None:
+        if reported is not None:
             log.warning(
                 "%s To silence this warning, set plugin.discovery=only_scan in the worker config. "
                 "connect plugins path sync-manifests writes the manifests.",
-                told,
+                reported,
             )
 
-    def _told(self) -> str | None:
+    def _reported(self) -> str | None:
         missing = self._plugins.index.without_manifest()
         known = self._plugins.versions.of_all([(name, place) for name, _, place in missing])
         found = [(name, kind, place, known.get((name, place), Loaded())) for name, kind, place in missing]

@@ -182,11 +182,11 @@ def _times(times: Any) -> list[int | None] | None:
     return [None if time == NO_TIME else time for time in found]
 
 
-def _headers(told: Any, count: int) -> list[list[tuple[str, bytes | None]] | None] | None:
-    if not told:
+def _headers(reported: Any, count: int) -> list[list[tuple[str, bytes | None]] | None] | None:
+    if not reported:
         return None
     made: list[list[tuple[str, bytes | None]] | None] = [None] * count
-    for row, *pairs in told:
+    for row, *pairs in reported:
         made[row] = [
             (pairs[at], None if pairs[at + 1] is None else base64.b64decode(pairs[at + 1]))
             for at in range(0, len(pairs), 2)

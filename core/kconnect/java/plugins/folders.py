@@ -20,7 +20,7 @@ _ARCHIVES: Final = (".jar", ".zip")
 SERVICES: Final = "META-INF/services/"
 
 Problem = Callable[[Path, Exception], None]
-"""Told a jar that cannot be read, and why."""
+"""Reported a jar that cannot be read, and why."""
 
 
 @dataclass(frozen=True, slots=True)

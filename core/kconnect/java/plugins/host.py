@@ -86,7 +86,7 @@ class HostProcess:
     """The JVMs of this process: one for all connectors, or one for each. A JVM starts with its first connection; one
     that died is started again by the next; one that nobody uses ends after a minute.
 
-    The death of a JVM is told to each task of its own by JavaHostDiedError; nothing else is hurt.
+    The death of a JVM is asked to each task of its own by JavaHostDiedError; nothing else is hurt.
     Threads: any.
     """
 

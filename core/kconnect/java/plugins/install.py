@@ -214,7 +214,7 @@ def _numbers(version: str) -> list[int]:
 
 
 def _as_locked(target: Path) -> Installed:
-    """The jars of a lock, fetched as far as they are missing; those that were altered are told."""
+    """The jars of a lock, fetched as far as they are missing; those that were altered are reported."""
     jars = _jars_of(target)
     artifacts = ArtifactSet(f"The jars of {_locked(target)}", target, jars)
     had = {jar: sha256_of(path) for jar in artifacts.missing() if (path := target / jar.file_name).is_file()}

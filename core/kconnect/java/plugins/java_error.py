@@ -56,19 +56,19 @@ _LINKAGE = "NoClassDefFoundError", "ClassNotFoundException"
 _NOT_INITIALIZED = "Could not initialize class "
 
 
-def java_error(told: Mapping[str, Any], location: str | None = None) -> ConnectError:
-    """The error of what `Errors.describe` (Java) told. `location`: the plugin's folder, for what it lacks."""
-    java_class, message = str(told["class"]), told.get("message")
+def java_error(reported: Mapping[str, Any], location: str | None = None) -> ConnectError:
+    """The error of what `Errors.describe` (Java) reported. `location`: the plugin's folder, for what it lacks."""
+    java_class, message = str(reported["class"]), reported.get("message")
     text = message or java_class.rpartition(".")[2]
-    root = str(told.get("root") or "")
+    root = str(reported.get("root") or "")
     hint = None
-    kind = told.get("kind")
+    kind = reported.get("kind")
     newer = _newer_java(f"{java_class}: {message}\n{root}", location)
     if newer is not None:
         lead = "" if message is None or java_class.endswith(_NEWER) else f"{text}: "
         text, hint = f"{lead}{newer}", "Install that Java and name it in kconnect.java.home, or take an older jar."
     elif kind in ("linkage", "missing"):
-        text, hint = _missing(java_class, text, root, location, str(told.get("trace") or ""))
+        text, hint = _missing(java_class, text, root, location, str(reported.get("trace") or ""))
     elif kind == "fatal":
         simple = java_class.rpartition(".")[2]
         text = f"{simple}: {message}" if message else simple
@@ -76,22 +76,22 @@ def java_error(told: Mapping[str, Any], location: str | None = None) -> ConnectE
             hint = "Raise the limit that it names in kconnect.java.opts, such as -XX:MaxDirectMemorySize."
     elif root and message and root.partition(": ")[2] not in message:
         text = f"{text}: {root}"
-    if root.startswith("java.lang.NoSuchFieldException") and _WORKERS_OWN in str(told.get("trace") or ""):
+    if root.startswith("java.lang.NoSuchFieldException") and _WORKERS_OWN in str(reported.get("trace") or ""):
         hint = hint or _not_given(location or "the plugin's folder")
     error: Any = _CLASSES.get(str(kind), JavaPluginError)(text, hint=hint)
     error.java_class = java_class
     error.java_message = message
-    error.java_trace = str(told.get("trace") or "")
-    if step := told.get("step"):
+    error.java_trace = str(reported.get("trace") or "")
+    if step := reported.get("step"):
         error.java_step = step["class"].rpartition(".")[2], step["method"], step["place"] or ""
     # The trace of a status shows it below ours, with the cause first as in all our traces
     error.add_note(error.java_trace.rstrip())
     return error  # type: ignore[no-any-return]
 
 
-def _newer_java(told: str, location: str | None) -> str | None:
+def _newer_java(reported: str, location: str | None) -> str | None:
     """Which class of which jar is compiled for a newer Java; None if that is not what was thrown."""
-    found = _VERSIONS.search(told)
+    found = _VERSIONS.search(reported)
     if found is None:
         return None
     folder = None if location is None else folder_at(Path(location))

@@ -52,7 +52,8 @@ _MOST_OUTPUT_BYTES: Final = 1 << 16
 _SEND_BUFFER: Final = 1 << 20
 
 Event: TypeAlias = Callable[[str, Any], None]
-"""Told what a plugin says without being asked (reconfigure, raise): what, arguments. Quick; on the control thread."""
+"""Reported what a plugin says without being asked (reconfigure, raise): what, arguments. Quick; on the control thread.
+"""
 DIED: Final = "died"
 """The last event: the JVM has ended by itself. Its argument is the error."""
 Place: TypeAlias = tuple[str | None, int | None]
@@ -246,16 +247,16 @@ class HostJvm:
             for session in list(self._sessions.values()):
                 session.event(DIED, death.with_traceback(None))
 
-    def _heard(self, told: dict[str, Any]) -> None:
-        number = int(told.get("session", 0))
+    def _heard(self, reported: dict[str, Any]) -> None:
+        number = int(reported.get("session", 0))
         session = self._sessions.get(number)
-        match told["e"]:
+        match reported["e"]:
             case "pong":
                 pass
             case "log":
-                _log_line(session, told)
+                _log_line(session, reported)
             case "stack" if session is not None:
-                session.stack = told["arguments"]
+                session.stack = reported["arguments"]
             case "ended":
                 if session is not None:
                     session.has_ended = True
@@ -264,14 +265,14 @@ class HostJvm:
                 log.debug("A plugin that is gone says %s", what)
             case "ask":
                 # On a thread of its own: the answer may take a while, and others talk on this connection
-                threading.Thread(target=self._reply, args=(session, told), daemon=True).start()
+                threading.Thread(target=self._reply, args=(session, reported), daemon=True).start()
             case what:
-                session.event(str(what), told.get("arguments"))
+                session.event(str(what), reported.get("arguments"))
 
-    def _reply(self, session: _Session, told: dict[str, Any]) -> None:
-        answer = answered(session.answer, told)
+    def _reply(self, session: _Session, reported: dict[str, Any]) -> None:
+        answer = answered(session.answer, reported)
         with contextlib.suppress(ConnectError):  # it died meanwhile, and each task sees that
-            self._control.send_json(RESULT, {"number": told["number"], **answer})
+            self._control.send_json(RESULT, {"number": reported["number"], **answer})
 
     # --- whether it is well ---
 
@@ -314,7 +315,7 @@ class HostJvm:
         )
 
     def kill(self, why: str) -> None:
-        """Its tasks are told why."""
+        """Its tasks learn why."""
         log.error("The JVM that runs Java's plugins (pid %d) is killed: %s", self.pid, why)
         self._verdict = why
         self._process.kill()
@@ -340,11 +341,11 @@ class HostJvm:
         """What is known of an end that was not our doing."""
         if code == -signal.SIGKILL:
             return ": by somebody, or by the kernel when memory ran out"
-        told = re.search(r"java\.lang\.OutOfMemoryError: (.*)", self._output() if code == _OUT_OF_MEMORY else "")
-        if told is None:
+        reported = re.search(r"java\.lang\.OutOfMemoryError: (.*)", self._output() if code == _OUT_OF_MEMORY else "")
+        if reported is None:
             return ""
-        setting = "kconnect.java.heap" if "heap" in told[1] else "its limit in kconnect.java.opts"
-        return f", as it ran out of memory ({told[1].strip()}): raise {setting}"
+        setting = "kconnect.java.heap" if "heap" in reported[1] else "its limit in kconnect.java.opts"
+        return f", as it ran out of memory ({reported[1].strip()}): raise {setting}"
 
     def _output(self) -> str:
         """What the JVM itself, or C code of a plugin, writes to standard output: else it would block once that is full.
@@ -395,19 +396,19 @@ def _name(place: Place) -> str:
     return "one of the worker's own" if connector is None else connector if task is None else f"{connector}-{task}"
 
 
-def _log_line(session: _Session | None, told: Mapping[str, Any]) -> None:
+def _log_line(session: _Session | None, reported: Mapping[str, Any]) -> None:
     connector, task = (None, None) if session is None else session.place
-    text = str(told.get("message"))
-    if told.get("trace"):
-        text += "\n" + str(told["trace"]).rstrip()
-    logger, level = logging.getLogger(str(told["logger"])), int(told["level"])
+    text = str(reported.get("message"))
+    if reported.get("trace"):
+        text += "\n" + str(reported["trace"]).rstrip()
+    logger, level = logging.getLogger(str(reported["logger"])), int(reported["level"])
     if not logger.isEnabledFor(level):
         return
     # The line of Java's that logs it, not this one
     record = logger.makeRecord(
-        logger.name, level, str(told.get("file") or ""), max(int(told.get("line") or 0), 0), "%s", (text,), None
+        logger.name, level, str(reported.get("file") or ""), max(int(reported.get("line") or 0), 0), "%s", (text,), None
     )
-    record.threadName = told.get("thread")
+    record.threadName = reported.get("thread")
     with log_context(connector, task):
         logger.handle(record)
 

@@ -75,10 +75,10 @@ def syncs(rows: Iterable[PathRow], *, keep_not_found: bool = False) -> list[Sync
     return found
 
 
-def carry_out(changes: Iterable[Sync], told: Callable[[Sync], None]) -> None:
+def carry_out(changes: Iterable[Sync], reported: Callable[[Sync], None]) -> None:
     """Write them. Errors: ConnectError, with what was not written."""
     for change in changes:
-        told(change)
+        reported(change)
         try:
             if change.path.is_dir():
                 _write_tree(change.path, change.after)
@@ -93,7 +93,7 @@ def carry_out(changes: Iterable[Sync], told: Callable[[Sync], None]) -> None:
 def _manifests(folder: JavaFolder) -> dict[Path, Names]:
     """What the manifests of each jar, or of the tree, name."""
     found: dict[Path, Names] = {}
-    for path, interface, names in folder.manifests(KINDS, lambda jar, err: None):  # the index has told broken jars
+    for path, interface, names in folder.manifests(KINDS, lambda jar, err: None):  # the index has reported broken jars
         if names:
             found.setdefault(path, {})[interface] = names
     return found

@@ -18,7 +18,7 @@ MBEANS: Final = "mbeans"
 class JavaMetrics:
     """Adds to PluginMetrics what Java tells, and takes away what it tells no more.
 
-    Threads: any. What is told after `close` is too late.
+    Threads: any. What is reported after `close` is too late.
     """
 
     def __init__(self, metrics: PluginMetrics) -> None:
@@ -32,7 +32,7 @@ class JavaMetrics:
         """The tags of the plugin."""
         return dict(self._metrics.metric_name("", "").tags)
 
-    def told(self, what: str, rows: Iterable[Any]) -> None:
+    def reported(self, what: str, rows: Iterable[Any]) -> None:
         """All that the plugin has of METRICS (name, description, tags, value each), or of MBEANS (BeanReader.java).
 
         Any other event is nothing to us.
@@ -78,6 +78,6 @@ def _name(name: str, description: str, tags: Iterable[Iterable[str]]) -> MetricN
     return MetricName(name, description, tuple((tag, text) for tag, text in tags))
 
 
-def _value(told: Any) -> Any:
+def _value(reported: Any) -> Any:
     """JSON has no NaN."""
-    return float(told["float"]) if isinstance(told, Mapping) else told
+    return float(reported["float"]) if isinstance(reported, Mapping) else reported

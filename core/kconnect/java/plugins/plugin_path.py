@@ -58,8 +58,8 @@ class PathRow:
     def cells(self) -> tuple[str, ...]:
         """Gives the cells as COLUMNS names them."""
         first, second = _aliases(self.class_name, self.kind) if self.is_loadable else (NO_ALIAS, NO_ALIAS)
-        told = (str(self.is_loadable).lower(), str(self.has_manifest).lower(), str(self.location))
-        return (self.class_name, first, second, self.version, self.kind, *told)
+        reported = (str(self.is_loadable).lower(), str(self.has_manifest).lower(), str(self.location))
+        return (self.class_name, first, second, self.version, self.kind, *reported)
 
 
 def locations_of(worker_configs: Iterable[Path], plugin_paths: Iterable[str], places: Iterable[Path]) -> list[Path]:

@@ -168,7 +168,7 @@ def _header_texts(schema: Schema | None, value: Any) -> tuple[str | None, str | 
 
 
 class Run:
-    """One run as Java told it."""
+    """One run as Java reported it."""
 
     def __init__(self, block: BlockReader, head: Mapping[str, Any], *, by_rows: bool = False) -> None:
         """`by_rows`: values are wanted one by one, and are few."""
@@ -193,12 +193,12 @@ class Run:
 
     def headers(self) -> list[Headers] | None:
         """Headers a row; None when no row has any."""
-        told = self.head.get("headers")
-        if not told:
+        reported = self.head.get("headers")
+        if not reported:
             return None
         made: list[Headers] = [ConnectHeaders() for _ in range(self.rows)]
-        for row, key, schema_told, text in told:
-            schema = read_schema(schema_told)
+        for row, key, schema_reported, text in reported:
+            schema = read_schema(schema_reported)
             value = None if text is None else (read_plain(text) if schema is None else read_value(schema, text))
             made[row].add(key, value, schema)
         return made

@@ -190,8 +190,8 @@ class JavaSinkTask(Hosted, SinkTask):
 
     def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         offsets = [[place.topic, place.partition, offset] for place, offset in current_offsets.items()]
-        told = self._call("pre_commit", offsets=offsets)
-        return {TopicPartition(topic, partition): offset for topic, partition, offset in told}
+        reported = self._call("pre_commit", offsets=offsets)
+        return {TopicPartition(topic, partition): offset for topic, partition, offset in reported}
 
     def stop(self) -> None:
         if self._java is not None:
@@ -221,22 +221,22 @@ class JavaSinkTask(Hosted, SinkTask):
         is_put, batch = self._unanswered.popleft()
         batch.unanswered -= 1
         try:
-            told = self._answered(self._connection.answer())
+            reported = self._answered(self._connection.answer())
         except JavaHostDiedError:
             raise
         except ConnectError as error:
             batch.error = batch.error or error
             return
         if is_put:
-            self._put_answered(batch, told)
-        elif (failure := self._failure(batch, told)) is not None:
+            self._put_answered(batch, reported)
+        elif (failure := self._failure(batch, reported)) is not None:
             batch.failures.append(failure)
 
     @staticmethod
-    def _put_answered(batch: JavaBatch, told: Mapping[str, Any]) -> None:
-        batch.records = int(told["records"])
-        batch.is_put = bool(told["put"])
-        batch.put_ms = float(told.get("ms", 0.0))
+    def _put_answered(batch: JavaBatch, reported: Mapping[str, Any]) -> None:
+        batch.records = int(reported["records"])
+        batch.is_put = bool(reported["put"])
+        batch.put_ms = float(reported.get("ms", 0.0))
 
     def _call(self, method: str, **arguments: Any) -> Any:
         while self._unanswered:
@@ -285,9 +285,9 @@ class JavaSinkTask(Hosted, SinkTask):
             [None if row.headers is None else row.headers[0] for row in found],
         )
 
-    def _answered(self, told: Mapping[str, Any]) -> Any:
+    def _answered(self, reported: Mapping[str, Any]) -> Any:
         """The result; what the task asked of its context meanwhile is done first."""
-        asks = told.get("asks")
+        asks = reported.get("asks")
         if asks:
             self._asks_seen += 1
             for topic, partition, offset in asks["offsets"]:
@@ -299,14 +299,14 @@ class JavaSinkTask(Hosted, SinkTask):
                 self.context.timeout(asks["timeout"])
             if asks["commit"]:
                 self.context.request_commit()
-        if "error" in told:
-            raise java_error(told["error"], self.folder)
-        return told["result"]
+        if "error" in reported:
+            raise java_error(reported["error"], self.folder)
+        return reported["result"]
 
     @staticmethod
-    def _failure(batch: JavaBatch, told: Mapping[str, Any]) -> SinkFailure | None:
-        batch.records = int(told["records"])
-        found = told.get("failure")
+    def _failure(batch: JavaBatch, reported: Mapping[str, Any]) -> SinkFailure | None:
+        batch.records = int(reported["records"])
+        found = reported.get("failure")
         if found is None:
             return None
         return SinkFailure(
@@ -315,13 +315,13 @@ class JavaSinkTask(Hosted, SinkTask):
             found["class"],
             found["error"],
             found["place"] or "",
-            told["part"],
+            reported["part"],
             _raw_run(found["raw"]),
         )
 
     def _event(self, what: str, arguments: Any) -> None:
         if self._metrics is not None:
-            self._metrics.told(what, arguments)
+            self._metrics.reported(what, arguments)
 
     def _answer(self, what: str, arguments: Any) -> Any:
         if what == "configs":
@@ -333,15 +333,15 @@ class JavaSinkTask(Hosted, SinkTask):
             return self._consumer(arguments)
         raise ConnectError(f"A sink task does not answer {what}")
 
-    def _reported(self, told: Mapping[str, Any]) -> None:
-        error = java_error(told["error"], self.folder)
-        if self._report is not None and "value" in told:
-            self._report(_raw_run(told), error)
+    def _reported(self, reported: Mapping[str, Any]) -> None:
+        error = java_error(reported["error"], self.folder)
+        if self._report is not None and "value" in reported:
+            self._report(_raw_run(reported), error)
             return
         reporter = self.context.errant_record_reporter()
-        if reporter is None or "block" not in told:
+        if reporter is None or "block" not in reported:
             raise ConnectError("This connector has no error reporting configured")
-        reporter.report(_made_record(told), error)
+        reporter.report(_made_record(reported), error)
 
 
 def _block(batch: JavaBatch, run: RawRun) -> BlockWriter:
@@ -380,30 +380,30 @@ def _write_raw(block: BlockWriter, run: RawRun) -> None:
     block.binary(pa.array(run.values, pa.binary()))
 
 
-def _raw_run(told: Mapping[str, Any]) -> RawRun:
+def _raw_run(reported: Mapping[str, Any]) -> RawRun:
     """A record as Java's SinkCalls.described tells it."""
-    headers = told["headers"][1:]
+    headers = reported["headers"][1:]
     return RawRun(
-        told["topic"],
-        told["partition"],
-        [told["offset"]],
-        [_bytes(told["key"])],
-        [_bytes(told["value"])],
-        None if told["timestamp"] is None else [told["timestamp"]],
-        told["time"],
+        reported["topic"],
+        reported["partition"],
+        [reported["offset"]],
+        [_bytes(reported["key"])],
+        [_bytes(reported["value"])],
+        None if reported["timestamp"] is None else [reported["timestamp"]],
+        reported["time"],
         [[(headers[at], _bytes(headers[at + 1])) for at in range(0, len(headers), 2)]],
     )
 
 
-def _made_record(told: Mapping[str, Any]) -> SinkRecord:
+def _made_record(reported: Mapping[str, Any]) -> SinkRecord:
     """A record that the task made, as Java's SinkCalls.described tells it for converters of ours."""
     from kconnect.java.plugins.blocks import BlockReader
     from kconnect.java.plugins.runs import Run
 
-    block = BlockReader(base64.b64decode(told["block"]))
+    block = BlockReader(base64.b64decode(reported["block"]))
     run = Run(block, block.head()["runs"][0], by_rows=True)
     ((key, value, time, headers),) = run.records()
-    topic, partition, offset = told["original"]
+    topic, partition, offset = reported["original"]
     return SinkRecord(
         run.topic,
         run.head["partition"],
@@ -411,9 +411,9 @@ def _made_record(told: Mapping[str, Any]) -> SinkRecord:
         key,
         run.value.schema,
         value,
-        told["offset"],
+        reported["offset"],
         timestamp=time,
-        timestamp_type=TimestampType(told["time"]),
+        timestamp_type=TimestampType(reported["time"]),
         headers=headers,
         original_topic=topic,
         original_kafka_partition=partition,

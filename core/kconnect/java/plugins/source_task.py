@@ -48,7 +48,7 @@ class JavaSourceTask(Hosted, SourceTask):
         self._rest: int | None = None
         """The row at which the last poll goes on, behind the end of a transaction."""
         self._done: list[list[Any]] = []  # for commitRecord
-        self._numbers: dict[int, tuple[SourceRecord, int]] = {}  # by id(), of records that have not been told yet
+        self._numbers: dict[int, tuple[SourceRecord, int]] = {}  # by id(), of records that have not been reported yet
         self._wants_each = False
         self._gives_runs = False
 
@@ -106,7 +106,7 @@ class JavaSourceTask(Hosted, SourceTask):
         from kconnect.java.plugins.runs import Run, source_records
 
         block = BlockReader(self._connection.call("record", row=row))
-        (run,) = (Run(block, told) for told in block.head()["runs"])
+        (run,) = (Run(block, reported) for reported in block.head()["runs"])
         return source_records(run)[0]
 
     def commit(self) -> None:
@@ -116,10 +116,10 @@ class JavaSourceTask(Hosted, SourceTask):
     def commit_record(self, record: SourceRecord | int, metadata: RecordMetadata | None) -> None:
         """`record`: what poll() gave, or of an EncodedPoll the number by which Java knows it."""
         number = record if isinstance(record, int) else self._numbers.pop(id(record))[1]
-        told: list[Any] = [number]
+        reported: list[Any] = [number]
         if metadata is not None:
-            told += [metadata.topic, metadata.partition, metadata.offset, metadata.timestamp]
-        self._done.append(told)
+            reported += [metadata.topic, metadata.partition, metadata.offset, metadata.timestamp]
+        self._done.append(reported)
 
     def stop(self) -> None:
         if self._java is not None:
@@ -165,7 +165,7 @@ class JavaSourceTask(Hosted, SourceTask):
             self._end_transaction(head.get("commits"))
             return made
         number, part = int(head["first"]), []
-        for run in [Run(block, told) for told in head["runs"]]:
+        for run in [Run(block, reported) for reported in head["runs"]]:
             part.append((run, number))
             number += run.rows
             commits = run.head.get("commits")
@@ -207,7 +207,7 @@ class JavaSourceTask(Hosted, SourceTask):
 
     def _event(self, what: str, arguments: Any) -> None:
         if self._metrics is not None:
-            self._metrics.told(what, arguments)
+            self._metrics.reported(what, arguments)
 
     def _answer(self, what: str, arguments: Any) -> Any:
         if what == "offsets":

@@ -86,7 +86,7 @@ class _JavaStage(Hosted, Deferrable, Monitorable):
 
     def _event(self, what: str, arguments: Any) -> None:
         if self._metrics is not None:
-            self._metrics.told(what, arguments)
+            self._metrics.reported(what, arguments)
 
     def _exchange(self, head: Mapping[str, Any], write: Any) -> Any:
         block = BlockWriter(head)
@@ -174,16 +174,16 @@ class _BytesStage(_JavaStage):
     def _to_bytes(self, topic: str, header: str | None, column: Column, count: int) -> pa.Array:
         head = {"m": "to_bytes", "topic": topic, "header": header, "rows": count, "column": column.head}
         block = BlockReader(self._exchange(head, column.write))
-        told = block.head()
-        self._raise(told)
+        reported = block.head()
+        self._raise(reported)
         return block.binary(count)
 
     def _from_bytes(self, topic: str, header: str | None, column: pa.Array, *, by_rows: bool = False) -> list[Run]:
         head = {"m": "from_bytes", "topic": topic, "header": header, "rows": len(column)}
         block = BlockReader(self._exchange(head, lambda writer: writer.binary(column)))
-        told = block.head()
-        self._raise(told)
-        return [Run(block, run, by_rows=by_rows) for run in told["runs"]]
+        reported = block.head()
+        self._raise(reported)
+        return [Run(block, run, by_rows=by_rows) for run in reported["runs"]]
 
     def _one_from_bytes(self, topic: str, header: str | None, value: bytes | None) -> SchemaAndValue:
         (run,) = self._from_bytes(topic, header, pa.array([value], pa.binary()), by_rows=True)

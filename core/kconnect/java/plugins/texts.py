@@ -52,7 +52,7 @@ def read_plain(text: bytes | str) -> Any:
 
 def plain_text(value: Any) -> bytes:
     """The text of a value without a schema. Errors: DataError for one that Java has no form for."""
-    return orjson.dumps(_told(value))
+    return orjson.dumps(_reported(value))
 
 
 def _revived(value: Any) -> Any:
@@ -75,7 +75,7 @@ def _revived(value: Any) -> Any:
     return {name: _revived(one) for name, one in value.items()}
 
 
-def _told(value: Any) -> Any:
+def _reported(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
@@ -87,11 +87,11 @@ def _told(value: Any) -> Any:
     if isinstance(value, datetime.datetime):
         return {"$date": (value - _EPOCH) // datetime.timedelta(milliseconds=1)}
     if isinstance(value, list | tuple):
-        return [_told(one) for one in value]
+        return [_reported(one) for one in value]
     if isinstance(value, Mapping):
         if all(isinstance(name, str) and not name.startswith("$") for name in value):
-            return {name: _told(one) for name, one in value.items()}
-        return {"$map": [[_told(name), _told(one)] for name, one in value.items()]}
+            return {name: _reported(one) for name, one in value.items()}
+        return {"$map": [[_reported(name), _reported(one)] for name, one in value.items()]}
     raise DataError(f"A value of type {type(value).__name__} has no schema and cannot be given to Java")
 
 

@@ -108,10 +108,10 @@ class PluginVersions:
         if location not in self._known:
             self._known[location] = {}
             with suppress(OSError, ValueError, KeyError, TypeError):
-                told = json.loads(self._file(location).read_text("utf-8"))
+                reported = json.loads(self._file(location).read_text("utf-8"))
                 self._known[location] = {
                     name: Loaded(found["version"], found["problem"], tuple(found["kinds"]))
-                    for name, found in told.items()
+                    for name, found in reported.items()
                 }
         return self._known[location]
 
@@ -123,13 +123,13 @@ def _loaded(host: HostProcess, name: str, place: Path) -> Loaded:
     """Errors: ConnectError when there is no Java at all."""
     with closing(host.connect(thread="plugin-versions", location=str(place))) as connection:
         try:
-            told = connection.call("load", **{"class": name, "folder": str(place)})
+            reported = connection.call("load", **{"class": name, "folder": str(place)})
         except ConnectError as err:
             if not isinstance(err, JavaTraced | JavaHostDiedError):
                 raise
             problem = _REASONS.get(err.java_class, str(err)) if isinstance(err, JavaTraced) else str(err)
             log.warning("plugin.path: %s in %s cannot be loaded: %s", name, place, problem)
             return Loaded(problem=problem)
-    if not told["own"]:
+    if not reported["own"]:
         return Loaded(problem="it is a class of the worker's, not of this folder")
-    return Loaded(told["version"], kinds=tuple(told["kinds"]))
+    return Loaded(reported["version"], kinds=tuple(reported["kinds"]))

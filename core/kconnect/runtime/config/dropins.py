@@ -69,8 +69,8 @@ def load_connector_file(path: str | Path, called: str | None = None) -> Connecto
 
     JSON is tried first whatever the suffix, as Java does: `{"name", "config"[, "initial_state"]}` or one flat object;
     then .properties. TOML and YAML are ours: the same two forms, nested tables of TOML become dotted keys. What has no
-    suffix, such as stdin, is what its text is; YAML that `connectors show -o yaml` prints is told from properties by
-    its `config`, and by a colon and a blank in each line.
+    suffix, such as stdin, is what its text is; YAML that `connectors show -o yaml` prints is distinguished from
+    properties by its `config`, and by a colon and a blank in each line.
     Errors: NotFoundError if the file does not exist, ConfigError for everything else; both name the file.
     Differs: malformed JSON in a .json file is reported as such; Java reads it as .properties and misses the name. A key
     that stands twice is refused, Java takes the last. So is UTF-8 outside the comments of .properties.

@@ -89,10 +89,10 @@ def _of_variables(env: Mapping[str, str]) -> LogConfig:
     levels: dict[str, int] = {}
     notes: list[str] = []
     root = None
-    if (told := env.get("LOG_LEVEL", "").strip()) and "CONFIG_STORAGE_TOPIC" in env:
-        root = _level(told, "LOG_LEVEL", notes)
-    if told := env.get(f"{_PREFIX}ROOT_LOGLEVEL", "").strip():
-        root = _level(told, f"{_PREFIX}ROOT_LOGLEVEL", notes)
+    if (reported := env.get("LOG_LEVEL", "").strip()) and "CONFIG_STORAGE_TOPIC" in env:
+        root = _level(reported, "LOG_LEVEL", notes)
+    if reported := env.get(f"{_PREFIX}ROOT_LOGLEVEL", "").strip():
+        root = _level(reported, f"{_PREFIX}ROOT_LOGLEVEL", notes)
     for number, part in enumerate(env.get(f"{_PREFIX}LOGGERS", "").split(",")):
         name, has_level, level = (text.strip() for text in part.partition("="))
         if has_level:

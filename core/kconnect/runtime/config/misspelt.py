@@ -62,7 +62,7 @@ def unknown_settings(
         if key in names or (_CLIENTS.match(key) and not of_clients):
             continue
         if key in meant:
-            found[key] = misspelt_told(key, meant[key])
+            found[key] = misspelt_reported(key, meant[key])
         elif not key.startswith(_free_of(config)) and (text := _unused(key, config, names)) is not None:
             found[key] = text
     return found
@@ -78,7 +78,7 @@ def is_surely_unknown(key: str) -> bool:
     return re.match(r"(?:key|value|header)\.converter\.|(?:transforms|predicates)\.", key) is not None
 
 
-def misspelt_told(key: str, meant: str) -> str:
+def misspelt_reported(key: str, meant: str) -> str:
     return f"Unknown setting: {key}. Did you mean {meant}?"
 
 

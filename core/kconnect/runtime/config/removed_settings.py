@@ -50,7 +50,7 @@ def removed_problems(connector: Mapping[str, str | None]) -> list[Removed]:
 def removed_of_mirror(names: Mapping[str, str], prefix: str = "") -> list[Removed]:
     """Errors of settings of MirrorMaker, which stand under a prefix such as `A->B.`."""
     return [
-        (prefix + old, _told(prefix + old, prefix + new, "4.0"))
+        (prefix + old, _reported(prefix + old, prefix + new, "4.0"))
         for old, new in _OF_MIRRORS.items()
         if prefix + old in names and prefix + new not in names
     ]
@@ -81,7 +81,7 @@ def _of_steps(connector: Mapping[str, str | None]) -> Iterator[Removed]:
             continue
         for old, new in _OF_REPLACE_FIELD.items():
             if connector.get(found[1] + old) is not None and connector.get(found[1] + new) is None:
-                yield found[1] + old, _told(found[1] + old, found[1] + new, "4.0")
+                yield found[1] + old, _reported(found[1] + old, found[1] + new, "4.0")
 
 
 def _of_mirror(connector: Mapping[str, str | None]) -> list[Removed]:
@@ -90,5 +90,5 @@ def _of_mirror(connector: Mapping[str, str | None]) -> list[Removed]:
     return removed_of_mirror({key: value for key, value in connector.items() if value is not None})
 
 
-def _told(old: str, new: str, version: str) -> str:
+def _reported(old: str, new: str, version: str) -> str:
     return f"{old} was removed in Kafka {version}: use {new}"

@@ -153,7 +153,7 @@ class Variables:
             try:
                 provider.subscribe(path, [variable], on_change)
             except Exception as err:  # a plugin call
-                log.warning("Changes of %s in %s will not be told: %s: %s", variable, of, type(err).__name__, err)
+                log.warning("Changes of %s in %s will not be reported: %s: %s", variable, of, type(err).__name__, err)
             else:
                 subscriptions.append((provider, path, variable))
 

@@ -30,7 +30,7 @@ _RETIRES_AFTER_S: Final = 120.0
 
 
 class Witness(Protocol):
-    """Knows by another way than the client whether Kafka answers, and is told what became of clients."""
+    """Knows by another way than the client whether Kafka answers, and learns what became of clients."""
 
     def answering(self) -> tuple[float, float] | None:
         """From when until when (monotonic) Kafka has answered without a gap; None while it is away or not known."""

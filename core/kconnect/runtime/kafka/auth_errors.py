@@ -19,7 +19,7 @@ from kconnect.errors import ConnectError
 _ASK_TIMEOUT_S: Final = 3.0
 _ADDRESS: Final = re.compile(r"^(?:[\w+.-]+://)?(\[[^\]]+\]|[^\s:/]+):(\d+)(?:/\w+)?: ")
 _SUFFIX: Final = re.compile(r"\s*\(after \d+ms in state \w+[^)]*\)$")
-# How a closed connection is told depends on whether the client still writes by then
+# How a closed connection is reported depends on whether the client still writes by then
 _HUNG_UP: Final = ("isconnected", "Broken pipe", "Connection reset")
 _ALERT: Final = re.compile(r"alert ([\w ]*(?:certificate|unknown ca)[\w ]*)", re.IGNORECASE)
 

@@ -54,8 +54,8 @@ class WrittenRecord:
 class EndedUnits:
     """Units that have no messages in flight any more: noted by the last one, reported by whoever serves the producer.
 
-    Threads: note() on any, also inside a destructor: one append, no lock, no callback. tell() on any; each unit is told
-    once. take_released() on the sending thread alone.
+    Threads: note() on any, also inside a destructor: one append, no lock, no callback. tell() on any; each unit is
+    reported once. take_released() on the sending thread alone.
     """
 
     def __init__(self) -> None:

@@ -139,7 +139,7 @@ class History:
 
         Shape: every_ms, times, connectors: {name: {records_per_s: [..], lag, lag_at_ms, errors, restarts}}. `errors`
         and `restarts` are those of the hour, `lag` is by committed offsets, as in `/metrics`, and null where it is not
-        known; `lag_at_ms` says when the brokers told it. Not to be changed: it is made once for each sample.
+        known; `lag_at_ms` says when the brokers reported it. Not to be changed: it is made once for each sample.
         """
         with self._lock:
             bucket = self._bucket or 0
@@ -190,7 +190,8 @@ class History:
         seen = self._before[task_id] = _Seen(meter.born_s, now_s, counters)
         is_same = before is None or before.born_s == meter.born_s
         if before is None or (is_same and before.counters is counters):
-            # New here: what it counted before cannot be told from what it counted just now. Or nothing was counted
+            # New here: what it counted before cannot be distinguished from what it counted just now. Or nothing was
+            # counted
             return _idle_values(meter, counters)
         return _values_between(before if is_same else None, before.at_s, seen, meter, restarts=int(not is_same))
 

@@ -70,14 +70,14 @@ def with_moves(overview: Document, moves: Mapping[TaskId, Moves]) -> dict[str, A
     for task, found in sorted(moves.items()):
         line = lines[task.connector]
         line["now_per_s"] = round(line["now_per_s"] + found.per_s, 3)
-        told = {
+        reported = {
             "task": task.task,
             "records_per_s": round(found.per_s, 3),
             "records": found.records,
             "errors": found.errors,
             "forms": None if found.forms is None else found.forms.to_json(),
         }
-        line["tasks"].append(told)
+        line["tasks"].append(reported)
     return {**overview, "connectors": lines}
 
 

@@ -84,7 +84,7 @@ class Converters:
         policy: FailurePolicy | None = None,
         by_records: Callable[[str], None] = tell_nobody,
     ) -> None:
-        """`by_records` is told why a batch does not go in columns."""
+        """`by_records` is reported why a batch does not go in columns."""
         self._key = key
         self._value = value
         self._header = header

@@ -60,7 +60,7 @@ class TaskHost:
         )
         self._lock = threading.Lock()  # guards the four below
         self._tasks: dict[TaskId, TaskThread] = {}
-        self._stopping: list[TaskThread] = []  # told to stop, and waited for
+        self._stopping: list[TaskThread] = []  # asked to stop, and waited for
         self._left: list[TaskThread] = []
         self._closed = False
 
@@ -97,7 +97,7 @@ class TaskHost:
         return tasks
 
     def await_end(self, tasks: Sequence[TaskThread], timeout_s: float) -> set[TaskId]:
-        """Wait for tasks that were told to stop, as `stop` does."""
+        """Wait for tasks that were asked to stop, as `stop` does."""
         deadline = self._clock.monotonic() + timeout_s
         left = [task for task in tasks if not task.join(deadline - self._clock.monotonic())]
         for task in left:

@@ -171,7 +171,7 @@ class InterceptedProducer:
         self._producer.abandon()
 
     def close(self) -> None:
-        """Close the producer, then the interceptors, which have been told of all records by then. Idempotent."""
+        """Close the producer, then the interceptors, which have been informed of all records by then. Idempotent."""
         self._producer.close()
         if not self._is_closed:
             self._is_closed = True

@@ -250,7 +250,7 @@ def reported_record(run: RawRun) -> SinkRecord:
 
 
 def fetched_of(run: RawRun) -> FetchedBatch:
-    """Records as Java told them, in the form in which they were fetched."""
+    """Records as Java reported them, in the form in which they were fetched."""
     return FetchedBatch(
         run.topic,
         run.partition,

@@ -38,7 +38,7 @@ class TaskLoop(Protocol):
         ...
 
     def run(self) -> None:
-        """Move records until told to stop; commits completed work before it returns or raises."""
+        """Move records until asked to stop; commits completed work before it returns or raises."""
         ...
 
     def close(self) -> None:

@@ -100,7 +100,7 @@ def connector_of(config: Mapping[str, str], plugins: PluginRegistry) -> type[Con
     name = config.get("connector.class")
     try:
         return None if not name else plugins.connector_class(name, config.get("connector.plugin.version"))
-    except ConfigError:  # told where it is needed
+    except ConfigError:  # reported where it is needed
         return None
 
 

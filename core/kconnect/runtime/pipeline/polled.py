@@ -101,7 +101,7 @@ class SourceConversion:
         self._forms = forms or BatchForms()
 
     def unit_of_one(self, record: SourceRecord) -> ReadyUnit:
-        """One record, to be told of."""
+        """One record, to be reported."""
         self._health.call = (CONVERSION, time.monotonic())
         try:
             if self._transforms.expands:

@@ -204,7 +204,7 @@ class TransformChain:
         policy: FailurePolicy | None = None,
         by_records: Callable[[str], None] = tell_nobody,
     ) -> None:
-        """`by_records` is told why a batch does not go in columns."""
+        """`by_records` is reported why a batch does not go in columns."""
         self._by_records = by_records
         self._steps = tuple(steps)
         self._policy: FailurePolicy = policy or RaiseAlways()

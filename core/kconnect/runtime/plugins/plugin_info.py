@@ -48,10 +48,10 @@ def kinds_of(*classes: type) -> list[PluginType]:
 
 
 def info_of(class_name: str, kind: PluginType, plugin_class: type, location: str) -> PluginInfo:
-    return PluginInfo(class_name, str(kind), version_told(plugin_class), location)
+    return PluginInfo(class_name, str(kind), version_reported(plugin_class), location)
 
 
-def version_told(plugin_class: type) -> str:
+def version_reported(plugin_class: type) -> str:
     """The version that an object of the class tells; undefined where it tells none."""
     try:
         version = plugin_class().version()

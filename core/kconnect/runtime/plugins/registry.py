@@ -23,7 +23,7 @@ from kconnect.java.plugins import DiscoveryCheck, Hosted, JavaIndex, JavaPlugins
 from kconnect.model import named_plugins
 from kconnect.runtime.plugins.aliases import BUILTINS, PluginType, names_of, short_names
 from kconnect.runtime.plugins.isolation import PLUGIN_GROUP, PluginFolders
-from kconnect.runtime.plugins.plugin_info import PluginInfo, in_order, info_of, kinds_of, python_name, version_told
+from kconnect.runtime.plugins.plugin_info import PluginInfo, in_order, info_of, kinds_of, python_name, version_reported
 from kconnect.runtime.plugins.python_classes import load_builtin, load_point, nearest, python_class
 from kconnect.runtime.plugins.source_reading import ClassFacts
 from kconnect.runtime.plugins.unclear_names import several_plugins, unknown_plugin
@@ -402,10 +402,10 @@ class PluginRegistry:
 
     def _in_version(self, found: type, base: type, wanted: VersionRange | None) -> type:
         """Java's class of the same name where that is the one which has the version."""
-        if wanted is None or issubclass(found, Hosted) or wanted.holds(str(version_told(found))):
+        if wanted is None or issubclass(found, Hosted) or wanted.holds(str(version_reported(found))):
             return found
         twins = self._of_java(self.java_name(found), base, wanted, None)
-        return next((twin for twin in twins if wanted.holds(str(version_told(twin)))), found)
+        return next((twin for twin in twins if wanted.holds(str(version_reported(twin)))), found)
 
     def _builtin(self, name: str) -> Iterator[type]:
         for plugin in BUILTINS:
@@ -501,7 +501,7 @@ class PluginRegistry:
         if declared.version is not None:
             return declared.version
         found = self._folders.load(declared)
-        return "undefined" if found is None else version_told(found)
+        return "undefined" if found is None else version_reported(found)
 
     def _notes(self) -> list[str]:
         """Why modules in `plugin.path` failed to load: the missing plugin may be in one of them."""

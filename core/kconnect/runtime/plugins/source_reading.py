@@ -89,8 +89,8 @@ class SourceReader:
         open_methods -= _names_defined(defined)
         open_methods |= {name for name, method in _methods(defined) if _is_abstract(method)}
         version = self._version(module, defined, versions, depth)
-        told = ClassFacts(module.name, defined.name, tuple(real), bool(open_methods), version)
-        return told, frozenset(open_methods)
+        reported = ClassFacts(module.name, defined.name, tuple(real), bool(open_methods), version)
+        return reported, frozenset(open_methods)
 
     def _version(
         self, module: _Module, defined: ast.ClassDef, inherited: Sequence[str | None], depth: int

@@ -97,8 +97,8 @@ def forwarded_request(call: Call[object]) -> Request:
     kept = [(name, value) for name, value in call.query if name != "forward"]
     query = urlencode([("forward", "true" if hop is None else "false"), *kept])
     target = f"{call.raw_path}?{query}"
-    told = call.headers_for(call.method, target, call.body)
-    headers = {"accept": "application/json", "user-agent": "kafka-connect", **told}
+    reported = call.headers_for(call.method, target, call.body)
+    headers = {"accept": "application/json", "user-agent": "kafka-connect", **reported}
     if call.body:
         headers["content-type"] = "application/json"
     return Request(call.method, target, call.body or None, headers)

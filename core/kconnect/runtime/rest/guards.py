@@ -2,7 +2,7 @@
 
 A caller, which is a user, or the address of who is not known, may ask as often as a token bucket allows; beyond it he
 gets a 429. Requests of other workers of the cluster, which sign them, are not counted: the
-worker that was asked has counted them. `/metrics` and `/health` are told. Lifecycle: constructed -> start -> stop.
+worker that was asked has counted them. `/metrics` and `/health` are reported. Lifecycle: constructed -> start -> stop.
 Differs: Java has no limits.
 """
 
@@ -100,12 +100,12 @@ class Guards:
         )
 
     def warnings(self) -> Sequence[str]:
-        told = [
+        reported = [
             f"Changes are not written down: {trail.problem}"
             for trail in self._trails
             if trail.problem is not None and not trail.is_required  # required: a reason not to be healthy
         ]
-        return [*self._keeper.warnings(), *told]
+        return [*self._keeper.warnings(), *reported]
 
     def _caller(self, scope: Scope) -> str:
         caller = self._keeper.caller(scope)

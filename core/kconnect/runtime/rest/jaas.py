@@ -80,7 +80,7 @@ class LoginFile:
         self._reread = Reread(
             lambda: load_login(file, setting),
             lambda: map(Path, [file, *users_files(file, setting)]),
-            told=lambda _: log.info("Users were read again from %s", file),
+            reported=lambda _: log.info("Users were read again from %s", file),
             failed=lambda err: log.error("%s The users from before stay (%s=%s)", err, setting, file),
         )
 

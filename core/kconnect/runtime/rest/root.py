@@ -40,7 +40,7 @@ def health(call: Call[_Alive]) -> Answer:
     Differs: Java waits for its herder's thread, and says what that one does; ours is asked for what it knows, at once.
     While Kafka is away it is 503: in a cluster Java's is 500 after 10 s then, and 200 of a standalone worker.
     A worker whose Spark is still starting is starting, though it takes requests already: it can run no task.
-    Tasks that failed are only told: the worker is well, and another start of it would not repair them.
+    Tasks that failed are only reported: the worker is well, and another start of it would not repair them.
     """
     reasons = call.herder.health()
     if wrong := [reason for reason in reasons if not reason.is_starting]:

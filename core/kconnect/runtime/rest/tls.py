@@ -66,7 +66,7 @@ def _reread(
     return Reread(
         read,
         lambda: files,
-        told=lambda _: log.info("The certificates of %s were read again from %s", whose, _named(files)),
+        reported=lambda _: log.info("The certificates of %s were read again from %s", whose, _named(files)),
         failed=lambda err: log.error("%s The certificates from before are %s (%s)", err, used, _named(files)),
     )
 

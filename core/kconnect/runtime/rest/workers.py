@@ -47,10 +47,12 @@ def list_workers(call: Call[ClusterView]) -> Answer:
     rebalances = own_rebalances(call)
     own, runs = call.herder.worker_id, _runs(call)
     others = _others(call, runs)
-    slots, told, sparks, roots = _ask_at_once(call, others, "/admin/slots", "/admin/rebalances", "/admin/spark", "/")
+    slots, reported, sparks, roots = _ask_at_once(
+        call, others, "/admin/slots", "/admin/rebalances", "/admin/spark", "/"
+    )
     if (runtime := call.herder.runtime()) is not None:
         sparks[own] = runtime.to_json()
-    slots[own], told[own] = visible_slots(call), rebalances
+    slots[own], reported[own] = visible_slots(call), rebalances
     leader = urlsplit(rebalances[-1]["leader_url"]).netloc if rebalances else own
     return Answer(
         [
@@ -61,7 +63,7 @@ def list_workers(call: Call[ClusterView]) -> Answer:
                 "connectors": runs.get(worker, ((), ()))[0],
                 "tasks": runs.get(worker, ((), ()))[1],
                 "slots": slots.get(worker, []),
-                "rebalances": told.get(worker, []),
+                "rebalances": reported.get(worker, []),
                 "spark": sparks.get(worker),
             }
             for worker in [own, *sorted(others)]

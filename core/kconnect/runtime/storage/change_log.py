@@ -28,7 +28,7 @@ SETTING: Final = "kconnect.history.topic"
 _MOST_KEPT: Final = 100
 # As the brokers have it, where the config topic is not there to be like
 _REPLICAS: Final = -1
-# A record that is larger is refused by brokers unless they were told otherwise; with room for its key and batch
+# A record that is larger is refused by brokers unless they are configured otherwise; with room for its key and batch
 _MOST_BYTES: Final = 900_000
 _STOP_S: Final = 2.0
 

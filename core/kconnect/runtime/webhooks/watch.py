@@ -58,8 +58,8 @@ class EventFinder:
         self._has_looked, self._newest = True, marks[-1] if marks else newest
         if is_first:
             return []
-        told = max((number for number, mark in enumerate(marks, 1) if mark == newest), default=0)
-        return [of_rebalance(each) for each in seen[told:] if each.is_leader]
+        reported = max((number for number, mark in enumerate(marks, 1) if mark == newest), default=0)
+        return [of_rebalance(each) for each in seen[reported:] if each.is_leader]
 
     def _out(self) -> list[Document]:
         """From the worker that led when it began: the others see it too."""

@@ -16,7 +16,7 @@ _HIDE_TRACE = "SPARK_HIDE_TRACEBACK"
 
 
 @contextmanager
-def told_to_spark(doing: str) -> Iterator[None]:
+def reported_to_spark(doing: str) -> Iterator[None]:
     """Errors inside become a ConnectError whose text is all that Spark shows. `doing`: `reading task 0`, or empty."""
     try:
         yield

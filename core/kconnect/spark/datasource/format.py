@@ -23,7 +23,7 @@ from kconnect.errors import ConfigError, ConnectError
 from kconnect.spark.arrow_types import arrow_schema, struct_type
 from kconnect.spark.datasource.columns import Columns, inferred, is_record_schema
 from kconnect.spark.datasource.connector import ConnectorOfFormat, SourcePlanningContext
-from kconnect.spark.datasource.failures import told_to_spark
+from kconnect.spark.datasource.failures import reported_to_spark
 from kconnect.spark.datasource.positions import Positions
 from kconnect.spark.datasource.source_task import read_to_end
 from kconnect.spark.datasource.stream_reader import ConnectorReader
@@ -53,18 +53,18 @@ class KConnectFormat(DataSource):
 
     def schema(self) -> StructType:
         """Asked for when the user gives none: what the first records look like."""
-        with told_to_spark(""):
+        with reported_to_spark(""):
             connector = self._connector(SourceConnector)
-        with told_to_spark("looking for its columns"):
+        with reported_to_spark("looking for its columns"):
             self._is_inferred = True
             return struct_type(_inferred_schema(connector))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        with told_to_spark(""):
+        with reported_to_spark(""):
             return ConnectorReader(self._connector(SourceConnector), self._columns(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        with told_to_spark(""):
+        with reported_to_spark(""):
             if not hasattr(DataSourceStreamReader, "getDefaultReadLimit"):
                 raise ConnectError(
                     f"readStream.format('kconnect') needs pyspark 4.2 or later, this is {pyspark.__version__}",
@@ -75,7 +75,7 @@ class KConnectFormat(DataSource):
             return ConnectorStreamReader(self._connector(SourceConnector), self._columns(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        with told_to_spark(""):
+        with reported_to_spark(""):
             if overwrite:
                 raise ConfigError(
                     'A connector cannot overwrite what it has written: mode("overwrite") does not exist here',
@@ -84,7 +84,7 @@ class KConnectFormat(DataSource):
             return ConnectorWriter(self._connector(SinkConnector), schema.fieldNames())
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        with told_to_spark(""):
+        with reported_to_spark(""):
             if overwrite:
                 raise ConfigError(
                     'A connector cannot write each batch over the last: outputMode("complete") does not exist here',

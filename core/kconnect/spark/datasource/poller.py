@@ -135,7 +135,7 @@ class TaskPoller:
                 self._call_hooks()
             finally:
                 self._run.stop()
-        except BaseException as error:  # told to Spark by the planner
+        except BaseException as error:  # reported to Spark by the planner
             self._failure = error
         finally:
             self._is_over = True

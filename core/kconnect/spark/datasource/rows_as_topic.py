@@ -229,7 +229,7 @@ class RowsConsumer:
                 self._wait(_FLUSH_AGAIN_S, f"{self._name} holds back rows of {names} for longer than")
             self.request_commit()
 
-    def _wait(self, timeout_s: float, told: str) -> None:
+    def _wait(self, timeout_s: float, reported: str) -> None:
         """Errors: TimedOutError once waits have lasted for as long as they may; calls that fail have their own time."""
         now_s, limit_s = time.monotonic(), self._options.flush_timeout_s
         if self._waits_since_s is None:
@@ -237,7 +237,7 @@ class RowsConsumer:
         patience_s = limit_s + (self._options.retry_timeout_s if self._control.health.is_failing else 0)
         if now_s - self._waits_since_s >= patience_s:
             raise TimedOutError(
-                f"{told} {limit_s:g} s",
+                f"{reported} {limit_s:g} s",
                 hint="kconnect.flush.timeout.ms is how long it may; have it flush sooner by its own settings.",
             )
         self._control.wait(min(timeout_s, _FLUSH_AGAIN_S))

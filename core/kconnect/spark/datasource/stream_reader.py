@@ -12,7 +12,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from kconnect.spark.datasource.columns import Columns
 from kconnect.spark.datasource.connector import ConnectorOfFormat, SourcePlanningContext
-from kconnect.spark.datasource.failures import told_to_spark
+from kconnect.spark.datasource.failures import reported_to_spark
 from kconnect.spark.datasource.planner import StreamPlanner
 from kconnect.spark.datasource.positions import Positions
 from kconnect.spark.datasource.source_task import read_to_end
@@ -56,11 +56,11 @@ class ConnectorStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._plan.end_when_idle()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        with told_to_spark("polling the source"):
+        with reported_to_spark("polling the source"):
             return self._plan.latest(start, None if isinstance(limit, ReadAllAvailable) else self._rows_of(limit))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        with told_to_spark(f"planning batch {end.get('batch')}"):
+        with reported_to_spark(f"planning batch {end.get('batch')}"):
             spool, files = self._plan.files(start, end)
             return [
                 SpooledPart(spool.folder, file.name, first, last)
@@ -70,11 +70,11 @@ class ConnectorStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, SpooledPart)
-        with told_to_spark("reading the spool"):
+        with reported_to_spark("reading the spool"):
             yield from Spool(partition.folder).read(partition.name, partition.first, partition.end)
 
     def commit(self, end: dict[str, Any]) -> None:
-        with told_to_spark(f"committing batch {end.get('batch')}"):
+        with reported_to_spark(f"committing batch {end.get('batch')}"):
             self._plan.commit(end)
 
     def stop(self) -> None:
@@ -119,12 +119,12 @@ class ConnectorReader(DataSourceReader):
         self._connector, self._columns = connector, columns
 
     def partitions(self) -> Sequence[InputPartition]:
-        with told_to_spark("planning its tasks"):
+        with reported_to_spark("planning its tasks"):
             configs = self._connector.task_configs(SourcePlanningContext(Positions()))
             return [TaskPart(index, config) for index, config in enumerate(configs)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, TaskPart)
-        with told_to_spark(f"reading task {partition.index}"):
+        with reported_to_spark(f"reading task {partition.index}"):
             for rows in read_to_end(self._connector, partition.config, partition.index):
                 yield self._columns.batch(rows)

@@ -24,7 +24,7 @@ from kconnect.runtime.pipeline.sink_commits import CommitTimes
 from kconnect.runtime.pipeline.sink_context import SinkContext
 from kconnect.runtime.pipeline.stages import StageError
 from kconnect.spark.datasource.connector import ConnectorOfFormat
-from kconnect.spark.datasource.failures import told_to_spark
+from kconnect.spark.datasource.failures import reported_to_spark
 from kconnect.spark.datasource.rows_as_topic import RowsCalls, RowsConsumer, RowsConversion, Span
 from kconnect.spark.datasource.sink_rows import SinkLayout
 from kconnect.spark.no_host import ports_without_host
@@ -79,7 +79,7 @@ class _Writing:
         context = TaskContext.get()
         assert context is not None, "Spark calls it in its tasks"
         span = self._span(context)
-        with told_to_spark(f"writing {span}"):
+        with reported_to_spark(f"writing {span}"):
             config = self._named(context.getLocalProperty(_QUERY_ID))
             write = RowsWrite(self._connector, config, context.partitionId(), self._layout, iterator, span)
             try:

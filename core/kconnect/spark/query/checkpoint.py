@@ -61,8 +61,8 @@ class Checkpoint:
         file, system = self._owner()
         ours = {"connector": connector, "group": group}
         if system.exists(file):
-            told = json.loads(self.text(_OWNER))
-            found = {key: told.get(key) for key in ours}
+            reported = json.loads(self.text(_OWNER))
+            found = {key: reported.get(key) for key in ours}
             if found != ours:
                 why = f"It is that of another query: {json.dumps(found)}"
                 raise ConfigError.invalid("spark.checkpoint", self._base, why)

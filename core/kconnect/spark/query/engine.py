@@ -22,7 +22,7 @@ _LOOK_S: Final = 0.2
 _LISTEN_S: Final = 10.0
 _DEFAULTS: Final = {
     "spark.sql.session.timeZone": "UTC",
-    # Spark 4.3 knows TIME and refuses every plan with it unless it is told
+    # Spark 4.3 knows TIME and refuses every plan with it unless it is enabled
     "spark.sql.timeType.enabled": "true",
     # 200 tasks for each aggregation of a small batch would take seconds
     "spark.sql.shuffle.partitions": "4",

@@ -28,7 +28,7 @@ _PASSING: Final = (
     RetriableError,
     UnreachableError,
     TimedOutError,
-    # By a query on a worker that was cut off, which claimed the offsets. That one is told that it may not start
+    # By a query on a worker that was cut off, which claimed the offsets. That one is informed that it may not start
     FencedError,
     # The worker stood still in the midst of a commit
     TransactionExpiredError,
@@ -234,7 +234,7 @@ class Progress:
         for progress in [newest] if newest.batchId <= self._last + 1 else running.recentProgress:
             body = json.loads(progress.json)
             if body["batchId"] <= self._last or "addBatch" not in body["durationMs"]:
-                continue  # told before, or an idle trigger
+                continue  # reported before, or an idle trigger
             self._last, found = body["batchId"], True
             self._take(body)
         return found

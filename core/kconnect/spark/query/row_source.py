@@ -235,8 +235,8 @@ class RowSource:
 
 def sent_rows(rows: Any, run: Any) -> list[tuple[int, str]]:
     """Runs a `sender` over all rows; gives what each Spark task says: how many it has sent, and which RowSender."""
-    told = mapped(rows, run, "rows bigint, writer string").collect()
-    return [(int(row[0]), str(row[1])) for row in told]
+    reported = mapped(rows, run, "rows bigint, writer string").collect()
+    return [(int(row[0]), str(row[1])) for row in reported]
 
 
 def _is_of_files(value: Any) -> bool:

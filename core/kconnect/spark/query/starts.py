@@ -1,4 +1,4 @@
-"""Which start of a query may send batches: the latest, until it is told to end."""
+"""Which start of a query may send batches: the latest, until it is asked to end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STOP_SHARE: Final = 0.5
 
 
 class Starts:
-    """Spark, or a database, may keep a query busy after it was told to stop. What it does after the next start is not
+    """Spark, or a database, may keep a query busy after it was asked to stop. What it does after the next start is not
     wanted any more: it would be of an older position.
 
     Threads: `begin` and `end` on the task's, `batch` on any.

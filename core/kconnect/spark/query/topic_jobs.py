@@ -49,23 +49,23 @@ class TopicJobs:
         batches: TopicBatches,
         writer: BatchWriter,
         result: Callable[[Any], Any],
-        told: Callable[[BaseException], None],
+        reported: Callable[[BaseException], None],
     ) -> None:
-        """`result`: the query over the records. `told`: is given what ends the query."""
+        """`result`: the query over the records. `reported`: is given what ends the query."""
         self._session = session
         self._order = order
         self._ends = ends
         self._batches = batches
         self._writer = writer
         self._result = result
-        self._told = told
+        self._reported = reported
         self._counted = session.sparkContext.accumulator({}, RowsOfRanges())
 
     def once(self, is_stopping: Callable[[], bool]) -> BatchDone | None:
         try:
             return self._next(is_stopping)
         except BaseException as error:
-            self._told(error)
+            self._reported(error)
             raise
 
     def _next(self, is_stopping: Callable[[], bool]) -> BatchDone | None:

@@ -1,4 +1,4 @@
-"""TopicOrder: what the processes that read topics for a query are told. Plain values: it is pickled by Spark."""
+"""TopicOrder: what the processes that read topics for a query get. Plain values: it is pickled by Spark."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 _FETCH: Final = 5_000
 _SILENT_S: Final = 60.0
 _SETTLE_S: Final = 30.0
-_MOST_TOLD: Final = 100
+_MOST_REPORTED: Final = 100
 
 
 class TopicReader:
@@ -133,7 +133,7 @@ class TopicPath:
             group_id=f"connect-{name}",
         )
         self._consumer = RangeConsumer(settings, str(spec.id))
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def read(self, at: TopicPartition, begin: int, end: int) -> Iterator[RecordBatch | list[SinkRecord]]:
         """Converted records. Errors: StageError for one that is not tolerated; RetriableError without brokers."""
@@ -151,8 +151,8 @@ class TopicPath:
         if isinstance(error, DiscardedRowError):
             self._stages.tolerance.counts.skipped += 1
         column = str(error).partition(", and ")[0]
-        if column not in self._told and len(self._told) < _MOST_TOLD:
-            self._told.add(column)
+        if column not in self._reported and len(self._reported) < _MOST_REPORTED:
+            self._reported.add(column)
             at = f"{record.topic}-{record.kafka_partition}, offset {record.kafka_offset}"
             log.warning("Left out by schema.contract, at %s, of which this is the first: %s", at, error)
 

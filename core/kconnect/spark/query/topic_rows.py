@@ -210,8 +210,8 @@ class RowsOfBatch:
             except DataError as error:
                 report(record, error)
                 continue
-            for told in discarded:
-                self._discard(record, told)
+            for reported in discarded:
+                self._discard(record, reported)
             if schema is not self._table:
                 grown, first = joined_schemas([grown, schema]), first or record
             kept.append(record)
@@ -249,8 +249,8 @@ class RowsOfBatch:
             try:
                 build([row], self._struct)
             except NotFittingError as error:
-                told = f"Field {error.path} does not fit its column of type {error.kind}: it {error.told}"
-                report(records[index], DataError(told))
+                reported = f"Field {error.path} does not fit its column of type {error.kind}: it {error.reported}"
+                report(records[index], DataError(reported))
             else:
                 good.append(index)
         return [records[index] for index in good], [rows[index] for index in good]
@@ -330,8 +330,8 @@ def refused_members(kind: pa.DataType, place: str = "") -> str:
         below = f"{place}.{part.name}" if place else part.name
         if (twin := seen.setdefault(below.lower(), below)) != below:
             return _twins(below, twin)
-        if told := refused_members(part.type, below):
-            return told
+        if reported := refused_members(part.type, below):
+            return reported
     return ""
 
 

@@ -302,9 +302,9 @@ class TopicSink:
     def _end(self, key: str, error: BaseException) -> None:
         """Keep what ends the query of this start."""
         if self._starts.is_latest(key):
-            self._failure = self._failure or self._told(error)
+            self._failure = self._failure or self._reported(error)
 
-    def _told(self, error: BaseException) -> BaseException:
+    def _reported(self, error: BaseException) -> BaseException:
         """The error for the task; one that new fields explain has the query start again with them."""
         if isinstance(error, ConnectError):
             return error

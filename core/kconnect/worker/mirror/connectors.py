@@ -47,7 +47,7 @@ class FlowConnectors:
         self._stop = threading.Event()
         self._has_led = False
         self._failures = 0
-        self._told = ""
+        self._reported = ""
         self._thread = threading.Thread(target=self._run, name=f"mirror-{flow}")
 
     def __enter__(self) -> Self:
@@ -102,10 +102,10 @@ class FlowConnectors:
                 parts.append(_state(self._herder.connector_status(name)))
             except NotFoundError:
                 return  # created just now, or by a leader that has not come to it yet
-        told = "; ".join(parts)
-        if told != self._told:
-            self._told = told
-            log.info("Flow %s: %s", self._flow, told)
+        reported = "; ".join(parts)
+        if reported != self._reported:
+            self._reported = reported
+            log.info("Flow %s: %s", self._flow, reported)
 
 
 def _state(status: ConnectorStatus) -> str:

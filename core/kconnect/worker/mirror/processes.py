@@ -41,7 +41,7 @@ class FlowProcesses:
 
     def __init__(self, command: Sequence[str], settings: Mapping[Flow, Mapping[str, Any]], tell: Tell) -> None:
         """`command` starts a worker; `settings`: what it reads, as one line of JSON."""
-        self._workers = [_FlowWorker(flow, command, told, tell) for flow, told in settings.items()]
+        self._workers = [_FlowWorker(flow, command, reported, tell) for flow, reported in settings.items()]
         self._stop = threading.Event()
 
     def start(self) -> None:
@@ -69,10 +69,10 @@ class FlowProcesses:
 class _FlowWorker:
     """The process of one flow, and its successors."""
 
-    def __init__(self, flow: Flow, command: Sequence[str], told: Mapping[str, Any], tell: Tell) -> None:
+    def __init__(self, flow: Flow, command: Sequence[str], reported: Mapping[str, Any], tell: Tell) -> None:
         self._flow = flow
         self._command = list(command)
-        self._told = told
+        self._reported = reported
         self._tell = tell
         self._process: subprocess.Popen[bytes] | None = None
         self._readers: list[threading.Thread] = []
@@ -95,7 +95,7 @@ class _FlowWorker:
         assert process.stdout is not None
         assert process.stderr is not None
         with contextlib.suppress(BrokenPipeError):  # it ended at once: its log and its code say why
-            process.stdin.write(json.dumps(self._told).encode() + b"\n")
+            process.stdin.write(json.dumps(self._reported).encode() + b"\n")
             process.stdin.flush()
         self._readers = [
             threading.Thread(target=self._read, args=(process.stderr,), name=f"log-{self._flow}"),

@@ -20,7 +20,7 @@ import javax.management.openmbean.TabularData;
  * description, value. An attribute that throws is named once in the log, and the others are read.
  */
 final class BeanReader {
-    /** More of one MBean are not told: an attribute with a row for each of a million tables fills no worker. */
+    /** More of one MBean are not reported: an attribute with a row for each of a million tables fills no worker. */
     private static final int MOST_ROWS = 1000;
 
     private final MBeanServer server;
@@ -28,7 +28,7 @@ final class BeanReader {
     private final Session owner;
     private final List<List<String>> properties;
     private final Set<String> failing = new HashSet<>();
-    private boolean isTold;
+    private boolean isReported;
 
     /** `owner`: the session whose lines those about it are; may be null. */
     BeanReader(MBeanServer server, ObjectName name, Session owner) {
@@ -50,8 +50,8 @@ final class BeanReader {
             tell("its attributes", e);
         }
         if (found.size() <= MOST_ROWS) return found;
-        if (!isTold) say("has " + found.size() + " numbers, of which " + MOST_ROWS + " are shown", null);
-        isTold = true;
+        if (!isReported) say("has " + found.size() + " numbers, of which " + MOST_ROWS + " are shown", null);
+        isReported = true;
         return found.subList(0, MOST_ROWS);
     }
 

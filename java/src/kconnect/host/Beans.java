@@ -24,7 +24,7 @@ import javax.management.Notification;
 import javax.management.ObjectName;
 
 /**
- * The MBeans that the worker's patterns choose, whose numbers Python is told of while there are any. One belongs to the
+ * The MBeans that the worker's patterns choose, whose numbers Python is informed of while there are any. One belongs to the
  * session on whose thread it was registered, or on a thread that this has started; one that nobody's thread registered,
  * such as those of the JVM, to the oldest session. Each is read within a deadline; one that hangs keeps a thread of ours
  * and is left out, and the others are read.
@@ -50,7 +50,7 @@ final class Beans {
         final Session owner;
         BeanReader reader;
         Future<List<Object>> reading; // of one that hangs
-        boolean isTold;
+        boolean isReported;
 
         Bean(ObjectName name, Session owner) {
             this.name = name;
@@ -109,9 +109,9 @@ final class Beans {
     }
 
     /** On the thread that registers one. */
-    private void heard(Notification told, Object nothing) {
-        ObjectName name = ((MBeanServerNotification) told).getMBeanName();
-        if (told.getType().equals(MBeanServerNotification.UNREGISTRATION_NOTIFICATION)) {
+    private void heard(Notification reported, Object nothing) {
+        ObjectName name = ((MBeanServerNotification) reported).getMBeanName();
+        if (reported.getType().equals(MBeanServerNotification.UNREGISTRATION_NOTIFICATION)) {
             beans.remove(name);
         } else if (patterns.stream().anyMatch(pattern -> pattern.apply(name))) {
             beans.put(name, new Bean(name, Session.owner()));
@@ -126,22 +126,22 @@ final class Beans {
     }
 
     private void run() {
-        Map<Session, List<Object>> told = Map.of();
+        Map<Session, List<Object>> reported = Map.of();
         do {
             try {
-                told = tell(told);
+                reported = tell(reported);
                 Thread.sleep(EVERY_MS);
             } catch (InterruptedException e) {
                 continue; // by a plugin: nobody else knows this thread
             } catch (Throwable e) {
                 Log.write(NAME, Log.ERROR, "MBeans of plugins were not read; will be retried", e);
             }
-        } while (!isOver(told));
+        } while (!isOver(reported));
     }
 
-    private synchronized boolean isOver(Map<Session, List<Object>> told) {
-        // What was told of the last one must be taken back first
-        if ((!beans.isEmpty() && !sessions.isEmpty()) || told.values().stream().anyMatch(rows -> !rows.isEmpty())) return false;
+    private synchronized boolean isOver(Map<Session, List<Object>> reported) {
+        // What was reported of the last one must be taken back first
+        if ((!beans.isEmpty() && !sessions.isEmpty()) || reported.values().stream().anyMatch(rows -> !rows.isEmpty())) return false;
         thread = null;
         return true;
     }
@@ -173,12 +173,12 @@ final class Beans {
         try {
             List<Object> found = bean.reading.get(isWaiting ? 0 : DEADLINE_MS, TimeUnit.MILLISECONDS);
             bean.reading = null;
-            if (bean.isTold) say(bean, 20, "answers again");
-            bean.isTold = false;
+            if (bean.isReported) say(bean, 20, "answers again");
+            bean.isReported = false;
             return found;
         } catch (TimeoutException e) {
-            if (!bean.isTold) say(bean, 30, "has not answered within " + DEADLINE_MS + " ms and is not shown until it does");
-            bean.isTold = true;
+            if (!bean.isReported) say(bean, 30, "has not answered within " + DEADLINE_MS + " ms and is not shown until it does");
+            bean.isReported = true;
         } catch (ExecutionException e) {
             bean.reading = null; // of the reader itself, as an OutOfMemoryError: tried again
         }

@@ -7,15 +7,15 @@ import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.connect.errors.DataException;
 import org.apache.kafka.connect.errors.RetriableException;
 
-/** What Python is told of something that was thrown. */
+/** What Python is informed of something that was thrown. */
 final class Errors {
     private Errors() {}
 
     static Map<String, Object> describe(Throwable thrown) {
         if (thrown instanceof StartFailure failure) {
-            Map<String, Object> told = describe(failure.getCause());
-            told.put("step", failure.step());
-            return told;
+            Map<String, Object> reported = describe(failure.getCause());
+            reported.put("step", failure.step());
+            return reported;
         }
         return Json.map(
                 "class", thrown.getClass().getName(),

@@ -100,9 +100,9 @@ final class HostConsumer implements InvocationHandler {
     }
 
     private ConsumerGroupMetadata group() {
-        JsonNode told = ask("group", ASK_MS, List.of());
-        return new ConsumerGroupMetadata(told.get("group").asText(), told.get("generation").asInt(),
-                told.get("member").asText(), Optional.ofNullable(Json.text(told.get("instance"))));
+        JsonNode reported = ask("group", ASK_MS, List.of());
+        return new ConsumerGroupMetadata(reported.get("group").asText(), reported.get("generation").asInt(),
+                reported.get("member").asText(), Optional.ofNullable(Json.text(reported.get("instance"))));
     }
 
     private Set<String> subscription() {

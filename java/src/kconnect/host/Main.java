@@ -48,15 +48,15 @@ public final class Main {
 
     /** Serves without end: where plugins have used up all files or threads, those that run shall not end with this. */
     private static void serve(Host host, ServerSocketChannel server) throws IOException, InterruptedException {
-        boolean isTold = false;
+        boolean isReported = false;
         while (true) {
             try {
                 serve(host, server.accept());
-                isTold = false;
+                isReported = false;
             } catch (Throwable e) {
                 if (!server.isOpen()) throw e;
-                if (!isTold) Log.write(Main.class.getName(), Log.ERROR, "No plugin can be started now; will be retried", e);
-                isTold = true;
+                if (!isReported) Log.write(Main.class.getName(), Log.ERROR, "No plugin can be started now; will be retried", e);
+                isReported = true;
                 Thread.sleep(AGAIN_MS);
             }
         }
@@ -79,7 +79,7 @@ public final class Main {
             try {
                 while (input.read() >= 0) continue;
             } catch (IOException e) {
-                // as its end: nobody is there to be told
+                // as its end: nobody is there to be informed
             }
             delete(folder);
             if (recordsClasses) System.exit(0); // halt() writes no archive

@@ -14,7 +14,7 @@ import org.apache.kafka.common.metrics.PluginMetrics;
 import org.apache.kafka.common.metrics.internals.PluginMetricsImpl;
 
 /**
- * What the plugins of one session add their metrics to (KIP-877), with the tags that Python gives. Python is told of
+ * What the plugins of one session add their metrics to (KIP-877), with the tags that Python gives. Python is informed of
  * those that changed, once a second while there are any. Source: o.a.k.connect.runtime.ConnectMetrics.
  */
 final class Meter implements AutoCloseable {
@@ -22,7 +22,7 @@ final class Meter implements AutoCloseable {
     private final Session session;
     private final List<PluginMetricsImpl> given = new ArrayList<>();
     private Metrics metrics; // made for the first plugin that wants one
-    private List<Object> told = List.of();
+    private List<Object> reported = List.of();
 
     Meter(Session session) {
         this.session = session;
@@ -52,15 +52,15 @@ final class Meter implements AutoCloseable {
         for (KafkaMetric metric : metrics.metrics().values()) {
             if (metric.metricName().group().equals(GROUP)) add(now, metric);
         }
-        if (now.equals(told)) return;
-        told = now;
+        if (now.equals(reported)) return;
+        reported = now;
         session.host().control().tell(Json.map("e", "metrics", "session", session.id(), "arguments", now));
     }
 
     private static void add(List<Object> rows, KafkaMetric metric) {
         Object value;
         try {
-            value = told(metric.metricValue());
+            value = reported(metric.metricValue());
         } catch (Throwable e) {
             return; // the plugin's, an Error too where a class is missing; this time there is none
         }
@@ -69,7 +69,7 @@ final class Meter implements AutoCloseable {
         rows.add(List.of(metric.metricName().name(), metric.metricName().description(), tags, value));
     }
 
-    private static Object told(Object value) {
+    private static Object reported(Object value) {
         if (value instanceof Boolean is) return is ? 1 : 0;
         if (value instanceof Double given && !Double.isFinite(given)) return Map.of("float", given.toString());
         return value instanceof Number ? value : String.valueOf(value);

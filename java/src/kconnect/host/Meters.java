@@ -3,7 +3,7 @@ package kconnect.host;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** The sessions whose plugins have metrics, and the thread that has them told once a second, while there are any. */
+/** The sessions whose plugins have metrics, and the thread that has them reported once a second, while there are any. */
 final class Meters {
     private static final long EVERY_MS = 1000;
     private final Set<Meter> meters = ConcurrentHashMap.newKeySet();

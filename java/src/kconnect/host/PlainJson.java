@@ -50,9 +50,9 @@ final class PlainJson {
 
     static Object[] read(Schema schema, byte[][] texts) {
         JsonConverter reader = Json.converter(true);
-        JsonNode told;
+        JsonNode reported;
         try {
-            told = Json.read(Schemas.text(schema));
+            reported = Json.read(Schemas.text(schema));
         } catch (IOException e) {
             throw new DataException("This is no schema: " + schema, e);
         }
@@ -60,7 +60,7 @@ final class PlainJson {
         for (int i = 0; i < made.length; i++) {
             if (texts[i] == null) continue;
             ObjectNode envelope = NODES.objectNode();
-            envelope.set("schema", told);
+            envelope.set("schema", reported);
             envelope.set("payload", Json.tree(texts[i]));
             made[i] = reader.toConnectData("values", Json.bytes(envelope)).value();
         }

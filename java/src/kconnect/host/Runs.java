@@ -27,7 +27,7 @@ final class Runs {
     /** A head with `runs`, then the columns of each: times, keys, values. */
     ByteBuffer block(Out out, Map<String, Object> head) {
         List<List<? extends ConnectRecord<?>>> runs = split();
-        List<Object> told = new ArrayList<>();
+        List<Object> reported = new ArrayList<>();
         List<Columns> columns = new ArrayList<>();
         int row = 0;
         for (List<? extends ConnectRecord<?>> run : runs) {
@@ -42,9 +42,9 @@ final class Runs {
             if (one instanceof SourceRecord) addPositions(made, run);
             addHeaders(made, run);
             if (endings.containsKey(row - 1)) made.put("commits", endings.get(row - 1));
-            told.add(made);
+            reported.add(made);
         }
-        head.put("runs", told);
+        head.put("runs", reported);
         out.restart().json(head);
         for (int i = 0; i < runs.size(); i++) {
             out.longs(times(runs.get(i)), runs.get(i).size());

@@ -286,19 +286,19 @@ final class SinkCalls implements Session.Served {
         private final List<Object> pauses = new ArrayList<>();
         private Long timeout;
         private boolean commit;
-        private int told;
+        private int reported;
 
         private boolean hasAny() {
             return !offsets.isEmpty() || !pauses.isEmpty() || timeout != null || commit;
         }
 
         synchronized boolean hasMoreThan(int seen) {
-            return told > seen || hasAny();
+            return reported > seen || hasAny();
         }
 
         synchronized Map<String, Object> take() {
             if (!hasAny()) return null;
-            told++;
+            reported++;
             List<Object> rewinds = new ArrayList<>();
             offsets.forEach((place, offset) -> rewinds.add(new Object[] {place.topic(), place.partition(), offset}));
             Map<String, Object> made = Json.map(
@@ -376,10 +376,10 @@ final class SinkCalls implements Session.Served {
 
         /** Tells Python, which writes the letter before it commits past the record. */
         private Future<Void> report(SinkRecord record, Throwable error) {
-            Map<String, Object> told = record instanceof InternalSinkRecord known
+            Map<String, Object> reported = record instanceof InternalSinkRecord known
                     ? described(known.context().original()) : described(record);
-            told.put("error", Errors.describe(error));
-            upcall.ask("report", told);
+            reported.put("error", Errors.describe(error));
+            upcall.ask("report", reported);
             return CompletableFuture.completedFuture(null);
         }
     }

@@ -49,7 +49,7 @@ class Scene:
         assert took_s < most_s, f"{path} took {took_s:.1f} s: {text[-500:]}"
         return text
 
-    def is_told(self) -> bool:
+    def is_reported(self) -> bool:
         text = self.page("/health", MOST_S)
         assert "Kafka is away" in text, text
         return True
@@ -95,7 +95,7 @@ def away(scene: Scene, request: pytest.FixtureRequest) -> Iterator[str]:
     else:
         scene.broker.kill()
     try:
-        eventually(scene.is_told, 60, "the worker knows it")
+        eventually(scene.is_reported, 60, "the worker knows it")
         yield request.param
     finally:
         if request.param == "frozen":
@@ -119,8 +119,8 @@ def away(scene: Scene, request: pytest.FixtureRequest) -> Iterator[str]:
     ],
 )
 def test_a_command_has_its_answer_or_its_part_in_time(scene: Scene, away: str, words: str) -> None:
-    told = scene.timed(*words.split(), most_s=REFUSED_S if away == "refused" else MOST_S)
-    said = told.stdout + told.stderr
+    reported = scene.timed(*words.split(), most_s=REFUSED_S if away == "refused" else MOST_S)
+    said = reported.stdout + reported.stderr
     assert "Kafka" in said, said
     if words.split()[0] in ("connectors", "describe"):
         assert "src" in said or "snk" in said, said

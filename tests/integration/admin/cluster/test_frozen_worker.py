@@ -85,14 +85,14 @@ def frozen_task(pair: Pair) -> str:
 )
 def test_a_worker_that_is_asked_does_not_wait_for_one_that_is_frozen(pair, frozen_task, words, code):
     args = ["--url", pair.alive.url, *words.replace("NAME", frozen_task).split()]
-    told = pair.timed(*args, most_s=BESIDE_S, expect=code)
+    reported = pair.timed(*args, most_s=BESIDE_S, expect=code)
     frozen = pair.frozen.url.removeprefix("http://")
     if words == "status":
-        assert f"Worker {frozen} does not answer: {pair.alive.url} gets no answer from it" in told.stdout
+        assert f"Worker {frozen} does not answer: {pair.alive.url} gets no answer from it" in reported.stdout
     if words == "slots":
-        assert f"The slots of {frozen} are not known: it does not answer, or is one of Java's." in told.stderr
+        assert f"The slots of {frozen} are not known: it does not answer, or is one of Java's." in reported.stderr
     if words == "describe NAME":
-        assert f"Some rates are not known: {pair.alive.url} gets no answer from {frozen}." in told.stderr
+        assert f"Some rates are not known: {pair.alive.url} gets no answer from {frozen}." in reported.stderr
 
 
 @pytest.mark.parametrize("path", ["/ui", "/ui/connectors/NAME", "/ui/connectors/NAME/offsets", "/ui/workers"])
@@ -115,12 +115,12 @@ def test_commands_to_a_worker_that_is_frozen_end_in_time_and_say_that_it_gave_no
         "logs",
     )
 
-    def told(words: str) -> str:
+    def reported(words: str) -> str:
         limit = ["--request-timeout", "1s"] if words != "describe a" else []
         return pair.timed("--url", pair.frozen.url, *words.split(), *limit, most_s=FROZEN_S, expect=6).stderr
 
     with ThreadPoolExecutor(3) as pool:
-        for words, text in zip(commands, pool.map(told, commands), strict=True):
+        for words, text in zip(commands, pool.map(reported, commands), strict=True):
             limit = "4 s" if words == "describe a" else "1 s"
             assert f"{pair.frozen.url} did not answer" in text, words
             assert f"within {limit} (--request-timeout)" in text, words
@@ -133,9 +133,9 @@ def test_of_several_urls_the_one_that_answers_is_found_in_time(pair):
     assert "a" in pair.timed("--url", url, "connectors", "list", "-o", "name", most_s=FROZEN_S, expect=0).stdout
 
 
-def test_the_limit_can_be_set_and_a_refused_connection_is_told_at_once(pair):
-    told = pair.timed("--url", pair.frozen.url, "--request-timeout", "500ms", "status", most_s=2.5, expect=6)
-    assert "within 0.5 s (--request-timeout)" in told.stderr
+def test_the_limit_can_be_set_and_a_refused_connection_is_reported_at_once(pair):
+    reported = pair.timed("--url", pair.frozen.url, "--request-timeout", "500ms", "status", most_s=2.5, expect=6)
+    assert "within 0.5 s (--request-timeout)" in reported.stderr
     pair.timed("--url", f"http://127.0.0.1:{free_port()}", "status", most_s=BESIDE_S, expect=5)
 
 
@@ -149,14 +149,14 @@ def test_the_limit_can_be_set_and_a_refused_connection_is_told_at_once(pair):
         ("records x --timeout 1s", "0.4 s"),
     ],
 )
-def test_brokers_that_are_frozen_are_told_in_time(pair, words, limit, tmp_path):
+def test_brokers_that_are_frozen_are_reported_in_time(pair, words, limit, tmp_path):
     """A listener whose process never takes the connection looks the same from outside as one that is stopped."""
     with socket.create_server(("127.0.0.1", 0)) as frozen:
         worker = tmp_path / "worker.properties"
         settings = {**cluster_settings("g"), "bootstrap.servers": f"127.0.0.1:{frozen.getsockname()[1]}"}
         worker.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        told = pair.timed(*words.split(), "--worker", str(worker), most_s=FROZEN_S, expect=6)
+        reported = pair.timed(*words.split(), "--worker", str(worker), most_s=FROZEN_S, expect=6)
         described = ["--url", pair.alive.url, "describe", "a", "--worker", str(worker)]
         if limit == "4 s":
             assert "Its last changes are not known" in pair.timed(*described, most_s=FROZEN_S, expect=0).stderr
-    assert f"answered within {limit}: no answer yet" in told.stderr
+    assert f"answered within {limit}: no answer yet" in reported.stderr

@@ -69,7 +69,7 @@ def batches_of(broker, topic):
     return found
 
 
-def test_offsets_written_are_told_and_read_back(cluster, reader):
+def test_offsets_written_are_reported_and_read_back(cluster, reader):
     key, value = encode_target_state("src", TargetState.PAUSED)
     plan = EditPlan("Pause src", ((edit(reader, CONFIG, key, value),),), (NoLiveOwner("src"),))
     applied = apply_plan(cluster.access, reader, plan)
@@ -146,7 +146,7 @@ def test_what_was_changed_meanwhile_is_not_written(cluster, reader):
     assert reader.configs().snapshot.offset == end
 
 
-def test_what_somebody_writes_between_the_last_look_and_the_writing_is_told(cluster, reader, monkeypatch):
+def test_what_somebody_writes_between_the_last_look_and_the_writing_is_reported(cluster, reader, monkeypatch):
     key, value = encode_target_state("src", TargetState.STARTED)
     plan = EditPlan("Resume src", ((edit(reader, CONFIG, key, value),),))
     theirs = []

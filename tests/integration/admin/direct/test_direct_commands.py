@@ -98,8 +98,8 @@ def test_every_command_works_while_the_status_topic_is_gone(cluster, connect, na
         ("connectors", "delete", f"{name}-new", "--yes"),
     ):
         out, err = connect(*words, *without)
-        is_told = words[0] == "describe" or words[1] == "status"
-        assert not is_told or said in out + err, (words, out, err)
+        is_reported = words[0] == "describe" or words[1] == "status"
+        assert not is_reported or said in out + err, (words, out, err)
 
 
 def test_pause_resume_and_stop_write_what_java_writes(cluster, connect, name):
@@ -108,7 +108,7 @@ def test_pause_resume_and_stop_write_what_java_writes(cluster, connect, name):
     for verb in ("pause", "resume", "stop"):
         _, err = connect("connectors", verb, name, "--direct", "--yes")
         assert f"target-state-{name}" in err
-        assert "@" in err, "the offset written is told"
+        assert "@" in err, "the offset written is reported"
     assert records_of(cluster, InternalTopic.CONFIG, name, since) == [
         (f"target-state-{name}", '{"state":"PAUSED","state.v2":"PAUSED"}'),
         (f"target-state-{name}", '{"state":"STARTED","state.v2":"STARTED"}'),
@@ -206,7 +206,7 @@ def test_a_connector_is_created_with_the_offsets_its_tasks_start_at(cluster, con
 
 
 @pytest.mark.parametrize(
-    ("config", "offsets", "told"),
+    ("config", "offsets", "reported"),
     [
         (SOURCE, [], "need to be provided"),
         (SOURCE, [{"partition": {"filename": "/in"}, "offset": {"position": -1}}], "non-negative"),
@@ -219,12 +219,12 @@ def test_a_connector_is_created_with_the_offsets_its_tasks_start_at(cluster, con
         ),
     ],
 )
-def test_what_a_worker_would_refuse_creates_no_connector(cluster, connect, name, tmp_path, config, offsets, told):
+def test_what_a_worker_would_refuse_creates_no_connector(cluster, connect, name, tmp_path, config, offsets, reported):
     file = tmp_path / "connector.json"
     file.write_text(json.dumps({"name": name, "config": config}))
     first = [] if offsets is None else ["--offsets", "-"]
     body = json.dumps({"offsets": offsets})
-    assert told in connect("connectors", "create", str(file), "--direct", "--yes", *first, stdin=body, expect=1)[1]
+    assert reported in connect("connectors", "create", str(file), "--direct", "--yes", *first, stdin=body, expect=1)[1]
     assert not snapshot(cluster).contains(name)
     assert records_of(cluster, InternalTopic.OFFSET, name) == []
 
@@ -290,7 +290,7 @@ def test_workers_under_another_group_id_are_noticed_while_they_rebalance(cluster
             eventually(lambda: group_state(broker.bootstrap, group) == "PreparingRebalance", 20, "it rebalances")
         err = connect("connectors", "pause", name, "--direct", "--yes", "--group-id", f"not-{name}", expect=4)[1]
     assert f"group {group} runs connectors of these topics: http://w9/ runs connector {name}" in err
-    assert not next(seen for seen in looks[0] if seen.name == group).is_told
+    assert not next(seen for seen in looks[0] if seen.name == group).is_reported
 
 
 def test_top_reads_the_topics_shows_the_record_before_it_pauses_and_has_no_restart(cluster, connect, name, home):

@@ -97,9 +97,9 @@ def _edit(cluster):
     document = cluster.direct("offsets", "show", "src", "snk", "-o", "json").json
     for item in document:
         item["offsets"][0]["offset"] = {"position": 4} if item["name"] == "src" else {"kafka_offset": 1}
-    told = cluster.direct("offsets", "alter", "-f", "-", "--yes", stdin=json.dumps(document)).stderr
-    assert "tasks-fencing-src" in told
-    assert "fenced" in told
+    reported = cluster.direct("offsets", "alter", "-f", "-", "--yes", stdin=json.dumps(document)).stderr
+    assert "tasks-fencing-src" in reported
+    assert "fenced" in reported
     moved = [{"name": "new", "offsets": [{"partition": {"filename": str(cluster.lines)}, "offset": {"position": 8}}]}]
     cluster.connect("offsets", "import", "-", "--worker", str(cluster.file), "--yes", stdin=json.dumps(moved))
 

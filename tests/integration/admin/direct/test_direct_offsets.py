@@ -69,7 +69,7 @@ def test_what_show_prints_for_several_is_what_alter_takes(cluster, connect, name
 
 
 @pytest.mark.parametrize(
-    ("offsets", "code", "told"),
+    ("offsets", "code", "reported"),
     [
         ([{"partition": {"filename": "/other"}, "offset": {"position": 1}}], 1, "no such partition"),
         ([{"partition": {"filename": "/in"}, "offset": {"position": [1]}}], 1, "primitive types"),
@@ -77,11 +77,11 @@ def test_what_show_prints_for_several_is_what_alter_takes(cluster, connect, name
         ([{"partition": {"filename": "/in"}, "offset": {"p": 1}}] * 2, 1, "more than one offset"),
     ],
 )
-def test_offsets_that_can_not_be_are_refused_and_nothing_is_written(cluster, connect, name, offsets, code, told):
+def test_offsets_that_can_not_be_are_refused_and_nothing_is_written(cluster, connect, name, offsets, code, reported):
     cluster.add_connector(name, SOURCE, target=TargetState.STOPPED, state=None)
     cluster.commit_offsets(name, [({"filename": "/in"}, {"position": 7})])
     body = json.dumps({"offsets": offsets})
-    assert told in connect("offsets", "alter", name, "-f", "-", "--direct", "--yes", stdin=body, expect=code)[1]
+    assert reported in connect("offsets", "alter", name, "-f", "-", "--direct", "--yes", stdin=body, expect=code)[1]
     assert len(records_of(cluster, InternalTopic.OFFSET, name)) == 1
 
 

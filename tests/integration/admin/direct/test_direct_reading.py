@@ -76,7 +76,7 @@ def test_brokers_that_do_not_answer_are_named_within_the_deadline(cluster):
         list(reader.records(InternalTopic.STATUS))
 
 
-def test_brokers_that_refuse_the_connection_are_told_at_once_instead_of_the_group():
+def test_brokers_that_refuse_the_connection_are_reported_at_once_instead_of_the_group():
     access = ClusterAccess({"bootstrap.servers": "127.0.0.1:1", "group.id": "g"}, 0.5)
     with pytest.raises((UnreachableError, TimedOutError)) as error:
         live_group(access)

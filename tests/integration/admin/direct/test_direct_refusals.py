@@ -69,7 +69,7 @@ def test_a_wrong_password_names_the_setting_and_not_the_password(topics):
 
 
 @pytest.mark.parametrize("word", ["status", "offsets"])
-def test_rights_that_are_not_granted_are_told(word, topics, guarded):
+def test_rights_that_are_not_granted_are_reported(word, topics, guarded):
     code, out, err = topics(word, "show", **login())
     assert (code, out) == (1, "")
     assert guarded[0].worker[f"{word.removesuffix('s') if word == 'offsets' else word}.storage.topic"] in err

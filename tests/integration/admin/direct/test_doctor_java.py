@@ -101,7 +101,7 @@ def test_what_nobody_needs_is_deleted_while_java_lives(java, worker):
     assert "unknown-key" not in {finding.code for finding in findings(worker)}
 
 
-def test_two_clusters_on_the_same_topics_are_told_by_their_live_workers(java, worker):
+def test_two_clusters_on_the_same_topics_are_reported_by_their_live_workers(java, worker):
     degraded = {finding.code for finding in findings({**worker, "group.id": f"{worker['group.id']}-other"})}
     assert degraded == {"topics-shared", "stale-running"}
 

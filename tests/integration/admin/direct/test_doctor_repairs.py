@@ -156,7 +156,7 @@ def test_topics_are_judged_by_the_brokers_own_word(cluster):
     assert finding.evidence[0].topic == "no-such-offsets"
 
 
-def test_what_is_not_named_is_told_as_not_checked(cluster):
+def test_what_is_not_named_is_reported_as_not_checked(cluster):
     kept = {key: cluster.worker[key] for key in ("bootstrap.servers", "status.storage.topic")}
     facts = examined(ClusterAccess(kept, 20.0))
     assert [what for what, _ in facts.not_checked][:2] == ["the config topic", "the offset topic"]
@@ -186,7 +186,7 @@ def test_writes_around_the_leaders_transactions_are_found(broker, tmp_path):
         assert "no-leader-fencing" not in {finding.code for finding in findings(cluster)}, "that it was is not sure now"
 
 
-def test_two_clusters_on_the_same_topics_are_told_of_by_both_and_found_from_both(broker, topic, tmp_path, caplog):
+def test_two_clusters_on_the_same_topics_are_reported_of_by_both_and_found_from_both(broker, topic, tmp_path, caplog):
     first, second = f"one-{topic[-6:]}", f"two-{topic[-6:]}"
     topics = {f"{kind}_storage_topic": f"{first}-{kind}" for kind in ("config", "offset", "status")}
     with (

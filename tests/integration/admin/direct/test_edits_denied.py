@@ -35,13 +35,13 @@ def test_what_may_not_be_written_or_described_is_named(broker, tmp_path, monkeyp
         add_rules(broker.bootstrap, ResourceType.GROUP, group, principal, *reading)
         add_rules(broker.bootstrap, ResourceType.TOPIC, topic, principal, *reading)
         assert run(put) == 1
-        told = capsys.readouterr().err
-        assert f"could not be written to topic {topic}" in told
-        assert f"{principal} lacks WRITE on topic {topic}" in told
+        reported = capsys.readouterr().err
+        assert f"could not be written to topic {topic}" in reported
+        assert f"{principal} lacks WRITE on topic {topic}" in reported
         deny = AclPermissionType.DENY
         add_rules(broker.bootstrap, ResourceType.GROUP, group, principal, AclOperation.DESCRIBE, permission=deny)
         assert run(put) == 1
-        told = capsys.readouterr().err
-        assert group in told
-        assert f"{principal} lacks DESCRIBE on group {group}" in told
+        reported = capsys.readouterr().err
+        assert group in reported
+        assert f"{principal} lacks DESCRIBE on group {group}" in reported
         assert reader.configs().snapshot.offset == end

@@ -127,8 +127,8 @@ def is_the_same(cluster):
         assert ours["task_configs"] == [task["config"] for task in tasks]
         assert ours["tasks"] == len(tasks) == len(info["tasks"])
         assert not ours["inconsistent"]
-        assert told(statuses[name]["connector"]) == told(status["connector"])
-        assert list(map(told, statuses[name]["tasks"])) == list(map(told, status["tasks"]))
+        assert reported(statuses[name]["connector"]) == reported(status["connector"])
+        assert list(map(reported, statuses[name]["tasks"])) == list(map(reported, status["tasks"]))
         used = [use["name"] for use in statuses[name]["topics"]]
         assert sorted(used) == sorted(get(cluster, f"{path_of(name)}/topics")[name]["topics"])
         if info["type"] == "source":
@@ -136,7 +136,7 @@ def is_the_same(cluster):
     return True
 
 
-def told(status):
+def reported(status):
     """What both say of a status: REST leaves the generation out, and has null where the topic's record has nothing."""
     shown = ("id", "state", "worker_id", "version", "trace")
     return {key: status[key] for key in shown if status.get(key) is not None}

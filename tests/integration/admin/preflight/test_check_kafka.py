@@ -71,25 +71,25 @@ def checked(properties: dict[str, str], *connectors: Path) -> list[Result]:
     return found
 
 
-def told(results: list[Result], check: str, where: str = "") -> list[tuple[Verdict, str]]:
+def reported(results: list[Result], check: str, where: str = "") -> list[tuple[Verdict, str]]:
     return [(one.verdict, one.message) for one in results if one.check == check and where in one.where]
 
 
 def test_without_rights_everything_that_lacks_is_named_with_the_right_to_grant(place: Place) -> None:
     before = place.topics()
     results = checked(worker(place, "checked-bare"))
-    assert told(results, "broker") == [(Verdict.OK, told(results, "broker")[0][1])]
-    assert told(results, "topic", "checked-bare-config") == [
+    assert reported(results, "broker") == [(Verdict.OK, reported(results, "broker")[0][1])]
+    assert reported(results, "topic", "checked-bare-config") == [
         (
             Verdict.FAILED,
             f"cannot be seen: {ME} lacks {' and '.join(f'{each} on topic checked-bare-config' for each in SEES)} "
             "(config.storage.topic)",
         )
     ]
-    assert told(results, "group") == [
+    assert reported(results, "group") == [
         (Verdict.FAILED, f"cannot be joined: {ME} lacks READ on group checked-bare-group")
     ]
-    assert told(results, "clock") == [
+    assert reported(results, "clock") == [
         (Verdict.UNKNOWN, "its time is not known: this principal may not DESCRIBE the cluster")
     ]
     assert [one.hint for one in results if one.check == "group"] == [
@@ -109,7 +109,9 @@ def test_topics_that_do_not_fit_and_rights_that_lack_on_them(place: Place) -> No
 
     def failures(kind: str) -> list[str]:
         return [
-            message for verdict, message in told(results, "topic", f"checked-odd-{kind}") if verdict is Verdict.FAILED
+            message
+            for verdict, message in reported(results, "topic", f"checked-odd-{kind}")
+            if verdict is Verdict.FAILED
         ]
 
     assert failures("config") == [
@@ -118,8 +120,8 @@ def test_topics_that_do_not_fit_and_rights_that_lack_on_them(place: Place) -> No
     ]
     assert any("has cleanup.policy=delete, and must have compact" in message for message in failures("offset"))
     assert failures("status")[-1] == "has 1 replica in sync, and min.insync.replicas=2: writes fail"
-    assert told(results, "transactional id") == [(Verdict.FAILED, told(results, "transactional id")[0][1])]
-    assert f"{ME} lacks WRITE on transactional id" in told(results, "transactional id")[0][1]
+    assert reported(results, "transactional id") == [(Verdict.FAILED, reported(results, "transactional id")[0][1])]
+    assert f"{ME} lacks WRITE on transactional id" in reported(results, "transactional id")[0][1]
 
 
 def test_a_start_that_will_work_is_ok_creates_nothing_and_tells_what_the_worker_will_create(place: Place) -> None:
@@ -133,19 +135,19 @@ def test_a_start_that_will_work_is_ok_creates_nothing_and_tells_what_the_worker_
     before = place.topics()
     results = checked(worker(place, "checked-fine", exactly_once_source_support="preparing"))
     assert [one for one in results if one.verdict is Verdict.FAILED] == []
-    assert told(results, "topic", "checked-fine-config") == [
+    assert reported(results, "topic", "checked-fine-config") == [
         (Verdict.OK, "exists (config.storage.topic): 1 partition, 1 replica")
     ]
-    assert told(results, "topic", "checked-fine-offset") == [
+    assert reported(results, "topic", "checked-fine-offset") == [
         (Verdict.OK, "does not exist yet; the worker may create it (25 partitions, 1 replica)")
     ]
-    assert told(results, "group") == [(Verdict.OK, "has no worker yet")]
-    assert [verdict for verdict, _ in told(results, "clock")] == [Verdict.OK]
-    assert [verdict for verdict, _ in told(results, "transactional id")] == [Verdict.OK]
+    assert reported(results, "group") == [(Verdict.OK, "has no worker yet")]
+    assert [verdict for verdict, _ in reported(results, "clock")] == [Verdict.OK]
+    assert [verdict for verdict, _ in reported(results, "transactional id")] == [Verdict.OK]
     assert place.topics() == before
 
     results = checked(worker(place, "checked-fine", offset_storage_replication_factor="3"))
-    assert told(results, "topic", "checked-fine-offset") == [
+    assert reported(results, "topic", "checked-fine-offset") == [
         (
             Verdict.FAILED,
             "does not exist, and cannot be created with 25 partitions, 3 replicas: 1 of the brokers are up",
@@ -168,7 +170,7 @@ def test_a_group_of_consumers_with_the_name_of_the_workers_group_is_noticed(plac
         results = checked(worker(place, "checked-taken"))
     finally:
         consumer.close()
-    assert told(results, "group") == [(Verdict.FAILED, "is in use by 1 member of a group of type consumer")]
+    assert reported(results, "group") == [(Verdict.FAILED, "is in use by 1 member of a group of type consumer")]
 
 
 def test_connector_files_and_their_topics_are_tried_with_the_clients_that_use_them(
@@ -183,19 +185,19 @@ def test_connector_files_and_their_topics_are_tried_with_the_clients_that_use_th
     )
     wrong.write_text("name=in\nconnector.class=FileStreamSourc\ntopic=checked-readable\n")
     results = checked(worker(place, "checked-files", plugin_path=str(tmp_path / "none")), sink, wrong)
-    assert told(results, "connector", "sink") == [(Verdict.OK, "connector out: FileStreamSink")]
-    assert [verdict for verdict, _ in told(results, "connector", "wrong")] == [Verdict.FAILED]
-    assert told(results, "topic", "checked-readable") == [
+    assert reported(results, "connector", "sink") == [(Verdict.OK, "connector out: FileStreamSink")]
+    assert [verdict for verdict, _ in reported(results, "connector", "wrong")] == [Verdict.FAILED]
+    assert reported(results, "topic", "checked-readable") == [
         (Verdict.OK, "connector out may READ it"),
         (Verdict.FAILED, f"connector in writes to it, and {ME} lacks WRITE on topic checked-readable"),
     ]
-    assert told(results, "topic", "checked-secret") == [
+    assert reported(results, "topic", "checked-secret") == [
         (Verdict.FAILED, f"connector out reads it, and {ME} lacks READ on topic checked-secret")
     ]
-    assert told(results, "plugin path") == [(Verdict.WARNING, "is not a folder, and is skipped")]
+    assert reported(results, "plugin path") == [(Verdict.WARNING, "is not a folder, and is skipped")]
 
 
-def test_clients_of_tasks_that_lack_the_login_and_a_login_that_is_wrong_are_told_apart(place: Place) -> None:
+def test_clients_of_tasks_that_lack_the_login_and_a_login_that_is_wrong_are_distinguished(place: Place) -> None:
     properties = worker(
         place, "checked-login", sasl_jaas_config=LOGIN["sasl.jaas.config"].replace(PASSWORD, "opensesame-3")
     )
@@ -207,7 +209,7 @@ def test_clients_of_tasks_that_lack_the_login_and_a_login_that_is_wrong_are_told
         "producer": Verdict.FAILED,
         "consumer": Verdict.OK,
     }
-    assert [verdict for verdict, _ in told(results, "group") + told(results, "topic")] == [Verdict.UNKNOWN] * 2
+    assert [verdict for verdict, _ in reported(results, "group") + reported(results, "topic")] == [Verdict.UNKNOWN] * 2
     assert "refuses the login" in by_clients["worker, admin"].message
     assert by_clients["producer"].message.endswith(
         "the listener may want TLS or a login: security.protocol is PLAINTEXT"

@@ -55,11 +55,11 @@ def test_schema_registries_of_the_worker_and_of_connectors_are_asked_once_each(r
         "header.converter.schema.registry.url": f"{registry}/guarded3",
     }
     found = run(registry_probes([worker, connector]), ample_s(10))
-    told = {one.where.removeprefix(registry): (one.verdict, one.message) for one in found}
-    assert told[""] == (Verdict.OK, "answers (200)")
-    assert told[away] == (Verdict.FAILED, "cannot be asked: nobody answers (connection refused)")
-    assert told["/guarded"] == told["/guarded2"] == (Verdict.OK, "answers (401, it wants a login)")
-    assert told["/guarded3"] == (Verdict.WARNING, "wants a login (401), and the converter has none")
+    reported = {one.where.removeprefix(registry): (one.verdict, one.message) for one in found}
+    assert reported[""] == (Verdict.OK, "answers (200)")
+    assert reported[away] == (Verdict.FAILED, "cannot be asked: nobody answers (connection refused)")
+    assert reported["/guarded"] == reported["/guarded2"] == (Verdict.OK, "answers (401, it wants a login)")
+    assert reported["/guarded3"] == (Verdict.WARNING, "wants a login (401), and the converter has none")
     assert len(found) == 5
     assert "opensesame" not in str(found)
 
@@ -77,7 +77,7 @@ def test_a_registry_over_tls_is_trusted_as_converters_trust_it(tmp_path: Path) -
         assert (there.verdict, there.message) == (Verdict.OK, "answers (200)")
 
 
-def test_a_registry_that_leads_elsewhere_is_told_as_converters_do_not_follow() -> None:
+def test_a_registry_that_leads_elsewhere_is_reported_as_converters_do_not_follow() -> None:
     moved = answering(b"", b"Location: /elsewhere", status=b"302 Found")
     with bad_server(moved) as address:
         (found,) = run(registry_probes([{"schema.registry.url": f"http://{address}"}]), ample_s(10))

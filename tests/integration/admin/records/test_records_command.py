@@ -44,9 +44,9 @@ class Topics:
             patch.setenv("XDG_CONFIG_HOME", str(self.folder / "config"))
             code = run(("records", *args, "--bootstrap-servers", brokers or self.broker.bootstrap))
             out.seek(0)
-            told = out.read()
-        assert code == expect, f"connect records {args} ended with {code}\n{told}\n{err.getvalue()}"
-        return CliResult(code, told, err.getvalue())
+            reported = out.read()
+        assert code == expect, f"connect records {args} ended with {code}\n{reported}\n{err.getvalue()}"
+        return CliResult(code, reported, err.getvalue())
 
     def ago(self, seconds: int) -> str:
         """So long before the last order: that was now when the topics were made, which may be minutes ago."""
@@ -177,7 +177,7 @@ def test_what_a_workers_converter_cannot_read_is_guessed(topics: Topics, tmp_pat
     assert not any("errors" in row for row in rows)
 
 
-def test_only_what_was_committed_is_shown_and_open_transactions_are_told(topics: Topics) -> None:
+def test_only_what_was_committed_is_shown_and_open_transactions_are_reported(topics: Topics) -> None:
     done = topics.records(topics.open, "-o", "raw")
     assert done.stdout == "committed\n"
     assert f"{topics.open}-0: a transaction is open from offset 4" in done.stderr
@@ -202,8 +202,8 @@ def test_only_what_was_committed_is_shown_and_open_transactions_are_told(topics:
     ],
 )
 def test_mistakes_are_named(topics: Topics, args: tuple[str, ...], code: int, words: tuple[str, ...]) -> None:
-    told = topics.records(*args, expect=code).stderr
-    assert all(word in told for word in words), told
+    reported = topics.records(*args, expect=code).stderr
+    assert all(word in reported for word in words), reported
 
 
 def test_names_of_topics_are_completed(topics: Topics, capsys: pytest.CaptureFixture[str]) -> None:
@@ -223,10 +223,10 @@ def test_names_of_topics_are_completed(topics: Topics, capsys: pytest.CaptureFix
     assert capsys.readouterr().out == ""
 
 
-def test_a_broker_that_is_not_there_is_told_at_once(topics: Topics) -> None:
+def test_a_broker_that_is_not_there_is_reported_at_once(topics: Topics) -> None:
     begin = time.monotonic()
-    told = topics.records(topics.orders, brokers="127.0.0.1:1", expect=5).stderr
-    assert "No Kafka broker answers at 127.0.0.1:1" in told
+    reported = topics.records(topics.orders, brokers="127.0.0.1:1", expect=5).stderr
+    assert "No Kafka broker answers at 127.0.0.1:1" in reported
     assert time.monotonic() - begin < ample_s(3)
 
 
@@ -292,9 +292,9 @@ def test_a_broker_that_goes_away_is_waited_for_while_following(
         thread.start()
         eventually(lambda: values == [b"before"], 20, "it follows")
         own_broker.stop()
-        eventually(lambda: any("do not answer" in note for note in notes), 20, "the outage is told")
+        eventually(lambda: any("do not answer" in note for note in notes), 20, "the outage is reported")
         own_broker.start()
-        eventually(lambda: "The brokers are back." in notes, 30, "the return is told")
+        eventually(lambda: "The brokers are back." in notes, 30, "the return is reported")
         produce_lines(own_broker.bootstrap, followed, ["after"])
         eventually(lambda: values == [b"before", b"after"], 30, "the record after the outage is shown")
         stop.set()

@@ -51,7 +51,7 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Reported:
     code: int
     stdout: str
     stderr: str
@@ -69,14 +69,14 @@ def connect(world, monkeypatch, capfdbinary, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("COLUMNS", "200")
 
-    def call(*arguments: str, by_file: bool = False, user: str = "ann") -> Told:
+    def call(*arguments: str, by_file: bool = False, user: str = "ann") -> Reported:
         monkeypatch.setenv("KCONNECT_USER", user)
         monkeypatch.setenv("KCONNECT_PASSWORD", f"{user}s-word")
         words = {"TOPIC": world.topic, "PATCH": str(world.file.with_name("patch.json"))}
         given = [words.get(word, word) for word in arguments]
         code = run([*given, *(["--worker", str(world.file)] if by_file else [])])
         out, err = capfdbinary.readouterr()
-        return Told(code, out.decode(), err.decode())
+        return Reported(code, out.decode(), err.decode())
 
     return call
 
@@ -214,14 +214,14 @@ def test_a_look_at_many_records_is_continued_where_an_answer_ended(world: World)
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )
 def test_what_is_wrong_is_said_as_with_the_workers_file(connect, command, code, message):
-    told = connect(*command)
-    assert (told.code, message in told.stderr) == (code, True), told.stderr
+    reported = connect(*command)
+    assert (reported.code, message in reported.stderr) == (code, True), reported.stderr
 
 
 def test_slots_are_shown(connect):
-    told = connect("slots")
-    assert (told.code, told.stderr) == (0, "")
-    assert "orders-0" in told.stdout
+    reported = connect("slots")
+    assert (reported.code, reported.stderr) == (0, "")
+    assert "orders-0" in reported.stdout
 
 
 def test_who_may_not_edit_the_connector_may_not_replay_and_an_editor_only_to_topics_of_the_grant(connect, world):

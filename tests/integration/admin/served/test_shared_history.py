@@ -32,7 +32,7 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Reported:
     code: int
     stdout: str
     stderr: str
@@ -54,17 +54,17 @@ def world(broker, tmp_path, topic):
 
 
 @pytest.fixture
-def connect(world, monkeypatch, capfdbinary) -> Callable[..., Told]:
+def connect(world, monkeypatch, capfdbinary) -> Callable[..., Reported]:
     """Run `connect ARGS` as on the machine `at`, asking the first worker, or the second one."""
 
-    def call(*arguments: str, at: str = "laptop", worker: int = 0) -> Told:
+    def call(*arguments: str, at: str = "laptop", worker: int = 0) -> Reported:
         monkeypatch.setenv("KCONNECT_URL", world.urls[worker])
         for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
             monkeypatch.setenv(name, str(world.home / at / name))
         monkeypatch.setenv("COLUMNS", "250")
         code = run(list(arguments))
         out, err = capfdbinary.readouterr()
-        return Told(code, out.decode(), err.decode())
+        return Reported(code, out.decode(), err.decode())
 
     return call
 
@@ -93,8 +93,8 @@ def test_a_move_is_shown_and_taken_back_from_another_machine_by_the_other_worker
     (change,) = entry["offsets"]
     assert (entry["action"], entry["user"], entry["from"]) == ("move", "ANONYMOUS", "127.0.0.1")
     assert (change["old"], change["new"]) == ({"kafka_offset": 10}, {"kafka_offset": 0})
-    told = connect("offsets", "undo", sink, "--yes", at="office")
-    assert told.code == 0, told.stderr
+    reported = connect("offsets", "undo", sink, "--yes", at="office")
+    assert reported.code == 0, reported.stderr
     with ConnectClient(world.urls[0]) as client:
         assert offsets_of(client, sink) == [10]
     actions = [one["action"] for one in connect("offsets", "history", sink, "-o", "json", worker=1).json]
@@ -127,19 +127,19 @@ def test_what_is_done_on_the_topics_is_written_there_too(connect, world, sink):
 def test_who_changed_a_config_is_shown_and_its_secrets_are_not(connect, world, sink):
     assert connect("config", "set", sink, "db.password=hunter2", worker=1).code == 0
 
-    def is_told() -> bool:
+    def is_reported() -> bool:
         rows = connect("config", "history", sink, "-o", "json", at="office").json
         return [row["user"] for row in rows] == ["ANONYMOUS", "ANONYMOUS"]
 
-    eventually(is_told, 10, "both versions have their author")
-    told = connect("config", "history", sink, "-o", "json")
-    assert told.json[0]["changed"] == ["db.password"]
+    eventually(is_reported, 10, "both versions have their author")
+    reported = connect("config", "history", sink, "-o", "json")
+    assert reported.json[0]["changed"] == ["db.password"]
     by_file = connect("config", "history", sink, "--worker", str(world.file), "-o", "json")
-    assert (told.code, told.json) == (0, by_file.json)
+    assert (reported.code, reported.json) == (0, by_file.json)
     with ConnectClient(world.urls[0]) as client:
         changes = client.changes(sink)
     assert [one["action"] for one in changes] == ["create", "patch"]
-    assert "hunter2" not in json.dumps(changes) + told.stdout
+    assert "hunter2" not in json.dumps(changes) + reported.stdout
 
 
 def test_the_topic_is_compacted_and_as_safe_as_the_config_topic(world, broker, sink):

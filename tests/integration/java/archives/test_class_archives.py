@@ -91,8 +91,8 @@ def test_a_worker_that_ends_at_once_leaves_the_next_one_an_archive(tmp_path, cap
     assert len(_makers(tmp_path)) <= 1
     _await_made(tmp_path, "spark")
 
-    told = [record.getMessage() for record in caplog.records if "class archive" in record.getMessage()]
-    assert told == ["Preparing Spark's class archive once, in the background; starts get 2 s faster after it"]
+    reported = [record.getMessage() for record in caplog.records if "class archive" in record.getMessage()]
+    assert reported == ["Preparing Spark's class archive once, in the background; starts get 2 s faster after it"]
     archive = SparkApplication(settings).archive
     assert archive.path is not None
     assert archive.path.stat().st_size > 10_000_000
@@ -106,11 +106,11 @@ def test_of_two_makers_one_makes_it(tmp_path, monkeypatch):
     monkeypatch.setenv("KCONNECT_CACHE", str(cache))
     makers = [_make(_BROKERS, cache) for _ in range(2)]
 
-    told = [maker.communicate(timeout=ample_s(_MADE_S))[1] for maker in makers]
+    reported = [maker.communicate(timeout=ample_s(_MADE_S))[1] for maker in makers]
 
     assert [maker.returncode for maker in makers] == [0, 0]
     assert len(_archives(cache, "broker")) == 1
-    assert sum("Kafka's class archive was made in" in text for text in told) == 1
+    assert sum("Kafka's class archive was made in" in text for text in reported) == 1
 
 
 @pytest.mark.spark

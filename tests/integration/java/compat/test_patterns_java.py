@@ -45,11 +45,11 @@ def test_thousands_of_random_patterns_match_as_in_java() -> None:
     command = [str(find_java("Java's patterns").executable), "-Xss4m", str(PROGRAM)]
     given = "".join(f"{_encoded(pattern)} {texts}\n" for pattern in patterns)
 
-    told = subprocess.run(
+    reported = subprocess.run(
         command, input=given, capture_output=True, text=True, timeout=ample_s(120), check=True, encoding="utf-8"
     )
 
-    lines = told.stdout.splitlines()
+    lines = reported.stdout.splitlines()
     assert len(lines) == len(patterns)
     javas = [line if line[0] == "o" else f"refused {base64.b64decode(line[8:]).decode()}" for line in lines]
     pairs = [(pattern, java, _ours(pattern)) for pattern, java in zip(patterns, javas, strict=True)]

@@ -87,17 +87,17 @@ def test_a_second_start_on_the_same_folder_is_refused(broker: DevBroker) -> None
 
 
 def test_a_taken_port_is_named_with_what_listens_there(broker: DevBroker, tmp_path: Path) -> None:
-    def is_told() -> bool:
+    def is_reported() -> bool:
         with pytest.raises(EnvironmentProblemError, match=rf"Port {broker.port} .* a Kafka broker answers there"):
             DevBroker(broker.port, tmp_path / "a").start()
         return True
 
-    eventually(is_told, 30, "the broker has answered within the two seconds it has")
+    eventually(is_reported, 30, "the broker has answered within the two seconds it has")
 
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        told = rf"Port {port} .* what listens there did not answer as a Kafka broker within 2 s"
-        with pytest.raises(EnvironmentProblemError, match=told):
+        reported = rf"Port {port} .* what listens there did not answer as a Kafka broker within 2 s"
+        with pytest.raises(EnvironmentProblemError, match=reported):
             DevBroker(port, tmp_path / "b").start()
 
 

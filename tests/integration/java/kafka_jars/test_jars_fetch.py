@@ -27,12 +27,12 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repo
 
 def test_missing_jars_are_fetched_once_and_then_there_is_no_network(repository: Repository, tmp_path: Path) -> None:
     jars = JarSet(folder=tmp_path / "jars", jars=[repository.add("a", b"a" * 50_000), repository.add("b", b"bee")])
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
 
-    paths = jars.fetch(lambda done, total: told.append((done, total)))
+    paths = jars.fetch(lambda done, total: reported.append((done, total)))
 
     assert [path.read_bytes() for path in paths] == [b"a" * 50_000, b"bee"]
-    assert told[-1] == (50_003, 50_003)
+    assert reported[-1] == (50_003, 50_003)
     asked = len(repository.asked)
     assert jars.fetch() == paths
     assert len(repository.asked) == asked

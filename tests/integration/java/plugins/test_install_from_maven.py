@@ -128,9 +128,9 @@ def test_two_versions_live_side_by_side_under_names_of_their_own(maven: Artifact
     first = install(f"{GROUP}:plugin:1.0.1", tmp_path / "p")
     with pytest.raises(
         AlreadyExistsError, match=r"has org\.example:plugin:1\.0\.1, not org\.example:plugin:1\.0\.$"
-    ) as told:
+    ) as reported:
         install(f"{GROUP}:plugin:1.0", tmp_path / "p")
-    assert told.value.hint == "Delete the folder first, or choose a name with --as."
+    assert reported.value.hint == "Delete the folder first, or choose a name with --as."
     second = install(f"{GROUP}:plugin:1.0", tmp_path / "p", name="plugin-old")
     assert [there(one.folder) for one in (first, second)] == [["plugin-1.0.1.jar"], ["plugin-1.0.jar"]]
 
@@ -172,7 +172,7 @@ def test_a_driver_is_added_to_a_plugin_and_to_its_lock(maven: Artifacts, tmp_pat
     assert "# and org.example:driver:2" in (plugin / LOCK).read_text()
 
 
-def test_a_jar_that_was_altered_is_told_with_both_checksums(maven: Artifacts, tmp_path: Path) -> None:
+def test_a_jar_that_was_altered_is_reported_with_both_checksums(maven: Artifacts, tmp_path: Path) -> None:
     maven.add("plugin:1", "a:1")
     maven.add("a:1")
     folder = install(f"{GROUP}:plugin:1", tmp_path / "p").folder
@@ -234,15 +234,17 @@ def test_what_does_not_exist_is_named_with_who_needs_it(maven: Artifacts, tmp_pa
         maven.add(name, jar=None)
     wanted, said, hint = MISSING[case]
 
-    with pytest.raises(NotFoundError) as told:
+    with pytest.raises(NotFoundError) as reported:
         install(f"{GROUP}:{wanted}", tmp_path / "p")
 
-    assert str(told.value).replace(f"the Maven repository {maven.repository.url}", "REPOSITORY") == said
-    assert told.value.hint == hint
+    assert str(reported.value).replace(f"the Maven repository {maven.repository.url}", "REPOSITORY") == said
+    assert reported.value.hint == hint
     assert not (tmp_path / "p").exists() or list((tmp_path / "p").iterdir()) == []
 
 
-def test_a_dependency_whose_pom_cannot_be_read_is_told_and_its_jar_installed(maven: Artifacts, tmp_path: Path) -> None:
+def test_a_dependency_whose_pom_cannot_be_read_is_reported_and_its_jar_installed(
+    maven: Artifacts, tmp_path: Path
+) -> None:
     maven.add("plugin:1", "a:1")
     maven.add("a:1", parent="gone:1")
     done = install(f"{GROUP}:plugin:1", tmp_path / "p")
@@ -280,9 +282,9 @@ def test_a_file_that_is_damaged_is_one_sentence(maven: Artifacts, tmp_path: Path
     ending, data, error, said = BAD[case]
     maven.add("plugin:1")
     maven.put("plugin", "1", ending, data)
-    with pytest.raises(error) as told:
+    with pytest.raises(error) as reported:
         install(f"{GROUP}:plugin:1", tmp_path / "p")
-    assert str(told.value).startswith(said)
+    assert str(reported.value).startswith(said)
     assert list((tmp_path / "p").iterdir()) == []
 
 

@@ -136,7 +136,7 @@ def test_validation_takes_the_settings_of_the_version_that_is_asked_for(registry
     ]
 
 
-def test_plugins_without_manifest_are_told_or_keep_the_worker_from_starting(
+def test_plugins_without_manifest_are_reported_or_keep_the_worker_from_starting(
     plugin_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     unnamed = [
@@ -232,7 +232,7 @@ def test_an_override_policy_of_javas_is_asked_with_typed_values(registry: Plugin
         ]
 
 
-def test_a_jar_that_is_none_and_a_class_for_a_newer_java_are_told_by_name(tmp_path: Path) -> None:
+def test_a_jar_that_is_none_and_a_class_for_a_newer_java_are_reported_by_name(tmp_path: Path) -> None:
     folder = found_folder(tmp_path / "newer", "1.0.0", only=("Stamp", "Ticker"))
     (jar,) = folder.glob("*.jar")
     with ZipFile(jar) as archive:

@@ -64,14 +64,14 @@ def test_records_of_all_kinds_are_the_same_bytes_by_javas_chain_and_by_columns_a
 
 
 @pytest.mark.parametrize("chain", ["java", "mixed"])
-def test_a_java_source_is_told_where_in_kafka_each_record_is(
+def test_a_java_source_is_reported_where_in_kafka_each_record_is(
     broker: DevBroker, topic: str, host: PipelineHost, tmp_path: Path, chain: str
 ) -> None:
     journal = tmp_path / "journal.txt"
     numbers = {"topic": topic, "count": "300", "journal": str(journal), **(_OURS if chain == "mixed" else {})}
-    spec = host.start_source(f"told-{chain}", "kit.TestPlugins$Told", **numbers)
+    spec = host.start_source(f"reported-{chain}", "kit.TestPlugins$Reported", **numbers)
     wanted = [f"number {number} at {number}" for number in range(300)]
-    eventually(lambda: journal.exists() and journal.read_text().splitlines() == wanted, 20, "it is told of all")
+    eventually(lambda: journal.exists() and journal.read_text().splitlines() == wanted, 20, "it is reported of all")
     host.stop(spec)
 
 

@@ -102,15 +102,15 @@ def test_the_same_settings_of_a_plugin(
     java: JavaConnect, ours: PluginRegistry, plugin: str, version: str | None
 ) -> None:
     asked = "" if version is None else f"?version={version.replace('[', '%5B').replace(']', '%5D')}"
-    status, told = java.request("GET", f"/connector-plugins/{plugin.replace('$', '%24')}/config{asked}")
+    status, reported = java.request("GET", f"/connector-plugins/{plugin.replace('$', '%24')}/config{asked}")
     found = answer(lambda: [key_info(key) for key in plugin_config_keys(ours, plugin, version)])
     if isinstance(found, ConnectError):
         wanted = {"NotFoundError": 404, "BadRequestError": 400}[type(found).__name__]
-        assert (status, told["message"]) == (wanted, str(found))
+        assert (status, reported["message"]) == (wanted, str(found))
         return
     mine: list[dict[str, Any]] = found
     common = {key["name"] for key in mine} & {"connector.plugin.version"}
-    theirs = {key["name"]: key for key in told}
+    theirs = {key["name"]: key for key in reported}
     own = ours.any_plugin(plugin, version)().config().names()
     for key in mine:
         if key["name"] in own:
@@ -172,18 +172,18 @@ def test_random_configs_are_validated_alike(java: JavaConnect, ours: PluginRegis
     random, compared = Random(7), 0
     for _ in range(60):
         config = random_config(random)
-        status, told = java.request(
+        status, reported = java.request(
             "PUT", f"/connector-plugins/{config['connector.class'].replace('$', '%24')}/config/validate", config
         )
         mine = answer(lambda config=config: validator.validate(config).to_json())
         if isinstance(mine, ConnectError):
-            assert (status, told["message"]) == (400, str(mine)), config
+            assert (status, reported["message"]) == (400, str(mine)), config
             continue
         if status == 500:  # a fault of Java's: an invalid version that was asked for before
-            assert "VersionedPluginLoadingException.availableVersions()" in told["message"]
+            assert "VersionedPluginLoadingException.availableVersions()" in reported["message"]
             continue
-        assert status == 200, (config, told)
-        assert values_of(mine) == values_of(told), config
-        assert mine["error_count"] == told["error_count"], config
+        assert status == 200, (config, reported)
+        assert values_of(mine) == values_of(reported), config
+        assert mine["error_count"] == reported["error_count"], config
         compared += 1
     assert compared > 40

@@ -80,11 +80,11 @@ def test_it_says_how_much_is_there_until_all_is(cache: Path, slow: threading.Eve
     assert preparation.waits_for() is None
     preparation.start()
 
-    def told() -> str:
+    def reported() -> str:
         return (preparation.waits_for() or ("", 0))[0]
 
-    eventually(lambda: told().endswith(" of 55 MB of Kafka's jars are fetched"), 20, "it says how far it is")
-    assert told().startswith("Java's plugins are being prepared: 5"), "all but one were there"
+    eventually(lambda: reported().endswith(" of 55 MB of Kafka's jars are fetched"), 20, "it says how far it is")
+    assert reported().startswith("Java's plugins are being prepared: 5"), "all but one were there"
     assert not preparation.wait(0.0)
     slow.set()
     assert preparation.wait(ample_s(20))

@@ -63,7 +63,7 @@ class Bench:
         self.kafka = MemoryPartitions({places[name]: values for name, values in logs.items()})
         self.consumer = MemoryConsumer(self.kafka, self._step, passes=self.clock.advance)
         ports = TaskPorts(
-            report=lambda *told: None,
+            report=lambda *reported: None,
             offsets=MemoryOffsets(),
             reconfigure=lambda name: None,
             housekeeping=cast("Any", None),
@@ -131,8 +131,8 @@ def test_a_rewind_is_done_before_the_next_put_whatever_comes_meanwhile(
     """The put of 10 to 19, which asks for 5, is still under way in Java then."""
     steps = [lambda bench: bench.consumer.assign(ONE, TWO), idle, meanwhile, idle, idle, idle, idle, idle]
     bench = Bench(host, folder, steps, one=numbers(40, rewind=10), two=[])
-    told = bench.journal_of_a_run(tmp_path / "journal.txt")
-    assert [line for line in told if line.startswith("put")] == [
+    reported = bench.journal_of_a_run(tmp_path / "journal.txt")
+    assert [line for line in reported if line.startswith("put")] == [
         "put 0 9",
         "put 10 19",
         "put 5 14",

@@ -126,7 +126,7 @@ def test_a_task_that_does_not_start_leaves_nothing_in_java(registry: PluginRegis
     if not is_built:
         worker["offset.flush.interval.ms"] = "nonsense"  # what is read last
     ports = TaskPorts(
-        report=lambda *told: None,
+        report=lambda *reported: None,
         offsets=MemoryOffsets(),
         reconfigure=lambda name: None,
         housekeeping=Timers(),

@@ -158,10 +158,10 @@ def test_what_a_task_says_before_it_ends_the_jvm_is_heard(
     assert len(said(caplog)) == 2001
 
 
-def test_a_jvm_whose_control_connection_is_gone_is_killed_and_its_tasks_are_told(
+def test_a_jvm_whose_control_connection_is_gone_is_killed_and_its_tasks_are_reported(
     host: HostProcess, folder: str
 ) -> None:
-    def told() -> str:
+    def reported() -> str:
         try:
             other.put("say nothing")
         except JavaHostDiedError as err:
@@ -170,11 +170,13 @@ def test_a_jvm_whose_control_connection_is_gone_is_killed_and_its_tasks_are_told
 
     with sinks(host, folder, "bad", "other") as (bad, other):
         bad.put("cut")
-        assert "killed by signal 9: its control connection was closed" in eventually(told, 20, "the others are told")
+        assert "killed by signal 9: its control connection was closed" in eventually(
+            reported, 20, "the others are reported"
+        )
 
 
 @pytest.mark.parametrize("polls_again", [True, False])
-def test_a_record_that_a_source_cannot_take_as_written_is_logged_and_it_is_told_of_the_next_ones(
+def test_a_record_that_a_source_cannot_take_as_written_is_logged_and_it_is_reported_of_the_next_ones(
     host: HostProcess, folder: str, caplog: pytest.LogCaptureFixture, polls_again: bool
 ) -> None:
     task = java_class("kit.Careless$Source", folder, JavaSourceTask, host)()
@@ -200,7 +202,7 @@ def test_a_class_of_kafka_is_loaded_while_another_thread_has_the_loader_above_al
 ) -> None:
     with sinks(host, folder, "loads") as (loads,):
         loads.put("load-beside org.apache.kafka.common.Reconfigurable")
-        eventually(lambda: said(caplog), 10, "it is told")
+        eventually(lambda: said(caplog), 10, "it is reported")
     assert said(caplog) == ["org.apache.kafka.common.Reconfigurable is loaded"]
 
 
@@ -226,7 +228,7 @@ def test_a_plugin_of_several_folders_may_have_itself_loaded_on_another_thread_wh
     try:
         with sinks(host, folder, "loads") as (loads,):
             loads.put(f"load {name}")
-            eventually(lambda: said(caplog), 10, "it is told")
+            eventually(lambda: said(caplog), 10, "it is reported")
     finally:
         host.stop()
     assert said(caplog) == [f"{name} is loaded"] * 2
@@ -235,7 +237,7 @@ def test_a_plugin_of_several_folders_may_have_itself_loaded_on_another_thread_wh
 def test_a_jvm_whose_files_are_used_up_goes_on_with_its_tasks_and_takes_the_next_one_once_there_are_some(
     host: HostProcess, folder: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def is_told() -> bool:
+    def is_reported() -> bool:
         return any("No plugin can be started now" in record.message for record in caplog.records)
 
     with sinks(host, folder, "first") as (first,), ThreadPoolExecutor(1) as threads, ExitStack() as stack:
@@ -248,7 +250,7 @@ def test_a_jvm_whose_files_are_used_up_goes_on_with_its_tasks_and_takes_the_next
         stack.callback(resource.prlimit, pid, resource.RLIMIT_NOFILE, before)
         # Java waits for one connection with a file for it at hand
         later = [threads.submit(Sink, host, folder, name) for name in ("second", "third")]
-        eventually(is_told, 20, "it is told")
+        eventually(is_reported, 20, "it is reported")
         first.put("say nothing")
         resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
         for future in later:

@@ -152,8 +152,8 @@ if _LONG:
         away = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=1000&connectTimeoutMS=1000"
         with worker.client() as client:
             infos = client.validate(mongo, {"connector.class": mongo, "name": "m", "connection.uri": "no uri"})
-            told = {info["value"]["name"]: info["value"]["errors"] for info in infos["configs"]}
-            assert "connection string" in " ".join(told["connection.uri"]).lower()
+            reported = {info["value"]["name"]: info["value"]["errors"] for info in infos["configs"]}
+            assert "connection string" in " ".join(reported["connection.uri"]).lower()
         with pytest.raises(ConnectError):
             worker.create(
                 "mongo", **{"connector.class": mongo, "connection.uri": away}, database="shop", collection="a"

@@ -82,7 +82,7 @@ def random_config(random: Random) -> dict[str, str]:
     config |= {"value.converter": "typed.Typed$Form", "header.converter": "typed.Typed$Heads"}
     for place in _PLACES:
         for kind, values in _VALUES.items():
-            for row in ("", ".told", ".null", ".needed"):
+            for row in ("", ".reported", ".null", ".needed"):
                 if random.random() < 0.6:
                     config[f"{place}{kind}{row}"] = random.choice(values)
     return config
@@ -107,19 +107,23 @@ def test_settings_of_each_type_are_checked_as_by_javas_worker(java: JavaConnect,
     random = Random(28)
     for _ in range(12):
         config = random_config(random)
-        status, told = java.request("PUT", f"/connector-plugins/{_SOURCE.replace('$', '%24')}/config/validate", config)
-        assert status == 200, told
-        theirs, ours = typed(told), typed(validator.validate(config).to_json())
+        status, reported = java.request(
+            "PUT", f"/connector-plugins/{_SOURCE.replace('$', '%24')}/config/validate", config
+        )
+        assert status == 200, reported
+        theirs, ours = typed(reported), typed(validator.validate(config).to_json())
         assert len(theirs) == len(_PLACES) * len(_VALUES) * 4
         other = [(ours.get(name), theirs.get(name)) for name in theirs if ours.get(name) != theirs[name]]
         assert not other, "\n".join(map(str, other))
         assert set(ours) == set(theirs)
 
 
-def test_a_row_is_told_as_by_javas_worker_without_a_label_too(java: JavaConnect, validator: ConnectorValidator) -> None:
+def test_a_row_is_reported_as_by_javas_worker_without_a_label_too(
+    java: JavaConnect, validator: ConnectorValidator
+) -> None:
     config = random_config(Random(4))
-    _, told = java.request("PUT", f"/connector-plugins/{_SOURCE.replace('$', '%24')}/config/validate", config)
-    theirs, ours = typed(told, "definition"), typed(validator.validate(config).to_json(), "definition")
+    _, reported = java.request("PUT", f"/connector-plugins/{_SOURCE.replace('$', '%24')}/config/validate", config)
+    theirs, ours = typed(reported, "definition"), typed(validator.validate(config).to_json(), "definition")
     assert ours == theirs
     assert {name for name, row in ours.items() if row["display_name"] is None} == {
         f"{place}{kind}.null" for place in _PLACES for kind in _VALUES
@@ -132,20 +136,20 @@ def test_a_setting_of_the_plugins_own_is_not_taken_for_ours(
 ) -> None:
     names = ("value.schema", "value.schema.fields")
     config = {**random_config(Random(5)), "value.schema": "no type,of ours", "value.schema.fields": fields}
-    _, told = java.request("PUT", f"/connector-plugins/{_SOURCE.replace('$', '%24')}/config/validate", config)
+    _, reported = java.request("PUT", f"/connector-plugins/{_SOURCE.replace('$', '%24')}/config/validate", config)
     theirs, ours = (
         {info["value"]["name"]: info["value"] for info in answer["configs"] if info["value"]["name"] in names}
-        for answer in (told, validator.validate(config).to_json())
+        for answer in (reported, validator.validate(config).to_json())
     )
     assert ours == theirs
     assert bool(ours["value.schema.fields"]["errors"]) is (fields == "three")
 
 
 def test_a_setting_that_java_refuses_keeps_no_other_from_being_checked(validator: ConnectorValidator) -> None:
-    config = random_config(Random(3)) | {"transforms.t.type": "typed.Typed$None", "predicates.p.list.told": "a"}
+    config = random_config(Random(3)) | {"transforms.t.type": "typed.Typed$None", "predicates.p.list.reported": "a"}
     infos = validator.validate(config)
-    told = {info.value.name: info.value for info in infos.configs if info.value is not None}
-    assert "could not be found" in " ".join(told["transforms.t.type"].error_messages)
-    assert [text.partition(" [")[2] for text in told["predicates.p.list.told"].error_messages] == ["a]"]
+    reported = {info.value.name: info.value for info in infos.configs if info.value is not None}
+    assert "could not be found" in " ".join(reported["transforms.t.type"].error_messages)
+    assert [text.partition(" [")[2] for text in reported["predicates.p.list.reported"].error_messages] == ["a]"]
     with pytest.raises(ConnectError, match="Failed to find any class"):
         validator.validate({**config, "connector.class": "typed.Typed$Nobody"})

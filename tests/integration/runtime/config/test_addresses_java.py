@@ -48,11 +48,11 @@ def test_thousands_of_random_addresses_are_taken_and_refused_as_by_java() -> Non
     given = "".join(text.replace("\t", "\\t") + "\n" for text in texts)
     command = [str(java.executable), "-Dstdout.encoding=UTF-8", "-cp", jars, str(PROGRAM)]
 
-    told = subprocess.run(
+    reported = subprocess.run(
         command, input=given, capture_output=True, text=True, timeout=ample_s(120), check=True, encoding="utf-8"
     )
 
-    lines = told.stdout.split("\n")[:-1]
+    lines = reported.stdout.split("\n")[:-1]
     assert len(lines) == len(texts)
     different = [(text, ours(text), line) for text, line in zip(texts, lines, strict=True) if ours(text) != line]
     assert different[:5] == [], len(different)

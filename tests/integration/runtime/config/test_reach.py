@@ -33,7 +33,7 @@ def test_silence_ends_with_the_time_and_is_no_refusal():
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
         place = full.getsockname()
         waiting = []
-        for _ in range(4):  # the kernel takes one or two more than it was told, and then says nothing
+        for _ in range(4):  # the kernel takes one or two more than it was reported, and then says nothing
             sock = socket.socket()
             sock.setblocking(False)
             sock.connect_ex(place)
@@ -45,7 +45,7 @@ def test_silence_ends_with_the_time_and_is_no_refusal():
 
 
 @pytest.mark.parametrize("tls", [False, True])
-def test_one_that_takes_connections_and_says_nothing_is_told_from_one_that_answers(tls):
+def test_one_that_takes_connections_and_says_nothing_is_reported_from_one_that_answers(tls):
     hello = hello_of_broker(tls=tls)
     with socket.create_server(("127.0.0.1", 0)) as frozen, socket.create_server(("127.0.0.1", 0)) as answers:
         places = [frozen.getsockname(), answers.getsockname()]

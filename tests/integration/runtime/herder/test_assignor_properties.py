@@ -149,7 +149,7 @@ def test_members_that_stay_keep_what_they_have_when_one_leaves(count, leaving, c
 @QUICK
 @given(st.integers(2, 7), st.integers(0, 6), CONNECTORS, st.booleans())
 def test_the_work_of_a_worker_restarted_within_the_delay_goes_to_it_and_nothing_moves(count, index, connectors, keeps):
-    """Members without work get some of it as well: they cannot be told from restarted ones."""
+    """Members without work get some of it as well: they cannot be distinguished from restarted ones."""
     group = settled_group(count, connectors)
     name = list(group.members)[1 + index % (count - 1)]
     before = group.running()

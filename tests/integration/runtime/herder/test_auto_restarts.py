@@ -82,18 +82,18 @@ def test_what_fails_is_restarted_given_up_or_left_alone(
         def state(name: str) -> RunState:
             return client.connector_status(name).tasks[0].state
 
-        def told(text: str) -> bool:
+        def reported(text: str) -> bool:
             return any(text in record.getMessage() for record in caplog.records)
 
         eventually(
             lambda: not files["twice"].read_text() and state("twice") is RunState.RUNNING, 30, "it has recovered"
         )
-        eventually(lambda: told("Task twice-0 runs again, after 2 automatic restarts"), 20, "that is told")
-        eventually(lambda: told("Task always-0 is FAILED on"), 20, "")
-        eventually(lambda: told(", given up after 3 restarts"), 30, "it is given up")
-        eventually(lambda: told("Task barred-0 is FAILED on"), 20, "the one that is left alone is told, too")
-        eventually(lambda: told("not restarted because it is not authorized"), 20, "and why")
-        assert not told("1 task of connector barred")
+        eventually(lambda: reported("Task twice-0 runs again, after 2 automatic restarts"), 20, "that is reported")
+        eventually(lambda: reported("Task always-0 is FAILED on"), 20, "")
+        eventually(lambda: reported(", given up after 3 restarts"), 30, "it is given up")
+        eventually(lambda: reported("Task barred-0 is FAILED on"), 20, "the one that is left alone is reported, too")
+        eventually(lambda: reported("not restarted because it is not authorized"), 20, "and why")
+        assert not reported("1 task of connector barred")
 
         for url in (worker.rest_url for worker in pair):  # both read the same of it
             with ConnectClient(url) as other:

@@ -62,10 +62,10 @@ class World:
         self.breaks = False
         self.given_up: Counter[TaskId] = Counter()
 
-    def do(self, told: list[Instruction]) -> None:
+    def do(self, reported: list[Instruction]) -> None:
         """Carry out what was decided, as long as it leads to more."""
-        while told:
-            instruction = told.pop(0)
+        while reported:
+            instruction = reported.pop(0)
             if isinstance(instruction, Announce) and instruction.notice.kind is NoticeKind.GIVEN_UP:
                 assert instruction.notice.restarts >= MOST
             if not isinstance(instruction, Write) or not isinstance(instruction.target, ForAutoRestart):
@@ -73,11 +73,11 @@ class World:
             assert isinstance(instruction.write, PutRestart)
             if self.breaks:
                 self.breaks = False
-                told += self.member.written(instruction, ConnectError("the broker is away"))
+                reported += self.member.written(instruction, ConnectError("the broker is away"))
                 continue
             self.restart(instruction.write.request)
             self.member.store.put_restart_request(instruction.write.request)
-            told += [*self.member.written(instruction), *self.member.read()]
+            reported += [*self.member.written(instruction), *self.member.read()]
 
     def restart(self, request: RestartRequested) -> None:
         member, name = self.member, request.connector

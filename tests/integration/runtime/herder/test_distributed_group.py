@@ -76,7 +76,7 @@ def test_two_workers_share_connectors_and_one_that_leaves_gives_them_back(broker
         eventually(lambda: running(leader, *names), 5, "and they run")
 
 
-def test_what_a_cluster_was_told_is_there_when_it_starts_again(broker: DevBroker) -> None:
+def test_what_a_cluster_was_reported_is_there_when_it_starts_again(broker: DevBroker) -> None:
     offset = ConnectorOffset({"filename": "/none/keep"}, {"position": 7})
     with workers(broker.bootstrap, "dist-again", 1) as [worker]:
         herder = worker.herder

@@ -36,7 +36,7 @@ def test_one_member_leads_the_other_follows_and_work_comes_back_when_it_leaves(b
             assert second.last_assigned().assignment.leader_url == "http://first/"
             assert second.last_assigned().generation == first.last_assigned().generation == 2
             assert member_ids(broker.bootstrap, group) == {first.member.member_id, second.member.member_id}
-            assert first.told[-1].assignment.work.connectors == ("c0", "c1")
+            assert first.reported[-1].assignment.work.connectors == ("c0", "c1")
 
         # It said that it leaves: the broker did not wait for its session to end
         assert member_ids(broker.bootstrap, group) == {first.member.member_id}
@@ -45,7 +45,7 @@ def test_one_member_leads_the_other_follows_and_work_comes_back_when_it_leaves(b
     assert member_ids(broker.bootstrap, group) == set()
 
 
-def test_the_broker_shows_what_members_told_and_were_given_without_anyone_joining(broker, group):
+def test_the_broker_shows_what_members_reported_and_were_given_without_anyone_joining(broker, group):
     with Member(broker.bootstrap, group, "first") as first:
         first.await_assigned()
         shown = describe_group({"bootstrap.servers": broker.bootstrap}, group, 10.0)
@@ -53,7 +53,7 @@ def test_the_broker_shows_what_members_told_and_were_given_without_anyone_joinin
         assert (shown.state, shown.protocol_type, shown.protocol) == ("Stable", "connect", "sessioned")
         assert (member.id, member.client_id) == (first.member.member_id, "first")
         assert decode_assignment(member.assignment) == first.last_assigned().assignment
-        assert decode_metadata(member.metadata) == first.told[-1]
+        assert decode_metadata(member.metadata) == first.reported[-1]
 
 
 @pytest.mark.parametrize(("older", "version"), [("compatible", 1), ("eager", 0)])
@@ -102,11 +102,11 @@ def test_a_wakeup_ends_a_poll_of_minutes(broker, group):
 def test_a_member_leaves_while_its_join_waits_for_others(broker, group):
     with Member(broker.bootstrap, group, "slow") as slow:
         slow.await_assigned()
-        slow.busy.set()  # joins not before it is told to: the newcomer waits
+        slow.busy.set()  # joins not before it is asked to: the newcomer waits
         newcomer = Member(broker.bootstrap, group, "newcomer")
         with newcomer:
             eventually(
-                lambda: newcomer.told and len(member_ids(broker.bootstrap, group)) == 2, 10, "the newcomer waits"
+                lambda: newcomer.reported and len(member_ids(broker.bootstrap, group)) == 2, 10, "the newcomer waits"
             )
             newcomer.stop()
         assert not newcomer.all(type(slow.last_assigned()))
@@ -124,10 +124,10 @@ def test_a_member_whose_herder_is_stuck_leaves_and_tells_it_when_it_is_back(brok
         assert again.member_id != first.member_id
         (lost,) = member.all(Lost)
         assert "rebalance.timeout.ms=1000" in lost.why
-        assert member.told[-1].assignment is None
+        assert member.reported[-1].assignment is None
 
 
-def test_a_consumer_group_of_the_same_name_is_told_in_a_sentence(broker, topic, group):
+def test_a_consumer_group_of_the_same_name_is_reported_in_a_sentence(broker, topic, group):
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group})
     try:
         consumer.subscribe([topic])
@@ -151,6 +151,6 @@ def test_a_session_timeout_that_the_broker_does_not_take_is_named(broker, group)
 
 def test_nothing_is_said_twice_a_second_while_no_broker_answers(caplog):
     with Member("127.0.0.1:1", "nobody") as member:
-        eventually(lambda: len(member.told) > 4, 20, "some attempts")
+        eventually(lambda: len(member.reported) > 4, 20, "some attempts")
     assert member.error is None
     assert sum("Connection refused" in record.getMessage() for record in caplog.records) == 1

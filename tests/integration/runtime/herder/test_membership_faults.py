@@ -40,7 +40,7 @@ def test_a_member_that_the_group_forgot_gives_up_its_work_and_joins_anew(broker,
         again = member.await_assigned(2)
         assert [type(event) for _, event in member.events] == [Joining, Assigned, Lost, Joining, Assigned]
         assert again.member_id != first.member_id
-        assert member.told[-1].assignment is None, "it told the group of work that it has given up"
+        assert member.reported[-1].assignment is None, "it reported the group of work that it has given up"
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_member_that_is_fenced_gives_up_its_work_and_joins_anew(broker, proxy,
         again = member.await_assigned(2)
         assert [type(event) for _, event in member.events] == [Joining, Assigned, Lost, Joining, Assigned]
         assert (again.member_id == first.member_id) is keeps_its_id
-        assert member.told[-1].assignment is None
+        assert member.reported[-1].assignment is None
 
 
 @pytest.mark.parametrize(
@@ -79,11 +79,11 @@ def test_a_join_that_meets_a_passing_error_is_tried_again_and_work_is_kept(proxy
 def test_a_member_that_is_unknown_when_it_joins_gives_up_its_work_first(broker, group):
     with Member(broker.bootstrap, group) as member:
         first = member.await_assigned()
-        member.member.request_rejoin("to be told")
+        member.member.request_rejoin("to be reported")
         remove(broker.bootstrap, group, first.member_id)
         member.await_event(Lost)
         eventually(lambda: type(member.events[-1][1]) is Assigned, 10, "it is back")
-        assert member.told[-1].assignment is None
+        assert member.reported[-1].assignment is None
 
 
 def test_a_coordinator_that_moves_is_followed_without_losing_the_place(broker, proxy, group):
@@ -109,7 +109,7 @@ def test_a_member_that_hears_nothing_gives_up_its_work_while_the_group_still_wai
         assert place in member_ids(broker.bootstrap, group)
         proxy.freeze()
         lost_at = cut_off.await_event(Lost)
-        # Told by the times of events: the broker waits for another second only, less than it may take to ask it
+        # Reported by the times of events: the broker waits for another second only, less than it may take to ask it
         eventually(lambda: len(other.all(Joining)) > joins, 15, "the broker misses the one that is cut off")
         missed_at = [at for at, event in other.events if isinstance(event, Joining)][joins]
         assert lost_at < missed_at, "the broker gave its work away before it gave it up"
@@ -152,11 +152,11 @@ def test_a_killed_member_is_missed_a_frozen_one_stops_its_work_when_it_wakes_a_b
         os.kill(frozen.pid, signal.SIGCONT)
         eventually(lambda: is_settled(broker.bootstrap, group, 2), 20, "the frozen one is back")
         assert not stays.all(Lost)
-        told = iter(frozen.stdout.readline, "")  # the group is settled before a member has heard of it
-        assert "Lost\n" in told
-        assert "Assigned\n" in told, "it is assigned after that"
+        reported = iter(frozen.stdout.readline, "")  # the group is settled before a member has heard of it
+        assert "Lost\n" in reported
+        assert "Assigned\n" in reported, "it is assigned after that"
         frozen.stdin.close()
-        assert "Lost\n" not in told
+        assert "Lost\n" not in reported
         assert ended(frozen, 20) == 0
         eventually(lambda: member_ids(broker.bootstrap, group) == {stays.member.member_id}, 10, "it left")
 

@@ -107,7 +107,7 @@ def test_a_broker_whose_certificate_is_not_trusted_is_named(secure, tmp_path):
     assert "ssl.truststore.location" in said
 
 
-def test_a_member_without_the_certificate_that_the_broker_wants_is_told_so(secure, trust):
+def test_a_member_without_the_certificate_that_the_broker_wants_is_reported_so(secure, trust):
     said = refusal(secure.mutual, trust | {"security.protocol": "SSL"})
     assert "rejects this worker's certificate, or requires one" in said
     assert "ssl.keystore.location" in said

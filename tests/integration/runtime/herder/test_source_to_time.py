@@ -96,10 +96,10 @@ def test_a_source_that_runs_is_moved_to_a_time_by_its_worker_and_reads_from_ther
             assert end_offset(broker.bootstrap, topic) == 6
             connect("connectors", "stop", "shop")
             eventually(lambda: not client.connector_status("shop").tasks, 20, "its task has ended")
-            told = connect(
+            reported = connect(
                 "offsets", "reset", "shop", "--to-time", "2026-11-23T04:00:00Z", "--yes", "--worker", str(file)
             )
-            assert "2026-11-23T03:59:59Z" in told
+            assert "2026-11-23T03:59:59Z" in reported
             assert at("2026-11-23T03:59:59Z")
             connect("connectors", "resume", "shop")
             eventually(lambda: end_offset(broker.bootstrap, topic) == 9, 20, "four, five and six are read again")

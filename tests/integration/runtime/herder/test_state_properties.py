@@ -50,9 +50,9 @@ class World:
         self.wants_to_join = False
         self.written = 0
 
-    def do(self, told: Sequence[Instruction]) -> None:
+    def do(self, reported: Sequence[Instruction]) -> None:
         """Carry out what was decided."""
-        for instruction in told:
+        for instruction in reported:
             match instruction:
                 case StopWork(work, why):
                     for part in parts(work):
@@ -104,7 +104,7 @@ class World:
         """A rebalance gives it everything, or all but what is of one connector; maybe it lags behind the configs."""
         member, self.wants_to_join = self.member, False
         self.do(member.step(Joining()))
-        told = member.snapshot
+        reported = member.snapshot
         if step == "lag anew":
             member.store.remove_connector_config("a")
         if step != "join":
@@ -115,7 +115,7 @@ class World:
         owned = set() if self.version == 0 else set(parts(member.state.facts.owned))
         added = work_of(wanted - owned)
         gone = Work() if self.version == 0 else work_of(owned - wanted)
-        self.do(member.place(added.connectors, added.tasks, revoked=gone, offset=at.offset, told=told))
+        self.do(member.place(added.connectors, added.tasks, revoked=gone, offset=at.offset, reported=reported))
 
     def come_to_rest(self) -> None:
         """Read all there is, and join as long as the member itself asks for it."""
@@ -173,6 +173,6 @@ def test_a_member_at_rest_is_left_alone_by_a_rebalance_that_gives_it_the_same(st
         world.step(step, name)
     world.come_to_rest()
     before = dict(world.running)
-    told = [*world.member.step(Joining()), *world.member.place()]
-    assert [type(instruction).__name__ for instruction in told] == ["TakeGeneration"]
+    reported = [*world.member.step(Joining()), *world.member.place()]
+    assert [type(instruction).__name__ for instruction in reported] == ["TakeGeneration"]
     assert world.running == before

@@ -27,7 +27,7 @@ def test_a_producer_and_a_consumer_tell_their_bytes_and_latencies(broker: DevBro
         producer.serve(0.05)
         return sum(usage.bytes_sent for usage in sent) > 0 and any(usage.request_ms.count for usage in sent)
 
-    eventually(has_sent, 20, "the producer has told")
+    eventually(has_sent, 20, "the producer has reported")
     assert producer.flush(10)
     producer.close()
 
@@ -41,5 +41,5 @@ def test_a_producer_and_a_consumer_tell_their_bytes_and_latencies(broker: DevBro
         assert (behind.total, behind.most) == (60, 60)
         return sum(usage.bytes_received for usage in read) > 100_000
 
-    eventually(has_read, 20, "the consumer has told")
+    eventually(has_read, 20, "the consumer has reported")
     consumer.close()

@@ -94,8 +94,8 @@ def test_a_topic_without_records_is_ready_at_once_and_one_that_is_not_there_is_n
     assert log.partition_count == 1
     within_s = ample_s(0.5)  # the broker has to answer in it
     missing = new_log("no-such-topic", start_timeout_s=within_s, start_setting="the.setting")
-    told = f"Topic 'no-such-topic' does not exist.* after {re.escape(f'{within_s:g}')} s \\(the\\.setting\\)"
-    with pytest.raises(NotFoundError, match=told):
+    reported = f"Topic 'no-such-topic' does not exist.* after {re.escape(f'{within_s:g}')} s \\(the\\.setting\\)"
+    with pytest.raises(NotFoundError, match=reported):
         missing.start(lambda record: None)
 
 
@@ -126,10 +126,10 @@ def test_a_callback_that_fails_is_logged_with_the_records_place_and_the_next_one
     log.send(b"k", b"good")
     log.read_to_end(_WITHIN_S)
     assert taken == [0, 2, 4]
-    told = [line.getMessage() for line in caplog.records if line.levelno == logging.ERROR]
+    reported = [line.getMessage() for line in caplog.records if line.levelno == logging.ERROR]
     assert [
         f"{topic}-0 at offset {offset} with key {key}" in line
-        for line, (offset, key) in zip(told, [(1, "b'the-key'"), (3, "b'other-key'")], strict=True)
+        for line, (offset, key) in zip(reported, [(1, "b'the-key'"), (3, "b'other-key'")], strict=True)
     ] == [True, True]
     assert all(line.exc_info for line in caplog.records if line.levelno == logging.ERROR)
 
@@ -165,7 +165,7 @@ def test_the_end_behind_a_transactions_marker_is_reached(topic, new_log, transac
     assert [values(records) for records in given] == [[b"0", b"1"]] * 2
 
 
-def test_a_committed_reader_waits_for_open_transactions_unless_told_not_to(topic, new_log, transactions):
+def test_a_committed_reader_waits_for_open_transactions_unless_reported_not_to(topic, new_log, transactions):
     patient, hasty = [], []
     waiting = new_log(topic, isolation_level="read_committed")
     going_on = new_log(topic, isolation_level="read_committed", awaits_open_transactions=False)
@@ -176,8 +176,8 @@ def test_a_committed_reader_waits_for_open_transactions_unless_told_not_to(topic
     transactions.flush(_WITHIN_S)
     going_on.read_to_end(_WITHIN_S)
     within_s = round(ample_s(0.5), 1)  # the broker has to tell the end in it
-    told = rf"{topic} .* within {re.escape(f'{within_s:g}')} s \(worker\.sync\.timeout\.ms\).* 0 of 1"
-    with pytest.raises(TimedOutError, match=told) as late:
+    reported = rf"{topic} .* within {re.escape(f'{within_s:g}')} s \(worker\.sync\.timeout\.ms\).* 0 of 1"
+    with pytest.raises(TimedOutError, match=reported) as late:
         waiting.read_to_end(within_s)
     assert "transaction that is still open" in (late.value.hint or "")
     assert (patient, hasty) == ([], [])
@@ -234,7 +234,7 @@ def test_a_writer_cut_off_in_the_middle_leaves_nothing_to_committed_readers(topi
     writer.stop()
 
 
-def test_a_topic_deleted_and_made_anew_is_told_and_read_from_its_beginning(broker, topic, new_log, config, caplog):
+def test_a_topic_deleted_and_made_anew_is_reported_and_read_from_its_beginning(broker, topic, new_log, config, caplog):
     given = []
     log = new_log(topic, producer=config)
     log.start(given.append)
@@ -246,9 +246,9 @@ def test_a_topic_deleted_and_made_anew_is_told_and_read_from_its_beginning(broke
     produce_lines(broker.bootstrap, topic, ["anew"])
     log.read_to_end(_WITHIN_S)
     assert values(given) == [b"0", b"1", b"2", b"3", b"4", b"anew"]
-    told = [line.getMessage() for line in caplog.records if line.levelno == logging.ERROR]
-    assert len(told) == 1
-    assert f"{topic}-0: offset 5 is gone (the topic was deleted" in told[0]
+    reported = [line.getMessage() for line in caplog.records if line.levelno == logging.ERROR]
+    assert len(reported) == 1
+    assert f"{topic}-0: offset 5 is gone (the topic was deleted" in reported[0]
 
 
 def test_records_deleted_at_the_beginning_do_not_matter_to_a_reader_behind_them(broker, topic, new_log, config):

@@ -17,15 +17,15 @@ _WITHIN_S = 60.0
 
 
 class StandsStill(PartitionReader[LogRecord]):
-    """Gives nothing more from the moment it is told so, as one of a frozen worker did."""
+    """Gives nothing more from the moment it is reported so, as one of a frozen worker did."""
 
     def __init__(self, spec: LogSpec) -> None:
         super().__init__(spec.topic, spec.consumer, LOG, isolation_level=spec.isolation_level, name="test")
-        self.is_told = threading.Event()
+        self.is_reported = threading.Event()
         self.is_closed = threading.Event()
 
     def read(self, max_records: int, timeout_s: float) -> list[LogRecord]:
-        if self.is_told.is_set():
+        if self.is_reported.is_set():
             self.is_closed.wait(timeout_s)
             return []
         return super().read(max_records, timeout_s)
@@ -52,7 +52,7 @@ def test_another_reader_goes_on_where_one_stands_still_and_no_record_is_lost_or_
         try:
             log.send(b"k", b"before").result(_WITHIN_S)
             log.read_to_end(_WITHIN_S)
-            readers[0].is_told.set()
+            readers[0].is_reported.set()
             log.send(b"k", b"meanwhile").result(_WITHIN_S)
             log.read_to_end(_WITHIN_S)
             log.send(b"k", b"after").result(_WITHIN_S)

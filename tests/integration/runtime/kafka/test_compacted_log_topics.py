@@ -108,21 +108,21 @@ def test_a_topic_that_does_not_fit_is_refused_as_java_does(
     assert refused.value.problems[0].key == spec.setting
 
 
-def test_while_replicas_can_not_be_placed_it_is_tried_again_and_told_once(admin, request, caplog):
+def test_while_replicas_can_not_be_placed_it_is_tried_again_and_reported_once(admin, request, caplog):
     caplog.set_level(logging.INFO)
     config, *_ = specs_of("topic-defaults", topic_for(request))
     assert config.replication_factor == 3
-    within_s = min(ample_s(0.25), 8.0)  # the broker has to answer in it; longer, and it would be told twice
-    told = rf"within {re.escape(f'{within_s:g}')} s \(default\.api\.timeout\.ms\).*replication factor"
+    within_s = min(ample_s(0.25), 8.0)  # the broker has to answer in it; longer, and it would be reported twice
+    reported = rf"within {re.escape(f'{within_s:g}')} s \(default\.api\.timeout\.ms\).*replication factor"
     began = time.monotonic()
-    with pytest.raises(TimedOutError, match=told) as late:
+    with pytest.raises(TimedOutError, match=reported) as late:
         ensure_internal_topic(admin, replace(config, timeout_s=within_s))
     assert time.monotonic() - began > within_s - 0.2, "all but the last pause between two tries"
     assert "config.storage.replication.factor" in (late.value.hint or "")
     assert sum("cannot be created yet" in line.getMessage() for line in caplog.records) == 1
 
 
-def test_a_refusal_is_told_also_when_the_last_try_is_not_answered(own_broker, request, caplog):
+def test_a_refusal_is_reported_also_when_the_last_try_is_not_answered(own_broker, request, caplog):
     caplog.set_level(logging.INFO)
     config, *_ = specs_of("topic-defaults", topic_for(request))
     spec = replace(config, timeout_s=ample_s(0.5), request_timeout_s=ample_s(0.2))

@@ -38,7 +38,7 @@ class Stalling:
 
     def revoked(self, partitions: Sequence[TopicPartition]) -> None:
         if self.revoked_s is None:
-            stand_still(0.5)  # statistics come due meanwhile, which are told of next
+            stand_still(0.5)  # statistics come due meanwhile, which are reported of next
             self.revoked_s = time.monotonic()
 
     lost = revoked

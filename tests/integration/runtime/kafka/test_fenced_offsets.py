@@ -55,7 +55,7 @@ def test_after_all_brokers_were_away_offsets_are_written_and_a_client_that_waits
 
 @contextmanager
 def program(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], IO[str], IO[str]]]:
-    """kit.fenced_writer in a process of its own, what it says, and what it is told."""
+    """kit.fenced_writer in a process of its own, what it says, and what it is reported."""
     with subprocess.Popen(
         [sys.executable, "-m", "kit.fenced_writer", *arguments],
         env={**os.environ, "PYTHONPATH": str(TESTS)},

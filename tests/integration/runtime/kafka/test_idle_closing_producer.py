@@ -37,13 +37,13 @@ def client_threads() -> set[str]:
 
 def send_three_with_pauses(bootstrap: str, topic: str) -> None:
     """Run in a process of its own: in that of the tests other clients have threads that come and go."""
-    now_s, told = 0.0, list[bool]()
+    now_s, reported = 0.0, list[bool]()
     producer = IdleClosingProducer(
         "orders-0", lambda: RecordProducer({"bootstrap.servers": bootstrap}, "o"), lambda: now_s
     )
     for number in range(3):
         assert topic in producer.topic_names(ample_s(20))
-        delivery = producer.delivery(told.append)
+        delivery = producer.delivery(reported.append)
         assert producer.send(KafkaRecord(topic, value=b"%d" % number), delivery, lambda: False)
         delivery.complete()
         del delivery
@@ -53,7 +53,7 @@ def send_three_with_pauses(bootstrap: str, topic: str) -> None:
         producer.serve()
         eventually(lambda: not client_threads(), 20, "the threads of the idle client end")
     producer.close()
-    assert told == [True] * 3
+    assert reported == [True] * 3
 
 
 def test_an_idle_client_ends_with_its_threads_and_the_next_record_has_another(broker: DevBroker, topic: str) -> None:

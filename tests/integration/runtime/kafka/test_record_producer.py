@@ -1,4 +1,4 @@
-"""The producer of a source that is told of each record."""
+"""The producer of a source that is reported of each record."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from kit.waiting import eventually
 pytestmark = pytest.mark.broker
 
 
-def test_records_are_told_in_their_order_although_several_threads_serve(broker: DevBroker, topic: str) -> None:
+def test_records_are_reported_in_their_order_although_several_threads_serve(broker: DevBroker, topic: str) -> None:
     """As a task and the timer of its commits do. The client gives each thread some of the reports."""
     wanted = 20_000
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
 
     def written(number: int, place: WrittenRecord | None) -> None:
         assert place is not None
-        told.append((number, place.offset))
+        reported.append((number, place.offset))
 
     over = threading.Event()
     # Many small requests: many reports, not one with all
@@ -44,10 +44,10 @@ def test_records_are_told_in_their_order_although_several_threads_serve(broker: 
             assert producer.send(KafkaRecord(topic, 0, value=b"%d" % number), each, lambda: False)
         unit.complete()
         assert producer.flush(60.0)
-        eventually(lambda: len(told) == wanted, 10, "all are told")
+        eventually(lambda: len(reported) == wanted, 10, "all are reported")
     finally:
         over.set()
         for server in servers:
             server.join()
         producer.close()
-    assert told == [(number, number) for number in range(wanted)]
+    assert reported == [(number, number) for number in range(wanted)]

@@ -1,4 +1,4 @@
-"""What a broker does not allow is told as a right that lacks, with a line for Kafka's own tool that grants it."""
+"""What a broker does not allow is reported as a right that lacks, with a line for Kafka's own tool that grants it."""
 
 from __future__ import annotations
 

@@ -24,10 +24,10 @@ WITHIN_S = 20.0
 
 
 class Listener:
-    """Begins and pauses where a test says so, and keeps what it was told."""
+    """Begins and pauses where a test says so, and keeps what it was reported."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, set[int]]] = []
+        self.reported: list[tuple[str, set[int]]] = []
         self.begin: dict[TopicPartition, int] = {}
         self.paused: set[TopicPartition] = set()
         self.fails: dict[str, Exception] = {}
@@ -49,7 +49,7 @@ class Listener:
 
     def _note(self, what: str, partitions: Sequence[TopicPartition]) -> None:
         if partitions:
-            self.told.append((what, {partition.partition for partition in partitions}))
+            self.reported.append((what, {partition.partition for partition in partitions}))
         if error := self.fails.pop(what, None):
             raise error
 
@@ -169,7 +169,7 @@ def test_each_partition_is_read_in_order_from_its_begin_and_never_more_at_a_time
     assert consumer.assignment == set()
     assert read(consumer, 5, at_a_time=2) == RECORDS
     assert consumer.assignment == {place(group.topic, FIRST), place(group.topic, SECOND)}
-    assert listener.told == [("assigned", {FIRST, SECOND})]
+    assert listener.reported == [("assigned", {FIRST, SECOND})]
     behind = consumer.behind({place(group.topic, FIRST): 1, place(group.topic, SECOND): 1})
     assert behind == (3, 2)
 
@@ -211,7 +211,7 @@ def test_what_is_closed_gives_its_partitions_up_once_and_may_commit_them_then(gr
     listener.when_revoked = lambda: consumer.commit({place(group.topic, FIRST): 3}, WITHIN_S)
     consumer.close()
     consumer.close()
-    assert listener.told == [("assigned", {FIRST, SECOND}), ("revoked", {FIRST, SECOND})]
+    assert listener.reported == [("assigned", {FIRST, SECOND}), ("revoked", {FIRST, SECOND})]
     assert read(group.member(Listener()), 2) == {SECOND: B}
 
 
@@ -223,7 +223,7 @@ def test_a_partition_that_goes_can_be_committed_while_it_goes_and_the_other_is_r
     group.take_one()
     eventually(lambda: consumer.fetch(9, 0.05) == [] and len(consumer.assignment) == 1, WITHIN_S, "one goes", pause_s=0)
     (kept,) = consumer.assignment
-    assert listener.told[1:] == [("revoked", {FIRST, SECOND} - {kept.partition})]
+    assert listener.reported[1:] == [("revoked", {FIRST, SECOND} - {kept.partition})]
     consumer.seek(kept, 1)
     assert read(consumer, len(RECORDS[kept.partition]) - 1) == {kept.partition: RECORDS[kept.partition][1:]}
 
@@ -239,4 +239,4 @@ def test_an_error_of_the_listener_is_raised_by_the_fetch(what: str, group: Group
 
     with pytest.raises(ConnectError, match="of the sink"):
         eventually(lambda: consumer.fetch(100, 0.05), WITHIN_S, "the error", pause_s=0)
-    assert listener.told[-1][0] == what
+    assert listener.reported[-1][0] == what

@@ -148,17 +148,17 @@ def test_units_end_in_order_once_all_their_records_are_written_and_when_somebody
     assert producer.last_error is None
 
 
-def test_a_record_of_its_own_is_told_where_it_was_written_and_its_unit_ends_after_it(kafka: Kafka) -> None:
+def test_a_record_of_its_own_is_reported_where_it_was_written_and_its_unit_ends_after_it(kafka: Kafka) -> None:
     producer = kafka.producer()
-    told: list[object] = []
-    unit = producer.delivery(told.append)
+    reported: list[object] = []
+    unit = producer.delivery(reported.append)
     for value in (b"1", None):
-        each = RecordDelivery(unit, told.append)
+        each = RecordDelivery(unit, reported.append)
         assert producer.send(KafkaRecord(kafka.topic, 0, b"k", value, 1234, [("h", b"v")]), each, lambda: False)
     unit.complete()
     del unit, each
     assert producer.flush(WITHIN_S)
-    *written, end = told
+    *written, end = reported
     assert end is True
     assert [(one.topic, one.partition, one.offset) for one in written if isinstance(one, WrittenRecord)] == [
         (kafka.topic, 0, 0),

@@ -128,15 +128,15 @@ def test_long_numbers_keep_their_digits_and_those_beyond_doubles_are_what_java_m
 
 @pytest.mark.parametrize("connector", [SOURCE, RECORD_SOURCE], ids=["by lists", "one by one"])
 @pytest.mark.parametrize(
-    ("given", "told"), [(True, "a bool"), ("text", "a str"), (["no record"], "a list with a str")], ids=str
+    ("given", "reported"), [(True, "a bool"), ("text", "a str"), (["no record"], "a list with a str")], ids=str
 )
 def test_a_poll_that_gives_no_records_fails_the_source(
-    given: Any, told: str, connector: str, broker: DevBroker, topic: str
+    given: Any, reported: str, connector: str, broker: DevBroker, topic: str
 ) -> None:
     Behaviour.poll = lambda task: given
     with PipelineHost(broker.bootstrap) as host:
         line = failed_trace(host, host.start_source(topic, connector)).splitlines()[0]
-    assert f".poll() returned {told}; it must return a list of SourceRecord, a RecordBatch or None" in line
+    assert f".poll() returned {reported}; it must return a list of SourceRecord, a RecordBatch or None" in line
 
 
 def test_a_transform_that_gives_what_is_no_record_fails_the_sink_at_that_record(broker: DevBroker, topic: str) -> None:

@@ -110,9 +110,9 @@ def test_a_sink_handles_bad_records_as_java_does(
     def named(text: str) -> str:
         return text.replace("orc-q-in", topic).replace(f"q-{name}", connector)
 
-    told = [message for message in caplog.messages if message.startswith("Error encountered")]
+    reported = [message for message in caplog.messages if message.startswith("Error encountered")]
     recorded = [named(re.sub(r" \(org[^)]*\)$", "", line)) for line in case["log_lines"]]
-    assert told == [line for line in recorded if line.startswith("Error encountered")]
+    assert reported == [line for line in recorded if line.startswith("Error encountered")]
 
     if "dlq_topic" not in case:
         return

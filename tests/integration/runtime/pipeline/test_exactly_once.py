@@ -118,7 +118,7 @@ def test_a_task_that_fails_leaves_nothing_of_its_transaction(
     polls = once([record(topic, 1)], [record(topic, 2)])
 
     def poll(task: Any) -> Any:
-        return polls(task) or pytest.fail("the task is told to fail")
+        return polls(task) or pytest.fail("the task is asked to fail")
 
     Behaviour.poll = poll
     with host_of(broker, offsets) as host:
@@ -187,9 +187,9 @@ def test_a_connector_ends_transactions_behind_its_records(
         host.stop(spec)
     await_committed(broker.bootstrap, topic, numbered(1, 2, 5, 6))  # 3 and 4 are aborted, 7 was not asked for
     assert offsets.of("asks") == [{"row": 6}]
-    told = [call.split()[1:] for call in Behaviour.calls if call.startswith("commit_record")]
-    assert [value for value, _ in told] == ["v1", "v2", "v3", "v4", "v5", "v6"]
-    assert [value for value, place in told if place == "dropped"] == ["v3", "v4"]
+    reported = [call.split()[1:] for call in Behaviour.calls if call.startswith("commit_record")]
+    assert [value for value, _ in reported] == ["v1", "v2", "v3", "v4", "v5", "v6"]
+    assert [value for value, place in reported if place == "dropped"] == ["v3", "v4"]
 
 
 @pytest.mark.parametrize("chain", ["java", "mixed"])

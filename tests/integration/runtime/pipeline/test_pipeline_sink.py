@@ -170,7 +170,7 @@ def test_group_offsets_are_altered_and_deleted_only_without_members(
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_sink_without_offsets_begins_so_long_ago_as_it_is_told_and_then_where_it_committed(
+def test_a_sink_without_offsets_begins_so_long_ago_as_it_is_reported_and_then_where_it_committed(
     protocol: str, broker: DevBroker, taken: list[Any], request: pytest.FixtureRequest
 ) -> None:
     """In either protocol of groups; where the records of its offset were deleted it reads what is left."""

@@ -209,7 +209,7 @@ def test_a_transform_that_fails_commits_what_came_before_and_no_more(broker: Dev
         )
         eventually(lambda: host.states(spec)[-1:] == [RunState.FAILED], 20, "FAILED", pause_s=0.01)
         assert host.offsets.of("halfway") == [{"row": 2}]
-        assert "told to fail on text" in host.trace(spec).splitlines()[0]
+        assert "reported to fail on text" in host.trace(spec).splitlines()[0]
     assert consume_values(broker.bootstrap, topic, 2) == [b"v1", b"v2"]
     assert end_offset(broker.bootstrap, topic) == 2
 
@@ -228,13 +228,13 @@ def test_commit_record_is_called_for_each_record_in_order_with_its_place(broker:
     Behaviour.poll = once([record(topic, 1), record(topic, 2, "drop"), record(topic, 3)])
     with PipelineHost(broker.bootstrap) as host:
         spec = host.start_source(
-            "told", RECORD_SOURCE, transforms="t", transforms_t_type="kit.failing_transform:DropsText"
+            "reported", RECORD_SOURCE, transforms="t", transforms_t_type="kit.failing_transform:DropsText"
         )
-        eventually(lambda: host.offsets.of("told") == [{"row": 3}], 10, "committed")
+        eventually(lambda: host.offsets.of("reported") == [{"row": 3}], 10, "committed")
         host.stop(spec)
-    told = [call for call in Behaviour.calls if call.startswith("commit_record")]
-    assert sorted(told) == ["commit_record drop dropped", "commit_record v1 0@0", "commit_record v3 0@1"]
-    assert told.index("commit_record v1 0@0") < told.index("commit_record v3 0@1")
+    reported = [call for call in Behaviour.calls if call.startswith("commit_record")]
+    assert sorted(reported) == ["commit_record drop dropped", "commit_record v1 0@0", "commit_record v3 0@1"]
+    assert reported.index("commit_record v1 0@0") < reported.index("commit_record v3 0@1")
 
 
 def test_a_retriable_error_in_poll_is_tried_again(broker: DevBroker, topic: str) -> None:
@@ -261,7 +261,7 @@ def test_a_plugin_that_raises_fails_its_task_with_the_trace_and_no_other(
             host.stop(spec)
         eventually(lambda: host.states(spec)[-1:] == [RunState.FAILED], 20, "FAILED", pause_s=0.01)
         trace = host.trace(spec)
-        assert f"ScriptedSourceTask.{method}() raised ValueError: told to fail in {method}" in trace.splitlines()[0]
+        assert f"ScriptedSourceTask.{method}() raised ValueError: reported to fail in {method}" in trace.splitlines()[0]
         assert "Traceback (most recent call last)" in trace
         with file.open("ab") as out:
             out.write(b"second\n")
@@ -284,10 +284,10 @@ def test_a_plugin_that_never_returns_is_left_behind_and_fenced_off(broker: DevBr
         assert now() - began < 5, "half a second is what stop was given"
         assert host.host.leftovers() == 1
         written = end_offset(broker.bootstrap, topic)
-        told = len(host.reports)
+        reported = len(host.reports)
         Behaviour.release()
         eventually(lambda: host.host.leftovers() == 0, 10, "the leftover ends when its plugin returns")
-        assert len(host.reports) == told, "a task left behind reports nothing more"
+        assert len(host.reports) == reported, "a task left behind reports nothing more"
         if method == "poll":
             assert end_offset(broker.bootstrap, topic) == written, "nor does it produce"
             assert host.offsets.of("hangs") == [{"row": 1}], "nor commit"

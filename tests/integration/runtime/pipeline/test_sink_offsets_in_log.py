@@ -1,4 +1,4 @@
-"""Offsets of a sink at which nothing can be read: refused by commands that see the brokers, told by the worker."""
+"""Offsets of a sink at which nothing can be read: refused by commands that see the brokers, reported by the worker."""
 
 from __future__ import annotations
 
@@ -57,8 +57,10 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("partition", "offset", "told"), CASES[:-1])
-def test_the_worker_writes_what_it_is_told_and_warns_where_nothing_can_be_read(broker, log, partition, offset, told):
+@pytest.mark.parametrize(("partition", "offset", "reported"), CASES[:-1])
+def test_the_worker_writes_what_it_is_reported_and_warns_where_nothing_can_be_read(
+    broker, log, partition, offset, reported
+):
     groups = kafka_group_offsets({"bootstrap.servers": broker.bootstrap}, _WITHIN_S, timeout_setting="t")
     config = {"name": log, "topics": log, "connector.class": "FileStreamSink"}
     admin = OffsetsAdmin(MemoryOffsetStore(), groups, _WITHIN_S)
@@ -68,7 +70,7 @@ def test_the_worker_writes_what_it_is_told_and_warns_where_nothing_can_be_read(b
     message = admin.alter(log, ConnectorType.SINK, config, wanted, FileStreamSinkConnector)
     assert "altered successfully" in message
     warning = message.partition(" WARNING: ")[2]
-    assert warning == ("" if told is None else f"{told.format(log=log)}. {STARTS_OVER}")
+    assert warning == ("" if reported is None else f"{reported.format(log=log)}. {STARTS_OVER}")
     with groups(config) as found:
         assert found.list_offsets(f"connect-{log}").get(TopicPartition(log, partition)) == offset
 
@@ -81,17 +83,17 @@ def test_the_worker_refuses_a_partition_that_does_not_exist_as_the_broker_does(b
         admin.alter(log, ConnectorType.SINK, config, [item(log, 7, 0)], FileStreamSinkConnector)
 
 
-@pytest.mark.parametrize(("partition", "offset", "told"), CASES)
-def test_a_command_that_sees_the_brokers_refuses_it_beforehand(broker, log, partition, offset, told):
+@pytest.mark.parametrize(("partition", "offset", "reported"), CASES)
+def test_a_command_that_sees_the_brokers_refuses_it_beforehand(broker, log, partition, offset, reported):
     access = ClusterAccess({"bootstrap.servers": broker.bootstrap}, _WITHIN_S)
     info = ConnectorInfo("s", {"name": "s", "topics": log}, (), ConnectorType.SINK)
     here = cluster_id({"bootstrap.servers": broker.bootstrap}, _WITHIN_S)
-    if told is None:
+    if reported is None:
         assert check_readable(access, info, [item(log, partition, offset)], here) is None
         return
     with pytest.raises(BadRequestError) as refused:
         check_readable(access, info, [item(log, partition, offset)], here)
-    assert str(refused.value) == f"Connector s: {told.format(log=log)}"
+    assert str(refused.value) == f"Connector s: {reported.format(log=log)}"
     assert "--force writes it all the same." in (refused.value.hint or "")
 
 

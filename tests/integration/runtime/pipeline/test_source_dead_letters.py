@@ -81,7 +81,7 @@ def test_failed_records_go_to_the_queue_and_the_offset_behind_them_is_committed(
     ]
     assert json.loads(letters[0].value() or b"")["payload"] == "text"
     said = {name: value for name, value in letters[0].headers() or []}
-    assert said["__connect.errors.exception.message"] == b"told to fail on text"
+    assert said["__connect.errors.exception.message"] == b"reported to fail on text"
 
 
 def test_a_letter_that_kafka_rejects_fails_the_task_and_nothing_behind_it_is_committed(

@@ -1,4 +1,4 @@
-"""How a task fares beside its state: what keeps failing, hangs or cannot commit is told, paced and counted."""
+"""How a task fares beside its state: what keeps failing, hangs or cannot commit is reported, paced and counted."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def busy(times: Times, topic: str, until: threading.Event) -> Any:
     return poll
 
 
-def test_a_poll_that_keeps_failing_is_paced_told_once_counted_and_retrying(
+def test_a_poll_that_keeps_failing_is_paced_reported_once_counted_and_retrying(
     host: PipelineHost, topic: str, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
 ) -> None:
     times: Times = []
@@ -145,7 +145,7 @@ def test_a_put_that_keeps_failing_is_retrying_until_the_records_are_taken(
     eventually(lambda: len(lines_with(caplog, "put() works again after")) == 1, 5, "a line, just after the condition")
 
 
-def test_offsets_that_cannot_be_stored_are_told_once_and_the_task_is_not_committing(
+def test_offsets_that_cannot_be_stored_are_reported_once_and_the_task_is_not_committing(
     host: PipelineHost, topic: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     host.offsets.fail_with = ConnectError("Cannot write connect.offsets: No space left on device")
@@ -212,7 +212,7 @@ def assert_named(host: PipelineHost, spec: Any, method: str, caplog: pytest.LogC
     assert "plugin_call" not in (found.stack or "")
     for _ in range(3):
         host.condition(spec)
-    assert len(lines_with(caplog, f"{method}() has not returned")) == 1, "told once"
+    assert len(lines_with(caplog, f"{method}() has not returned")) == 1, "reported once"
     Behaviour.release()
     host.await_condition(spec, Condition.HEALTHY)
     eventually(lambda: host.condition(spec) and len(lines_with(caplog, f"{method}() has returned after")) == 1, 5)

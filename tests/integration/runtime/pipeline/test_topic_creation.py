@@ -95,12 +95,12 @@ def test_a_worker_that_creates_no_topics_says_so_and_leaves_them_to_the_broker(
         host.await_count(spec, "records_written", 1)
     assert f"The topic.creation.* settings of {topic} have no effect because topic.creation.enable" in caplog.text
     assert admin.describe_topics([topic], 10)[topic].partitions == 1
-    (told,) = (line for line in caplog.messages if line.startswith(f"Topic '{topic}' does not exist"))
-    assert told.endswith("(auto.create.topics.enable of the broker)")
+    (reported,) = (line for line in caplog.messages if line.startswith(f"Topic '{topic}' does not exist"))
+    assert reported.endswith("(auto.create.topics.enable of the broker)")
 
 
 @pytest.mark.parametrize("connector", [SOURCE, RECORD_SOURCE], ids=["by lists", "one by one"])
-def test_a_topic_that_the_broker_is_to_make_is_told_of_once_and_one_that_is_there_is_not(
+def test_a_topic_that_the_broker_is_to_make_is_reported_of_once_and_one_that_is_there_is_not(
     connector: str, broker: DevBroker, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
 ) -> None:
     there, missing = topic_for(request, "-there"), topic_for(request, "-missing")
@@ -109,20 +109,20 @@ def test_a_topic_that_the_broker_is_to_make_is_told_of_once_and_one_that_is_ther
     with PipelineHost(broker.bootstrap) as host, caplog.at_level(logging.WARNING):
         spec = host.start_source(missing, connector)
         host.await_count(spec, "records_written", 4)
-    told = [line for line in caplog.messages if "does not exist" in line]
-    assert [line.partition(":")[0] for line in told] == [f"Topic '{missing}' does not exist"]
-    assert "topic.creation.default.partitions in the connector" in told[0]
+    reported = [line for line in caplog.messages if "does not exist" in line]
+    assert [line.partition(":")[0] for line in reported] == [f"Topic '{missing}' does not exist"]
+    assert "topic.creation.default.partitions in the connector" in reported[0]
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "reported"),
     [
         ({"topic.creation.default.replication.factor": "2"}, "eplication"),
         ({"topic.creation.default.cleanup.policy": "shred"}, "shred"),
     ],
 )
 def test_settings_that_the_broker_refuses_fail_the_task_with_their_group_and_write_nothing(
-    wrong: dict[str, str], told: str, broker: DevBroker, admin: KafkaAdmin, request: pytest.FixtureRequest
+    wrong: dict[str, str], reported: str, broker: DevBroker, admin: KafkaAdmin, request: pytest.FixtureRequest
 ) -> None:
     topic = topic_for(request)
     Behaviour.poll = polled_once(topic)
@@ -131,7 +131,7 @@ def test_settings_that_the_broker_refuses_fail_the_task_with_their_group_and_wri
         line = failed(host, spec).splitlines()[0]
         assert host.offsets.of(topic) == []
     assert f"Task {topic}-0 failed to create topic {topic!r} with the settings of topic.creation.default.*" in line
-    assert told in line
+    assert reported in line
     assert "restart the task" in line
     assert admin.describe_topics([topic], 10) == {}, "the broker has not made it either"
 

@@ -54,8 +54,8 @@ class Inventory(ConnectRestExtension):
                 raise NotFoundError("there is no unknown")
             case "broken":
                 raise RuntimeError("on purpose")
-        told = f"{request.method} {request.query} {request.headers['x-who']} "
-        return RestResponse(told.encode() + request.body, 201, {"x-answer": "yes"})
+        reported = f"{request.method} {request.query} {request.headers['x-who']} "
+        return RestResponse(reported.encode() + request.body, 201, {"x-answer": "yes"})
 
     def close(self) -> None:
         CLOSED.append("Inventory")
@@ -139,15 +139,15 @@ def test_an_extension_answers_its_routes_and_guards_all_of_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "reported"),
     [
         ("com.example.Guard", "a Java class cannot run here"),
         (f"{__name__}:Inventory", "Inventory cannot be set up: KeyError"),
         ("kconnect.api:ConfigDef", "ConfigDef is not a ConnectRestExtension"),
     ],
 )
-def test_an_extension_that_cannot_run_here_is_refused(name: str, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_an_extension_that_cannot_run_here_is_refused(name: str, reported: str) -> None:
+    with pytest.raises(ConfigError, match=reported):
         options(name)
 
 

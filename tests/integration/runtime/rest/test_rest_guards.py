@@ -145,7 +145,7 @@ def test_lists_of_a_cluster_show_what_the_caller_of_the_first_worker_may_see(gua
     assert of(0, "eve", "GET", "/admin/workers")[0] == 403
 
 
-def test_who_asks_too_often_is_told_when_to_come_back_and_others_are_not_held_up():
+def test_who_asks_too_often_is_reported_when_to_come_back_and_others_are_not_held_up():
     login = Login([("required", {"ann": "p", "bob": "p"})])
     options = RestOptions(rate=(0.01, 3), login=login)  # so slow that no time of the test's makes room for one more
 
@@ -206,7 +206,7 @@ def _refused(address) -> bool:
             return False
 
 
-def test_a_broken_file_of_roles_and_an_audit_log_that_fails_are_told_by_health_and_metrics(tmp_path):
+def test_a_broken_file_of_roles_and_an_audit_log_that_fails_are_reported_by_health_and_metrics(tmp_path):
     (tmp_path / "roles").write_text('[[grant]]\nrole="admin"\nusers=["ANONYMOUS"]\n')
     clock = [0.0]
     roles = RolesFile(tmp_path / "roles", lambda: clock[0])

@@ -114,7 +114,7 @@ def _owner(workers: list[ClusterWorker], task: TaskId) -> ClusterWorker | None:
     return next((worker for worker in workers if task in worker.launcher.tasks), None)
 
 
-def test_a_leader_that_can_not_be_reached_is_told_with_its_url_and_the_settings_of_it(cluster: RestCluster) -> None:
+def test_a_leader_that_can_not_be_reached_is_reported_with_its_url_and_the_settings_of_it(cluster: RestCluster) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         nobody = f"http://127.0.0.1:{taken.getsockname()[1]}"
     cluster.add("a:1", url=nobody)
@@ -134,12 +134,14 @@ def test_task_configs_for_a_leader_that_can_not_be_reached_name_its_url_and_sett
     cluster.add("b:2")
     for number in range(2):
         assert _put(leader, f"c{number}")[0] == 201
-    told = re.compile(rf"The leader did not accept the task configs of connector c[01]: Nobody answers at {nobody} ")
-    eventually(lambda: told.search(caplog.text), 10, "it is told")
+    reported = re.compile(
+        rf"The leader did not accept the task configs of connector c[01]: Nobody answers at {nobody} "
+    )
+    eventually(lambda: reported.search(caplog.text), 10, "it is reported")
     assert "rest.advertised.host.name, rest.advertised.port and rest.advertised.listener" in caplog.text
 
 
-def test_a_signature_that_the_leader_refuses_is_told_with_the_key_and_both_clocks(
+def test_a_signature_that_the_leader_refuses_is_reported_with_the_key_and_both_clocks(
     cluster: RestCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     leader = cluster.add("a:1")
@@ -151,10 +153,12 @@ def test_a_signature_that_the_leader_refuses_is_told_with_the_key_and_both_clock
         with pytest.raises(ForbiddenError) as err:
             RestLeader(peers, clock=_Clock()).put_task_configs(leader.url, "c", [{}], mine)
     peers.close()
-    told = str(err.value)
-    assert told.startswith("Internal request contained invalid signature. This worker signed POST /connectors/c/tasks")
-    assert f"to {leader.url.rstrip('/')} with the session key made at 2023-11-14 22:13:20.000Z" in told
-    assert f"here it is 2023-11-14 22:13:50.000Z, at {leader.url.rstrip('/')} it is 20" in told
+    reported = str(err.value)
+    assert reported.startswith(
+        "Internal request contained invalid signature. This worker signed POST /connectors/c/tasks"
+    )
+    assert f"to {leader.url.rstrip('/')} with the session key made at 2023-11-14 22:13:20.000Z" in reported
+    assert f"here it is 2023-11-14 22:13:50.000Z, at {leader.url.rstrip('/')} it is 20" in reported
     key = leader.herder.session_key
     assert key is not None
     assert caplog.text.count(f"not signed with the session key made at {utc_time(key.created_ms)}; here it is") == 1
@@ -166,7 +170,7 @@ class _Clock(SystemClock):
 
 
 @pytest.mark.parametrize("url", ["ftp://leader:8083", "http://", "http://leader:port"])
-def test_a_leader_with_an_url_that_is_none_is_told(cluster: RestCluster, url: str) -> None:
+def test_a_leader_with_an_url_that_is_none_is_reported(cluster: RestCluster, url: str) -> None:
     cluster.add("a:1", url=url)
     status, body = _put(cluster.add("b:2"), "c")
     assert status == 500
@@ -322,7 +326,7 @@ def test_a_worker_that_is_away_costs_its_conditions_and_hardly_any_time(cluster:
     assert max(took_s) < 3.0, took_s
 
 
-def test_who_asks_is_told_to_the_other_workers() -> None:
+def test_who_asks_is_asked_to_the_other_workers() -> None:
     with rest_cluster(SETTINGS) as cluster:
         for _ in range(2):
             cluster.add(options=RestOptions(login=Login([("required", {"ann": "secret"})])))
@@ -340,4 +344,4 @@ def test_who_asks_is_told_to_the_other_workers() -> None:
             assert len(found) == 2, f"not all are RUNNING: {found}"
             return set(found.values()) == {"retrying"}
 
-        eventually(all_known, 30, "it is told how all fare")
+        eventually(all_known, 30, "it is reported how all fare")

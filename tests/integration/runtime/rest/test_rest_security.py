@@ -168,7 +168,7 @@ def test_without_a_trust_store_the_key_store_says_which_clients_are_trusted(tmp_
         assert client.connectors() == []
 
 
-def test_an_expired_certificate_is_told_on_both_sides(tmp_path, authority, ca, caplog):
+def test_an_expired_certificate_is_reported_on_both_sides(tmp_path, authority, ca, caplog):
     expired = authority.sign("worker", valid_days=-1).pem_file(tmp_path / "old.pem")
     with caplog.at_level(logging.WARNING):
         server = serving(https({"ssl.keystore.location": expired}))
@@ -179,7 +179,7 @@ def test_an_expired_certificate_is_told_on_both_sides(tmp_path, authority, ca, c
         assert "The worker needs another one" in (caught.value.hint or "")
 
 
-def test_an_unknown_authority_and_the_wrong_scheme_are_told_in_a_sentence(server_pem):
+def test_an_unknown_authority_and_the_wrong_scheme_are_reported_in_a_sentence(server_pem):
     with serving(https({"ssl.keystore.location": server_pem})) as server:
         with ConnectClient(server.urls[0]) as client, pytest.raises(UnreachableError, match="is not trusted: unable"):
             client.connectors()

@@ -96,12 +96,12 @@ def test_a_secret_of_a_config_is_in_no_log_metric_audit_line_status_or_error(tmp
 
         assert answer("PUT", "/connectors/a/config", config)[0] == 201
         assert answer("PATCH", "/connectors/a/config", {"db.password": SECRET + "2"})[0] == 200
-        told = [answer("POST", "/connectors", {"name": "a", "config": config})[2]]
-        told += [answer("PUT", "/connectors/a/config", config | {"topic": None})[2]]
-        told += [answer("GET", path)[2] for path in ("/connectors/a/status", "/metrics", "/health", "/connectors")]
-        told += [answer("DELETE", "/connectors/a")[2]]
+        reported = [answer("POST", "/connectors", {"name": "a", "config": config})[2]]
+        reported += [answer("PUT", "/connectors/a/config", config | {"topic": None})[2]]
+        reported += [answer("GET", path)[2] for path in ("/connectors/a/status", "/metrics", "/health", "/connectors")]
+        reported += [answer("DELETE", "/connectors/a")[2]]
         eventually(lambda: trail.written == 5, 5, "all changes are written down")
-    told += [(tmp_path / "audit").read_bytes(), caplog.text.encode()]
-    for text in told:
+    reported += [(tmp_path / "audit").read_bytes(), caplog.text.encode()]
+    for text in reported:
         assert SECRET.encode() not in text
         assert b"s3same-open" not in text

@@ -125,7 +125,7 @@ def test_what_the_leader_writes_it_has_read_when_the_call_returns(cluster):
     assert (after.contains("a-0"), after.tasks("a-0"), after.target_state("a-0")) == (False, (), None)
 
 
-def test_other_workers_are_told_of_everything_in_its_order(cluster):
+def test_other_workers_are_reported_of_everything_in_its_order(cluster):
     news: list[Change] = []
     leader, follower = cluster.leader(), cluster.worker(news.append)
     key, restart = SessionKey(b"0123", "HmacSHA256", 17), RestartRequested("c", only_failed=True, include_tasks=False)
@@ -147,7 +147,7 @@ def test_other_workers_are_told_of_everything_in_its_order(cluster):
         LoggerLevelSet("org.x", "DEBUG"),
         ConnectorRemoved("c"),
     ]
-    eventually(lambda: len(news) >= len(expected), WITHIN_S, "the follower is told")
+    eventually(lambda: len(news) >= len(expected), WITHIN_S, "the follower is reported")
     assert news == expected
     follower.refresh(WITHIN_S)
     assert follower.snapshot() == leader.snapshot()
@@ -162,7 +162,7 @@ def test_any_worker_may_say_what_is_wanted_of_a_connector(cluster):
     assert leader.snapshot().target_state("c") is TargetState.PAUSED
 
 
-def test_who_starts_later_sees_the_same_at_the_same_offset_and_is_told_nothing(cluster):
+def test_who_starts_later_sees_the_same_at_the_same_offset_and_is_reported_nothing(cluster):
     news: list[Change] = []
     leader = cluster.leader()
     for name in ("b", "a"):
@@ -178,7 +178,7 @@ def test_who_starts_later_sees_the_same_at_the_same_offset_and_is_told_nothing(c
     assert snapshot.applied_config("a") == leader.snapshot().applied_config("a") == CONFIG
 
 
-def test_a_stopped_store_is_told_no_more_and_can_be_stopped_again(cluster):
+def test_a_stopped_store_is_reported_no_more_and_can_be_stopped_again(cluster):
     news: list[Change] = []
     leader, follower = cluster.leader(), cluster.worker(news.append)
     follower.stop()

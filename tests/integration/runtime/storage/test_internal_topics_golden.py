@@ -249,13 +249,13 @@ def test_a_connectors_own_topic_and_the_workers_are_written_in_javas_order():
     """Steps 52 to 55: written to its own topic first; the tombstone to the worker's first."""
     order = []
 
-    class Told(MemoryRecordLog):
+    class Reported(MemoryRecordLog):
         def send(self, key, value):
             order.append((self.topic, key, value))
             return super().send(key, value)
 
-    own = TopicOffsetStore(Told(MemoryTopic(OWN_OFFSETS)))
-    worker = TopicOffsetStore(Told(MemoryTopic(OFFSETS)))
+    own = TopicOffsetStore(Reported(MemoryTopic(OWN_OFFSETS)))
+    worker = TopicOffsetStore(Reported(MemoryTopic(OFFSETS)))
     worker.start()
     store = ConnectorOffsetStore("sep", own, worker)
     store.start()

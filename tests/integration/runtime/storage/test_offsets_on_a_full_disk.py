@@ -22,13 +22,13 @@ size = len(open(sys.argv[1], "rb").read())
 resource.setrlimit(resource.RLIMIT_FSIZE, (size + 50, resource.RLIM_INFINITY))
 try:
     store.set({b"large": b"x" * 1000})
-    told = None
+    reported = None
 except ConnectError as error:
-    told = [str(error), error.hint]
+    reported = [str(error), error.hint]
 during = open(sys.argv[1], "rb").read().hex()
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 store.stop()
-print(json.dumps({"told": told, "during": during}))
+print(json.dumps({"reported": reported, "during": during}))
 """
 
 
@@ -38,7 +38,7 @@ def test_a_write_that_does_not_fit_leaves_the_old_file_whole_and_the_next_one_ha
         [sys.executable, "-c", _PROGRAM, str(path)], capture_output=True, text=True, timeout=ample_s(60), check=True
     )
     seen = json.loads(done.stdout)
-    message, hint = seen["told"]
+    message, hint = seen["reported"]
     assert message == f"Cannot write the offsets file {path} (offset.storage.file.filename): File too large"
     assert "only in memory" in hint
     assert load_map(bytes.fromhex(seen["during"])) == {b"small": b"{}"}

@@ -95,7 +95,7 @@ def test_a_destroyed_task_is_gone(store):
     seen(lambda: store.tasks("conn"), {})
 
 
-def test_tasks_are_told_by_number(store):
+def test_tasks_are_reported_by_number(store):
     for number in (10, 2, 1):
         store.put(TaskId("conn", number), status(RUNNING))
     seen(lambda: [task.task for task in store.tasks("conn")], [1, 2, 10])
@@ -144,7 +144,7 @@ def test_a_store_that_starts_later_knows_all(new_store):
     assert late.topics("conn") == {"t": TopicUse("t", "conn", 0, 1)}
 
 
-def test_stopping_twice_is_fine_and_a_put_after_it_is_told(store, caplog):
+def test_stopping_twice_is_fine_and_a_put_after_it_is_reported(store, caplog):
     store.stop()
     store.stop()
     store.put("conn", status(RUNNING))

@@ -139,13 +139,13 @@ public class Reaching extends SinkConnector {
 
         /** Whether the broker knows it as the member that has the partitions. */
         private String member() throws Exception {
-            ConsumerGroupMetadata told = consumer.groupMetadata();
+            ConsumerGroupMetadata reported = consumer.groupMetadata();
             String servers = context.configs().get("servers");
             try (Admin admin = Admin.create(Map.of("bootstrap.servers", servers))) {
-                var group = admin.describeConsumerGroups(List.of(told.groupId())).all().get().get(told.groupId());
+                var group = admin.describeConsumerGroups(List.of(reported.groupId())).all().get().get(reported.groupId());
                 var member = group.members().iterator().next();
-                return told.groupId() + " " + (told.generationId() > 0) + " " + member.consumerId().equals(told.memberId()) + " "
-                        + told.groupInstanceId();
+                return reported.groupId() + " " + (reported.generationId() > 0) + " " + member.consumerId().equals(reported.memberId()) + " "
+                        + reported.groupInstanceId();
             }
         }
 

@@ -45,9 +45,9 @@ public class RecordedSink extends SinkConnector {
 
     @Override
     public boolean alterOffsets(Map<String, String> given, Map<TopicPartition, Long> offsets) {
-        Map<String, Object> told = new TreeMap<>();
-        offsets.forEach((place, offset) -> told.put(String.valueOf(place), offset));
-        Journal.of(given, "questions").add("alterOffsets", given, told);
+        Map<String, Object> reported = new TreeMap<>();
+        offsets.forEach((place, offset) -> reported.put(String.valueOf(place), offset));
+        Journal.of(given, "questions").add("alterOffsets", given, reported);
         return true;
     }
 
@@ -135,19 +135,19 @@ public class RecordedSink extends SinkConnector {
         @Override
         public void put(Collection<SinkRecord> records) {
             if (records.isEmpty()) return;
-            Collection<String> told = new TreeSet<>();
-            records.forEach(one -> told.add(one.kafkaPartition() + "/" + one.kafkaOffset() + "=" + one.value()));
+            Collection<String> reported = new TreeSet<>();
+            records.forEach(one -> reported.add(one.kafkaPartition() + "/" + one.kafkaOffset() + "=" + one.value()));
             String wanted = journal.wanted()[0];
-            journal.add("put", told, wanted);
+            journal.add("put", reported, wanted);
             if (wanted.equals("retry")) throw new RetriableException("Not yet");
-            if (wanted.equals("fail")) throw new ConnectException("As it was told");
+            if (wanted.equals("fail")) throw new ConnectException("As it was reported");
         }
 
         @Override
         public Map<TopicPartition, OffsetAndMetadata> preCommit(Map<TopicPartition, OffsetAndMetadata> given) {
-            Map<String, Long> told = new TreeMap<>();
-            given.forEach((place, offset) -> told.put(place.toString(), offset.offset()));
-            journal.add("preCommit", told);
+            Map<String, Long> reported = new TreeMap<>();
+            given.forEach((place, offset) -> reported.put(place.toString(), offset.offset()));
+            journal.add("preCommit", reported);
             return super.preCommit(given);
         }
 

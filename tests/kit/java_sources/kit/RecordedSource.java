@@ -96,7 +96,7 @@ public class RecordedSource extends SourceConnector {
             if (!wanted.equals(done)) {
                 done = wanted;
                 if (wanted.equals("reconfigure")) context().requestTaskReconfiguration();
-                if (wanted.equals("raise")) context().raiseError(new ConnectException("As it was told"));
+                if (wanted.equals("raise")) context().raiseError(new ConnectException("As it was reported"));
             }
             try {
                 Thread.sleep(20);
@@ -202,7 +202,7 @@ public class RecordedSource extends SourceConnector {
             }
             if (wanted[0].equals("fail")) {
                 journal.add("poll: fail");
-                throw new ConnectException("As it was told");
+                throw new ConnectException("As it was reported");
             }
             long most = wanted[0].equals("records") ? Long.parseLong(wanted[1]) : 0;
             if (next >= most) {

@@ -183,7 +183,7 @@ public class TestPlugins {
         }
     }
 
-    /** Numbers from 0 on, with what it was told of them: commitRecord and commit go to the log. */
+    /** Numbers from 0 on, with what it was reported of them: commitRecord and commit go to the log. */
     public static class Numbers extends SourceConnector {
         private Map<String, String> config;
 
@@ -552,10 +552,10 @@ public class TestPlugins {
     }
 
     /** Numbers that write down where in Kafka each of them is. */
-    public static class Told extends Numbers {
+    public static class Reported extends Numbers {
         @Override
         public Class<? extends Task> taskClass() {
-            return ToldTask.class;
+            return ReportedTask.class;
         }
 
         @Override
@@ -564,7 +564,7 @@ public class TestPlugins {
         }
     }
 
-    public static class ToldTask extends NumbersTask {
+    public static class ReportedTask extends NumbersTask {
         private PrintStream journal;
 
         @Override

@@ -52,7 +52,7 @@ public class Typed {
         };
     }
 
-    /** Of each type: told; with a default, and told; with null as its default and label; required. */
+    /** Of each type: reported; with a default, and reported; with null as its default and label; required. */
     static ConfigDef table() {
         ConfigDef made = new ConfigDef();
         Map<ConfigDef.Type, Object> defaults = Map.of(
@@ -65,7 +65,7 @@ public class Typed {
             Object given = defaults.get(type);
             made.define(name, type, given, null, ConfigDef.Importance.LOW, "", name, 1, ConfigDef.Width.SHORT, name,
                     List.of(name + ".null"), recommends(name, type));
-            made.define(name + ".told", type, given, new Tells(given), ConfigDef.Importance.LOW, "");
+            made.define(name + ".reported", type, given, new Tells(given), ConfigDef.Importance.LOW, "");
             made.define(name + ".null", type, null, new Tells(null), ConfigDef.Importance.LOW, "", "nulls", 2,
                     ConfigDef.Width.LONG, null);
             made.define(name + ".needed", type, ConfigDef.Importance.HIGH, "");

@@ -128,7 +128,9 @@ def test_a_connector_is_created_paused_changed_and_its_offsets_reset_by_keyboard
         client.delete_connector("typed")
 
 
-def test_a_secret_that_was_typed_stays_when_other_settings_appear_and_a_conflict_is_told_in_the_dialog(browser, world):
+def test_a_secret_that_was_typed_stays_when_other_settings_appear_and_a_conflict_is_reported_in_the_dialog(
+    browser, world
+):
     world.create("edited")
     with browser.page(f"{world.url}/ui/create?plugin=HttpJsonSource") as page, ConnectClient(world.url) as client:
         page.locator("details").evaluate_all("all => all.forEach(each => { each.open = true })")

@@ -98,9 +98,9 @@ class World:
         """In this process: a start of Python costs a second."""
         self.capture.readouterr()
         code = cli(self.command(verb, *args))
-        told = self.capture.readouterr()
-        assert code == expect, f"{verb} {args} ended with {code}, not {expect}\n{told.out}\n{told.err}"
-        return CliResult(code, told.out, told.err)
+        reported = self.capture.readouterr()
+        assert code == expect, f"{verb} {args} ended with {code}, not {expect}\n{reported.out}\n{reported.err}"
+        return CliResult(code, reported.out, reported.err)
 
     def command(self, verb: str, *args: str) -> list[str]:
         return ["dlq", verb, self.name, "--direct", "--worker", str(self.cluster.worker_file), *args]
@@ -110,8 +110,8 @@ class World:
             eventually(lambda: len(self.lines()) >= count, 20, f"{count} lines in the sink's file")
         except AssertionError as late:
             ends = {name: end_offset(self.bootstrap, name) for name in (self.topic, self.dlq)}
-            told = f"{len(self.lines())} lines, topics end at {ends}, {self.host.host.conditions()}"
-            raise AssertionError(f"{late}; {told}, {self.host.host.counters()}") from late
+            reported = f"{len(self.lines())} lines, topics end at {ends}, {self.host.host.conditions()}"
+            raise AssertionError(f"{late}; {reported}, {self.host.host.counters()}") from late
         return self.lines()
 
     def await_letters(self, count: int) -> None:
@@ -200,8 +200,8 @@ def test_a_replay_that_is_killed_in_the_middle_neither_loses_nor_doubles(world: 
         eventually(is_sending, 40, "records are sent", pause_s=0.001)
     finally:
         killed.kill()
-        _, told = killed.communicate(timeout=ample_s(10))
-    assert killed.returncode == -signal.SIGKILL, f"it ended before it was killed: {told!r}"
+        _, reported = killed.communicate(timeout=ample_s(10))
+    assert killed.returncode == -signal.SIGKILL, f"it ended before it was killed: {reported!r}"
 
     done = world.run("replay", "--edit", "repairs:repair", "--yes", "-o", "json").json["outcomes"]
     assert sum(done.values()) == count
@@ -382,7 +382,7 @@ def test_letters_of_a_source_pass_its_chain_again(world: World) -> None:
     (shown,) = world.run("show", "-o", "json").json
     assert (shown["value"], shown["source"]["offset"], shown["stage"]) == ("text", {"b": 2}, "TRANSFORMATION")
     failed = world.run("replay", "--yes", "-o", "json", expect=1).json
-    assert failed["why"]["failed"].endswith("fails again in TRANSFORMATION: told to fail on text")
+    assert failed["why"]["failed"].endswith("fails again in TRANSFORMATION: reported to fail on text")
     patch = world.folder / "fix.json"
     patch.write_text(json.dumps([{"op": "replace", "path": "/value", "value": "fine"}]))
     assert world.run("replay", "--edit", str(patch), "--yes", "-o", "json").json["outcomes"] == {"replay": 1}

@@ -154,8 +154,8 @@ def test_a_pipeline_into_a_table_outlasts_its_registry_with_each_row_once_and_po
             produce(broker.bootstrap, topic, [b"\x01 not Avro", not_a_number, unknown_id])
             orders.schema = noted
             for spec in (source, sink):
-                told = host.await_condition(spec, Condition.RETRYING, 60)
-                assert url in str(told)
+                reported = host.await_condition(spec, Condition.RETRYING, 60)
+                assert url in str(reported)
             held = count()
             way.repair()
 

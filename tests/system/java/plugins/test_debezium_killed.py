@@ -27,16 +27,16 @@ _KILLED = ("jvm", "database", "slot", "worker")
 def test_no_change_is_lost_when_jvm_database_and_worker_are_killed(
     broker: DevBroker, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    told = change_and_kill(broker, tmp_path_factory, 1_500, 1, ["jvm", "database", "worker"], rate=150)
-    assert told["records"] >= 1_500
+    reported = change_and_kill(broker, tmp_path_factory, 1_500, 1, ["jvm", "database", "worker"], rate=150)
+    assert reported["records"] >= 1_500
 
 
 def a_hundred_thousand_changes(
     own_broker: DevBroker, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, seed: int
 ) -> None:
     count = int(os.environ.get("KCONNECT_DEBEZIUM_CHANGES", "100000"))
-    told = change_and_kill(own_broker, tmp_path_factory, count, seed, in_turn(seed), rate=1_500)
-    request.config.get_terminal_writer().line(f"seed {seed}: {count} changes, none lost, in order by key: {told}")
+    reported = change_and_kill(own_broker, tmp_path_factory, count, seed, in_turn(seed), rate=1_500)
+    request.config.get_terminal_writer().line(f"seed {seed}: {count} changes, none lost, in order by key: {reported}")
 
 
 def in_turn(seed: int) -> Iterator[str]:
@@ -69,10 +69,10 @@ def change_and_kill(
         def all_there() -> dict[str, int]:
             return assert_in_order(changes, consume(broker.bootstrap, run.topic, run.written(), 300))
 
-        told = eventually(all_there, 300, "all changes are in the topic", pause_s=1)
+        reported = eventually(all_there, 300, "all changes are in the topic", pause_s=1)
         run.await_equal(rows, 300)
         run.worker.stop()
-    return told | {f"{what} killed": times for what, times in sorted(run.kills.items())}
+    return reported | {f"{what} killed": times for what, times in sorted(run.kills.items())}
 
 
 if os.environ.get("KCONNECT_DEBEZIUM") == "long":  # `make debezium`: minutes for each seed

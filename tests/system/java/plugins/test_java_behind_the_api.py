@@ -38,7 +38,7 @@ def reaching(broker: DevBroker, topic: str) -> dict[str, str]:
         "connector.class": "kit.Reaching",
         "topics": topic,
         "servers": broker.bootstrap,
-        "journal": "told",
+        "journal": "reported",
         "value.converter": "org.apache.kafka.connect.storage.StringConverter",
         "consumer.override.auto.offset.reset": "earliest",
     }
@@ -46,7 +46,7 @@ def reaching(broker: DevBroker, topic: str) -> dict[str, str]:
 
 def journal(folder: Path, lines: int) -> list[str]:
     def written() -> list[str]:
-        file = folder / "told-task"
+        file = folder / "reported-task"
         found = file.read_text().splitlines() if file.exists() else []
         assert len(found) >= lines, found
         return found
@@ -61,19 +61,19 @@ def test_a_sink_finds_behind_the_api_what_it_finds_in_javas_worker(
     create_topic(broker.bootstrap, topic, partitions=2)
     config = reaching(broker, topic)
     produce_lines(broker.bootstrap, topic, list(_ALIKE), partition=0)
-    told = {}
+    reported = {}
     with JavaConnect(tmp_path / "java", broker.bootstrap, worker={"plugin.path": str(plugins)}) as java:
         status, answer = java.request("POST", "/connectors", {"name": "reaching", "config": config})
         assert status == 201, answer
-        told["java"] = journal(java.folder, len(_ALIKE) + 1)
+        reported["java"] = journal(java.folder, len(_ALIKE) + 1)
         java.request("DELETE", "/connectors/reaching")
     # A group of its own: the other's has come to the end
     worker.create("reaching", **{**config, "consumer.override.group.id": f"{topic}-ours"})
-    told["ours"] = [
+    reported["ours"] = [
         line.replace(f"{topic}-ours", "connect-reaching") for line in journal(worker.folder, len(_ALIKE) + 1)
     ]
-    assert told["ours"] == told["java"]
-    assert "command: org.apache.kafka.connect.cli.ConnectStandalone true" in told["ours"]
+    assert reported["ours"] == reported["java"]
+    assert "command: org.apache.kafka.connect.cli.ConnectStandalone true" in reported["ours"]
     worker.delete("reaching")
 
 

@@ -108,10 +108,10 @@ def test_the_trace_of_a_failed_connector_begins_with_its_cause(worker: JavaWorke
         assert status.connector.state == RunState.FAILED
         return status.connector.trace or ""
 
-    told = eventually(trace, 30, "the connector is FAILED")
-    assert told.startswith("Connector o-dbz-bin failed: It does not do fail.\nTraceback"), told[:300]
-    assert root_cause(told) == "It does not do fail."
-    assert "at kit.Faulty.in(Faulty.java:" in told
+    reported = eventually(trace, 30, "the connector is FAILED")
+    assert reported.startswith("Connector o-dbz-bin failed: It does not do fail.\nTraceback"), reported[:300]
+    assert root_cause(reported) == "It does not do fail."
+    assert "at kit.Faulty.in(Faulty.java:" in reported
     # Its line of the log has Java's own line
     source = (Path(__file__).parents[3] / "kit" / "java_sources" / "kit" / "Faulty.java").read_text().splitlines()
     (line,) = [number for number, text in enumerate(source, 1) if 'info("now {} fails"' in text]

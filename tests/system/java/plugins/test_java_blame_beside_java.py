@@ -61,11 +61,11 @@ def numbers(side: Side, name: str, more: Mapping[str, str]) -> Mapping[str, str]
 
 
 def traced(side: Side, name: str) -> str:
-    def told() -> str:
+    def reported() -> str:
         assert side.states(name).get("task 0") == "FAILED", f"{side.states(name)}"
         return side.trace(name)
 
-    return eventually(told, 60, f"the task of {name} has failed at {side.name}")
+    return eventually(reported, 60, f"the task of {name} has failed at {side.name}")
 
 
 @pytest.mark.parametrize("mixed", [False, True], ids=["of Java", "mixed"])

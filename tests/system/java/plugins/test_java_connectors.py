@@ -274,13 +274,13 @@ def test_a_java_sink_gets_what_it_asks_of_its_context_whatever_has_been_fetched_
 
     eventually(lambda: any(line.endswith(" 39999") for line in lines()) and "reported" in lines(), 60, "all is put")
     worker.delete(name)
-    told = eventually(lambda: lines() if lines()[-1] == "stop" else None, 15, "the task has stopped")
+    reported = eventually(lambda: lines() if lines()[-1] == "stop" else None, 15, "the task has stopped")
     next_offset, committed, is_paused = 0, 0, False
-    for line in told:
+    for line in reported:
         what, *numbers = line.split()
         if what == "put":
-            assert not is_paused, f"{line}: {told}"
-            assert int(numbers[0]) == next_offset, f"{line}, not {next_offset}: {told}"
+            assert not is_paused, f"{line}: {reported}"
+            assert int(numbers[0]) == next_offset, f"{line}, not {next_offset}: {reported}"
             next_offset = int(numbers[1]) + 1
         elif what == "rewind":
             next_offset = int(numbers[0])
@@ -290,14 +290,14 @@ def test_a_java_sink_gets_what_it_asks_of_its_context_whatever_has_been_fetched_
         elif what in ("pause", "resume"):
             is_paused = what == "pause"
     assert (next_offset, committed) == (40_000, 40_000)
-    assert [line for line in told if line in ("retry", "request", "pause", "resume")] == [
+    assert [line for line in reported if line in ("retry", "request", "pause", "resume")] == [
         "retry",
         "request",
         "pause",
         "resume",
     ]
-    assert any(line.startswith("commit") for line in told[told.index("request") : told.index("pause")])
-    assert told[-2:] == [f"close [{topic}-0]", "stop"]
+    assert any(line.startswith("commit") for line in reported[reported.index("request") : reported.index("pause")])
+    assert reported[-2:] == [f"close [{topic}-0]", "stop"]
     (letter,) = consume(broker.bootstrap, letters, 1)
     headers = dict(letter.headers() or ())
     assert (letter.value(), headers["__connect.errors.offset"]) == (b"report", b"3000")
@@ -328,8 +328,10 @@ def test_lines_of_java_have_their_connector_and_the_level_that_is_set(
     worker.create("talks", **NUMBERS, **java_json, topic=topic, count="5")
     texts(broker, topic, 5)
     worker.await_logged("JsonConverterConfig")  # lines of Java come on a way of their own, perhaps after the records
-    told = [line for line in worker.log_text().splitlines() if "JsonConverterConfig" in line]
-    assert [line.partition("] ")[2].partition("JsonConverterConfig")[0] for line in told] == ["INFO [talks|task-0] "]
+    reported = [line for line in worker.log_text().splitlines() if "JsonConverterConfig" in line]
+    assert [line.partition("] ")[2].partition("JsonConverterConfig")[0] for line in reported] == [
+        "INFO [talks|task-0] "
+    ]
 
     def quiet_polls() -> list[str]:
         return [line for line in worker.log_text().splitlines() if "nothing left of 5" in line]
@@ -356,7 +358,7 @@ def test_versions_of_a_plugin_run_side_by_side_with_secrets_of_javas_config_prov
         secret = {"secret": "${vault:x:password}", "topic": topics[version]}
         worker.create(name, **{"connector.class": "found.Found$Ticker", **more, **secret, **stamp})
     for version, topic in topics.items():
-        # hunter2 of the path x: eight characters, of which the last is told
+        # hunter2 of the path x: eight characters, of which the last is reported
         assert texts(broker, topic, 1)[:1] == [f"ticker {version} knows 8x stamp 1.0.0"]
     with worker.client() as client:
         for version in topics:
@@ -495,8 +497,8 @@ def test_offsets_are_altered_and_reset_by_command_if_the_java_connector_agrees(
             return [dict(one.offset or {}) for one in client.connector_offsets(name) if one.partition == partition]
 
     def altered(offset: dict[str, int], expect: int) -> CliResult:
-        told = {"name": name, "offsets": [{"partition": partition, "offset": offset}]}
-        return connect("alter", name, "-f", "-", "--yes", stdin=json.dumps(told), expect=expect)
+        reported = {"name": name, "offsets": [{"partition": partition, "offset": offset}]}
+        return connect("alter", name, "-f", "-", "--yes", stdin=json.dumps(reported), expect=expect)
 
     run(worker, name, config)
     eventually(lambda: bool(offsets() and max(offsets()[0].values()) >= 10), 40, "an offset is committed")

@@ -137,16 +137,16 @@ def test_while_a_killed_jvm_is_down_every_screen_says_why_and_pythons_run_on(
         of_task = 'kafka_connect_connector_task_metrics_status{connector="java",task="0",value="failed"}'
         eventually(lambda: metric(worker, of_task) == "1", 10, "its metric says so")
 
-        def is_told_by_health() -> bool:
+        def is_reported_by_health() -> bool:
             health = json.load(urllib.request.urlopen(f"{worker.url}/health", timeout=ample_s(10)))
             assert health["status"] == "healthy", "the worker is"
             assert health["message"].endswith("1 task on it is FAILED."), health
             return True
 
-        eventually(is_told_by_health, 10, "/health says so")
-        told = cli_run("status", "--url", worker.url, home=home, env={"COLUMNS": "300"})
-        assert why in told.stdout, told.stdout
-        assert "restart 1 of" in told.stdout
+        eventually(is_reported_by_health, 10, "/health says so")
+        reported = cli_run("status", "--url", worker.url, home=home, env={"COLUMNS": "300"})
+        assert why in reported.stdout, reported.stdout
+        assert "restart 1 of" in reported.stdout
         with file.open("a") as more:
             more.write("two\n")
         assert consume_values(broker.bootstrap, lines, 2) == [b"one", b"two"]
@@ -186,7 +186,7 @@ def test_a_jvm_that_is_killed_in_mid_stream_costs_no_record(
     worker: Standalone, broker: DevBroker, topics: tuple[str, str]
 ) -> None:
     topic, _ = topics
-    told = len(worker.log_text())
+    reported = len(worker.log_text())
     with connectors(worker, killed={**NUMBERS, **_AGAIN, "topic": topic, "count": "60000"}):
         consume(broker.bootstrap, topic, 1)
         (jvm,) = slot_jvms(worker)
@@ -201,7 +201,7 @@ def test_a_jvm_that_is_killed_in_mid_stream_costs_no_record(
         eventually(has_all, 60, "every number is there")
     why = "killed by signal 9: by somebody, or by the kernel when memory ran out"
     said = f"The JVM that runs Java's plugins ended ({why})"
-    eventually(lambda: said in worker.log_text()[told:], 20, "the log says it")
+    eventually(lambda: said in worker.log_text()[reported:], 20, "the log says it")
 
 
 def test_a_frozen_jvm_is_killed_at_its_deadline_and_its_tasks_go_on(
@@ -214,10 +214,10 @@ def test_a_frozen_jvm_is_killed_at_its_deadline_and_its_tasks_go_on(
         jvm.send_signal(signal.SIGSTOP)
         jvm.wait(ample_s(60))
 
-        def told() -> list[str]:
+        def reported() -> list[str]:
             return [line for line in worker.log_text().splitlines() if "kconnect.java.timeout.ms" in line]
 
-        assert "has not answered for" in eventually(told, 10, "it is told")[0]
+        assert "has not answered for" in eventually(reported, 10, "it is reported")[0]
         eventually(lambda: [one for one in slot_jvms(worker) if one.pid != jvm.pid], 30, "a new JVM")
         worker.await_task("frozen", RunState.RUNNING)
         grows(broker, topic)
@@ -248,7 +248,7 @@ def test_a_jvm_in_which_a_plugin_hangs_is_killed_once_nobody_else_is_in_it(
         with connectors(worker, hangs=hangs):
             eventually(lambda: "now it sleeps" in worker.log_text(), 30, "it hangs")
             (line,) = [line for line in worker.log_text().splitlines() if "now it sleeps" in line]
-            assert "(kit.TestPlugins" in line, "its own logger's name is told"
+            assert "(kit.TestPlugins" in line, "its own logger's name is reported"
         worker.await_task("bystander", RunState.RUNNING)
         assert lives(jvm)
     eventually(lambda: not lives(jvm), 40, "the JVM in which a plugin hangs is killed")
@@ -299,7 +299,7 @@ def test_what_hangs_is_named_and_given_up_and_the_others_in_its_jvm_run_on(
         ("direct", "OutOfMemoryError: Cannot reserve 16777216 bytes of direct buffer memory", True),
     ],
 )
-def test_what_ends_memory_or_the_jvm_is_told_and_the_others_go_on(
+def test_what_ends_memory_or_the_jvm_is_reported_and_the_others_go_on(
     worker: Standalone,
     broker: DevBroker,
     topics: tuple[str, str],

@@ -46,13 +46,13 @@ def test_mbeans_are_on_every_screen_and_each_jvm_has_a_port(tmp_path: Path, brok
         )
 
         def described() -> str:
-            told = cli_run("describe", "shop", "--url", worker.url, home=home, env={"COLUMNS": "200"}).stdout
-            return told if _BEHIND in told else ""
+            reported = cli_run("describe", "shop", "--url", worker.url, home=home, env={"COLUMNS": "200"}).stdout
+            return reported if _BEHIND in reported else ""
 
-        told = eventually(described, 40, "describe has the MBeans of the last sample")
-        assert re.search(rf"^  0 +{_BEHIND} +plugin=kit, context=streaming, name=shop +[\d,]+$", told, re.MULTILINE), (
-            told
-        )
+        reported = eventually(described, 40, "describe has the MBeans of the last sample")
+        assert re.search(
+            rf"^  0 +{_BEHIND} +plugin=kit, context=streaming, name=shop +[\d,]+$", reported, re.MULTILINE
+        ), reported
         page = "/ui/connectors/shop/activity/now"
         eventually(lambda: _BEHIND in read(page), 40, "the console plots what moves")
         assert "debezium_metrics_Connected" not in read(page)

@@ -143,7 +143,7 @@ def block_and_delete(node: Node, broker: DevBroker, kind: str, place: str) -> No
     else:
         await_block(node, name, place)
         assert_goes_on(node, broker)
-        assert_told(node, name, place)
+        assert_reported(node, name, place)
     node.order("DELETE", f"/connectors/{name}", expect=204)
     if at_its_end:
         await_block(node, name, place)
@@ -163,7 +163,7 @@ def await_states(node: Node, name: str, wanted: list[str]) -> dict[str, Any]:
     return found
 
 
-def assert_told(node: Node, name: str, place: str) -> None:
+def assert_reported(node: Node, name: str, place: str) -> None:
     """Java's worker has no status of what never came up; ours fails it after a while and says where it hangs."""
     if place not in _NEVER_UP:
         code, status = node.request("GET", f"/connectors/{name}/status")
@@ -195,9 +195,9 @@ if _LONG:
             asked: Future[Any] = pool.submit(ours.request, "PUT", f"/connectors/{name}/config", config)
             eventually(lambda: f"Will block on Connector::{what}" in ours.worker.log.read_text(), 60, "it blocks")
             assert_goes_on(ours, broker)
-            code, told = asked.result()
-        assert code == 500, told
-        assert f"of connector {name} did not return within 8 s" in told["message"]
+            code, reported = asked.result()
+        assert code == 500, reported
+        assert f"of connector {name} did not return within 8 s" in reported["message"]
         assert name not in ours.get("/connectors")
 
     def test_a_restart_of_one_that_blocks_in_its_start_ends_at_the_deadline_and_says_so(
@@ -207,8 +207,8 @@ if _LONG:
         name = "restarted"
         ours.order("PUT", f"/connectors/{name}/config", config, expect=201)
         await_block(ours, name, "Connector::start")
-        code, told = ours.request("POST", f"/connectors/{name}/restart")
-        assert code == 500, told
-        assert "did not return within 8 s" in told["message"]
+        code, reported = ours.request("POST", f"/connectors/{name}/restart")
+        assert code == 500, reported
+        assert "did not return within 8 s" in reported["message"]
         ours.order("DELETE", f"/connectors/{name}", expect=204)
         assert_goes_on(ours, broker)

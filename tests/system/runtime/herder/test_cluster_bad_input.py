@@ -1,4 +1,4 @@
-"""Workers that do not fit into their group, and one that is cut off from it: what is told, and what goes on.
+"""Workers that do not fit into their group, and one that is cut off from it: what is reported, and what goes on.
 
 One broker, whose second listener is reached by a way that can be cut. Workers are in this process; topics, the group
 and REST are real, tasks are entries in a table where it does not matter what they do.
@@ -53,7 +53,7 @@ def way() -> Iterator[Relay]:
 
 @pytest.fixture(scope="module")
 def cut_broker(way: Relay, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevBroker]:
-    """A broker with a listener of which clients are told that it is at the end of `way`."""
+    """A broker with a listener of which clients are reported that it is at the end of `way`."""
     plain, behind, controller = free_port(), free_port(), free_port()
     way.target_port = behind
     at = "127.0.0.1"
@@ -111,29 +111,31 @@ def test_the_name_of_a_consumer_group_as_group_id_ends_the_worker_with_a_sentenc
         ended = cli_run("distributed", str(file), home=home, expect=EXIT_HERDER)
     finally:
         consumer.close()
-    told = [
+    reported = [
         line for line in ended.stderr.splitlines() if "group.id=billing is in use by a group of another kind" in line
     ]
-    assert told, ended.stderr
+    assert reported, ended.stderr
     assert "Choose another group.id for this Connect cluster" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
-def test_two_clusters_on_one_config_topic_are_told_to_both_leaders(
+def test_two_clusters_on_one_config_topic_are_asked_to_both_leaders(
     cut_broker: DevBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     with ExitStack() as stack:
         ours = one_of(cut_broker.bootstrap, "shared-a", stack, **SESSION)
         theirs = one_of(cut_broker.bootstrap, "shared-b", stack, config_storage_topic="shared-a-config", **SESSION)
         create(ours, "c0")
-        told = "of config.storage.topic=shared-a-config was written by another process while this worker led group.id="
-        eventually(lambda: f"{told}shared-b" in caplog.text, 40, "the leader of the other cluster tells it")
+        reported = (
+            "of config.storage.topic=shared-a-config was written by another process while this worker led group.id="
+        )
+        eventually(lambda: f"{reported}shared-b" in caplog.text, 40, "the leader of the other cluster tells it")
         create(theirs, "c1")
-        eventually(lambda: f"{told}shared-a" in caplog.text, 40, "and so does the leader of this one")
+        eventually(lambda: f"{reported}shared-a" in caplog.text, 40, "and so does the leader of this one")
     assert "a config.storage.topic, offset.storage.topic and status.storage.topic of its own" in caplog.text
 
 
-def test_a_session_key_from_the_future_is_told_with_both_times(
+def test_a_session_key_from_the_future_is_reported_with_both_times(
     cut_broker: DevBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     with ExitStack() as stack:
@@ -144,7 +146,7 @@ def test_a_session_key_from_the_future_is_told_with_both_times(
         producer = Producer({"bootstrap.servers": cut_broker.bootstrap})
         producer.produce("clocks-config", value, key)
         assert producer.flush(10) == 0
-        eventually(lambda: "ahead of this one's" in caplog.text, 30, "it is told")
+        eventually(lambda: "ahead of this one's" in caplog.text, 30, "it is reported")
     assert "inter.worker.key.ttl.ms" in caplog.text
 
 
@@ -228,7 +230,7 @@ def test_a_worker_without_exactly_once_support_beside_one_that_has_it_tells_so(
         eventually(lambda: on.herder.leader_url, 30, "both are in")
         off.herder.put_connector("mixed", numbered("mixed", "mixed-eos-out", most="10"), replace=False)
         await_running(off, "mixed")
-        eventually(lambda: "have run tasks of mixed" in caplog.text, 30, "it is told")
+        eventually(lambda: "have run tasks of mixed" in caplog.text, 30, "it is reported")
     assert "but this worker has exactly.once.source.support=disabled" in caplog.text
     assert "first to preparing on each of them, then to enabled" in caplog.text
 

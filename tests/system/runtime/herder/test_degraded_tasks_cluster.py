@@ -60,11 +60,11 @@ def test_any_worker_and_the_doctor_tell_how_the_tasks_of_all_workers_fare(broker
         mood.write_text("away")
 
         for url in urls:
-            eventually(lambda url=url: conditions(url) == dict.fromkeys(ids, "retrying"), 20, "both are told")
+            eventually(lambda url=url: conditions(url) == dict.fromkeys(ids, "retrying"), 20, "both are reported")
         shared = {"bootstrap.servers": broker.bootstrap, **cluster_settings(_GROUP)}
         file = write_properties(tmp_path / "cluster.properties", shared)
-        told = cli_run("topics", "doctor", "--worker", str(file), "-o", "json", home=tmp_path, expect=7).json
-        degraded = [finding for finding in told["findings"] if finding["code"] == f"task-{Condition.RETRYING}"]
+        reported = cli_run("topics", "doctor", "--worker", str(file), "-o", "json", home=tmp_path, expect=7).json
+        degraded = [finding for finding in reported["findings"] if finding["code"] == f"task-{Condition.RETRYING}"]
         assert sorted(finding["connector"] for finding in degraded) == ["moody-a", "moody-b"]
         assert all(
             "MoodySourceTask.poll() raised RetriableError: the shop is closed" in json.dumps(each) for each in degraded
@@ -102,15 +102,15 @@ def test_the_doctor_shows_a_worker_behind_basic_auth_who_asks(broker: DevBroker,
         add = ("contexts", "add", "g", url, "--user", "ann", "--password-file", "pw", "--worker", str(file))
         cli_run(*add, home=tmp_path, expect=0)
 
-        told = cli_run("topics", "doctor", "-o", "json", home=tmp_path, expect=7).json
-        assert [each["connector"] for each in told["findings"] if each["code"] == "task-retrying"] == ["moody"]
-        assert [each for each in told["not_checked"] if "condition of the tasks" in each["what"]] == []
+        reported = cli_run("topics", "doctor", "-o", "json", home=tmp_path, expect=7).json
+        assert [each["connector"] for each in reported["findings"] if each["code"] == "task-retrying"] == ["moody"]
+        assert [each for each in reported["not_checked"] if "condition of the tasks" in each["what"]] == []
 
         stranger = {"KCONNECT_WORKER": str(file), "KCONNECT_URL": url}
-        told = cli_run("topics", "doctor", "-o", "json", home=tmp_path, env=stranger, expect=0).json
+        reported = cli_run("topics", "doctor", "-o", "json", home=tmp_path, env=stranger, expect=0).json
         refused = [
             each["why"]
-            for each in told["not_checked"]
+            for each in reported["not_checked"]
             if each["what"].startswith(f"the condition of the tasks on {url}")
         ]
         assert refused == [f"{url} refuses a caller without a user (401)"]

@@ -50,33 +50,33 @@ def no_restart_is_promised(cluster: MixedCluster, java: Node, ours: Node) -> Non
     }
     java.order("POST", "/connectors", {"name": "nofile", "config": config}, expect=201)
 
-    def told() -> bool:
+    def reported() -> bool:
         tasks = ours.get("/connectors/nofile/status?condition=true")["tasks"]
         assert [(task["state"], task.get("restarts")) for task in tasks] == [
             ("FAILED", {"state": "not restarted", "count": 0, "max": 0, "why": "a Java worker leads the group"})
         ]
         return True
 
-    eventually(told, 60, "it is FAILED, and said to stay so")
+    eventually(reported, 60, "it is FAILED, and said to stay so")
     ours.order("DELETE", "/connectors/nofile", expect=204)
 
 
 def nobody_is_silent(cluster: MixedCluster, ours: Node) -> None:
     """Java's worker has no slots to tell, and answers all the same: ours does not say that it does not."""
 
-    def told() -> bool:
+    def reported() -> bool:
         with ConnectClient(ours.url) as client:
             answers = {each["worker"]: each["answers"] for each in client.workers()}
         assert answers == {node.id: True for node in cluster.nodes}
         return True
 
-    eventually(told, 30, "both answer")
+    eventually(reported, 30, "both answer")
 
 
 def lacks_java_plugins(bare: ThreadWorker) -> None:
     """A worker without the folders of plugin.path fails what needs them, as Java's does, and runs the others."""
 
-    def told() -> bool:
+    def reported() -> bool:
         with ConnectClient(bare.url) as client:
             status = {name: client.connector_status(name) for name in ("pair1", "pair2", "first")}
         parts = {name: [one.connector, *one.tasks] for name, one in status.items()}
@@ -92,7 +92,7 @@ def lacks_java_plugins(bare: ThreadWorker) -> None:
                 assert sentence in (part.trace or ""), part
         return True
 
-    eventually(told, 60, "what lacks its plugin is FAILED")
+    eventually(reported, 60, "what lacks its plugin is FAILED")
 
 
 def test_either_kind_leads_and_either_takes_the_requests_of_the_other(broker: DevBroker, tmp_path: Path) -> None:

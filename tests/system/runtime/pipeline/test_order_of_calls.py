@@ -378,8 +378,8 @@ def letters_of(broker: DevBroker, side: Recorded) -> list[tuple[str, dict[str, s
     for message in consume(broker.bootstrap, f"kafkas-letters-{side.node.name}", 10):
         headers = {key: str(value or b"", "utf-8") for key, value in message.headers() or ()}
         headers.pop("__connect.errors.exception.stacktrace", None)
-        told = {key: value.replace(f"-{side.node.name}", "<own>") for key, value in headers.items()}
-        found.append((str(message.value() or b"", "utf-8"), told))
+        reported = {key: value.replace(f"-{side.node.name}", "<own>") for key, value in headers.items()}
+        found.append((str(message.value() or b"", "utf-8"), reported))
     return sorted(found, key=lambda one: one[0])
 
 

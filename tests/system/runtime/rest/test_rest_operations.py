@@ -1,4 +1,4 @@
-"""Operations of REST on a real worker: what tasks in slots tell, and what slots are told."""
+"""Operations of REST on a real worker: what tasks in slots tell, and what slots are reported."""
 
 from __future__ import annotations
 
@@ -28,27 +28,31 @@ def worker(broker: DevBroker, tmp_path_factory: pytest.TempPathFactory) -> Itera
         assert running.stop() == 143
 
 
-def test_topics_of_source_and_sink_are_told_forgotten_and_told_again(
+def test_topics_of_source_and_sink_are_reported_forgotten_and_reported_again(
     worker: Standalone, topic: str, tmp_path: Path
 ) -> None:
     lines, out = tmp_path / "in.txt", tmp_path / "out.txt"
     lines.write_text("one\n")
     with worker.client() as client:
-        client.create_connector("told-in", {"connector.class": "FileStreamSource", "file": str(lines), "topic": topic})
-        client.create_connector("told-out", {"connector.class": "FileStreamSink", "file": str(out), "topics": topic})
-        for name in ("told-in", "told-out"):
+        client.create_connector(
+            "reported-in", {"connector.class": "FileStreamSource", "file": str(lines), "topic": topic}
+        )
+        client.create_connector(
+            "reported-out", {"connector.class": "FileStreamSink", "file": str(out), "topics": topic}
+        )
+        for name in ("reported-in", "reported-out"):
             eventually(lambda name=name: client.topics(name) == [topic], 30, f"{name} uses {topic}")
-        client.reset_topics("told-in")
-        assert client.topics("told-in") == []
+        client.reset_topics("reported-in")
+        assert client.topics("reported-in") == []
 
-        def is_told_again() -> bool:
+        def is_reported_again() -> bool:
             with lines.open("a") as file:  # more than once: the slot may hear of the reset after the first line
                 file.write("two\n")
-            return client.topics("told-in") == [topic]
+            return client.topics("reported-in") == [topic]
 
-        eventually(is_told_again, 20, "the topic is told again")
-        assert client.topics("told-out") == [topic]
-        for name in ("told-in", "told-out"):
+        eventually(is_reported_again, 20, "the topic is reported again")
+        assert client.topics("reported-out") == [topic]
+        for name in ("reported-in", "reported-out"):
             client.delete_connector(name)
 
 

@@ -105,8 +105,8 @@ def test_no_request_that_the_document_allows_or_forbids_is_a_5xx_or_breaks_a_sch
                     break
         assert requests.get(f"{url}/health", timeout=ANSWER_S).status_code == 200
     with capsys.disabled():
-        told = dict(statuses.most_common(8))
-        sys.stdout.write(f"\n{statuses.total()} requests, seeds {FIRST_SEED} to {number - 1}: {told}\n")
+        reported = dict(statuses.most_common(8))
+        sys.stdout.write(f"\n{statuses.total()} requests, seeds {FIRST_SEED} to {number - 1}: {reported}\n")
     if ONLY is None:
         assert statuses.keys() >= {"200", "400", "404"}, statuses
 

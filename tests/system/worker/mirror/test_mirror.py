@@ -92,7 +92,7 @@ def test_topics_groups_and_their_offsets_are_mirrored_whatever_is_killed(
         worker.send_signal(signal.SIGKILL)
         produce(a, "orders", 0, range(300, 400))
         eventually(lambda: has_all(b, "A.orders", 400), 60, "it went on after its worker was killed")
-        eventually(lambda: mirror.says("was killed by signal 9; it is started again"), 20, "that is told")
+        eventually(lambda: mirror.says("was killed by signal 9; it is started again"), 20, "that is reported")
 
         # The target is killed, and comes back
         target.kill()

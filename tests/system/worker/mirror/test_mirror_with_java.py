@@ -110,7 +110,7 @@ if os.environ.get("KCONNECT_MIRROR") == "long":
                     produce()
                     eventually(lambda: mirrored(2), 60, "both mirror")
 
-                    # A new topic is found where the connector runs, and told to the leader: one of them is Java's
+                    # A new topic is found where the connector runs, and reported to the leader: one of them is Java's
                     create_topic(a, "orders-9")
                     produce_lines(a, "orders-9", ["late"])
                     eventually(lambda: same_records(a, "orders-9", b, "A.orders-9", 1), 60, "the new topic is mirrored")

@@ -193,14 +193,14 @@ def test_a_config_that_somebody_else_changed_meanwhile_is_not_overwritten(consol
 def test_what_somebody_else_changed_is_shown_and_stays_below_the_readers_own_changes(console, herder):
     form = {**fields(console.page(URL)), "s:topic": "mine", "s:pin": "9999"}
     herder.patch_connector("orders", {"file": "/theirs", "batch_size": None})
-    told = console.post(URL, {**form, "step": "save"}, **HTMX).body.decode()
-    assert "Somebody else has changed the config since" in told
-    assert re.search(r'batch_size</th><td class="old">5</td><td><span class="muted">not set', told)
-    assert re.search(r'file</th><td class="old">[^<]*</td><td class="new">/theirs</td>', told)
-    assert re.search(r'topic</th><td class="old">t</td><td class="new">mine</td>', told)
-    assert "9999" not in told
+    reported = console.post(URL, {**form, "step": "save"}, **HTMX).body.decode()
+    assert "Somebody else has changed the config since" in reported
+    assert re.search(r'batch_size</th><td class="old">5</td><td><span class="muted">not set', reported)
+    assert re.search(r'file</th><td class="old">[^<]*</td><td class="new">/theirs</td>', reported)
+    assert re.search(r'topic</th><td class="old">t</td><td class="new">mine</td>', reported)
+    assert "9999" not in reported
     assert herder.known["orders"].config["topic"] == "t"
-    agreed = html_text.unescape(re.search(r'name="agreed" value="([^"]+)"', told)[1])
+    agreed = html_text.unescape(re.search(r'name="agreed" value="([^"]+)"', reported)[1])
     assert console.post(URL, {**form, "step": "save", "agreed": agreed}, **HTMX).status == 204
     config = herder.known["orders"].config
     assert (config["topic"], config["file"], config["pin"]) == ("mine", "/theirs", "9999")
@@ -210,17 +210,17 @@ def test_what_somebody_else_changed_is_shown_and_stays_below_the_readers_own_cha
 def test_a_setting_that_both_have_changed_is_named_and_the_readers_is_saved(console, herder):
     form = {**fields(console.page(URL)), "s:topic": "mine"}
     herder.patch_connector("orders", {"topic": "theirs"})
-    told = console.post(f"{URL}/review", form, **HTMX).body.decode()
-    assert "You have changed <code>topic</code> too" in told
-    assert re.search(r'topic</th><td class="old">theirs</td><td class="new">mine</td>', told)
+    reported = console.post(f"{URL}/review", form, **HTMX).body.decode()
+    assert "You have changed <code>topic</code> too" in reported
+    assert re.search(r'topic</th><td class="old">theirs</td><td class="new">mine</td>', reported)
 
 
-def test_another_secret_of_somebody_else_stays_and_is_told_without_its_value(console, herder):
+def test_another_secret_of_somebody_else_stays_and_is_reported_without_its_value(console, herder):
     form = {**fields(console.page(URL)), "s:topic": "mine"}
     herder.patch_connector("orders", {"pin": "5678"})
-    told = console.post(f"{URL}/review", form, **HTMX).body.decode()
-    assert "Only a secret has become another one" in told
-    agreed = html_text.unescape(re.search(r'name="agreed" value="([^"]+)"', told)[1])
+    reported = console.post(f"{URL}/review", form, **HTMX).body.decode()
+    assert "Only a secret has become another one" in reported
+    agreed = html_text.unescape(re.search(r'name="agreed" value="([^"]+)"', reported)[1])
     assert console.post(URL, {**form, "step": "save", "agreed": agreed}, **HTMX).status == 204
     assert herder.known["orders"].config["pin"] == "5678"
 
@@ -236,8 +236,8 @@ def test_a_change_between_our_look_and_the_put_is_refused_by_the_worker_and_show
         return put(name, config, **more)
 
     herder.put_connector = late
-    told = console.post(URL, {**form, "step": "save"}, **HTMX)
-    assert (told.status, "/theirs" in told.body.decode()) == (200, True)
+    reported = console.post(URL, {**form, "step": "save"}, **HTMX)
+    assert (reported.status, "/theirs" in reported.body.decode()) == (200, True)
     assert herder.known["orders"].config["topic"] == "t"
 
 

@@ -148,11 +148,11 @@ def test_a_connector_whose_config_was_changed_since_is_not_deleted_until_that_is
     asked = form_of(console.page("/ui/connectors/orders/do/delete"))
     herder.patch_connector("orders", {"topic": "<theirs>", "pin": "5678"})
     again = console.post("/ui/connectors/orders/do/delete", asked)
-    told = again.body.decode()
+    reported = again.body.decode()
     assert (again.status, "orders" in herder.known) == (412, True)
-    assert re.search(r'topic</th><td class="old">t</td><td class="new">&lt;theirs&gt;</td>', told)
-    assert "5678" not in told
-    assert console.post("/ui/connectors/orders/do/delete", form_of(told)).status == 303
+    assert re.search(r'topic</th><td class="old">t</td><td class="new">&lt;theirs&gt;</td>', reported)
+    assert "5678" not in reported
+    assert console.post("/ui/connectors/orders/do/delete", form_of(reported)).status == 303
     assert "orders" not in herder.known
 
 

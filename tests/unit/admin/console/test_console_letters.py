@@ -231,12 +231,12 @@ def test_ends_that_no_page_wrote_are_refused(text):
         ("1" * 4_000_001, "The patch is longer than 4,000,000 characters"),
     ],
 )
-def test_a_patch_that_is_no_json_is_told_with_its_place(text, problem):
+def test_a_patch_that_is_no_json_is_reported_with_its_place(text, problem):
     with pytest.raises(ConfigError, match=problem):
         parsed_json(text, "The patch")
 
 
-def test_a_put_that_does_not_return_is_told_and_not_waited_for():
+def test_a_put_that_does_not_return_is_reported_and_not_waited_for():
     returned = threading.Event()
 
     def put():

@@ -98,10 +98,10 @@ def test_offsets_that_are_not_there_after_the_change_are_put_back_and_the_connec
 
     herder.alter_connector_offsets = wrong
     failed = agree(console, shown, **HTMX)
-    told = html_text.unescape(failed.body.decode())
+    reported = html_text.unescape(failed.body.decode())
     assert failed.status == 409
-    assert 'is at {"position":77} and not at {"position":9}' in told
-    assert "the offsets are as before. resumed orders." in told
+    assert 'is at {"position":77} and not at {"position":9}' in reported
+    assert "the offsets are as before. resumed orders." in reported
     assert (position(herder), states(herder)) == ([5], [TargetState.STOPPED, TargetState.STARTED])
 
 

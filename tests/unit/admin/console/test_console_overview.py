@@ -255,13 +255,13 @@ def test_a_page_that_is_from_before_a_restart_gets_the_rows_of_now(changes):
         after.close()
 
 
-def test_an_outage_that_is_over_is_not_told_by_a_client_that_was_kept_since():
+def test_an_outage_that_is_over_is_not_reported_by_a_client_that_was_kept_since():
     away = Outage(1_700_000_000_000, 61.0, "b:9092", "b:9092 refused", 3)
-    told = {OUTAGE_HEADER: away.to_header()}
+    reported = {OUTAGE_HEADER: away.to_header()}
 
     class Worker:
         def send(self, request):
-            return Response(200, b"{}", dict(told))
+            return Response(200, b"{}", dict(reported))
 
         def close(self):
             pass
@@ -274,7 +274,7 @@ def test_an_outage_that_is_over_is_not_told_by_a_client_that_was_kept_since():
         assert cluster.outage is None
         cluster.server_info()
         assert cluster.outage == away
-        told.clear()
+        reported.clear()
         cluster.server_info()
         assert cluster.outage is None
     clusters.close()
@@ -341,9 +341,9 @@ def test_who_waits_for_the_first_reading_gets_its_failure_and_does_not_wait_once
 
     hanging.asked = late
     for _ in range(3):
-        with pytest.raises(TimedOutError, match="w did not answer") as told:
+        with pytest.raises(TimedOutError, match="w did not answer") as reported:
             shared.get(CALLER)
-        assert told.value.hint == "Look at its log."
+        assert reported.value.hint == "Look at its log."
     assert hanging.readings == 1
     hanging.now_s += 3
     hanging.asked = lambda: None
@@ -354,8 +354,8 @@ def test_what_a_page_has_found_out_its_banner_does_not_ask_again(hanging, shared
     rows = shared.get(CALLER).rows
     hanging.now_s += 3
     shared.note_failure(CALLER, TimedOutError("w did not answer within 15 s"))
-    told = shared.get(CALLER)
-    assert (told.problem, told.rows, hanging.readings) == ("w did not answer within 15 s", rows, 1)
+    reported = shared.get(CALLER)
+    assert (reported.problem, reported.rows, hanging.readings) == ("w did not answer within 15 s", rows, 1)
     hanging.now_s += 3
     assert shared.get(CALLER).problem is None
 
@@ -375,7 +375,7 @@ def test_a_reading_that_once_took_long_does_not_keep_the_next_one_away_for_minut
     assert hanging.readings == 3
 
 
-def test_who_comes_while_a_reading_hangs_is_told_that_the_rows_are_from_before(hanging, shared):
+def test_who_comes_while_a_reading_hangs_is_reported_that_the_rows_are_from_before(hanging, shared):
     first = shared.get(CALLER)
     hanging.now_s += 3
     asked, go_on = threading.Event(), threading.Event()
@@ -391,15 +391,15 @@ def test_who_comes_while_a_reading_hangs_is_told_that_the_rows_are_from_before(h
         assert asked.wait(30)
         assert shared.get(CALLER) is first
         hanging.now_s += 6
-        told = shared.get(CALLER)
-        assert (told.problem, told.rows) == ("It is still being asked.", first.rows)
-        assert shared.get(CALLER).version == told.version
+        reported = shared.get(CALLER)
+        assert (reported.problem, reported.rows) == ("It is still being asked.", first.rows)
+        assert shared.get(CALLER).version == reported.version
     finally:
         go_on.set()
         reader.join(30)
     after = shared.get(CALLER)
     assert after.problem is None
-    assert after.version > told.version
+    assert after.version > reported.version
 
 
 def test_what_is_changed_during_a_reading_is_read_once_more(hanging, shared):

@@ -59,7 +59,7 @@ def test_a_connectors_name_and_trace_are_text(console, herder, name):
 
 
 @pytest.mark.parametrize(
-    ("headers", "told"),
+    ("headers", "reported"),
     [
         ({"host": "w:8083"}, "Origin is missing"),
         ({"host": "w:8083", "origin": "https://evil.example"}, "https://evil.example"),
@@ -71,9 +71,9 @@ def test_a_connectors_name_and_trace_are_text(console, herder, name):
         ({"host": "w:8083", "sec-fetch-site": "same-origin", "content-type": "text/plain"}, "forms"),
     ],
 )
-def test_a_request_that_no_page_of_the_console_made_is_refused(headers, told):
+def test_a_request_that_no_page_of_the_console_made_is_refused(headers, reported):
     given = {"content-type": "application/x-www-form-urlencoded", **headers}
-    assert told in (refusal("POST", given) or "")
+    assert reported in (refusal("POST", given) or "")
     assert refusal("GET", given) is None
 
 

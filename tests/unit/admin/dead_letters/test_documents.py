@@ -158,7 +158,7 @@ def test_a_function_gets_the_record_in_connects_form(tmp_path: Path, monkeypatch
     edit = FunctionEdit("repair_records:repair", documents(), PLUGINS)
     given = record(b"oops")
     made = edit.apply(dead_letter(given), given)
-    assert made == replace(given, topic="recovered", value=b'{"text":"oops"}')
+    assert made == replace(given, topic="repaired", value=b'{"text":"oops"}')
     assert edit.apply(dead_letter(record(b"drop")), record(b"drop")) is None
     with pytest.raises(DataError, match="repair_records:repair failed: KeyError: 'id'"):
         edit.apply(dead_letter(record(b"raise")), record(b"raise"))
@@ -233,7 +233,7 @@ def test_a_sources_letter_passes_the_steps_that_it_had_not_passed() -> None:
         assert made is not None
         assert (made.topic, made.partition, made.value, made.timestamp) == ("t", NO_PARTITION, value, 5)
     again = source_letter("text", stepsDone=1)
-    with pytest.raises(DataError, match="dlq-0@0 fails again in TRANSFORMATION: told to fail on text"):
+    with pytest.raises(DataError, match="dlq-0@0 fails again in TRANSFORMATION: reported to fail on text"):
         chain().record(again, again.as_read())
 
 

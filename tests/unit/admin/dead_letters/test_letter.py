@@ -32,7 +32,7 @@ def raw(headers: list[tuple[str, bytes | None]], **more: Any) -> ConsumerRecord:
     return ConsumerRecord("dlq", 0, 5, b"k", b"v", 1_700_000_000_000, headers=headers, **more)
 
 
-def test_the_records_own_headers_stay_and_connects_are_told_apart() -> None:
+def test_the_records_own_headers_stay_and_connects_are_distinguished() -> None:
     letter = dead_letter(raw([("a", b"1"), ("__connect.replays", b"2"), *CONTEXT]))
     assert letter.headers == (("a", b"1"),)
     assert (letter.replays, letter.connector, letter.stage, letter.place) == (2, "sink", "VALUE_CONVERTER", "dlq-0@5")
@@ -55,7 +55,7 @@ def test_a_record_without_headers_is_a_letter_of_nobody() -> None:
     assert letter.as_read().partition == NO_PARTITION
 
 
-def test_headers_that_cannot_be_read_are_told_and_count_as_missing() -> None:
+def test_headers_that_cannot_be_read_are_reported_and_count_as_missing() -> None:
     broken = [(f"{PREFIX}partition", b"x"), (f"{PREFIX}offset", b"-1"), (f"{PREFIX}topic", b"\xff")]
     letter = dead_letter(raw([*broken, ("__connect.replays", b"many"), ("__connect.source", b"{}")]))
     assert (letter.context.partition, letter.context.offset, letter.original_topic, letter.replays) == (None,) * 3 + (

@@ -155,7 +155,7 @@ def test_what_a_replay_decides(
     assert decide(given, marks, arrived, rules)[0] is outcome
 
 
-def test_a_record_that_failed_again_too_often_stays_and_is_told() -> None:
+def test_a_record_that_failed_again_too_often_stays_and_is_reported() -> None:
     raw = letter(7).raw
     again = dead_letter(replace(raw, headers=[("__connect.replays", b"3"), *raw.headers]))
     assert decide(again, Marks(), (), RULES) == (Outcome.OVER_BUDGET, "dlq-0@7 has failed again after 3 replays")
@@ -220,5 +220,5 @@ def test_a_source_and_a_sink_that_is_passed_by_do_not_read_what_is_sent() -> Non
         ({"retention.ms": "100", "message.timestamp.type": "LogAppendTime"}, False),
     ],
 )
-def test_records_older_than_their_topic_keeps_them_are_told(settings: dict[str, str], warns: bool) -> None:
+def test_records_older_than_their_topic_keeps_them_are_reported(settings: dict[str, str], warns: bool) -> None:
     assert (retention_warning("t", settings, 9_500, 10_000) is not None) is warns

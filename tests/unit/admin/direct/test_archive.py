@@ -119,7 +119,7 @@ def test_no_spelling_of_an_offsets_key_is_left_at_an_older_offset(offset, has_ow
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         ({"format": "other"}, "not an export"),
         ({"version": 2}, "version 2"),
@@ -140,10 +140,10 @@ def test_no_spelling_of_an_offsets_key_is_left_at_an_older_offset(offset, has_ow
         ({"groups": {"a": {"group": "g", "offsets": [{"partition": {}, "offset": None}]}}}, "kafka_topic"),
     ],
 )
-def test_a_file_that_is_no_export_of_this_version_is_refused_with_the_place(change, told):
+def test_a_file_that_is_no_export_of_this_version_is_refused_with_the_place(change, reported):
     good = {"format": "kconnect-topics", "version": 1, "connectors": []}
     assert read_archive(good).connectors == {}
-    with pytest.raises(BadRequestError, match=told):
+    with pytest.raises(BadRequestError, match=reported):
         read_archive({**good, **change})
 
 

@@ -28,14 +28,14 @@ def record(key: bytes | None, value: bytes | None, offset: int = 0, partition: i
     return LogRecord("t", partition, offset, key, value, time_ms)
 
 
-def told(which: InternalTopic, *written: tuple[bytes | None, bytes | None]) -> list[str]:
+def reported(which: InternalTopic, *written: tuple[bytes | None, bytes | None]) -> list[str]:
     words = describer_of(which)
     return [words(record(key, value, offset)) for offset, (key, value) in enumerate(written)]
 
 
-def test_what_is_written_to_the_config_topic_is_told_in_words():
+def test_what_is_written_to_the_config_topic_is_reported_in_words():
     c = config_topic
-    assert told(
+    assert reported(
         InternalTopic.CONFIG,
         c.encode_connector("src", {"a": "1", "password": "hunter2"}),
         c.encode_connector("src", {"a": "2", "password": "hunter3", "b": "1"}),
@@ -89,9 +89,9 @@ def test_words_go_on_from_what_was_read_before():
     assert words(record(*config_topic.encode_connector("src", {"a": "2"}), 1)) == "src: changed a"
 
 
-def test_statuses_and_offsets_are_told_in_words():
+def test_statuses_and_offsets_are_reported_in_words():
     failed = StoredStatus(RunState.FAILED, "w:1", 4, "boom\n at x")
-    assert told(
+    assert reported(
         InternalTopic.STATUS,
         (status_key("src"), encode_status(StoredStatus(RunState.RUNNING, "w:1", 3))),
         (status_key(TaskId("src", 2)), encode_status(failed)),
@@ -107,7 +107,7 @@ def test_statuses_and_offsets_are_told_in_words():
         "src no longer has topic t",
         "x is skipped by workers: its key is none of a status topic",
     ]
-    assert told(
+    assert reported(
         InternalTopic.OFFSET,
         (b'["src",{"f":"a"}]', b'{"p":1}'),
         (b'["src",{"f":"a"}]', None),
@@ -122,8 +122,8 @@ def test_statuses_and_offsets_are_told_in_words():
 
 
 @given(st.sampled_from(list(InternalTopic)), st.lists(st.tuples(st.none() | st.binary(), st.none() | st.binary())))
-def test_any_bytes_can_be_told(which, written):
-    assert all(isinstance(text, str) for text in told(which, *written))
+def test_any_bytes_can_be_reported(which, written):
+    assert all(isinstance(text, str) for text in reported(which, *written))
 
 
 def test_the_newest_record_of_a_key_is_found():

@@ -38,8 +38,8 @@ def group(state: str = "Stable", protocol: str = "sessioned") -> LiveGroup:
 
 
 def test_a_settled_group_tells_who_leads_and_what_each_member_runs() -> None:
-    told = ClusterState(group(), 20).to_json()
-    assert {key: told[key] for key in told if key != "members"} == {
+    reported = ClusterState(group(), 20).to_json()
+    assert {key: reported[key] for key in reported if key != "members"} == {
         "group": "g",
         "state": "Stable",
         "protocol": "sessioned",
@@ -50,7 +50,7 @@ def test_a_settled_group_tells_who_leads_and_what_each_member_runs() -> None:
         "connectors": 2,
         "tasks": 3,
     }
-    assert told["members"] == [
+    assert reported["members"] == [
         {
             "url": "http://w1:8083",
             "host": "10.0.0.1",
@@ -104,10 +104,10 @@ def test_a_leader_is_awaited_while_the_group_rebalances() -> None:
     assert clock.monotonic() == pytest.approx(0.4)
 
 
-@pytest.mark.parametrize(("patience_s", "told"), [(3.0, r"decided yet; waited 3 s$"), (0.0, r"decided yet$")])
-def test_a_wait_for_a_leader_ends_and_says_how_long_it_was(patience_s: float, told: str) -> None:
+@pytest.mark.parametrize(("patience_s", "reported"), [(3.0, r"decided yet; waited 3 s$"), (0.0, r"decided yet$")])
+def test_a_wait_for_a_leader_ends_and_says_how_long_it_was(patience_s: float, reported: str) -> None:
     clock = ManualClock()
-    with pytest.raises(ConflictError, match=told) as caught:
+    with pytest.raises(ConflictError, match=reported) as caught:
         await_leader(lambda: _leader(group("PreparingRebalance")), patience_s, clock)
     assert caught.value.hint == "--retry TIME waits longer."
     assert patience_s - 0.3 < clock.monotonic() <= patience_s

@@ -50,7 +50,7 @@ RUNNING = StoredStatus(RunState.RUNNING, "w:1", 3, None, "4.3.0")
         ({"connector.class": "com.acme.Thing"}, [{}], "source"),
     ],
 )
-def test_the_type_is_told_without_the_class(config, tasks, kind):
+def test_the_type_is_reported_without_the_class(config, tasks, kind):
     assert str(connector_type("c", snapshot_of(config, tasks))) == kind
 
 
@@ -106,7 +106,7 @@ def test_a_stop_without_workers_removes_the_statuses_of_the_tasks_after_it():
 
 
 @pytest.mark.parametrize(
-    ("wanted", "state", "told"),
+    ("wanted", "state", "reported"),
     [
         (None, RunState.RUNNING, False),
         (TargetState.STARTED, RunState.RUNNING, False),
@@ -120,12 +120,12 @@ def test_a_stop_without_workers_removes_the_statuses_of_the_tasks_after_it():
         (TargetState.STOPPED, None, True),
     ],
 )
-def test_what_the_next_worker_makes_of_a_connector_is_told_where_its_status_says_otherwise(wanted, state, told):
+def test_what_the_next_worker_makes_of_a_connector_is_reported_where_its_status_says_otherwise(wanted, state, reported):
     fold = ConfigFold()
     entries = [config_topic.encode_connector("c", {"connector.class": "X"})]
     entries += [config_topic.encode_target_state("c", wanted)] if wanted else []
     for offset, (key, value) in enumerate(entries):
         fold.apply(LogRecord("configs", 0, offset, key, value))
     statuses = view_of({"c": StoredStatus(state, "w:1", 3)} if state else {}).statuses
-    assert states_to_come(fold.snapshot(), statuses, ["c"]) == ({"c": wanted} if told else {})
+    assert states_to_come(fold.snapshot(), statuses, ["c"]) == ({"c": wanted} if reported else {})
     assert states_to_come(fold.snapshot(), statuses, []) == {}

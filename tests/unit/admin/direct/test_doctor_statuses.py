@@ -175,8 +175,8 @@ def test_statuses_of_paused_tasks_of_gone_workers_are_left_alone():
 def test_work_that_nobody_runs_while_the_group_waits_for_its_worker_is_found():
     first, second = group().workers
     held = replace(first, delay_ms=300_000, held=Work(("src",), (TaskId("src", 0), TaskId("src", 1))))
-    (told,) = found("work-held-back", facts(group=LiveGroup("c", "Stable", "sessioned", (held, second))))
-    assert told.sentence == (
+    (reported,) = found("work-held-back", facts(group=LiveGroup("c", "Stable", "sessioned", (held, second))))
+    assert reported.sentence == (
         "1 connector and 2 tasks of workers that left group c: not run for up to 5 min 0 s, as the group waits "
         "for them (scheduled.rebalance.max.delay.ms)"
     )
@@ -188,14 +188,14 @@ def test_tasks_that_do_not_get_on_are_found_as_their_workers_say():
     def of(condition):
         return TaskCondition(condition, NOW_MS - 90_000, 12, "the cause")
 
-    told = {
+    reported = {
         TaskId("src", 0): ("http://w1:8083/", of(Condition.RETRYING)),
         TaskId("src", 1): ("http://w2:8083/", of(Condition.STUCK)),
         TaskId("src", 2): ("http://w2:8083/", of(Condition.NOT_COMMITTING)),
         TaskId("src", 3): ("http://w2:8083/", of(Condition.LAGGING)),
         TaskId("src", 4): ("http://w2:8083/", of(Condition.HEALTHY)),
     }
-    seen = {finding.code: finding for finding in diagnose(facts(conditions=told))}
+    seen = {finding.code: finding for finding in diagnose(facts(conditions=reported))}
     assert {code: str(finding.severity) for code, finding in seen.items()} == {
         "task-retrying": "warning",
         "task-stuck": "warning",

@@ -99,7 +99,7 @@ def test_secrets_are_in_the_document_only_when_they_are_asked_for():
         assert secret in shown
 
 
-def test_of_named_connectors_nothing_else_is_told():
+def test_of_named_connectors_nothing_else_is_reported():
     document = config_document(configs(*WRITTEN), ["half"])
     assert [found["name"] for found in document["connectors"]] == ["half"]
     assert document.keys() == {"offset", "connectors"}
@@ -147,17 +147,17 @@ def test_the_status_topic_as_a_document():
         ({"connector.class": None}, ConnectorType.UNKNOWN),
     ],
 )
-def test_the_kind_of_a_connector_is_told_from_its_settings(config, kind):
+def test_the_kind_of_a_connector_is_reported_from_its_settings(config, kind):
     assert connector_type(config) == kind
 
 
 def test_memory_follows_the_live_keys_and_not_the_history():
     """In a process of its own: what ran before in this one would count as well."""
     env = {**os.environ, "PYTHONPATH": str(TESTS), "PYTHONHASHSEED": "0"}
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-m", "kit.history_memory"], env=env, check=True, stdout=subprocess.PIPE, timeout=ample_s(20)
     )
-    found = json.loads(told.stdout)
+    found = json.loads(reported.stdout)
     assert found["hundred"] - found["fifty"] < found["names"]
     assert found["connectors"] == list(map(str, range(20)))
     assert found["latest"] == 60

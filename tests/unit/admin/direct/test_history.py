@@ -37,9 +37,9 @@ def kinds(versions) -> list[str]:
     return [str(version.kind) for version in versions]
 
 
-def test_what_java_recorded_of_a_source_is_told_step_by_step():
-    told = {version.offset: version for version in versions_of(recorded_topic("configs"), "src")}
-    by_offset = {offset: str(version.kind) for offset, version in told.items()}
+def test_what_java_recorded_of_a_source_is_reported_step_by_step():
+    reported = {version.offset: version for version in versions_of(recorded_topic("configs"), "src")}
+    by_offset = {offset: str(version.kind) for offset, version in reported.items()}
     assert by_offset[1] == "created"
     assert by_offset[8] == "reconfigured"
     assert by_offset[11] == "rewritten"
@@ -49,21 +49,21 @@ def test_what_java_recorded_of_a_source_is_told_step_by_step():
     assert by_offset[30] == "restart-requested"
     assert by_offset[90] == "deleted"
     assert by_offset[94] == "created"
-    assert told[3].sentence == "tasks 0 -> 1"
-    assert told[10].sentence == "1 task rewritten"
-    assert told[22].sentence == "tasks 1 -> 0"
-    assert "only" not in told[30].sentence
-    assert "as far as FAILED" in told[31].sentence
-    assert 9 not in told, "a task's config alone is no version: it counts with its commit"
+    assert reported[3].sentence == "tasks 0 -> 1"
+    assert reported[10].sentence == "1 task rewritten"
+    assert reported[22].sentence == "tasks 1 -> 0"
+    assert "only" not in reported[30].sentence
+    assert "as far as FAILED" in reported[31].sentence
+    assert 9 not in reported, "a task's config alone is no version: it counts with its commit"
 
 
 def test_the_number_of_tasks_is_followed_up_and_down():
-    told = [
+    reported = [
         version.sentence
         for version in versions_of(recorded_topic("configs"), "snk")
         if version.kind is ChangeKind.TASKS
     ]
-    assert told == ["tasks 0 -> 2", "tasks 2 -> 3", "tasks 3 -> 1", "tasks 1 -> 0", "tasks 0 -> 1"]
+    assert reported == ["tasks 0 -> 2", "tasks 2 -> 3", "tasks 3 -> 1", "tasks 1 -> 0", "tasks 0 -> 1"]
 
 
 def test_other_connectors_are_no_part_of_it():
@@ -71,7 +71,7 @@ def test_other_connectors_are_no_part_of_it():
     assert {version.offset for version in versions_of(recorded_topic("configs"), "sep")} == {73, 75, 76, 77, 78, 79}
 
 
-def test_a_name_that_begins_like_another_one_is_told_apart():
+def test_a_name_that_begins_like_another_one_is_distinguished():
     log = records(encode_connector("a", {"x": "1"}), encode_connector("a-0", {"x": "2"}), encode_commit("a-0", 0))
     assert [version.offset for version in versions_of(log, "a")] == [0]
 
@@ -116,7 +116,7 @@ def test_a_set_with_a_task_missing_is_called_inconsistent():
     assert "inconsistent" in versions_of(log, "x")[-1].sentence
 
 
-def test_of_the_records_that_cannot_be_understood_only_its_own_are_told():
+def test_of_the_records_that_cannot_be_understood_only_its_own_are_reported():
     log = records(
         encode_connector("orders", {}),
         (b"commit-orders-eu", b"{"),
@@ -135,7 +135,7 @@ def test_fences_and_records_that_can_not_be_understood_are_versions():
     assert kinds(versions_of(log, "x")) == ["created", "fenced", "malformed", "malformed"]
 
 
-def test_a_removed_target_state_is_told():
+def test_a_removed_target_state_is_reported():
     log = records(encode_connector("x", {}), encode_target_state("x", TargetState.PAUSED), (b"target-state-x", None))
     assert kinds(versions_of(log, "x")) == ["created", "paused", "state-removed"]
 
@@ -165,9 +165,9 @@ def test_a_connector_made_anew_begins_without_the_tasks_it_had():
         encode_task(TaskId("x", 0), {"a": "1"}),
         encode_commit("x", 1),
     )
-    told = versions_of(log, "x")
-    assert kinds(told) == ["created", "tasks", "deleted", "created", "tasks"]
-    assert told[-1].sentence == "tasks 0 -> 1"
+    reported = versions_of(log, "x")
+    assert kinds(reported) == ["created", "tasks", "deleted", "created", "tasks"]
+    assert reported[-1].sentence == "tasks 0 -> 1"
 
 
 def test_how_many_tasks_there_were_before_is_not_known_where_earlier_commits_may_be_gone():
@@ -195,9 +195,9 @@ def test_where_compaction_may_have_taken_configs_of_tasks_their_set_is_not_surel
 def test_a_commit_of_a_deleted_connector_counts_no_tasks():
     task, commit = encode_task(TaskId("x", 0), {"a": "1"}), encode_commit("x", 1)
     created = encode_connector("x", {})
-    told = versions_of(records(created, tombstone_of_connector("x"), task, commit, created, task, commit), "x")
-    assert [version.offset for version in told] == [0, 1, 4, 6]
-    assert told[-1].sentence == "tasks 0 -> 1"
+    reported = versions_of(records(created, tombstone_of_connector("x"), task, commit, created, task, commit), "x")
+    assert [version.offset for version in reported] == [0, 1, 4, 6]
+    assert reported[-1].sentence == "tasks 0 -> 1"
 
 
 KEYS = st.sampled_from(

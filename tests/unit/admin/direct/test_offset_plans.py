@@ -70,7 +70,7 @@ def test_reset_writes_a_tombstone_for_each_partition_of_this_connector_only():
 
 
 @pytest.mark.parametrize(
-    ("wanted", "told"),
+    ("wanted", "reported"),
     [
         ([item(2, {"o": 1})], "no such partition"),
         ([item(1, {"o": [1]})], "primitive types"),
@@ -78,8 +78,8 @@ def test_reset_writes_a_tombstone_for_each_partition_of_this_connector_only():
         ([item(1, {"o": 1}), item(1, {"o": 2})], "more than one offset"),
     ],
 )
-def test_offsets_that_can_not_be_are_refused(wanted, told):
-    with pytest.raises(BadRequestError, match=told):
+def test_offsets_that_can_not_be_are_refused(wanted, reported):
+    with pytest.raises(BadRequestError, match=reported):
         source_plans(PLAIN, source_of([record(1, {"o": 0})]), wanted)
 
 
@@ -91,8 +91,8 @@ def test_force_writes_a_partition_that_is_not_there():
 def test_with_exactly_once_only_the_topic_that_counts_is_written_in_the_first_tasks_transactions():
     now = source_of([record(1, {"o": 1}), record(2, {"o": 1})], [record(1, {"o": 1}), record(2, {"o": 1})])
     plans = source_plans(EXACTLY_ONCE, now, [item(1, None), item(2, {"o": 2})])
-    told = [(plan.transactional_id, [(edit.topic, edit.new) for edit in plan.edits]) for plan in plans]
-    assert told == [
+    reported = [(plan.transactional_id, [(edit.topic, edit.new) for edit in plan.edits]) for plan in plans]
+    assert reported == [
         (None, [(None, None)]),
         ("g-c-0", [("own", None), ("own", b'{"o":2}')]),
         (None, [(None, b'{"o":2}')]),
@@ -176,7 +176,7 @@ def test_a_reset_deletes_the_group():
 
 
 @pytest.mark.parametrize(
-    ("wanted", "kind", "told"),
+    ("wanted", "kind", "reported"),
     [
         ([sink_item("t", 2, 1)], NotFoundError, "no partition 2"),
         ([sink_item("t", -1, 1)], NotFoundError, "no partition -1"),
@@ -188,8 +188,8 @@ def test_a_reset_deletes_the_group():
         ([item(1, {"o": 1})], BadRequestError, "kafka_topic"),
     ],
 )
-def test_sink_offsets_that_can_not_be_are_refused(wanted, kind, told):
-    with pytest.raises(kind, match=told):
+def test_sink_offsets_that_can_not_be_are_refused(wanted, kind, reported):
+    with pytest.raises(kind, match=reported):
         sink_plans(GROUP, "c", wanted)
 
 

@@ -26,7 +26,7 @@ C, S, O = InternalTopic.CONFIG, InternalTopic.STATUS, InternalTopic.OFFSET  # no
 
 
 @pytest.mark.parametrize(
-    ("which", "key", "value", "told"),
+    ("which", "key", "value", "reported"),
     [
         (C, "connector-a", b'{"k":"v"}', "'properties' is missing"),
         (C, "connector-a", b"{", "not JSON"),
@@ -42,8 +42,8 @@ C, S, O = InternalTopic.CONFIG, InternalTopic.STATUS, InternalTopic.OFFSET  # no
         (C, "connector-a", b"null", "deletes the record"),
     ],
 )
-def test_a_value_that_is_none_of_its_kind_is_refused_unless_forced(which, key, value, told):
-    with pytest.raises(BadRequestError, match=told):
+def test_a_value_that_is_none_of_its_kind_is_refused_unless_forced(which, key, value, reported):
+    with pytest.raises(BadRequestError, match=reported):
         put_plan(which, Latest(), key, value)
     (edit,) = put_plan(which, Latest(), key, value, is_forced=True).edits
     assert edit.key == key.encode()

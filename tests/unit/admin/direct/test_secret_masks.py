@@ -119,9 +119,9 @@ def test_a_change_of_class_uncovers_nothing_of_before():
             )
         )
     ]
-    told = json.dumps(history_to_json(config_history(records, "x"), SecretMasks(typed)))
-    assert "1234" not in told
-    assert "5678" not in told
+    reported = json.dumps(history_to_json(config_history(records, "x"), SecretMasks(typed)))
+    assert "1234" not in reported
+    assert "5678" not in reported
 
 
 def test_classes_that_are_installed_here_or_in_plugin_path_tell_their_passwords(tmp_path, monkeypatch):

@@ -46,7 +46,7 @@ def test_an_empty_group_that_consumers_left_is_a_warning_and_a_new_one_is_fine()
 
 
 @pytest.mark.parametrize(
-    ("told_ms", "verdict", "words"),
+    ("reported_ms", "verdict", "words"),
     [
         (10_050, Verdict.OK, "differs by less than 0.1 s"),
         (8_500, Verdict.OK, "differs by less than 1.5 s"),
@@ -56,9 +56,9 @@ def test_an_empty_group_that_consumers_left_is_a_warning_and_a_new_one_is_fine()
     ],
 )
 def test_clocks_are_compared_as_far_as_the_time_of_the_answer_lets_it_be_known(
-    told_ms: int, verdict: Verdict, words: str
+    reported_ms: int, verdict: Verdict, words: str
 ) -> None:
-    found = clock_result(QuorumTime(0, told_ms), 10_000, 10_100, "worker")
+    found = clock_result(QuorumTime(0, reported_ms), 10_000, 10_100, "worker")
     assert (found.verdict, found.message) == (verdict, words)
 
 

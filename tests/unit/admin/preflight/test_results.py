@@ -28,7 +28,7 @@ def test_probes_run_side_by_side_and_their_results_keep_the_order_of_the_probes(
     assert [one.where for one in found] == ["a", "b", "c"]
 
 
-def test_a_probe_that_hangs_is_told_at_the_deadline_with_what_it_had_found() -> None:
+def test_a_probe_that_hangs_is_reported_at_the_deadline_with_what_it_had_found() -> None:
     let_go = threading.Event()
 
     def hangs(_within_s: float) -> Iterator[Result]:
@@ -79,6 +79,6 @@ def test_one_bootstrap_address_is_enough_for_the_clients_that_share_it() -> None
     assert verdict_counts(found) == {"ok": 1, "warning": 1, "failed": 1, "not checked": 0}
 
 
-def test_a_broker_that_two_addresses_tell_of_is_told_once() -> None:
+def test_a_broker_that_two_addresses_tell_of_is_reported_once() -> None:
     same = result("c:1", Verdict.FAILED, "worker", check="advertised broker")
     assert settled([same, result("b:1"), same]) == [same, result("b:1")]

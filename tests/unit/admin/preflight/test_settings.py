@@ -59,7 +59,7 @@ def test_an_unknown_setting_is_a_warning_and_a_slip_gets_the_name_that_was_meant
     ]
 
 
-def test_a_client_of_tasks_that_cannot_be_built_is_told_with_its_setting() -> None:
+def test_a_client_of_tasks_that_cannot_be_built_is_reported_with_its_setting() -> None:
     _, found = read(consumer_group_protocol="consumer", consumer_session_timeout_ms="9000")
     assert [(one.verdict, one.message) for one in found[1:]] == [
         (

@@ -48,7 +48,7 @@ def test_an_offset_beyond_every_end_is_refused_and_one_beyond_some_gives_nothing
     assert spans_of("orders", AtOffset(20), MARKS, {}, {})[1] == Span(20, 20)
 
 
-def test_what_is_not_shown_is_told() -> None:
+def test_what_is_not_shown_is_reported() -> None:
     (open_one,) = remarks("orders", Edge.EARLIEST, MARKS)
     assert open_one.startswith("orders-0: a transaction is open from offset 18; 2 offsets behind it")
     assert remarks("orders", AtOffset(1), MARKS)[1:] == [

@@ -50,11 +50,11 @@ def test_what_is_not_there_is_nothing_and_no_error(store: FileStore) -> None:
     assert (store.find(gone), store.read(gone), store.below(gone), store.names(store.at("no"))) == (None, None, [], [])
     store.remove(gone)
     assert store.move(gone, store.at("new")) is False
-    with pytest.raises(ConnectError, match=f"Cannot open {re.escape(gone)}") as told:
+    with pytest.raises(ConnectError, match=f"Cannot open {re.escape(gone)}") as reported:
         store.open(gone)
-    assert not isinstance(told.value, RetriableError)
-    assert told.value.hint == "Check object.url."
-    assert isinstance(told.value.__cause__, FileNotFoundError)
+    assert not isinstance(reported.value, RetriableError)
+    assert reported.value.hint == "Check object.url."
+    assert isinstance(reported.value.__cause__, FileNotFoundError)
 
 
 def test_a_file_is_created_once_and_moved_over_another(store: FileStore) -> None:
@@ -113,9 +113,9 @@ def test_a_link_is_the_file_that_it_leads_to(tmp_path: Any) -> None:
 def test_whoever_does_more_than_one_thing_says_what_failed(tmp_path: Any) -> None:
     store = store_of(tmp_path)
     store.write(store.at("file"), b"")
-    with pytest.raises(ConnectError) as told, store.telling("write t-0 to", "table t"):
+    with pytest.raises(ConnectError) as reported, store.telling("write t-0 to", "table t"):
         store.write(store.at("file/below"), b"")
-    assert str(told.value) == f"Cannot write t-0 to table t: File exists: {store.at('file')}"
+    assert str(reported.value) == f"Cannot write t-0 to table t: File exists: {store.at('file')}"
     with pytest.raises(ConnectError, match=f"Cannot write {store.at('file/below')}: "):
         store.write(store.at("file/below"), b"")
 
@@ -155,9 +155,9 @@ def test_what_may_pass_is_tried_again_in_every_call(
         lambda: store.remove("x"),
     ]
     for call in calls:
-        with pytest.raises(ConnectError, match="Cannot ") as told:
+        with pytest.raises(ConnectError, match="Cannot ") as reported:
             call()
-        assert isinstance(told.value, RetriableError) is is_retried
+        assert isinstance(reported.value, RetriableError) is is_retried
 
 
 def test_options_of_the_store_have_types_and_secrets_stay_texts() -> None:

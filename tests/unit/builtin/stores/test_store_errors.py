@@ -10,9 +10,9 @@ from kconnect.builtin.stores.store_errors import store_error
 
 def test_what_packages_say_on_many_lines_is_one_sentence() -> None:
     rust = DeltaError("Kernel error:\n  ↳ HTTP error\n    ↳ Connection refused (os error 111)\n")
-    told = store_error("read", "table s3://b/t", rust)
-    assert isinstance(told, RetriableError)
-    assert str(told) == "Cannot read table s3://b/t: DeltaError: Kernel error: .. Connection refused (os error 111)"
+    reported = store_error("read", "table s3://b/t", rust)
+    assert isinstance(reported, RetriableError)
+    assert str(reported) == "Cannot read table s3://b/t: DeltaError: Kernel error: .. Connection refused (os error 111)"
     sql = ValueError("unable to open database file\n(Background on this error at: https://sqlalche.me/e/21/e3q8)")
     assert str(store_error("read", "table t", sql)) == "Cannot read table t: ValueError: unable to open database file"
 
@@ -23,11 +23,14 @@ def test_frames_of_native_code_and_colours_are_left_out() -> None:
     expected = "Cannot create table t: Schema error: Invalid data type for Delta Lake: Time64(µs)"
     assert str(store_error("create", "table t", rust)) == expected
     coloured = OSError("Kernel error -> Generic S3 error\n  \x1b[31m↳\x1b[0m Connection refused (os error 111)\n")
-    told = str(store_error("read", "table t", coloured))
-    assert told == "Cannot read table t: OSError: Kernel error -> Generic S3 error .. Connection refused (os error 111)"
+    reported = str(store_error("read", "table t", coloured))
+    assert (
+        reported
+        == "Cannot read table t: OSError: Kernel error -> Generic S3 error .. Connection refused (os error 111)"
+    )
 
 
-def test_a_file_that_is_not_there_is_looked_for_again_unless_told_otherwise() -> None:
+def test_a_file_that_is_not_there_is_looked_for_again_unless_reported_otherwise() -> None:
     gone = FileNotFoundError(2, "No such file or directory", "x")
     assert isinstance(store_error("read", "table t", gone), RetriableError), "its writer may have exchanged it"
     lasting = store_error("list", "x", gone, "Check it.", (FileNotFoundError,))
@@ -36,7 +39,7 @@ def test_a_file_that_is_not_there_is_looked_for_again_unless_told_otherwise() ->
 
 
 def test_a_full_disk_is_waited_for_and_nothing_is_lost() -> None:
-    told = store_error("write", "x", OSError(28, "No space left on device"))
-    assert isinstance(told, RetriableError)
+    reported = store_error("write", "x", OSError(28, "No space left on device"))
+    assert isinstance(reported, RetriableError)
     expected = "Cannot write x: No space left on device. Nothing is lost: it is tried again until there is room."
-    assert str(told) == expected
+    assert str(reported) == expected

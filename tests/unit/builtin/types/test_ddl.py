@@ -51,7 +51,7 @@ def test_not_null_and_comments_are_of_the_column():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("id bigin", "Unknown type: bigin, at line 1, column 4"),
         ("id bigint, price", "a type, such as bigint was expected, at line 1, column 17"),
@@ -77,10 +77,10 @@ def test_not_null_and_comments_are_of_the_column():
         (" ", "Nothing is declared, at line 1, column 1"),
     ],
 )  # fmt: skip
-def test_what_does_not_parse_is_told_with_its_position(text, told):
+def test_what_does_not_parse_is_reported_with_its_position(text, reported):
     with pytest.raises(ConfigError) as caught:
         parse_ddl(text)
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
 
 
 def test_a_near_type_is_suggested():
@@ -146,7 +146,7 @@ def test_schemas_of_avro_and_json_schema_are_taken(tmp_path):
         declared_type(str(tmp_path / "none.avsc"))
 
 
-def test_a_union_of_two_types_is_told_with_its_place():
+def test_a_union_of_two_types_is_reported_with_its_place():
     bad = {"type": "record", "name": "R", "fields": [{"name": "x", "type": ["int", "string"]}]}
     with pytest.raises(ConfigError, match="A column cannot be a union of 2 types at x"):
         declared_type(json.dumps(bad))
@@ -184,19 +184,19 @@ def test_a_delta_and_an_iceberg_table_can_be_the_declaration(tmp_path):
     assert str(declared_type(f"like:{table.location().removeprefix('file://')}")) == want
 
 
-def test_declarations_that_disagree_are_told_by_both_names():
+def test_declarations_that_disagree_are_reported_by_both_names():
     said = problems({"value.schema": "id bigint, x int", "spark.schema": "id bigint, x date"}, is_sink=True)
     assert [name for name, _ in said] == ["value.schema", "spark.schema"]
-    assert all("value.schema and spark.schema declare different schemas: x is int in value.schema and date in" in told
-               for _, told in said)  # fmt: skip
+    differ = "value.schema and spark.schema declare different schemas: x is int in value.schema and date in"
+    assert all(differ in reported for _, reported in said)
     assert problems({"value.schema": "ID  bigint", "spark.schema": "`ID` long"}, is_sink=True) == []
     assert problems({"spark.schema": "no type"}, is_sink=False) == []
-    ((name, told),) = problems({"value.schema.orders": "id bigin"}, is_sink=True)
+    ((name, reported),) = problems({"value.schema.orders": "id bigin"}, is_sink=True)
     assert name == "value.schema.orders"
-    assert "Did you mean bigint?" in told
+    assert "Did you mean bigint?" in reported
 
 
-def test_arrow_types_that_no_record_has_are_told():
+def test_arrow_types_that_no_record_has_are_reported():
     with pytest.raises(ConfigError, match=r"No record has a value of type duration\[s\] at x"):
         of_arrow(pa.struct([("x", pa.duration("s"))]))
     assert Schema.INT8_SCHEMA.type is Type.INT8

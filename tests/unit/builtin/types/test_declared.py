@@ -1,4 +1,4 @@
-"""Values made to be what is declared: exactly, alike by records and by columns, and each misfit told."""
+"""Values made to be what is declared: exactly, alike by records and by columns, and each misfit reported."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_values_are_read_exactly(kind, value, made):
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "told"),
+    ("kind", "value", "reported"),
     [
         ("decimal(12,2)", 0.375, "Field x does not fit its column of type decimal(12,2): it is 0.375"),
         ("decimal(12,2)", "abc", "Field x does not fit its column of type decimal(12,2): it is 'abc'"),
@@ -132,8 +132,8 @@ def test_values_are_read_exactly(kind, value, made):
         ("bigint NOT NULL", None, "Field x does not fit its column of type bigint NOT NULL: it is null"),
     ],
 )  # fmt: skip
-def test_a_misfit_is_told_with_column_value_and_type(kind, value, told):
-    assert told in read(kind, value)
+def test_a_misfit_is_reported_with_column_value_and_type(kind, value, reported):
+    assert reported in read(kind, value)
 
 
 def test_times_of_debezium_are_read_in_their_own_unit():
@@ -311,7 +311,7 @@ def test_topics_have_schemas_of_their_own():
     assert step.apply(renamed).value.get("id") == 1
 
 
-def test_a_field_that_no_column_takes_is_told_once(caplog):
+def test_a_field_that_no_column_takes_is_reported_once(caplog):
     step = with_schema(schema="id bigint")
     for _ in range(3):
         step.apply(sink_record({"id": 1, "extra": 2}))

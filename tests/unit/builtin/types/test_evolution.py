@@ -163,13 +163,13 @@ def test_tables_are_divided_by_columns_and_dates(entry, column, expected):
 
 
 @pytest.mark.parametrize("entry", ["week()", "day(", "", "day(a)(b)"])
-def test_an_entry_of_partition_by_that_means_nothing_is_told(entry):
+def test_an_entry_of_partition_by_that_means_nothing_is_reported(entry):
     with pytest.raises(DataError, match="is neither a column nor one of"):
         partition_columns([entry])
 
 
 @pytest.mark.parametrize("column", [pa.array(["soon"]), pa.array([True])], ids=str)
-def test_a_column_that_is_no_date_is_told(column):
+def test_a_column_that_is_no_date_is_reported(column):
     given = batch(a=[1]).append_column("c", column)
     with pytest.raises(DataError, match=r"partition.by: column c has"):
         with_partition_columns(given, partition_columns(["day(c)"]), None)

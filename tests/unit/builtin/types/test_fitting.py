@@ -38,9 +38,9 @@ def test_values_of_several_types_are_read_one_by_one():
     at = dt.datetime(2026, 11, 23, tzinfo=dt.UTC)
     kind = pa.timestamp("us", tz="UTC")
     assert build(["2026-11-23", 1_795_392_000_000, at, at.replace(tzinfo=None)], kind).to_pylist() == [at] * 4
-    with pytest.raises(NotFittingError, match="id is 'x', the column int64") as told:
+    with pytest.raises(NotFittingError, match="id is 'x', the column int64") as reported:
         build([1, "2", "x"], pa.int64(), path="id")
-    assert told.value.row == 2
+    assert reported.value.row == 2
 
 
 def test_structs_maps_and_lists_are_built_of_what_each_value_has():
@@ -76,6 +76,6 @@ def test_times_of_day_and_decimals_are_read_from_text():
 
 
 def test_a_long_value_is_shown_by_its_beginning():
-    with pytest.raises(NotFittingError) as told:
+    with pytest.raises(NotFittingError) as reported:
         build(["x" * 1_000_000], pa.int64())
-    assert len(str(told.value)) < 120
+    assert len(str(reported.value)) < 120

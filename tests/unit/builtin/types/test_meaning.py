@@ -78,7 +78,7 @@ def test_what_means_itself_comes_back_as_it_is():
     assert meant_value(None, {"a": 1}) == {"a": 1}
 
 
-def test_a_text_that_is_no_time_is_told_with_its_field():
+def test_a_text_that_is_no_time_is_reported_with_its_field():
     zoned = named("io.debezium.time.ZonedTimestamp", Type.STRING)
     schema = SchemaBuilder.struct().field("after", SchemaBuilder.struct().field("at", zoned).build()).build()
     inner = Struct(schema.field("after").schema).put("at", "infinity")

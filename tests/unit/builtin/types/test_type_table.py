@@ -169,10 +169,10 @@ def test_a_type_that_a_format_has_no_place_for_is_refused_with_those_that_have()
     said = dict(refusals("delta", {"value.schema": "id bigint, w struct<t:time>, ts array<time>"}))
     assert said == {"value.schema": "Column ts[]: delta has no place for time. parquet, iceberg, avro, csv, jsonl and "
                                     "json have"}  # fmt: skip
-    ((_, told),) = refusals("delta", {"value.schema": "w struct<t:time>"})
-    assert told.startswith("Column w.t: delta has no place for time.")
-    ((_, told),) = refusals("avro", {"value.schema": "m map<int,string>"})
-    assert told.startswith("Column m: avro has no place for map<int,string>. parquet, delta,")
+    ((_, reported),) = refusals("delta", {"value.schema": "w struct<t:time>"})
+    assert reported.startswith("Column w.t: delta has no place for time.")
+    ((_, reported),) = refusals("avro", {"value.schema": "m map<int,string>"})
+    assert reported.startswith("Column m: avro has no place for map<int,string>. parquet, delta,")
     assert list(refusals("lines", {"value.schema": "string"})) == []
     assert list(refusals("parquet", {"value.schema": "no type"})) == []
     settings = {"table.format": "delta", "table.path": "/tmp", "value.schema": "t time"}

@@ -41,7 +41,7 @@ WANTED = [
     {"id": 3, "price": None, "at": None, "wall": None, "d": None, "u": None, "j": None, "l": ["a", None], "ls": None,
      "m": None, "s": None},
 ]  # fmt: skip
-TOLD = [
+REPORTED = [
     "Field price does not fit its column of type decimal(12,2): it is 0.375",
     "Field at does not fit its column of type timestamp: it is 'soon'",
     "Field id does not fit its column of type bigint NOT NULL: it is missing",
@@ -79,8 +79,8 @@ def in_objects(kind, folder):
 def test_tables_have_the_declared_types_and_misfits_are_their_records_errors(kind, count, tmp_path):
     settings = {**table_settings(kind, tmp_path), "value.schema": DECLARED}
     rows = [{**row, "id": row["id"] + 10 * n} for n in range(count) for row in GOOD]
-    told = put("TableSink", settings, [*rows, *BAD])
-    assert told == TOLD
+    reported = put("TableSink", settings, [*rows, *BAD])
+    assert reported == REPORTED
     found = plain(read_table(settings).to_pylist())
     assert found == plain([{**row, "id": row["id"] + 10 * n} for n in range(count) for row in WANTED])
 
@@ -88,14 +88,14 @@ def test_tables_have_the_declared_types_and_misfits_are_their_records_errors(kin
 @pytest.mark.parametrize("kind", OBJECTS)
 def test_objects_have_the_declared_types(kind, tmp_path):
     settings = {"object.url": str(tmp_path), "object.format": kind, "flush.rows": "3", "value.schema": DECLARED}
-    assert put("ObjectSink", settings, [*BAD, *GOOD]) == TOLD
+    assert put("ObjectSink", settings, [*BAD, *GOOD]) == REPORTED
     assert plain(in_objects(kind, tmp_path)) == WANTED
 
 
 def test_a_database_has_the_declared_types(tmp_path):
     settings = {"connection.driver": "sqlite3", "connection.url": str(tmp_path / "x.db"), "auto.create": "true",
                 "value.schema": DECLARED}  # fmt: skip
-    assert put("SqlSink", settings, [*GOOD, *BAD]) == TOLD
+    assert put("SqlSink", settings, [*GOOD, *BAD]) == REPORTED
     with sqlite3.connect(tmp_path / "x.db") as database:
         rows = database.execute("SELECT id, price, d, u, j, l, s FROM t ORDER BY id").fetchall()
         times = database.execute("SELECT at, wall FROM t WHERE id < 3 ORDER BY id").fetchall()
@@ -150,12 +150,12 @@ def test_a_database_has_debeziums_times_as_times(tmp_path):
 
 
 def test_a_schema_that_does_not_parse_or_has_no_place_is_refused_before_anything_starts(tmp_path):
-    for settings, told in (
+    for settings, reported in (
         ({"value.schema": "id bigin"}, r"value.schema: Unknown type: bigin, at line 1, column 4"),
         ({"value.schema": "id bigint", "table.schema": "id int"}, "value.schema and table.schema declare different"),
         ({"table.schema": "t time"}, "delta has no place for time. parquet, iceberg,"),
     ):
-        with pytest.raises(Exception, match=told):
+        with pytest.raises(Exception, match=reported):
             SinkHarness("TableSink", {"topics": "t", **table_settings("delta", tmp_path), **settings}).start()
 
 
@@ -175,13 +175,13 @@ def test_a_decimal_that_counts_hundreds_is_a_whole_number_and_one_too_large_is_i
     numbers = [whole, decimal.Decimal(10**38 // 100).scaleb(2), None]
     with SinkHarness(connector, {"topics": "t", "errors.tolerance": "all", **settings}) as sink:
         sink.put(*(Struct(schema).put("id", n).put("x", x) for n, x in enumerate(numbers)), schema=schema)
-    told = [str(record.error) for record in sink.errant]
+    reported = [str(record.error) for record in sink.errant]
     if kind == "sqlite":  # its texts have room
-        assert told == []
+        assert reported == []
         with sqlite3.connect(tmp_path / "x.db") as database:
             assert [row[0] for row in database.execute("SELECT x FROM t WHERE id = 0")] == [str(whole)]
         return
-    (error,) = told
+    (error,) = reported
     assert "Field x does not fit its column of type decimal(38,0): it is " in error
     rows = read_table(settings).to_pylist() if kind in FORMATS else in_objects(kind, tmp_path)
     assert sorted((row["id"], row["x"]) for row in rows if row["id"] != 1) == [(0, whole), (2, None)]

@@ -19,7 +19,7 @@ Scene = Callable[["Stage"], Coroutine[Any, Any, None]]
 
 
 class Stage:
-    """The app between its two ends: what it asks for, and what it is told."""
+    """The app between its two ends: what it asks for, and what it is reported."""
 
     def __init__(self) -> None:
         self.inbox = Inbox()
@@ -27,7 +27,7 @@ class Stage:
         self.app = TopApp(TopState(facts=ClusterFacts(place="http://w1:8083")), self.inbox, self.asked.append)
         self.pilot: Pilot[int]
 
-    async def told(self, *events: Event) -> None:
+    async def reported(self, *events: Event) -> None:
         for event in events:
             self.inbox.put(event)
         await self.pilot.pause()
@@ -52,7 +52,7 @@ def played(scene: Scene, size: tuple[int, int] = (100, 24)) -> Stage:
 
 def test_a_recorded_cluster_is_drawn_line_by_line():
     async def scene(stage: Stage) -> None:
-        await stage.told(
+        await stage.reported(
             look(
                 connector("numbers", "RUNNING", "RUNNING"),
                 connector("broken", "FAILED", trace="Task broken-0 failed: x. Root cause: OSError: gone\n"),
@@ -77,7 +77,7 @@ def test_a_recorded_cluster_is_drawn_line_by_line():
 
 def test_keys_reach_the_screen_as_they_are_typed_also_those_that_textual_has_a_use_for():
     async def scene(stage: Stage) -> None:
-        await stage.told(look(connector("a", "RUNNING"), connector("b", "RUNNING")))
+        await stage.reported(look(connector("a", "RUNNING"), connector("b", "RUNNING")))
         await stage.pilot.press("tab")
         assert "CONDITION" in stage.lines[3]
         await stage.pilot.press("shift+tab", "down", "enter")
@@ -94,12 +94,12 @@ def test_requests_go_out_and_their_answers_come_in():
     action = Action(Verb.PAUSE, "a")
 
     async def scene(stage: Stage) -> None:
-        await stage.told(look(connector("a", "RUNNING")))
+        await stage.reported(look(connector("a", "RUNNING")))
         await stage.pilot.press("p")
-        await stage.told(Prepared(action, ("key: old -> new",)))
+        await stage.reported(Prepared(action, ("key: old -> new",)))
         assert any("key: old -> new" in line for line in stage.lines)
         await stage.pilot.press("y", "enter", "3")
-        await stage.told(Fetched("a", Part.CONFIG, ("topic = t",)))
+        await stage.reported(Fetched("a", Part.CONFIG, ("topic = t",)))
         assert "topic = t" in stage.lines
 
     assert played(scene).asked == [Prepare(action), Make(action), Fetch("a", Part.CONFIG)]
@@ -107,7 +107,7 @@ def test_requests_go_out_and_their_answers_come_in():
 
 def test_a_new_size_is_drawn_at_once():
     async def scene(stage: Stage) -> None:
-        await stage.told(look(*(connector(f"c{number:02}", "RUNNING") for number in range(40))))
+        await stage.reported(look(*(connector(f"c{number:02}", "RUNNING") for number in range(40))))
         assert len(stage.lines) == 24
         await stage.pilot.resize_terminal(60, 15)
         for _ in range(500):  # a busy machine may draw it later

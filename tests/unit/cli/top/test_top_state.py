@@ -215,7 +215,7 @@ def test_enter_on_a_worker_shows_its_tasks():
     assert len(screen.names) == 4
 
 
-def test_a_worker_that_dies_is_told_with_the_age_of_what_is_known_and_its_rates_are_gone():
+def test_a_worker_that_dies_is_reported_with_the_age_of_what_is_known_and_its_rates_are_gone():
     screen = seen()
     assert "75 records/s" in screen.text
     screen.take(worker(problem="Nobody answers at http://w1:8083 (connection refused)"), now_s=112.0)

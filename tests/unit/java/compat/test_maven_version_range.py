@@ -31,7 +31,7 @@ def test_any_version_will_do_where_the_latest_is_wanted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "told"),
+    ("wanted", "reported"),
     [
         ("[", "Unbounded range: ["),
         ("[1.0", "Unbounded range: [1.0"),
@@ -42,10 +42,10 @@ def test_any_version_will_do_where_the_latest_is_wanted() -> None:
         ("[1,3],[2,4]", "Ranges overlap: [1,3],[2,4]"),
     ],
 )
-def test_what_is_no_range_is_refused_in_mavens_words(wanted: str, told: str) -> None:
+def test_what_is_no_range_is_refused_in_mavens_words(wanted: str, reported: str) -> None:
     with pytest.raises(ConfigError) as refused:
         VersionRange.parse(wanted)
-    assert str(refused.value) == told
+    assert str(refused.value) == reported
 
 
 @pytest.mark.parametrize("wanted", ["", " ", "[]", "Latest", " latest "])

@@ -93,7 +93,7 @@ def test_the_little_that_is_not_supported_is_named(pattern: str, why: str) -> No
         ("*a", "Dangling meta character '*' near index 0\n*a\n^"),
     ],
 )
-def test_common_mistakes_are_told_in_java_words(pattern: str, message: str) -> None:
+def test_common_mistakes_are_reported_in_java_words(pattern: str, message: str) -> None:
     with pytest.raises(re.error) as caught:
         compile_java(pattern)
     assert caught.value.msg == message
@@ -126,7 +126,7 @@ def test_replacements_follow_java(pattern: str, text: str, replacement: str, res
         ("\\", "character to be escaped is missing"),
     ],
 )
-def test_bad_replacements_are_told_in_java_words(replacement: str, message: str) -> None:
+def test_bad_replacements_are_reported_in_java_words(replacement: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         replace_first(compile_java("(.*)"), "top", replacement)
     assert str(caught.value) == message

@@ -53,12 +53,12 @@ def test_any_threshold_and_bucket_count_is_accepted():
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "reported"),
     [
         (b"this is not java", "invalid stream header: 74686973"),
         (b"\xac\xed\x00\x05", "in the middle of"),
         (dump_map({b"k": b"v"})[:-1], "in the middle of the end of the map"),
-        (dump_map({b"k": b"v"}) + b"x", "1 bytes follow"),
+        (dump_map({b"k": b"v"}) + b"x", "goes on by 1 byte"),
         (dump_map({b"k": b"v"}).replace(b"HashMap", b"TreeMap"), "expected a java.util.HashMap at byte 4"),
         (dump_map({b"k": b"v"}).replace(b"\x00\x00\x00\x01v", b"\xff\xff\xff\xffv"), "negative length -1"),
         (dump_map({b"k": b"v"}).replace(b"\x00\x00\x00\x01v", b"\x7f\xff\xff\xffv"), "in the middle of a byte array"),
@@ -66,8 +66,8 @@ def test_any_threshold_and_bucket_count_is_accepted():
         (dump_map({b"k": None})[:-2] + b"\x74\x78", "found type 0x74"),
     ],
 )
-def test_anything_else_is_refused_with_the_place(data, told):
-    with pytest.raises(DataError, match=told):
+def test_anything_else_is_refused_with_the_place(data, reported):
+    with pytest.raises(DataError, match=reported):
         load_map(data)
 
 

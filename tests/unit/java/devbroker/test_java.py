@@ -1,4 +1,4 @@
-"""Which Java is taken, and how its absence is told."""
+"""Which Java is taken, and how its absence is reported."""
 
 from __future__ import annotations
 

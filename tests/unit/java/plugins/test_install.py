@@ -57,9 +57,9 @@ def test_a_zip_that_is_no_plugin_leaves_nothing(
 def test_what_is_no_plugin_is_refused_with_what_would_be_one(tmp_path: Path) -> None:
     with pytest.raises(
         BadRequestError, match=r"debezium is neither group:artifact:version nor an archive .*, a jar or a folder\."
-    ) as told:
+    ) as reported:
         install("debezium", tmp_path)
-    assert told.value.hint == "Such as io.debezium:debezium-connector-postgres:3.6.1.Final."
+    assert reported.value.hint == "Such as io.debezium:debezium-connector-postgres:3.6.1.Final."
     with pytest.raises(NotFoundError, match=r"none\.zip does not exist"):
         install(str(tmp_path / "none.zip"), tmp_path)
     (tmp_path / "text.zip").write_text("text")
@@ -110,9 +110,9 @@ def test_the_folder_in_a_tarball_becomes_the_plugin_under_the_name_that_was_chos
 def test_a_tarball_that_reaches_out_of_its_folder_leaves_nothing(
     tmp_path: Path, entry: str | tarfile.TarInfo, said: str
 ) -> None:
-    with pytest.raises(EnvironmentProblemError) as told:
+    with pytest.raises(EnvironmentProblemError) as reported:
         install(str(tarred(tmp_path / "x.tar.gz", "good.jar", entry)), tmp_path / "p")
-    assert str(told.value) == f"{tmp_path / 'x.tar.gz'} {said}"
+    assert str(reported.value) == f"{tmp_path / 'x.tar.gz'} {said}"
     assert list((tmp_path / "p").iterdir()) == []
 
 
@@ -136,9 +136,9 @@ def test_a_jar_is_added_to_an_installed_plugin(tmp_path: Path) -> None:
     assert (tmp_path / "p" / "thing" / "driver.jar").is_file()
     with pytest.raises(AlreadyExistsError, match=r"driver\.jar exists"):
         install(str(driver), tmp_path / "p", into="thing")
-    with pytest.raises(NotFoundError, match="Plugin thin does not exist in") as told:
+    with pytest.raises(NotFoundError, match="Plugin thin does not exist in") as reported:
         install(str(driver), tmp_path / "p", into="thin")
-    assert told.value.hint == "Did you mean thing?"
+    assert reported.value.hint == "Did you mean thing?"
     with pytest.raises(BadRequestError, match=r"thing\.zip cannot be added to a plugin"):
         install(str(tmp_path / "thing.zip"), tmp_path / "p", into="thing")
 
@@ -149,7 +149,7 @@ def test_a_name_that_is_a_path_is_refused(tmp_path: Path, name: str) -> None:
         install(str(archive(tmp_path / "a.jar", "x")), tmp_path / "p", name=name)
 
 
-def test_a_jar_for_a_newer_java_is_told(tmp_path: Path) -> None:
+def test_a_jar_for_a_newer_java_is_reported(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "new.jar", "w") as made:
         made.writestr("META-INF/versions/200/A.class", b"\xca\xfe\xba\xbe\x00\x00\x00\xf4")
         made.writestr("A.class", b"\xca\xfe\xba\xbe\x00\x00\x00\x8c")

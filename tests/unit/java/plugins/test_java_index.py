@@ -52,7 +52,7 @@ def test_a_class_in_two_folders_has_two_places(tmp_path: Path) -> None:
     assert JavaIndex.of(str(tmp_path)).locations("com.example.A") == [tmp_path / "a", tmp_path / "b"]
 
 
-def test_a_jar_that_is_none_is_told_once_and_the_others_count(tmp_path: Path, caplog) -> None:
+def test_a_jar_that_is_none_is_reported_once_and_the_others_count(tmp_path: Path, caplog) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / "broken.jar").write_text("this is no archive")
     jar(tmp_path / "one" / "good.jar", **{_SOURCE: "com.example.A"})

@@ -1,4 +1,4 @@
-"""A class that is missing is told with the jar that needs it, and the folder in which it should be."""
+"""A class that is missing is reported with the jar that needs it, and the folder in which it should be."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def folder(tmp_path: Path) -> Path:
     return place
 
 
-def told(trace: str, root: str = "java.lang.ClassNotFoundException: org.other.Thing") -> dict[str, str]:
+def reported(trace: str, root: str = "java.lang.ClassNotFoundException: org.other.Thing") -> dict[str, str]:
     kind = {"class": "java.lang.NoClassDefFoundError", "kind": "linkage", "message": "org/other/Thing"}
     return {**kind, "trace": trace, "root": root}
 
 
 def test_the_jar_of_the_class_that_was_running_is_named(folder: Path) -> None:
-    error = java_error(told(_TRACE), str(folder))
+    error = java_error(reported(_TRACE), str(folder))
     needs = "which helper-1.0.jar needs,"
     assert str(error) == f"NoClassDefFoundError: the class org.other.Thing, {needs} is missing in {folder}"
     assert error.hint is not None
@@ -48,20 +48,20 @@ def test_the_jar_of_the_class_that_was_running_is_named(folder: Path) -> None:
 
 
 def test_where_no_class_of_the_plugin_was_running_it_is_a_jar_that_names_the_class(folder: Path) -> None:
-    error = java_error(told("\tat java.base/java.lang.Class.forName0(Native Method)\n"), str(folder))
+    error = java_error(reported("\tat java.base/java.lang.Class.forName0(Native Method)\n"), str(folder))
     assert "org.other.Thing, which plugin.jar needs, is missing" in str(error)
 
 
 @pytest.mark.parametrize("location", [None, "nowhere"])
 def test_without_a_folder_no_jar_is_named(location: str | None) -> None:
-    error = java_error(told(_TRACE), location)
+    error = java_error(reported(_TRACE), location)
     where = location or "the plugin's folder"
     assert str(error) == f"NoClassDefFoundError: the class org.other.Thing is missing in {where}"
 
 
 def test_a_class_that_failed_as_it_was_made_ready_is_not_called_missing(folder: Path) -> None:
     cause = "java.lang.ExceptionInInitializerError: Exception java.lang.IllegalStateException: no licence"
-    found = {**told(_TRACE, cause), "message": "Could not initialize class com.a.Helper"}
+    found = {**reported(_TRACE, cause), "message": "Could not initialize class com.a.Helper"}
     error = java_error(found, str(folder))
     assert str(error) == f"NoClassDefFoundError: Could not initialize class com.a.Helper: {cause}"
     assert "missing, or broken" in (error.hint or "")
@@ -82,7 +82,7 @@ def test_a_driver_for_a_newer_java_is_named_with_its_jar_whatever_the_plugin_mak
     )
 
 
-def test_a_part_of_javas_worker_that_is_not_here_is_told_as_that(folder: Path) -> None:
+def test_a_part_of_javas_worker_that_is_not_here_is_reported_as_that(folder: Path) -> None:
     method = "'java.util.Map org.apache.kafka.connect.runtime.WorkerSinkTaskContext.offsets()'"
     lacks = {"class": "java.lang.NoSuchMethodError", "kind": "linkage", "message": method, "root": "", "trace": ""}
     field = "java.lang.NoSuchFieldException: sinkTask"

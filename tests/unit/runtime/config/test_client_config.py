@@ -134,7 +134,7 @@ def test_the_newer_protocol_of_groups_has_no_times_of_a_session() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reported"),
     [
         (
             {"group.protocol": "consumer", "session.timeout.ms": "9000"},
@@ -151,10 +151,10 @@ def test_the_newer_protocol_of_groups_has_no_times_of_a_session() -> None:
         ({"group.protocol": "newest"}, "String must be one of: CLASSIC, CONSUMER"),
     ],
 )
-def test_what_a_protocol_of_groups_lacks_is_refused_as_by_java(given: dict[str, str], told: str) -> None:
+def test_what_a_protocol_of_groups_lacks_is_refused_as_by_java(given: dict[str, str], reported: str) -> None:
     with pytest.raises(ConfigError) as caught:
         consumer(**given)
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
 
 
 def test_a_connector_that_chooses_the_protocol_leaves_the_workers_times_out() -> None:
@@ -170,7 +170,7 @@ def test_a_connector_that_chooses_the_protocol_leaves_the_workers_times_out() ->
 
 
 @pytest.mark.parametrize(
-    ("given", "times", "told"),
+    ("given", "times", "reported"),
     [
         ({}, (None, None, None), []),
         ({"session.timeout.ms": "45000"}, (45000, 1500, None), []),
@@ -190,15 +190,15 @@ def test_a_connector_that_chooses_the_protocol_leaves_the_workers_times_out() ->
     ],
 )
 def test_times_of_a_session_fit_each_other_where_only_some_are_set(
-    given: dict[str, str], times: tuple[int | None, ...], told: list[str]
+    given: dict[str, str], times: tuple[int | None, ...], reported: list[str]
 ) -> None:
     settings, warnings = consumer(**given)
     names = ("session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms")
     assert tuple(settings.get(name) for name in names) == times
-    assert warnings == told
+    assert warnings == reported
 
 
-def test_numbers_beyond_librdkafkas_range_are_clamped_and_told() -> None:
+def test_numbers_beyond_librdkafkas_range_are_clamped_and_reported() -> None:
     settings, warnings = producer(request_timeout_ms="2147483647", retry_backoff_ms="0")
 
     assert (settings["request.timeout.ms"], settings["retry.backoff.ms"]) == (900000, 1)
@@ -306,17 +306,17 @@ def test_stores_stay_closed_where_no_tls_is_spoken() -> None:
     assert warnings == []
 
 
-def test_a_wrong_store_password_is_told_without_showing_it() -> None:
+def test_a_wrong_store_password_is_reported_without_showing_it() -> None:
     with pytest.raises(
         ConfigError, match=r"^ssl\.truststore\.password does not open ssl\.truststore\.location="
-    ) as told:
+    ) as reported:
         producer(
             security_protocol="SSL",
             ssl_truststore_location=str(KEY_STORES / "trust.jks"),
             ssl_truststore_password="nonsense",
         )
 
-    assert "nonsense" not in f"{told.value} {told.value.hint}"
+    assert "nonsense" not in f"{reported.value} {reported.value.hint}"
 
 
 @pytest.mark.parametrize(

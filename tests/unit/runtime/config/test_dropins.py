@@ -185,7 +185,7 @@ def test_two_files_may_not_give_the_same_name(tmp_path: Path) -> None:
         load_folder(tmp_path)
 
 
-def test_a_missing_file_or_folder_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_or_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="does not exist"):
         load_connector_file(tmp_path / "none.json")
     with pytest.raises(NotFoundError, match="is not a folder"):

@@ -81,14 +81,16 @@ def test_key_and_chain_may_stand_in_the_settings_themselves(authority):
         ("none", None, None, "No such file"),
     ],
 )
-def test_what_can_not_be_opened_is_told_by_its_setting_and_never_with_a_password(name, password, key_password, message):
+def test_what_can_not_be_opened_is_reported_by_its_setting_and_never_with_a_password(
+    name, password, key_password, message
+):
     with pytest.raises(ConfigError, match=message) as caught:
         store(RECORDED / name, password, key_password)
     assert "wr0ng" not in f"{caught.value}{caught.value.hint}"
 
 
 @pytest.mark.parametrize("size", [0, 4, 12, 60, 300, 500])
-def test_a_store_that_was_cut_off_is_told_as_damaged(tmp_path, size):
+def test_a_store_that_was_cut_off_is_reported_as_damaged(tmp_path, size):
     file = tmp_path / "cut.jks"
     file.write_bytes((RECORDED / "server.jks").read_bytes()[:size])
     for password in ("store-pass", None):

@@ -32,7 +32,7 @@ KNOWN = [
         ("topic.creation.default.partition", "topic.creation.default.partitions"),
     ],
 )
-def test_a_slip_is_told_with_what_was_meant(written: str, meant: str) -> None:
+def test_a_slip_is_reported_with_what_was_meant(written: str, meant: str) -> None:
     assert misspelt_settings(["connector.class", written], KNOWN) == {written: meant}
 
 
@@ -54,7 +54,7 @@ def test_what_is_only_unknown_is_left_alone(free: str) -> None:
     assert misspelt_settings(["name", free], KNOWN) == {}
 
 
-def test_a_slip_is_told_also_beside_the_right_name() -> None:
+def test_a_slip_is_reported_also_beside_the_right_name() -> None:
     assert misspelt_settings(["tasks.max", "task.max"], KNOWN) == {"task.max": "tasks.max"}
 
 
@@ -68,7 +68,7 @@ OF_ALL_KINDS = {
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "reported"),
     [
         ({"fil": "x"}, {"fil": "Unknown setting: fil. Did you mean file?"}),
         ({"something.else": "x"}, {"something.else": "Unknown setting: something.else"}),
@@ -97,11 +97,11 @@ OF_ALL_KINDS = {
         ({"consumer.override.max.poll.records": "5"}, {}),
     ],
 )
-def test_every_name_that_means_nothing_is_told(config: dict[str, str], told: dict[str, str]) -> None:
-    assert unknown_settings(config, OF_ALL_KINDS, of_clients=True) == told
+def test_every_name_that_means_nothing_is_reported(config: dict[str, str], reported: dict[str, str]) -> None:
+    assert unknown_settings(config, OF_ALL_KINDS, of_clients=True) == reported
 
 
-def test_overrides_are_only_told_of_by_who_knows_the_clients_settings() -> None:
+def test_overrides_are_only_reported_of_by_who_knows_the_clients_settings() -> None:
     config = {"consumer.override.nothing": "5"}
     assert unknown_settings(config, OF_ALL_KINDS) == {}
     assert unknown_settings(config, OF_ALL_KINDS, of_clients=True) == {

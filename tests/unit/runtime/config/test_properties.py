@@ -53,7 +53,7 @@ def test_utf8_is_read_as_java_does_and_warned_about(caplog: pytest.LogCaptureFix
     assert "w.properties, line 1: it holds UTF-8" in caplog.text
 
 
-def test_a_key_that_stands_twice_in_a_workers_file_is_told_with_both_lines(
+def test_a_key_that_stands_twice_in_a_workers_file_is_reported_with_both_lines(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "w.properties"

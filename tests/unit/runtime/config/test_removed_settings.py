@@ -16,7 +16,7 @@ from kconnect.runtime.config.worker_config import StandaloneConfig
 from kconnect.runtime.herder.validation.connector_checks import ConnectorValidator
 from kconnect.runtime.plugins import PluginRegistry
 
-TOLD = "transforms.x.blacklist was removed in Kafka 4.0: use transforms.x.exclude"
+REPORTED = "transforms.x.blacklist was removed in Kafka 4.0: use transforms.x.exclude"
 
 
 def step(name: str, **settings: str) -> dict[str, str]:
@@ -34,7 +34,7 @@ def step(name: str, **settings: str) -> dict[str, str]:
 )
 def test_a_list_of_fields_that_are_left_out_is_an_error_of_every_reader(name: str) -> None:
     config = step(name, blacklist="ssn")
-    assert removed_problems(config) == [("transforms.x.blacklist", TOLD)]
+    assert removed_problems(config) == [("transforms.x.blacklist", REPORTED)]
     with pytest.raises(ConfigError, match=r"transforms\.x\.blacklist was removed in Kafka 4\.0"):
         transform_specs(config)
 
@@ -62,8 +62,8 @@ def test_what_somebody_reads_is_none(config: dict[str, str]) -> None:
 
 def test_topics_that_a_mirror_leaves_out_are_an_error() -> None:
     config = {"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector", "topics.blacklist": "pii.*"}
-    told = [("topics.blacklist", "topics.blacklist was removed in Kafka 4.0: use topics.exclude")]
-    assert removed_problems(config) == told
+    reported = [("topics.blacklist", "topics.blacklist was removed in Kafka 4.0: use topics.exclude")]
+    assert removed_problems(config) == reported
     assert removed_problems({**config, "topics.exclude": "pii.*"}) == []
     assert removed_of_mirror({"A->B.groups.blacklist": "g"}, "A->B.") == [
         ("A->B.groups.blacklist", "A->B.groups.blacklist was removed in Kafka 4.0: use A->B.groups.exclude")
@@ -77,8 +77,8 @@ def test_a_workers_setting_says_what_to_write_instead() -> None:
 
 
 def test_rest_does_not_open_to_more_than_the_removed_host() -> None:
-    told = "rest.host.name was removed in Kafka 3.0, and REST would listen on all addresses: use listeners=http://[::1]:8083"
-    assert opens_rest({"rest.host.name": "::1"}) == told
+    reported = "rest.host.name was removed in Kafka 3.0, and REST would listen on all addresses: use listeners=http://[::1]:8083"
+    assert opens_rest({"rest.host.name": "::1"}) == reported
     assert opens_rest({"rest.host.name": "0.0.0.0"}) is None
     assert opens_rest({"rest.host.name": "localhost", "listeners": "http://localhost:8083"}) is None
     assert opens_rest({}) is None

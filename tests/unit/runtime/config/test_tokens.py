@@ -166,9 +166,9 @@ def test_amazon_msks_tokens_are_signed_requests_of_the_brokers_region(
 def test_what_amazon_msk_needs_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ConfigError, match=r"needs the region of the brokers") as told:
+    with pytest.raises(ConfigError, match=r"needs the region of the brokers") as reported:
         security_settings({**MSK, "bootstrap.servers": "kafka.internal:9098"})
-    assert told.value.hint == "Set AWS_REGION in the environment of the worker."
+    assert reported.value.hint == "Set AWS_REGION in the environment of the worker."
     jaas = 'software.amazon.msk.auth.iam.IAMLoginModule required awsProfileName="none";'
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     settings, _ = security_settings({**MSK, "sasl.jaas.config": jaas})
@@ -207,6 +207,6 @@ def test_event_hubs_connection_string_is_a_password() -> None:
 
 
 def test_a_login_of_an_unknown_class_says_what_to_write_instead() -> None:
-    with pytest.raises(ConfigError, match=r"names com\.acme\.Login, which is unknown here") as told:
+    with pytest.raises(ConfigError, match=r"names com\.acme\.Login, which is unknown here") as reported:
         security_settings({"sasl.mechanism": "OAUTHBEARER", "sasl.login.callback.handler.class": "com.acme.Login"})
-    assert "sasl.oauthbearer.token.endpoint.url" in str(told.value.hint)
+    assert "sasl.oauthbearer.token.endpoint.url" in str(reported.value.hint)

@@ -85,7 +85,7 @@ def test_patterns_of_the_default_group_are_ignored_and_a_group_without_patterns_
         ),
     ],
 )
-def test_a_wrong_setting_is_told_with_javas_words(change: dict[str, str | None], message: str) -> None:
+def test_a_wrong_setting_is_reported_with_javas_words(change: dict[str, str | None], message: str) -> None:
     props = {name: value for name, value in (DEFAULT | change).items() if value is not None}
     with pytest.raises(ConfigError) as raised:
         topic_groups(props)

@@ -84,16 +84,18 @@ def test_a_usual_provider_that_the_worker_does_not_name_is_warned_about(caplog: 
         ("${env:/path:HOME}", "an environment variable has no path, but '/path' was given."),
     ],
 )
-def test_what_is_not_there_is_told_with_variable_provider_and_connector(folder: Path, reference: str, why: str) -> None:
+def test_what_is_not_there_is_reported_with_variable_provider_and_connector(
+    folder: Path, reference: str, why: str
+) -> None:
     written = reference.replace("%", str(folder))
     provider = written[2:].split(":")[0]
 
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as reported:
         variables(folder).resolve({"password": written}, "connector orders")
 
     lead = f"{written} in password of connector orders cannot be resolved by the config provider {provider}: "
-    assert str(told.value) == lead + why.replace("%", str(folder))
-    assert told.value.hint
+    assert str(reported.value) == lead + why.replace("%", str(folder))
+    assert reported.value.hint
 
 
 def test_a_link_out_of_the_allowed_paths_is_refused(folder: Path) -> None:
@@ -122,7 +124,7 @@ def test_the_shortest_ttl_counts(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("props", "told"),
+    ("props", "reported"),
     [
         ({"config.providers": "x"}, "config.providers names x, but config.providers.x.class is missing."),
         (
@@ -152,11 +154,11 @@ def test_the_shortest_ttl_counts(folder: Path) -> None:
         ),
     ],
 )
-def test_a_provider_that_can_not_be_set_up_is_told(props: dict[str, str], told: str) -> None:
+def test_a_provider_that_can_not_be_set_up_is_reported(props: dict[str, str], reported: str) -> None:
     with pytest.raises(ConfigError) as refused:
         Variables.of_worker(props)
 
-    assert str(refused.value).startswith(told)
+    assert str(refused.value).startswith(reported)
 
 
 class Vault(ConfigProvider):

@@ -46,7 +46,7 @@ def test_our_own_settings_are_checked(key: str, value: str, message: str) -> Non
         parse(**{key: value})
 
 
-def test_unknown_keys_are_told_by_name_and_known_ones_are_not() -> None:
+def test_unknown_keys_are_reported_by_name_and_known_ones_are_not() -> None:
     config = parse(
         foo_bar="1",
         kconnect_slot="2",
@@ -79,7 +79,7 @@ def test_a_misspelt_setting_is_named_where_the_right_one_is_missing(missing: str
 
 
 @pytest.mark.parametrize("missing", ["bootstrap.servers", "key.converter"])
-def test_a_missing_setting_that_nothing_is_like_is_told_without_a_guess(missing: str) -> None:
+def test_a_missing_setting_that_nothing_is_like_is_reported_without_a_guess(missing: str) -> None:
     settings = default_standalone_properties(Path("/home/me"))
     del settings[missing]
     with pytest.raises(ConfigError) as raised:
@@ -87,7 +87,7 @@ def test_a_missing_setting_that_nothing_is_like_is_told_without_a_guess(missing:
     assert raised.value.hint is None
 
 
-def test_javas_keys_without_effect_are_told() -> None:
+def test_javas_keys_without_effect_are_reported() -> None:
     given = parse(plugin_discovery="service_load", ssl_provider="x", metrics_num_samples="3")
     assert given.keys_without_effect() == ["ssl.provider", "metrics.num.samples"]
 

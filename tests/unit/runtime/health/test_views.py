@@ -213,7 +213,7 @@ def test_since_when_is_known_of_what_is_degraded():
 )
 def test_restarts_say_how_many_of_how_many_and_when_the_next_is(restarts, in_ms, text):
     due_ms = None if in_ms is None else NOW_MS + in_ms
-    told = None if restarts is None else replace(restarts, due_ms=due_ms)
-    assert restarts_text(told, NOW_MS) == text
-    if told is not None:
-        assert Restarts.from_json(told.to_json()) == told
+    reported = None if restarts is None else replace(restarts, due_ms=due_ms)
+    assert restarts_text(reported, NOW_MS) == text
+    if reported is not None:
+        assert Restarts.from_json(reported.to_json()) == reported

@@ -40,7 +40,7 @@ def test_who_gets_no_answer_gives_up_and_one_that_comes_later_is_for_nobody() ->
     answers.give(1, "too late")
 
 
-def test_who_waits_for_something_else_than_the_herders_thread_is_told_for_what() -> None:
+def test_who_waits_for_something_else_than_the_herders_thread_is_reported_for_what() -> None:
     answers = PendingRequests()
     answers.tell(1, "nobody has asked yet")
 
@@ -48,27 +48,27 @@ def test_who_waits_for_something_else_than_the_herders_thread_is_told_for_what()
         if isinstance(event, Asked):
             answers.tell(event.id, STAGES.elsewhere("starting the connector"))
 
-    told = r"The worker is currently starting the connector, which began at 1970-01-01T00:00:00Z\.$"
-    with pytest.raises(TimedOutError, match=told):
+    reported = r"The worker is currently starting the connector, which began at 1970-01-01T00:00:00Z\.$"
+    with pytest.raises(TimedOutError, match=reported):
         answers.ask(REQUEST, post, 0.01, STAGES)
 
 
-def test_the_end_is_told_to_who_waits_and_to_who_asks_after_it() -> None:
+def test_the_end_is_asked_to_who_waits_and_to_who_asks_after_it() -> None:
     answers, posted = PendingRequests(), threading.Event()
-    told: list[str] = []
+    reported: list[str] = []
 
     def wait() -> None:
         try:
             answers.ask(REQUEST, lambda _: posted.set(), 30, STAGES)
         except ConnectError as err:
-            told.append(str(err))
+            reported.append(str(err))
 
     waiting = threading.Thread(target=wait)
     waiting.start()
     assert posted.wait(10)
     answers.close(ConflictError("Worker is shutting down"))
     waiting.join(10)
-    assert told == ["Worker is shutting down"]
+    assert reported == ["Worker is shutting down"]
     answers.close(ConflictError("again"))
     with pytest.raises(ConflictError, match="Worker is shutting down"):
         answers.ask(REQUEST, lambda _: pytest.fail("nobody takes it"), 30, STAGES)

@@ -69,7 +69,7 @@ def test_tasks_whose_configs_are_inconsistent_are_not_assigned(version):
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_a_leader_that_is_behind_is_told_how_far_to_read_and_can_tell_all_to_read_on(version):
+def test_a_leader_that_is_behind_is_reported_how_far_to_read_and_can_tell_all_to_read_on(version):
     protocol = ("default", "compatible", "sessioned")[version]
     group = group_of(protocol, one=member("one", version, 7), two=member("two", version, 9))
     assignor = GroupAssignor(300_000)

@@ -28,7 +28,7 @@ def revoked(plan):
     return {name for name, assignment in plan.assignments.items() if assignment.revoked}
 
 
-def test_work_of_a_lost_member_waits_and_all_are_told_how_long(group):
+def test_work_of_a_lost_member_waits_and_all_are_reported_how_long(group):
     lost = group.running()["m3"]
     group.leave("m3")
     plan = group.round()

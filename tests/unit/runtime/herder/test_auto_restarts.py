@@ -67,40 +67,40 @@ def stands(member: Member, state: RunState, task: TaskId = T0) -> list[Instructi
     return member.step(StatusesRead((), ((task, state),)))
 
 
-def notices(told: list[Instruction]) -> list[Notice]:
-    return [each.notice for each in told if isinstance(each, Announce)]
+def notices(reported: list[Instruction]) -> list[Notice]:
+    return [each.notice for each in reported if isinstance(each, Announce)]
 
 
-def restarts(told: list[Instruction]) -> list[RestartRequested]:
-    return [each.write.request for each in told if isinstance(each, Write) and isinstance(each.write, PutRestart)]
+def restarts(reported: list[Instruction]) -> list[RestartRequested]:
+    return [each.write.request for each in reported if isinstance(each, Write) and isinstance(each.write, PutRestart)]
 
 
-def carry_out(member: Member, told: list[Instruction]) -> list[Instruction]:
+def carry_out(member: Member, reported: list[Instruction]) -> list[Instruction]:
     """Write the restart that was decided, and read it back."""
-    (write,) = [each for each in told if isinstance(each, Write)]
+    (write,) = [each for each in reported if isinstance(each, Write)]
     member.store.put_restart_request(write.write.request)
     return [*member.written(write), *member.read()]
 
 
 def restart(member: Member) -> list[Instruction]:
     """Wait for the restart, and have it carried out."""
-    told = carry_out(member, member.wait(5_000))
+    reported = carry_out(member, member.wait(5_000))
     stands(member, RunState.RESTARTING)
-    return told
+    return reported
 
 
 def test_a_failed_task_is_restarted_after_its_back_off_on_the_worker_that_has_it() -> None:
     member = leader()
-    told = fail(member)
-    (notice,) = notices(told)
+    reported = fail(member)
+    (notice,) = notices(reported)
     assert (notice.kind, notice.restarts, notice.most, notice.subject) == (NoticeKind.FAILED, 0, 2, T0)
     assert 800 <= notice.restart_in_ms <= 1_200
     assert not restarts(member.wait(700))
-    told = member.wait(600)
-    (request,) = restarts(told)
+    reported = member.wait(600)
+    (request,) = restarts(reported)
     assert request.automatic.parts == (0,)
-    told = carry_out(member, told)
-    (plan,) = [each for each in told if isinstance(each, RestartByPlan)]
+    reported = carry_out(member, reported)
+    (plan,) = [each for each in reported if isinstance(each, RestartByPlan)]
     assert plan.request == request
     replay(member.state.trace())
 
@@ -138,8 +138,8 @@ def test_the_next_leader_goes_on_with_the_count_of_the_one_before() -> None:
     new.topic, new.store = member.topic, member.store
     new.now_ms = member.now_ms
     new.settled(["c"], [T0])
-    told = new.step(StatusesRead(((T0, GONE),), is_all=True))
-    assert [notice.kind for notice in notices([*told, *new.wait(10_000)])] == [NoticeKind.GIVEN_UP]
+    reported = new.step(StatusesRead(((T0, GONE),), is_all=True))
+    assert [notice.kind for notice in notices([*reported, *new.wait(10_000)])] == [NoticeKind.GIVEN_UP]
     assert not restarts(new.wait(10_000))
 
 
@@ -162,8 +162,8 @@ def test_a_follower_that_takes_over_in_a_back_off_makes_the_restarts_that_are_le
     heir.lead()
     heir.step(Joining())
     heir.place(["c"], [T0])
-    told = [*heir.step(Claimed()), *heir.step(StatusesRead(((T0, GONE),), is_all=True))]
-    assert not restarts(told), "the back-off is waited out"
+    reported = [*heir.step(Claimed()), *heir.step(StatusesRead(((T0, GONE),), is_all=True))]
+    assert not restarts(reported), "the back-off is waited out"
     (again,) = restarts(due := heir.wait(5_000))
     assert [each.count for each in again.automatic.restarts] == [2]
     carry_out(heir, due)
@@ -240,8 +240,8 @@ def test_what_is_paused_stopped_or_deleted_meanwhile_is_left_alone() -> None:
             member.store.remove_connector_config("c")
         else:
             member.store.put_task_configs("c", [])
-        told = [*member.read(), *member.wait(50_000)]
-        assert not restarts(told), end
+        reported = [*member.read(), *member.wait(50_000)]
+        assert not restarts(reported), end
 
 
 def test_while_one_of_javas_is_in_the_group_only_who_asks_for_it_is_restarted() -> None:
@@ -269,18 +269,18 @@ def test_many_tasks_that_fail_at_once_come_back_a_few_at_a_time() -> None:
     member = leader(40)
     fail(member, GONE, *(TaskId("c", number) for number in range(40)))
     asked: list[int] = []
-    told: list[Instruction] = []
+    reported: list[Instruction] = []
     for _ in range(200):
-        told = [*told, *member.wait(100)]
-        if not restarts(told):
+        reported = [*reported, *member.wait(100)]
+        if not restarts(reported):
             continue
-        parts = restarts(told)[0].automatic.parts
+        parts = restarts(reported)[0].automatic.parts
         assert len(parts) <= AT_ONCE
         asked += parts
-        told = carry_out(member, told)
+        reported = carry_out(member, reported)
         for part in parts:
-            told += stands(member, RunState.RESTARTING, TaskId("c", part))
-            told += stands(member, RunState.RUNNING, TaskId("c", part))
+            reported += stands(member, RunState.RESTARTING, TaskId("c", part))
+            reported += stands(member, RunState.RUNNING, TaskId("c", part))
     assert sorted(asked) == list(range(40))
     replay(member.state.trace())
 
@@ -292,27 +292,27 @@ def test_a_storm_of_one_connector_does_not_keep_another_waiting() -> None:
     member.settled()
     fail(member, GONE, TaskId("other", 0), *(TaskId("c", number) for number in range(40)))
     names: list[str] = []
-    told: list[Instruction] = []
+    reported: list[Instruction] = []
     while "other" not in names:
-        told = [*told, *member.wait(100)]
-        if restarts(told):
-            request = restarts(told)[0]
+        reported = [*reported, *member.wait(100)]
+        if restarts(reported):
+            request = restarts(reported)[0]
             names.append(request.connector)
-            told = carry_out(member, told)
+            reported = carry_out(member, reported)
             for part in request.automatic.parts:
-                told += stands(member, RunState.RUNNING, TaskId(request.connector, part))
+                reported += stands(member, RunState.RUNNING, TaskId(request.connector, part))
         assert member.now_ms < 4_000, "it is due within 1.2 s, and is not the last"
 
 
 def test_a_restart_that_could_not_be_written_is_decided_again() -> None:
     member = leader()
     fail(member)
-    told = member.wait(LONG_MS)
-    (write,) = [each for each in told if isinstance(each, Write)]
+    reported = member.wait(LONG_MS)
+    (write,) = [each for each in reported if isinstance(each, Write)]
     assert write.target == ForAutoRestart("c")
-    told = member.written(write, ConnectError("the broker is away"))
-    told += member.wait(LONG_MS)
-    assert restarts(told)
+    reported = member.written(write, ConnectError("the broker is away"))
+    reported += member.wait(LONG_MS)
+    assert restarts(reported)
 
 
 def test_a_restart_that_nobody_carries_out_is_decided_again_later() -> None:

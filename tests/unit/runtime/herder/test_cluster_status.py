@@ -125,7 +125,9 @@ def test_what_could_not_be_released_is_released_by_the_keeper_once_it_is_read_wh
         assert other.status(TASK).state is RunState.RUNNING
         assert caplog.text.count("Statuses of what was stopped out of the group are not written yet") == 1
         stores[0].is_late = False
-        eventually(lambda: other.status(TASK).state is RunState.UNASSIGNED, WITHIN_S, "it is told that nobody runs it")
+        eventually(
+            lambda: other.status(TASK).state is RunState.UNASSIGNED, WITHIN_S, "it is reported that nobody runs it"
+        )
     finally:
         keeper.stop(WITHIN_S)
     assert other.status("conn") == StoredStatus(RunState.RUNNING, "other:8083", 7)
@@ -246,8 +248,10 @@ def test_what_a_late_record_covers_is_written_again_by_the_worker_that_runs_it(w
         assert not worker.repeat("conn")
         assert other.last("conn") == StoredStatus(RunState.RUNNING, "frozen:8083", worker.generation)
         assert worker.repeat("conn")
-    told = "Connector conn is RUNNING here, but the status topic says UNASSIGNED of worker gone:8083 in generation 5"
-    assert told in caplog.text
+    reported = (
+        "Connector conn is RUNNING here, but the status topic says UNASSIGNED of worker gone:8083 in generation 5"
+    )
+    assert reported in caplog.text
 
 
 def test_a_status_that_was_deleted_is_written_again_by_the_worker_that_runs_it(workers):
@@ -257,7 +261,7 @@ def test_a_status_that_was_deleted_is_written_again_by_the_worker_that_runs_it(w
     assert other.status(TASK) == StoredStatus(RunState.RUNNING, "frozen:8083", 6)
 
 
-def test_two_clusters_on_one_topic_are_told_of_in_both_logs(workers, caplog):
+def test_two_clusters_on_one_topic_are_reported_of_in_both_logs(workers, caplog):
     """Each sees the other's status at most five times, as each gives up after five of its own."""
     topic, worker, _ = workers
     for _ in range(3):

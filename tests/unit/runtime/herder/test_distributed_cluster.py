@@ -66,7 +66,7 @@ def test_many_connectors_made_one_after_the_other_need_few_rebalances_and_no_409
         assert len(cluster.group.rebalances) - before < 60
 
 
-def test_a_name_that_is_taken_and_one_that_is_not_there_are_told():
+def test_a_name_that_is_taken_and_one_that_is_not_there_are_reported():
     with memory_cluster(1) as cluster:
         cluster.create("fsrc")
         with pytest.raises(AlreadyExistsError):

@@ -33,7 +33,7 @@ def runs(cluster: Cluster) -> dict[TaskId, int]:
     return {task: spec.run for node in cluster.nodes for task, spec in node.launcher.tasks.items()}
 
 
-def test_a_restart_of_a_connector_nobody_has_seen_yet_is_told():
+def test_a_restart_of_a_connector_nobody_has_seen_yet_is_reported():
     with memory_cluster(1, times=replace(TIMES, quiet_ms=60_000, longest_quiet_ms=60_000)) as cluster:
         cluster.create("fsrc")
         with pytest.raises(NotFoundError, match="Status for connector fsrc not found"):
@@ -96,8 +96,8 @@ def test_a_connector_is_created_with_offsets_by_the_leader_alone_and_not_at_all_
         with pytest.raises(BadRequestError, match="no such file"):
             herder.create_with_offsets("fsrc", config("fsrc", "source", raise_in="alter_offsets_wrong"), first)
         assert herder.connectors() == []
-        info, told = herder.create_with_offsets("fsrc", settings, first)
-        assert (info.name, told) == ("fsrc", "The offsets for this connector have been altered successfully")
+        info, reported = herder.create_with_offsets("fsrc", settings, first)
+        assert (info.name, reported) == ("fsrc", "The offsets for this connector have been altered successfully")
         cluster.await_running("fsrc", tasks=1)
         assert herder.connector_offsets("fsrc") == first
         with pytest.raises(AlreadyExistsError):
@@ -181,7 +181,7 @@ def test_a_connector_whose_class_is_gone_is_of_unknown_type():
         assert (found.type, found.connector.state) == (ConnectorType.UNKNOWN, RunState.FAILED)
 
 
-def test_a_topic_that_is_told_after_its_tasks_are_gone_is_not_noted():
+def test_a_topic_that_is_reported_after_its_tasks_are_gone_is_not_noted():
     with memory_cluster(1) as cluster:
         cluster.create("fsrc")
         cluster.await_running("fsrc")
@@ -248,8 +248,8 @@ def test_offsets_stay_when_former_tasks_can_not_be_fenced_off():
         made = exactly_once(cluster, Leader(ConnectError("not authorized")))
         with pytest.raises(ConnectError) as err:
             made.before_change("fsrc", None)
-        told = "Failed to perform zombie fencing for source connector prior to modifying offsets: not authorized"
-        assert str(err.value) == told
+        reported = "Failed to perform zombie fencing for source connector prior to modifying offsets: not authorized"
+        assert str(err.value) == reported
 
 
 def test_offsets_stay_when_the_connector_was_resumed_while_former_tasks_were_fenced_off():

@@ -57,7 +57,7 @@ def test_a_connector_that_supports_it_may_require_it_where_it_is_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "reported"),
     [
         (ExactlyOnceSupport.UNSUPPORTED, "does not support exactly-once semantics with the provided configuration"),
         (None, 'reconfiguring the connector to use the value "requested" for this property'),
@@ -66,23 +66,23 @@ def test_a_connector_that_supports_it_may_require_it_where_it_is_on() -> None:
         (ValueError(), "An unexpected error occurred during validation; please see the worker logs"),
     ],
 )
-def test_what_is_required_must_be_supported(answer: Any, told: str) -> None:
+def test_what_is_required_must_be_supported(answer: Any, reported: str) -> None:
     [found] = errors(Answering(answer), support="required")
-    assert told in found
+    assert reported in found
     assert errors(Answering(answer), support="requested") == [], "it is not even asked"
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "reported"),
     [
         (ConnectorTransactionBoundaries.UNSUPPORTED, "Please reconfigure it to use a different transaction boundary"),
         (None, "has returned a null value from its canDefineTransactionBoundaries method"),
         (ValueError("boom"), "An unexpected error occurred during validation: boom"),
     ],
 )
-def test_only_a_connector_that_can_ends_its_own_transactions(answer: Any, told: str) -> None:
+def test_only_a_connector_that_can_ends_its_own_transactions(answer: Any, reported: str) -> None:
     [found] = errors(Answering(boundaries=answer), boundary="connector")
-    assert told in found
+    assert reported in found
     assert errors(Answering(boundaries=ConnectorTransactionBoundaries.SUPPORTED), boundary="connector") == []
 
 

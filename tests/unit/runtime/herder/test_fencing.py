@@ -150,7 +150,7 @@ def test_rounds_of_different_connectors_go_on_side_by_side_one_for_each(configs:
     assert not configs.snapshot().pending_fencing
 
 
-def test_what_the_broker_refuses_is_told_and_recorded_nowhere(configs: TopicConfigStore) -> None:
+def test_what_the_broker_refuses_is_reported_and_recorded_nowhere(configs: TopicConfigStore) -> None:
     tasks(configs, 2)
     configs.put_task_count_record("c", 2)
     tasks(configs, 3)

@@ -35,7 +35,7 @@ def test_a_step_of_the_start_that_fails_is_over_as_well():
     assert health.reasons() == []
 
 
-def test_reasons_are_told_as_sentences_with_their_age():
+def test_reasons_are_reported_as_sentences_with_their_age():
     reasons = [Reason("Spark is starting", 1_000), Reason("Waiting for Kafka at b:9092", 3_999)]
     assert reasons_text(reasons, 4_000) == "Spark is starting (3 s). Waiting for Kafka at b:9092 (0 s)."
     assert reasons_text(reasons[1:], 0) == "Waiting for Kafka at b:9092 (0 s)."

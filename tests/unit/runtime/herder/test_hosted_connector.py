@@ -23,10 +23,10 @@ _HEARD_S = 0.3
 
 
 class Listener:
-    """Notes the states told; while it is told `during`, the plugin fails on another thread."""
+    """Notes the states reported; while it is reported `during`, the plugin fails on another thread."""
 
     def __init__(self, during: RunState) -> None:
-        self.told: list[RunState] = []
+        self.reported: list[RunState] = []
         self.host: HostedConnector | None = None
         self._during = during
         self._monitor = threading.Thread(target=self._fail)
@@ -35,7 +35,7 @@ class Listener:
         if state is self._during:
             self._monitor.start()
             self._monitor.join(_HEARD_S)
-        self.told.append(state)
+        self.reported.append(state)
 
     def join(self) -> None:
         self._monitor.join(10)
@@ -68,14 +68,14 @@ def made() -> Iterator[list[HostedConnector]]:
     ("target", "shown"),
     [(TargetState.STARTED, RunState.RUNNING), (TargetState.PAUSED, RunState.PAUSED)],
 )
-def test_a_connector_that_fails_while_its_new_state_is_told_is_shown_failed(
+def test_a_connector_that_fails_while_its_new_state_is_reported_is_shown_failed(
     made: list[HostedConnector], target: TargetState, shown: RunState
 ) -> None:
     listener = Listener(during=shown)
     made.append(hosted(listener))
     made[0].transition_to(target)
     listener.join()
-    assert listener.told == [shown, RunState.FAILED]
+    assert listener.reported == [shown, RunState.FAILED]
     assert not made[0].is_running
 
 
@@ -85,17 +85,17 @@ def test_a_connector_that_fails_while_it_is_stopped_is_shown_as_what_it_is(made:
     made[0].transition_to(TargetState.STARTED)
     made[0].transition_to(TargetState.STOPPED)
     listener.join()
-    assert listener.told == [RunState.RUNNING, RunState.STOPPED, RunState.FAILED]
+    assert listener.reported == [RunState.RUNNING, RunState.STOPPED, RunState.FAILED]
 
 
-def test_a_failure_while_the_end_of_a_connector_is_told_is_told_no_more(made: list[HostedConnector]) -> None:
-    """A state told late would cover what another worker that runs the connector by then says of it."""
+def test_a_failure_while_the_end_of_a_connector_is_reported_is_reported_no_more(made: list[HostedConnector]) -> None:
+    """A state reported late would cover what another worker that runs the connector by then says of it."""
     listener = Listener(during=RunState.UNASSIGNED)
     made.append(hosted(listener))
     made[0].transition_to(TargetState.STARTED)
     made[0].shut_down()
     listener.join()
-    assert listener.told == [RunState.RUNNING, RunState.UNASSIGNED]
+    assert listener.reported == [RunState.RUNNING, RunState.UNASSIGNED]
 
 
 class Hangs(SampleSink):

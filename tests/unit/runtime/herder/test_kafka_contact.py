@@ -193,8 +193,8 @@ def test_a_probe_that_breaks_unexpectedly_is_replaced_and_the_watch_goes_on(capl
         watch.stop(5)
     assert [(probe.asked, probe.is_closed) for probe in broken] == [(1, True), (1, True)]
     assert contact.outages == 1
-    told = [(record.levelname, bool(record.exc_info)) for record in caplog.records]
-    assert told == [("ERROR", True), ("ERROR", False), ("WARNING", False)], "one trace, the outage, and its end"
+    reported = [(record.levelname, bool(record.exc_info)) for record in caplog.records]
+    assert reported == [("ERROR", True), ("ERROR", False), ("WARNING", False)], "one trace, the outage, and its end"
     assert "ValueError('nonsense')" in caplog.text
 
 

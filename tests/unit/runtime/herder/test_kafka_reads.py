@@ -17,7 +17,7 @@ def contact() -> KafkaContact:
     return KafkaContact("b:9092")
 
 
-def test_what_is_read_and_what_a_read_raises_is_told(contact: KafkaContact) -> None:
+def test_what_is_read_and_what_a_read_raises_is_reported(contact: KafkaContact) -> None:
     reads = KafkaReads(contact, 60.0)
     assert reads.ask("a", "The offsets of connector a", lambda: [1]) == [1]
 

@@ -78,19 +78,19 @@ def test_a_stop_that_comes_late_does_not_stop_what_was_started_since():
 
 
 def test_a_stop_of_tasks_does_not_wait_behind_connectors_that_hang():
-    told: list[object] = []
+    reported: list[object] = []
     with world(times=PluginTimes(call_s=30, stop_s=0.05)) as at:
         snapshot = at.connector(C, tasks=1)
         at.work.start(Work((), (T0,)), snapshot)
         hanging = entry_of(at.connector("hanging", hang_in="start"), "hanging")
         assert hanging is not None
         for _ in range(MORE_THAN_THE_POOL):
-            at.work.restart_connector(hanging, told.append)
+            at.work.restart_connector(hanging, reported.append)
         at.work.stop(Work((), (T0,)))
         assert (at.launcher.stops, at.status.running()) == ([T0], ())
         at.work.start(Work((), (T0,)), snapshot)
         at.journal.gate.open()
-        eventually(lambda: len(told) == MORE_THAN_THE_POOL, 5, "every order of the hanging one is done")
+        eventually(lambda: len(reported) == MORE_THAN_THE_POOL, 5, "every order of the hanging one is done")
         assert (at.launcher.stops, at.status.running(), at.state(T0)) == ([T0], (T0,), RunState.RUNNING)
 
 
@@ -150,7 +150,7 @@ def test_a_connector_whose_task_configs_break_is_asked_again_and_keeps_running()
         entry = entry_of(snapshot, C)
         assert entry is not None
         at.work.ask_task_configs(entry)
-        eventually(lambda: at.events == [TaskConfigsFailed(C, "OSError: the system is away")], 5, "told")
+        eventually(lambda: at.events == [TaskConfigsFailed(C, "OSError: the system is away")], 5, "reported")
         assert at.state(C) is RunState.RUNNING
         at.work.ask_task_configs(entry)
         eventually(lambda: isinstance(at.events[-1], TaskConfigsGiven), 5, "the next time it works")
@@ -165,13 +165,13 @@ def test_more_tasks_than_allowed_fail_the_connector_and_are_final():
         entry = entry_of(snapshot, C)
         assert entry is not None
         at.work.ask_task_configs(entry)
-        eventually(lambda: len(at.events) == 2, 5, "told")
+        eventually(lambda: len(at.events) == 2, 5, "reported")
         assert isinstance(at.events[-1], TaskConfigsFailed)
         assert at.events[-1].is_final
         assert at.state(C) is RunState.FAILED
 
 
-def test_a_connector_that_is_busy_for_too_long_to_be_asked_is_told_to_have_given_nothing():
+def test_a_connector_that_is_busy_for_too_long_to_be_asked_is_asked_to_have_given_nothing():
     with world(call_s=0.05) as at:
         snapshot = at.connector(C, hang_in="start")
         at.work.start(Work((C,)), snapshot)
@@ -180,9 +180,9 @@ def test_a_connector_that_is_busy_for_too_long_to_be_asked_is_told_to_have_given
         assert entry is not None
         at.work.ask_task_configs(entry)
         eventually(lambda: at.events, 5, "who waits for an answer would never ask again")
-        (told,) = at.events
-        assert isinstance(told, TaskConfigsFailed)
-        assert "Another request for connector fsrc has been running for 0.05 s" in told.why
+        (reported,) = at.events
+        assert isinstance(reported, TaskConfigsFailed)
+        assert "Another request for connector fsrc has been running for 0.05 s" in reported.why
 
 
 def test_providers_that_take_their_time_hold_up_a_rebalance_once_not_once_for_each_connector():
@@ -212,18 +212,18 @@ def test_providers_that_take_their_time_hold_up_a_rebalance_once_not_once_for_ea
         assert {spec.id.connector for spec in at.launcher.starts} == set(names)
 
 
-def test_an_error_that_nobody_expects_fails_the_connector_and_is_told_to_who_restarted_it():
+def test_an_error_that_nobody_expects_fails_the_connector_and_is_asked_to_who_restarted_it():
     class Broken(SamplePlugins):
         def connector_class(self, name, version=None):
             raise ValueError(f"a bug with {name}")
 
-    told = []
+    reported = []
     with world(plugins=Broken()) as at:
         entry = entry_of(at.connector(C), C)
         assert entry is not None
-        at.work.restart_connector(entry, told.append)
-        eventually(lambda: told, 5, "told")
-        assert str(told[0]) == "Connector fsrc could not be started: ValueError: a bug with source"
+        at.work.restart_connector(entry, reported.append)
+        eventually(lambda: reported, 5, "reported")
+        assert str(reported[0]) == "Connector fsrc could not be started: ValueError: a bug with source"
         assert at.state(C) is RunState.FAILED
 
 

@@ -53,9 +53,9 @@ def test_a_token_endpoint_that_says_nothing_is_given_up_in_the_time_of_the_setti
         found = access(sasl("OAUTHBEARER", OAUTH, **endpoint, **{"sasl.login.read.timeout.ms": "50"}), "me")
         with pytest.raises(
             Unanswered, match=r"it did not answer within 0\.05 s \(sasl\.login\.read\.timeout\.ms\)"
-        ) as told:
+        ) as reported:
             found.login().first()
-    assert "s3cret" not in str(told.value)
+    assert "s3cret" not in str(reported.value)
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,10 @@ def test_a_token_endpoint_that_answers_nonsense_is_asked_again_later(answer, nam
         url = {"sasl.oauthbearer.token.endpoint.url": f"http://127.0.0.1:{endpoint.getsockname()[1]}/token"}
         login = access(sasl("OAUTHBEARER", OAUTH, **url), "me").login
         assert login is not None
-        with pytest.raises(Unanswered, match=f"gives no token: {named}") as told:
+        with pytest.raises(Unanswered, match=f"gives no token: {named}") as reported:
             login().first()
         serving.join(10)
-    assert "s3cret" not in str(told.value)
+    assert "s3cret" not in str(reported.value)
 
 
 def answer_once(endpoint, answer):

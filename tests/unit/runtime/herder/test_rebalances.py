@@ -30,8 +30,8 @@ def placed(generation: int, work: Work = NONE, revoked: Work = NONE, version: in
 
 def noted(*steps: tuple[object, list[RequestRejoin], int]) -> list[Rebalance]:
     log = Rebalances()
-    for event, told, now_ms in steps:
-        log.note(event, told, now_ms)  # type: ignore[arg-type]
+    for event, reported, now_ms in steps:
+        log.note(event, reported, now_ms)  # type: ignore[arg-type]
     return log.kept()
 
 
@@ -71,8 +71,14 @@ def test_the_reason_of_a_round_is_what_happened_beside_what_this_worker_asked_fo
 
 def test_what_moved_is_counted_and_an_eager_assignment_revokes_nothing():
     work, revoked = Work(("a",), (TaskId("a", 0), TaskId("a", 1))), Work((), (TaskId("b", 0),))
-    (told,) = noted((placed(1, work, revoked, delay_ms=400), [], 0))
-    moved = (told.connectors_added, told.tasks_added, told.connectors_revoked, told.tasks_revoked, told.delay_ms)
+    (reported,) = noted((placed(1, work, revoked, delay_ms=400), [], 0))
+    moved = (
+        reported.connectors_added,
+        reported.tasks_added,
+        reported.connectors_revoked,
+        reported.tasks_revoked,
+        reported.delay_ms,
+    )
     assert moved == (1, 2, 0, 1, 400)
     (eager,) = noted((placed(1, work, Work(), version=0), [], 0))
     assert (eager.tasks_added, eager.tasks_revoked) == (2, 0)

@@ -72,7 +72,7 @@ def test_a_member_tells_its_url_how_far_it_has_read_and_what_it_has():
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_a_leader_assigns_with_the_configs_it_told_of_whatever_it_has_read_since(version):
+def test_a_leader_assigns_with_the_configs_it_reported_of_whatever_it_has_read_since(version):
     topic = Topic()
     rounds = topic.rounds(version)
     rounds.metadata()

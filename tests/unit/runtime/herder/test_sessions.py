@@ -79,7 +79,7 @@ def test_a_request_without_one_of_the_two_headers_is_unsigned(missing):
         check_signature(None, KEY, ["HmacSHA256"])
 
 
-def test_an_algorithm_that_is_not_permitted_is_told_with_those_that_are():
+def test_an_algorithm_that_is_not_permitted_is_reported_with_those_that_are():
     with pytest.raises(BadRequestError, match=r"'HmacSHA1' .* configured to use: \[HmacSHA256, HmacSHA512\]\."):
         check_signature(_signature(algorithm="HmacSHA1"), KEY, ["HmacSHA256", "HmacSHA512"])
 

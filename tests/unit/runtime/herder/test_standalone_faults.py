@@ -107,7 +107,7 @@ def test_a_good_config_heals_a_failed_connector(bench):
     assert bench.herder.connector_status("fsrc").connector.trace is None
 
 
-def test_a_connector_that_raises_in_task_configs_is_failed_and_told(bench):
+def test_a_connector_that_raises_in_task_configs_is_failed_and_reported(bench):
     with pytest.raises(ConnectError, match="Connector fsrc failed to give task configs"):
         bench.create(raise_in="task_configs")
     assert "no task_configs today" in (bench.herder.connector_status("fsrc").connector.trace or "")
@@ -146,15 +146,17 @@ def test_a_connector_that_raises_in_stop_can_be_deleted(bench):
 
 def test_a_start_that_never_returns_is_failed_with_the_place_it_hangs_at():
     call_s = ample_s(0.1)  # within which its thread has come to that place
-    told = f"start of connector fsrc did not return within {call_s:g} s: it is at "
+    reported = f"start of connector fsrc did not return within {call_s:g} s: it is at "
     with herder_bench(call_s=call_s) as bench:
-        with pytest.raises(TimedOutError, match=rf"{re.escape(told)}.*sample_connectors.py:\d+ in wait: self._event"):
+        with pytest.raises(
+            TimedOutError, match=rf"{re.escape(reported)}.*sample_connectors.py:\d+ in wait: self._event"
+        ):
             bench.create(hang_in="start")
         state = bench.herder.connector_status("fsrc").connector
     assert state.state is RunState.FAILED
     assert "sample_connectors.py" in (state.trace or "")
     assert "gate.wait()" in (state.trace or "")
-    assert (state.trace or "").startswith(told)
+    assert (state.trace or "").startswith(reported)
     assert "_HeldUp" not in (state.trace or "")
     assert "connectors/runner.py" not in (state.trace or ""), "only what the author wrote, and what that called"
 
@@ -237,13 +239,13 @@ def test_a_task_left_behind_can_not_commit_offsets(bench):
     assert bench.launcher.events.read_offsets("fsrc", [{"f": "x"}]) == [{"n": 1}]
 
 
-def test_task_configs_that_are_no_text_are_told(bench, monkeypatch):
+def test_task_configs_that_are_no_text_are_reported(bench, monkeypatch):
     monkeypatch.setattr("kit.sample_connectors.SampleSource.task_configs", lambda self, n: [{"n": 1}])
     with pytest.raises(ConnectError, match="gave task 0 the config 'n' of type int: keys and values must be str"):
         bench.herder.put_connector("fsrc", config("fsrc"), replace=False)
 
 
-def test_task_configs_that_are_no_list_are_told(bench, monkeypatch):
+def test_task_configs_that_are_no_list_are_reported(bench, monkeypatch):
     monkeypatch.setattr("kit.sample_connectors.SampleSource.task_configs", lambda self, n: None)
     with pytest.raises(ConnectError, match=r"task_configs\(\) of SampleSource gave NoneType, not a list"):
         bench.herder.put_connector("fsrc", config("fsrc"), replace=False)

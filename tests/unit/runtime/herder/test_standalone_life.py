@@ -266,7 +266,7 @@ def test_more_tasks_than_allowed_run_where_the_limit_is_not_enforced(bench):
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "reported"),
     [
         (lambda h: h.connector_info("none"), "Connector none not found"),
         (lambda h: h.connector_config("none"), "Connector none not found"),
@@ -283,12 +283,12 @@ def test_more_tasks_than_allowed_run_where_the_limit_is_not_enforced(bench):
         (lambda h: h.restart_task(TaskId("none", 0)), "Unknown connector: none"),
     ],
 )
-def test_an_unknown_connector_is_told_in_javas_words(bench, call, told):
-    with pytest.raises(NotFoundError, match=f"^{re.escape(told)}$"):
+def test_an_unknown_connector_is_reported_in_javas_words(bench, call, reported):
+    with pytest.raises(NotFoundError, match=f"^{re.escape(reported)}$"):
         call(bench.herder)
 
 
-def test_an_unknown_task_is_told_in_javas_words(bench):
+def test_an_unknown_task_is_reported_in_javas_words(bench):
     bench.create()
     with pytest.raises(NotFoundError, match=r"^Task fsrc-9 not found$"):
         bench.herder.restart_task(TaskId("fsrc", 9))

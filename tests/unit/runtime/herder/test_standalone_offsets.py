@@ -52,8 +52,8 @@ def test_only_a_stopped_connector_can_be_altered_or_reset(bench, state):
 
 
 def test_altered_offsets_are_kept_and_others_stay(stopped):
-    told = stopped.herder.alter_connector_offsets("fsrc", [X, Y])
-    assert told == "The offsets for this connector have been altered successfully"
+    reported = stopped.herder.alter_connector_offsets("fsrc", [X, Y])
+    assert reported == "The offsets for this connector have been altered successfully"
     stopped.herder.alter_connector_offsets("fsrc", [ConnectorOffset({"f": "x"}, {"n": 9})])
     assert stopped.herder.connector_offsets("fsrc") == [ConnectorOffset({"f": "x"}, {"n": 9}), Y]
 
@@ -81,8 +81,8 @@ def test_the_last_of_the_same_partition_wins(stopped):
 def test_reset_removes_all_of_this_connector_alone(stopped):
     stopped.offsets.set({b'["other",{"f":"x"}]': b'{"n":7}'})
     stopped.herder.alter_connector_offsets("fsrc", [X, Y])
-    told = stopped.herder.reset_connector_offsets("fsrc")
-    assert told == "The offsets for this connector have been reset successfully"
+    reported = stopped.herder.reset_connector_offsets("fsrc")
+    assert reported == "The offsets for this connector have been reset successfully"
     assert stopped.herder.connector_offsets("fsrc") == []
     assert stopped.offsets.entries() == {
         b'["other",{"f":"x"}]': b'{"n":7}',
@@ -97,16 +97,18 @@ def test_reset_without_offsets_still_asks_the_connector(stopped):
     assert stopped.journal.altered == [[]]
 
 
-def test_a_connector_that_does_not_know_the_hook_is_told_apart(bench):
+def test_a_connector_that_does_not_know_the_hook_is_distinguished(bench):
     bench.create(state=TargetState.STOPPED)
-    told = bench.herder.alter_connector_offsets("fsrc", [X])
-    assert told.startswith("The Connect framework-managed offsets for this connector have been altered successfully.")
-    assert "manually altered in the system" in told
+    reported = bench.herder.alter_connector_offsets("fsrc", [X])
+    assert reported.startswith(
+        "The Connect framework-managed offsets for this connector have been altered successfully."
+    )
+    assert "manually altered in the system" in reported
     assert "manually reset in the system" in bench.herder.reset_connector_offsets("fsrc")
 
 
 @pytest.mark.parametrize(
-    ("how", "told"),
+    ("how", "reported"),
     [
         ("alter_offsets_politely", "The value for the 'position' key in the offset should be a non-negative value"),
         (
@@ -116,11 +118,11 @@ def test_a_connector_that_does_not_know_the_hook_is_told_apart(bench):
         ("alter_offsets", "Failed to modify offsets for source connector fsrc"),
     ],
 )
-def test_a_connector_that_refuses_keeps_the_offsets_as_they_are(bench, how, told):
+def test_a_connector_that_refuses_keeps_the_offsets_as_they_are(bench, how, reported):
     bench.create(state=TargetState.STOPPED, raise_in=how)
     with pytest.raises(ConnectError) as raised:
         bench.herder.alter_connector_offsets("fsrc", [X])
-    assert str(raised.value) == told
+    assert str(raised.value) == reported
     assert not isinstance(raised.value, BadRequestError)  # Java answers 500
     assert bench.herder.connector_offsets("fsrc") == []
 
@@ -225,14 +227,14 @@ def test_numbers_of_a_sink_may_be_text_and_null_removes(sink):
 
 def test_reset_of_a_sink_deletes_its_group(sink):
     sink.groups.offsets["connect-snk"] = {TopicPartition("t", 0): 5}
-    told = sink.herder.reset_connector_offsets("snk")
-    assert told == "The offsets for this connector have been reset successfully"
+    reported = sink.herder.reset_connector_offsets("snk")
+    assert reported == "The offsets for this connector have been reset successfully"
     assert sink.groups.offsets == {}
     assert sink.journal.altered == [{TopicPartition("t", 0): None}]
     sink.herder.reset_connector_offsets("snk")  # once more is fine
 
 
-def test_a_group_that_still_has_members_is_told(sink):
+def test_a_group_that_still_has_members_is_reported(sink):
     sink.groups.offsets["connect-snk"] = {TopicPartition("t", 0): 5}
     sink.groups.has_members = True
     with pytest.raises(ConnectError, match=r"Failed to alter consumer group offsets .* haven't stopped completely yet"):
@@ -244,7 +246,7 @@ def test_a_group_that_still_has_members_is_told(sink):
     assert sink.groups.offsets["connect-snk"] == {TopicPartition("t", 0): 5}
 
 
-def test_a_broker_that_is_away_is_told_in_javas_words(sink):
+def test_a_broker_that_is_away_is_reported_in_javas_words(sink):
     sink.groups.broken = True
     with pytest.raises(ConnectError, match=r"^Failed to retrieve consumer group offsets for sink connector snk: no"):
         sink.herder.connector_offsets("snk")
@@ -259,8 +261,8 @@ def create(bench, offsets, name="fsrc", kind="source", **props):
 
 
 def test_a_connector_is_created_with_the_offsets_that_its_tasks_start_at(bench):
-    info, told = create(bench, [X, Y], knows_offsets="true")
-    assert told == "The offsets for this connector have been altered successfully"
+    info, reported = create(bench, [X, Y], knows_offsets="true")
+    assert reported == "The offsets for this connector have been altered successfully"
     assert (info.name, bench.herder.connector_offsets("fsrc")) == ("fsrc", [X, Y])
     assert bench.journal.altered == [[({"f": "x"}, {"n": 1}), ({"f": "y"}, {"n": 2})]]
     assert bench.states() == ("RUNNING", ["RUNNING"])

@@ -168,7 +168,7 @@ def test_a_secret_that_vanishes_leaves_the_connector_running(
     eventually(
         lambda: any("cannot be restarted with what its config refers to" in text for text in caplog.messages),
         5,
-        "the loss is told",
+        "the loss is reported",
     )
     assert watching.states() == ("RUNNING", ["RUNNING"])
 
@@ -208,10 +208,10 @@ def test_validation_checks_the_value_and_shows_the_reference(secrets: Path) -> N
 
 
 def test_validation_of_a_secret_that_is_not_there_tells_what_to_do(secrets: Path) -> None:
-    with pytest.raises(ConfigError, match=r"in file of connector fsrc cannot be resolved") as told:
+    with pytest.raises(ConfigError, match=r"in file of connector fsrc cannot be resolved") as reported:
         validator().raise_if_invalid(file_source(file=reference(secrets, "none")))
 
-    assert told.value.hint == "Add it there, or correct file."
+    assert reported.value.hint == "Add it there, or correct file."
 
 
 @pytest.mark.parametrize(("key", "is_allowed"), [("acks", False), ("linger.ms", True)])
@@ -223,5 +223,5 @@ def test_policy_allowlist_lets_through_what_it_lists(key: str, is_allowed: bool)
 
     infos = allowing.validate({**file_source(), f"producer.override.{key}": "1"})
 
-    told = f"The 'Allowlist' policy does not allow '{key}' to be overridden in the connector configuration."
-    assert infos.errors == ([] if is_allowed else [told])
+    reported = f"The 'Allowlist' policy does not allow '{key}' to be overridden in the connector configuration."
+    assert infos.errors == ([] if is_allowed else [reported])

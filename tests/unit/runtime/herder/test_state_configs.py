@@ -47,11 +47,11 @@ def test_changes_that_follow_each_other_are_one_rebalance():
 
 def test_changes_without_end_are_placed_after_the_longest_quiet_while():
     member = Member().settled()
-    told = []
+    reported = []
     for number in range(20):
         member.connector(f"c{number}")
-        told += [*member.read(), *member.wait(60)]
-    assert kinds(told) == ["RequestRejoin"]
+        reported += [*member.read(), *member.wait(60)]
+    assert kinds(reported) == ["RequestRejoin"]
 
 
 def test_a_rebalance_of_another_member_that_knows_the_change_is_enough():
@@ -66,8 +66,8 @@ def test_a_rebalance_of_another_member_that_knows_the_change_is_enough():
 def test_another_config_restarts_a_connector_here_and_needs_no_rebalance():
     member = member_with_all()
     member.connector(C, topic="other")
-    told = member.read()
-    assert of(StopWork, told).work == of(StartWork, told).work == Work((C,))
+    reported = member.read()
+    assert of(StopWork, reported).work == of(StartWork, reported).work == Work((C,))
     assert member.wait(5_000) == []
 
 
@@ -82,11 +82,11 @@ def test_another_config_of_a_connector_elsewhere_does_nothing_here():
 def test_a_change_while_the_group_rebalances_waits_for_its_end():
     member = member_with_all(leads=False)
     member.step(Joining())
-    told = member.snapshot
+    reported = member.snapshot
     member.connector(C, topic="other")
     assert member.read() == []
-    offset = told.offset
-    found = member.place(offset=offset, told=told)
+    offset = reported.offset
+    found = member.place(offset=offset, reported=reported)
     assert kinds(found) == ["TakeGeneration", "StopWork", "StartWork"]
     assert of(StartWork, found).snapshot.raw_config(C)["topic"] == "other"
 
@@ -95,9 +95,9 @@ def test_other_task_configs_stop_tasks_before_the_group_joins_and_start_them_aft
     member = member_with_all(leads=False)
     member.store.put_task_configs(C, [{"n": "9"}, {"n": "8"}])
     assert member.read() == []
-    told = member.wait(100)
-    assert kinds(told) == ["StopWork", "RequestRejoin"]
-    assert of(StopWork, told).work == Work((), (T0, T1))
+    reported = member.wait(100)
+    assert kinds(reported) == ["StopWork", "RequestRejoin"]
+    assert of(StopWork, reported).work == Work((), (T0, T1))
     member.step(Joining())
     assert of(StartWork, member.place()).work == Work((), (T0, T1))
 
@@ -174,8 +174,8 @@ def test_what_is_here_of_a_connector_restarts_when_what_its_config_refers_to_has
     member = Member(leads=False)
     member.connector(C, tasks=2)
     member.settled([], [TaskId(C, 1)])
-    told = of(RestartHere, member.step(ValuesChanged(C)))
-    assert (told.connector, told.here) == (C, Work((), (TaskId(C, 1),)))
+    reported = of(RestartHere, member.step(ValuesChanged(C)))
+    assert (reported.connector, reported.here) == (C, Work((), (TaskId(C, 1),)))
     member.step(Joining())
     assert member.step(ValuesChanged(C)) == [], "work does not move in a rebalance"
     assert of(RestartHere, member.place()).here == Work((), (TaskId(C, 1),))
@@ -187,9 +187,9 @@ def test_values_that_change_while_the_work_goes_elsewhere_restart_nothing_here()
     member.settled([C], [TaskId(C, 0)])
     member.step(Joining())
     member.step(ValuesChanged(C))
-    told = member.place(revoked=Work((C,), (TaskId(C, 0),)))
+    reported = member.place(revoked=Work((C,), (TaskId(C, 0),)))
     member.step(Joining())
-    assert "RestartHere" not in kinds([*told, *member.place()])
+    assert "RestartHere" not in kinds([*reported, *member.place()])
 
 
 def test_of_two_restart_requests_the_one_with_the_larger_effect_counts():
@@ -209,7 +209,10 @@ def test_restart_requests_of_several_connectors_are_carried_out_once_each():
     for name in ("a", "b", "a"):
         member.store.put_restart_request(RestartRequested(name, False, False))
     member.read()
-    assert [told.request.connector for told in member.place() if isinstance(told, RestartByPlan)] == ["a", "b"]
+    assert [reported.request.connector for reported in member.place() if isinstance(reported, RestartByPlan)] == [
+        "a",
+        "b",
+    ]
     assert member.wait(5_000) == []
 
 
@@ -228,7 +231,7 @@ def test_a_restart_request_is_for_what_is_here(here, restarted):
     member.connector(C, tasks=2)
     member.settled(*here)
     member.store.put_restart_request(RestartRequested(C, False, True))
-    assert [told.here for told in member.read()] == ([] if restarted is None else [restarted])
+    assert [reported.here for reported in member.read()] == ([] if restarted is None else [restarted])
 
 
 def test_a_restart_request_that_meets_a_rebalance_is_carried_out_after_it():

@@ -1,4 +1,4 @@
-"""Workers that do not fit together: what is told, when it is sure, and how often."""
+"""Workers that do not fit together: what is reported, when it is sure, and how often."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from kit.herder_state import KEY, Member
 TIMES = HerderTimes(quiet_ms=10_000_000, longest_quiet_ms=10_000_000, session_timeout_ms=10_000)
 
 
-def findings(told: list[Instruction]) -> list[Mismatch]:
-    return [one.finding for one in told if isinstance(one, Tell)]
+def findings(reported: list[Instruction]) -> list[Mismatch]:
+    return [one.finding for one in reported if isinstance(one, Tell)]
 
 
 def leader(**settings: str) -> Member:
     return Member(times=TIMES, **settings).settled()
 
 
-def test_a_record_that_only_a_leader_writes_is_told_to_the_leader_that_did_not_write_it():
+def test_a_record_that_only_a_leader_writes_is_asked_to_the_leader_that_did_not_write_it():
     member = leader()
     member.another_writes("theirs")
     assert findings(member.read()) == []
@@ -51,8 +51,8 @@ def test_a_leader_that_is_still_the_same_member_in_a_later_generation_need_not_w
     member.another_writes("theirs")
     member.read()
     member.step(Joining())
-    told = [*member.place(["theirs"]), *member.wait(0)]
-    assert findings(told) == [WrittenByOther("connector-theirs", 1)]
+    reported = [*member.place(["theirs"]), *member.wait(0)]
+    assert findings(reported) == [WrittenByOther("connector-theirs", 1)]
 
 
 def test_a_leader_that_had_lost_its_group_suspects_nobody():
@@ -115,7 +115,7 @@ def test_what_the_leader_before_wrote_is_no_strangers():
     assert findings(member.wait(20_000)) == []
 
 
-def test_strangers_are_told_of_once_an_hour():
+def test_strangers_are_reported_of_once_an_hour():
     member = leader()
     for number in range(3):
         member.another_writes(f"theirs-{number}")
@@ -149,13 +149,13 @@ def test_a_worker_that_starts_sees_the_key_of_a_leader_whose_clock_is_ahead():
     assert findings(member.step(Started(member.snapshot))) == [KeyFromFuture(61_000, 1_000)]
 
 
-@pytest.mark.parametrize(("support", "is_told"), [("disabled", True), ("preparing", False), ("enabled", False)])
-def test_task_counts_tell_a_worker_without_exactly_once_support_that_others_have_it(support: str, is_told: bool):
+@pytest.mark.parametrize(("support", "is_reported"), [("disabled", True), ("preparing", False), ("enabled", False)])
+def test_task_counts_tell_a_worker_without_exactly_once_support_that_others_have_it(support: str, is_reported: bool):
     """`preparing` is on the way: such a worker runs beside those that have it."""
     member = leader(exactly_once=support)
     member.connector("c", tasks=2)
     member.store.put_task_count_record("c", 2)
-    assert findings(member.read()) == ([ExactlyOnceElsewhere(("c",))] if is_told else [])
+    assert findings(member.read()) == ([ExactlyOnceElsewhere(("c",))] if is_reported else [])
     member.store.put_task_count_record("c", 2)
     assert findings(member.read()) == [], "once for each connector"
 
@@ -176,7 +176,7 @@ def test_task_counts_of_deleted_and_of_stopped_connectors_tell_nothing():
     assert findings(member.read()) == []
 
 
-def test_a_member_that_takes_the_signatures_away_from_the_group_is_told_of_once():
+def test_a_member_that_takes_the_signatures_away_from_the_group_is_reported_of_once():
     member = Member(leads=False, version=1, times=TIMES)
     member.step(Started(member.snapshot))
     member.step(Joining())
@@ -206,6 +206,6 @@ def test_a_member_that_takes_the_signatures_away_from_the_group_is_told_of_once(
     ],
 )
 def test_every_finding_is_a_sentence_with_the_names_of_the_settings(finding: Mismatch, words: list[str]):
-    told = sentence(finding, ClusterNames("orders", "orders-config"), "http://l:1/")
+    reported = sentence(finding, ClusterNames("orders", "orders-config"), "http://l:1/")
     for word in words:
-        assert word in told
+        assert word in reported

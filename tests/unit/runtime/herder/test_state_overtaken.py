@@ -25,7 +25,7 @@ def joining(*, connectors=(C,), tasks=(T0, T1), version: int = 2) -> Member:
 def caught_up(member: Member, *connectors: str, tasks=(), **how) -> list:
     """Work is placed with configs of which the member had not read the last ones when it joined; it reads on."""
     behind = how.pop("behind")
-    assert "CatchUp" in kinds(member.place(connectors, tasks, told=behind, **how))
+    assert "CatchUp" in kinds(member.place(connectors, tasks, reported=behind, **how))
     return member.caught_up()
 
 
@@ -34,9 +34,9 @@ def test_a_member_that_caught_up_stops_tasks_with_older_configs_and_starts_them_
     behind = member.snapshot
     member.store.put_task_configs(C, [{"n": "9"}, {"n": "8"}])
     assert caught_up(member, behind=behind) == []
-    told = member.read()
-    assert of(StopWork, told).work == of(StartWork, told).work == Work((), (T0, T1))
-    assert of(StartWork, told).snapshot.raw_task_config(T0) == {"n": "9"}
+    reported = member.read()
+    assert of(StopWork, reported).work == of(StartWork, reported).work == Work((), (T0, T1))
+    assert of(StartWork, reported).snapshot.raw_task_config(T0) == {"n": "9"}
     assert member.wait(5_000) == [], "the group has placed them: no rebalance is needed"
 
 
@@ -45,9 +45,9 @@ def test_a_member_that_caught_up_restarts_a_connector_with_an_older_config():
     behind = member.snapshot
     member.store.put_connector_config(C, {"name": C, "topic": "other"})
     assert caught_up(member, behind=behind) == []
-    told = member.read()
-    assert kinds(told) == ["StopWork", "StartWork"]
-    assert of(StartWork, told).snapshot.raw_config(C)["topic"] == "other"
+    reported = member.read()
+    assert kinds(reported) == ["StopWork", "StartWork"]
+    assert of(StartWork, reported).snapshot.raw_config(C)["topic"] == "other"
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
@@ -56,11 +56,11 @@ def test_what_was_started_with_a_config_is_not_started_again_for_the_news_of_it(
     behind = member.snapshot
     member.connector("new", tasks=1)
     task = TaskId("new", 0)
-    told = caught_up(member, "new", tasks=[task], behind=behind)
-    assert of(StartWork, told).work == Work(("new",), (task,))
+    reported = caught_up(member, "new", tasks=[task], behind=behind)
+    assert of(StartWork, reported).work == Work(("new",), (task,))
     assert member.read() == []
     assert member.wait(5_000) == []
-    stopped = [told.work for told in member.step(Joining()) if isinstance(told, StopWork)]
+    stopped = [reported.work for reported in member.step(Joining()) if isinstance(reported, StopWork)]
     assert stopped == ([Work(("new",), (task,))] if version == 0 else []), "an eager rebalance stops all anyway"
 
 
@@ -90,9 +90,9 @@ def test_a_connector_that_was_deleted_and_made_again_meanwhile_starts_anew():
     member.store.remove_connector_config(C)
     member.connector(C, tasks=1, topic="new")
     caught_up(member, behind=behind)
-    told = member.read()
-    assert of(StopWork, told).work == of(StartWork, told).work == Work((C,), (T0,))
-    assert of(StartWork, told).snapshot.raw_config(C)["topic"] == "new"
+    reported = member.read()
+    assert of(StopWork, reported).work == of(StartWork, reported).work == Work((C,), (T0,))
+    assert of(StartWork, reported).snapshot.raw_config(C)["topic"] == "new"
 
 
 def test_changes_from_after_the_assignment_still_wait_for_the_next_one():
@@ -101,8 +101,8 @@ def test_changes_from_after_the_assignment_still_wait_for_the_next_one():
     member.store.put_task_configs(C, [{"n": "9"}, {"n": "8"}])
     assert caught_up(member, behind=behind) == []
     member.store.put_task_configs(C, [{"n": "7"}, {"n": "6"}])
-    told = member.read()
-    assert of(StartWork, told).snapshot.raw_task_config(T0) == {"n": "9"}, "as the group knows it"
+    reported = member.read()
+    assert of(StartWork, reported).snapshot.raw_task_config(T0) == {"n": "9"}, "as the group knows it"
     assert kinds(member.wait(100)) == ["StopWork", "RequestRejoin"]
 
 

@@ -39,9 +39,9 @@ def started(leads: bool = True, version: int = 2) -> Member:
 
 
 def test_an_assignment_at_the_configs_that_were_read_starts_its_work():
-    told = started().place([C], [T0])
-    assert of(StartWork, told).work == Work((C,), (T0,))
-    assert of(TakeGeneration, told) == TakeGeneration(1, True)
+    reported = started().place([C], [T0])
+    assert of(StartWork, reported).work == Work((C,), (T0,))
+    assert of(TakeGeneration, reported) == TakeGeneration(1, True)
 
 
 def test_a_leader_claims_the_config_topic_and_cleans_up_after_the_rebalance():
@@ -61,9 +61,9 @@ def test_a_member_that_lags_catches_up_before_it_starts_anything():
     member = started(leads=False)
     behind = member.snapshot
     member.connector("other")
-    told = member.place([C], told=behind)
-    assert kinds(told) == ["TakeGeneration", "CatchUp"]
-    assert of(CatchUp, told).timeout_ms == 3_000
+    reported = member.place([C], reported=behind)
+    assert kinds(reported) == ["TakeGeneration", "CatchUp"]
+    assert of(CatchUp, reported).timeout_ms == 3_000
     assert of(StartWork, member.caught_up()).work == Work((C,))
 
 
@@ -71,12 +71,12 @@ def test_a_member_whose_config_topic_ends_before_that_of_the_group_tells_it_leav
     member = started(leads=False)
     member.place([C], [T0])
     member.step(Joining())
-    told = member.place(offset=member.snapshot.offset + 5)
-    assert of(CatchUp, told).offset == member.snapshot.offset + 5
-    told = member.caught_up()
+    reported = member.place(offset=member.snapshot.offset + 5)
+    assert of(CatchUp, reported).offset == member.snapshot.offset + 5
+    reported = member.caught_up()
     ends = ConfigTopicEnds(member.snapshot.offset, member.snapshot.offset + 5)
-    assert of(Tell, told).finding == member.state.facts.away == ends
-    assert kinds(told) == ["Tell", "StopWork", "LeaveGroup"]
+    assert of(Tell, reported).finding == member.state.facts.away == ends
+    assert kinds(reported) == ["Tell", "StopWork", "LeaveGroup"]
     assert not member.state.wants_group
     assert kinds(member.wait(300_000)) == ["CatchUp"]
     member.caught_up()
@@ -87,16 +87,16 @@ def test_a_member_whose_config_topic_ends_before_that_of_the_group_tells_it_leav
 
 def test_a_leader_whose_config_topic_ends_before_that_of_a_member_leaves_the_lead_to_it():
     member = started()
-    told = member.place(offset=member.snapshot.offset + 5, error=CONFIG_MISMATCH)
-    assert of(CatchUp, told).offset == member.snapshot.offset + 5
+    reported = member.place(offset=member.snapshot.offset + 5, error=CONFIG_MISMATCH)
+    assert of(CatchUp, reported).offset == member.snapshot.offset + 5
     assert kinds(member.caught_up()) == ["Tell", "LeaveGroup"]
 
 
 def test_a_member_that_has_read_beyond_the_assignment_joins_again():
     member = started(leads=False)
     behind, offset = member.snapshot, member.snapshot.offset
-    told = member.place([C], offset=offset + 1, told=behind)
-    assert kinds(told) == ["TakeGeneration", "CatchUp"]
+    reported = member.place([C], offset=offset + 1, reported=behind)
+    assert kinds(reported) == ["TakeGeneration", "CatchUp"]
     member.connector("a")
     member.connector("b")
     assert kinds(member.caught_up()) == ["RequestRejoin"]
@@ -117,11 +117,11 @@ def test_a_member_that_can_not_catch_up_stops_leaves_and_comes_back_after_the_ba
     member = started(leads=False)
     member.place([C], [T0])
     member.step(Joining())
-    told = member.place(offset=member.snapshot.offset + 1)
-    assert kinds(told) == ["TakeGeneration", "CatchUp"]
-    told = member.caught_up("too slow")
-    assert of(StopWork, told).work == Work((C,), (T0,))
-    assert isinstance(told[-1], LeaveGroup)
+    reported = member.place(offset=member.snapshot.offset + 1)
+    assert kinds(reported) == ["TakeGeneration", "CatchUp"]
+    reported = member.caught_up("too slow")
+    assert of(StopWork, reported).work == Work((C,), (T0,))
+    assert isinstance(reported[-1], LeaveGroup)
     assert not member.state.wants_group
     assert member.state.facts.away == ConfigTopicUnread("too slow")
     assert member.state.next_due_ms() == member.now_ms + 6_000
@@ -194,18 +194,18 @@ def test_revoked_work_stops_once_and_starts_again_when_it_comes_back(is_incomple
     member.place([C], [T0])
     if is_incomplete:  # a round that could not be begun, as the member had read beyond it
         member.step(Joining())
-        told = member.snapshot
+        reported = member.snapshot
         for name in ("one", "another"):
             member.connector(name)
-        assert kinds(member.place(offset=told.offset + 1, told=told)) == ["TakeGeneration", "CatchUp"]
+        assert kinds(member.place(offset=reported.offset + 1, reported=reported)) == ["TakeGeneration", "CatchUp"]
         assert kinds(member.caught_up()) == ["RequestRejoin"]
     member.step(Joining())
-    stops = [told for told in member.place(revoked=Work((C,))) if isinstance(told, StopWork)]
+    stops = [reported for reported in member.place(revoked=Work((C,))) if isinstance(reported, StopWork)]
     assert [stop.work for stop in stops] == [Work((C,))]
     member.step(Joining())
-    told = member.place([C])
-    assert of(StartWork, told).work == Work((C,))
-    assert "StopWork" not in kinds(told), "the task ran on all the time"
+    reported = member.place([C])
+    assert of(StartWork, reported).work == Work((C,))
+    assert "StopWork" not in kinds(reported), "the task ran on all the time"
 
 
 def test_work_that_comes_with_a_delay_starts_at_once_and_the_rest_when_it_is_over():
@@ -218,12 +218,12 @@ def test_work_that_comes_with_a_delay_starts_at_once_and_the_rest_when_it_is_ove
     assert member.wait(20_000) == [], "once"
 
 
-def test_what_is_held_back_is_told_once_and_known_until_it_is_handed_out():
+def test_what_is_held_back_is_reported_once_and_known_until_it_is_handed_out():
     member = started(leads=False)
     held = Work((C,), (T0,))
-    told = of(Tell, member.place([], [T1], delay_ms=10_000, held=held))
-    assert told.finding == HeldBack(held, 10_000)
-    assert "held back for 10 s" in sentence(told.finding, ClusterNames("g", "t"), "")
+    reported = of(Tell, member.place([], [T1], delay_ms=10_000, held=held))
+    assert reported.finding == HeldBack(held, 10_000)
+    assert "held back for 10 s" in sentence(reported.finding, ClusterNames("g", "t"), "")
     assert member.state.held_until_ms(T0) == member.state.held_until_ms(C) == member.now_ms + 10_000
     assert member.state.held_until_ms(T1) is None
     member.wait(4_000)
@@ -260,9 +260,9 @@ def test_revoked_work_stops_and_the_member_joins_again_so_that_others_get_it():
     member = started(leads=False)
     member.place([C], [T0, T1])
     member.step(Joining())
-    told = member.place(revoked=Work((), (T1,)))
-    assert kinds(told) == ["StopWork", "TakeGeneration", "RequestRejoin"]
-    assert of(StopWork, told).work == Work((), (T1,))
+    reported = member.place(revoked=Work((), (T1,)))
+    assert kinds(reported) == ["StopWork", "TakeGeneration", "RequestRejoin"]
+    assert of(StopWork, reported).work == Work((), (T1,))
     assert member.state.owned_assignment.work == Work((C,), (T0,))
 
 
@@ -293,8 +293,8 @@ def test_held_back_work_brings_a_rebalance_when_its_delay_is_over():
 def test_a_member_that_lost_its_group_stops_everything_and_owns_nothing_when_it_joins_again():
     member = started(leads=False)
     member.place([C], [T0])
-    told = member.step(Lost("the session timed out"))
-    assert of(StopWork, told) == StopWork(Work((C,), (T0,)), "the session timed out", is_cut_off=True)
+    reported = member.step(Lost("the session timed out"))
+    assert of(StopWork, reported) == StopWork(Work((C,), (T0,)), "the session timed out", is_cut_off=True)
     assert member.state.owned_assignment is None
     assert member.state.wants_group
     assert of(StartWork, member.place([C], [T0])).work == Work((C,), (T0,))

@@ -69,11 +69,11 @@ def member_with(*, leads: bool = True, connectors=(C,), tasks=(T0,)) -> Member:
     return member.settled(connectors, tasks)
 
 
-def refusal(told) -> ConnectError:
-    return of(Refuse, told).error
+def refusal(reported) -> ConnectError:
+    return of(Refuse, reported).error
 
 
-def test_a_new_connector_is_written_and_the_asker_told_that_it_is_new():
+def test_a_new_connector_is_written_and_the_asker_reported_that_it_is_new():
     member = Member().settled()
     write = of(Write, member.ask(AskPut(C, CONFIG, TargetState.PAUSED, replace=False)))
     assert write.write == PutConfig(C, CONFIG, TargetState.PAUSED)
@@ -112,9 +112,9 @@ def test_of_two_creates_of_one_name_the_second_sees_the_first():
     write = of(Write, member.ask(AskPut(C, CONFIG, None, replace=False)))
     assert member.ask(AskPut(C, CONFIG, None, replace=False)) == []
     member.connector(C)
-    told = member.written(write)
-    assert kinds(told) == ["Complete", "Refuse"]
-    assert isinstance(refusal(told), AlreadyExistsError)
+    reported = member.written(write)
+    assert kinds(reported) == ["Complete", "Refuse"]
+    assert isinstance(refusal(reported), AlreadyExistsError)
 
 
 def test_a_patch_of_a_config_that_was_changed_meanwhile_is_refused_and_made_anew():
@@ -167,7 +167,7 @@ def test_tasks_that_come_late_to_a_stopped_connector_are_refused_but_its_end_is_
     assert of(Write, member.ask(AskTasks(C, []))).write == PutTasks(C, [])
 
 
-def test_a_write_that_failed_is_told_to_who_asked_for_it():
+def test_a_write_that_failed_is_asked_to_who_asked_for_it():
     member = member_with()
     write = of(Write, member.ask(AskRemove(C)))
     error = ConnectError("Error writing to topic")
@@ -177,9 +177,9 @@ def test_a_write_that_failed_is_told_to_who_asked_for_it():
 def test_a_leader_that_was_fenced_off_refuses_claims_anew_and_goes_on():
     member = member_with()
     write = of(Write, member.ask(AskRemove(C)))
-    told = member.written(write, FencedError("fenced"))
-    assert kinds(told) == ["Refuse", "Claim"]
-    assert isinstance(refusal(told), ConflictError)
+    reported = member.written(write, FencedError("fenced"))
+    assert kinds(reported) == ["Refuse", "Claim"]
+    assert isinstance(refusal(reported), ConflictError)
     assert member.ask(AskRemove(C)) == []
     assert kinds(member.step(Claimed())) == ["Write"]
 
@@ -189,8 +189,8 @@ def test_a_request_that_meets_a_rebalance_waits_for_its_end(request_):
     member = member_with()
     member.step(Joining())
     assert member.ask(request_) == []
-    told = [*member.place(), *member.step(Claimed())]
-    assert {"Write", "Restart"} & set(kinds(told))
+    reported = [*member.place(), *member.step(Claimed())]
+    assert {"Write", "Restart"} & set(kinds(reported))
 
 
 def test_a_request_that_waited_goes_to_the_leader_that_the_rebalance_made():
@@ -221,7 +221,7 @@ def test_requests_are_answered_in_the_order_they_came():
     member.step(Joining())
     for number in (3, 4):
         member.step(Asked(number, AskRestart(T0)))
-    assert [told.id for told in member.place() if isinstance(told, Restart)] == [3, 4]
+    assert [reported.id for reported in member.place() if isinstance(reported, Restart)] == [3, 4]
 
 
 def test_a_connector_or_task_here_is_restarted_here():
@@ -232,13 +232,13 @@ def test_a_connector_or_task_here_is_restarted_here():
 
 def test_a_follower_sends_the_restart_of_what_is_elsewhere_to_the_leader():
     member = member_with(leads=False, connectors=())
-    for subject, told in (
+    for subject, reported in (
         (C, "Only the leader can process restart requests."),
         (T1, "Cannot restart task since it is not assigned to this member"),
     ):
         error = refusal(member.ask(AskRestart(subject)))
         assert isinstance(error, WrongWorkerError)
-        assert (str(error), error.url) == (told, LEADER_URL)
+        assert (str(error), error.url) == (reported, LEADER_URL)
 
 
 def test_the_leader_sends_the_restart_of_what_is_elsewhere_to_its_owner():
@@ -339,10 +339,10 @@ def test_a_stopped_worker_refuses_at_once():
 
 def creating(member: Member, name: str = "new") -> WriteFirstOffsets:
     offsets = (ConnectorOffset({"f": "x"}, {"n": 1}),)
-    (told,) = member.ask(AskPut(name, {"name": name}, None, replace=False, offsets=offsets))
-    assert isinstance(told, WriteFirstOffsets)
-    assert told.offsets == offsets
-    return told
+    (reported,) = member.ask(AskPut(name, {"name": name}, None, replace=False, offsets=offsets))
+    assert isinstance(reported, WriteFirstOffsets)
+    assert reported.offsets == offsets
+    return reported
 
 
 def test_first_offsets_are_written_before_the_config():
@@ -367,7 +367,7 @@ def test_a_name_is_taken_while_its_first_offsets_are_written():
     first = creating(member)
     assert member.ask(AskPut("new", {"name": "new"}, None, replace=False)) == []
     assert of(Write, member.ask(AskPut("other", {"name": "other"}, None, replace=False)))
-    refused = [told.id for told in member.step(StopAsked()) if isinstance(told, Refuse)]
+    refused = [reported.id for reported in member.step(StopAsked()) if isinstance(reported, Refuse)]
     assert first.id in refused
     assert member.step(FirstOffsetsWritten(first.id, "done")) == []
 

@@ -70,10 +70,10 @@ def test_a_connector_that_can_not_say_is_asked_again_at_once_then_less_and_less_
     pauses = []
     for _ in range(12):
         before = member.now_ms
-        told = member.step(TaskConfigsFailed(C, "the system is away"))
-        while "AskTaskConfigs" not in kinds(told):
+        reported = member.step(TaskConfigsFailed(C, "the system is away"))
+        while "AskTaskConfigs" not in kinds(reported):
             due_ms = member.state.next_due_ms()
-            told = member.wait(due_ms - member.now_ms)
+            reported = member.wait(due_ms - member.now_ms)
         pauses.append(member.now_ms - before)
     assert pauses == [0, 250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000]
 

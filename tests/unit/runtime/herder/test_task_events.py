@@ -14,10 +14,10 @@ from kconnect.runtime.herder.task_events import TaskEvents
 
 
 class Herder:
-    """Keeps what it is told, and on which thread."""
+    """Keeps what it is reported, and on which thread."""
 
     def __init__(self) -> None:
-        self.told: list[object] = []
+        self.reported: list[object] = []
         self.threads: set[str] = set()
 
     def task_status(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
@@ -41,8 +41,8 @@ class Herder:
     def check_run(self, task_id: TaskId, run: int) -> None:
         raise AssertionError("it is not asked")
 
-    def _keep(self, told: object) -> None:
-        self.told.append(told)
+    def _keep(self, reported: object) -> None:
+        self.reported.append(reported)
         self.threads.add(threading.current_thread().name)
 
 
@@ -57,7 +57,7 @@ def test_events_come_in_order_from_one_thread_also_after_one_that_failed(caplog:
     events.task_status(task, 1, RunState.FAILED, "why")
     with caplog.at_level(logging.ERROR):
         events.stop(5)
-    assert herder.told == [
+    assert herder.reported == [
         ("c-0", 1, RunState.RUNNING, None),
         ("c-0", "good"),
         "c",
@@ -72,5 +72,5 @@ def test_offsets_go_straight_to_the_herder() -> None:
     events = TaskEvents(herder, "events")
     assert events.read("c", [{"file": "a"}]) == [None]
     events.commit("c", [])
-    assert herder.told == [("read", "c"), ("commit", "c")]
+    assert herder.reported == [("read", "c"), ("commit", "c")]
     assert herder.threads == {threading.current_thread().name}

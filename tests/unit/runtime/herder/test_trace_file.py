@@ -66,10 +66,10 @@ def test_only_the_last_few_files_are_kept(folder: Path) -> None:
     assert [path.name[-11:-5] for path in traces(folder)] == [f"{number:02}.000Z"[-6:] for number in range(3, 8)]
 
 
-def test_a_folder_that_cannot_be_written_is_told_and_hides_nothing_else(folder: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported_and_hides_nothing_else(folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.write_text("a file where the folder should be")
 
-    told = save_trace(Member().settled().state, "w:1", 1)
+    reported = save_trace(Member().settled().state, "w:1", 1)
 
-    assert told.startswith("The trace of its last decisions could not be written: ")
+    assert reported.startswith("The trace of its last decisions could not be written: ")

@@ -86,7 +86,7 @@ def comparable(report: dict[str, Any], offered: set[str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("given", "key", "told"),
+    ("given", "key", "reported"),
     [
         ({}, "name", "Consumer group for sink connector named workers conflicts with Connect worker group"),
         (
@@ -101,7 +101,7 @@ def comparable(report: dict[str, Any], offered: set[str]) -> dict[str, Any]:
     ids=["name", "override", "other name", "other group", "source"],
 )
 def test_a_sink_in_the_group_of_the_workers_is_refused_and_the_report_tells_it(
-    given: dict[str, str], key: str | None, told: str
+    given: dict[str, str], key: str | None, reported: str
 ) -> None:
     worker = {**WORKER, "group.id": "connect-workers", "offset.storage.topic": "offsets"}
     validator = ConnectorValidator(PluginRegistry.load(), worker)
@@ -111,9 +111,9 @@ def test_a_sink_in_the_group_of_the_workers_is_refused_and_the_report_tells_it(
         for info in validator.validate(config).configs
         if info.value and info.value.error_messages
     }
-    assert found == ({} if key is None else {key: [f"{told} connect-workers"]})
+    assert found == ({} if key is None else {key: [f"{reported} connect-workers"]})
     if key is not None:
-        with pytest.raises(InvalidConnectorError, match=told):
+        with pytest.raises(InvalidConnectorError, match=reported):
             validator.raise_if_invalid(config)
 
 
@@ -184,7 +184,7 @@ def test_an_unknown_class_is_a_bad_request_in_javas_words(validator: ConnectorVa
         ("predicates.p.type", "TopicNameMatch", "TopicNameMatches"),
     ],
 )
-def test_an_unknown_class_is_told_with_its_setting_and_the_nearest_there_is(
+def test_an_unknown_class_is_reported_with_its_setting_and_the_nearest_there_is(
     validator: ConnectorValidator, key: str, name: str, meant: str
 ) -> None:
     config = {"connector.class": "FileStreamSource", "name": "v", "topic": "t", "transforms": "a", "predicates": "p"}
@@ -193,12 +193,12 @@ def test_an_unknown_class_is_told_with_its_setting_and_the_nearest_there_is(
     with pytest.raises(InvalidConnectorError) as refused:
         validator.raise_if_invalid({**config, **others, key: name})
 
-    told = f"Invalid value {name} for configuration {key}: Class {name} could not be found. Did you mean {meant}?"
-    assert told in str(refused.value).splitlines()
+    reported = f"Invalid value {name} for configuration {key}: Class {name} could not be found. Did you mean {meant}?"
+    assert reported in str(refused.value).splitlines()
     assert [problem.key for problem in refused.value.problems] == [key]
 
 
-def test_an_unknown_connector_is_told_with_the_nearest_there_is(validator: ConnectorValidator) -> None:
+def test_an_unknown_connector_is_reported_with_the_nearest_there_is(validator: ConnectorValidator) -> None:
     with pytest.raises(InvalidConnectorError) as refused:
         validator.validate({"connector.class": "FileStreamSorce", "name": "v", "topic": "t"})
 
@@ -238,10 +238,10 @@ def test_settings_that_nobody_knows_are_warned_of_once(
     validator.raise_if_invalid(props)
     validator.raise_if_invalid(props)
 
-    told = [text for text in caplog.messages if "Unknown setting" in text]
-    assert told == [
-        f"Unknown setting of connector typos: {told}"
-        for told in (
+    reported = [text for text in caplog.messages if "Unknown setting" in text]
+    assert reported == [
+        f"Unknown setting of connector typos: {reported}"
+        for reported in (
             "flie. Did you mean file?",
             "errors.tolerence. Did you mean errors.tolerance?",
             "transforms.hoist.feld. Did you mean transforms.hoist.field?",
@@ -273,7 +273,7 @@ def test_settings_whose_names_users_choose_are_no_unknown_ones(
 
 
 class WithoutTable(StringConverter):
-    """Its settings cannot be told, which is logged."""
+    """Its settings cannot be reported, which is logged."""
 
     def config(self) -> Any:
         return None
@@ -325,7 +325,7 @@ def test_labels_are_checked_and_leave_the_answer_as_java_gives_it(validator: Con
         validator.raise_if_invalid({**sink, LABELS: "team"})
 
 
-def test_a_database_that_is_away_is_told_as_what_may_pass(validator: ConnectorValidator) -> None:
+def test_a_database_that_is_away_is_reported_as_what_may_pass(validator: ConnectorValidator) -> None:
     props = {"name": "n", "connector.class": "SqlSink", "topics": "t", "connection.url": "postgresql://127.0.0.1:1/d"}
     with pytest.raises(InvalidConnectorError, match=r"The database cannot be reached: .*Connection refused") as caught:
         validator.raise_if_invalid(props)

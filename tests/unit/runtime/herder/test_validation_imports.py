@@ -21,11 +21,11 @@ print(*(name for name in sys.modules if name.startswith("kconnect.builtin.")))
 
 
 def test_a_validation_that_offers_nothing_imports_no_plugin_that_is_not_named() -> None:
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", _VALIDATES], capture_output=True, text=True, timeout=ample_s(60), check=False
     )
-    assert told.returncode == 0, told.stderr
-    loaded = told.stdout.split()
+    assert reported.returncode == 0, reported.stderr
+    loaded = reported.stdout.split()
     assert "kconnect.builtin.connectors.file_source" in loaded
     others = (
         "schema_registry",

@@ -129,20 +129,20 @@ def test_a_policy_in_python_decides_about_each_override() -> None:
 
 
 def test_a_policy_may_want_an_override() -> None:
-    told = {"producer.override.acks": ["producer of source v FileStreamSourceConnector: no acks"]}
-    assert validated_by_policy({}) == told
+    reported = {"producer.override.acks": ["producer of source v FileStreamSourceConnector: no acks"]}
+    assert validated_by_policy({}) == reported
 
 
 def test_a_policy_that_fails_allows_nothing() -> None:
-    told = ["The override policy failed: NoTuning.validate() raised RuntimeError"]
+    reported = ["The override policy failed: NoTuning.validate() raised RuntimeError"]
     assert validated_by_policy({"producer.override.acks": "1", "producer.override.fail": "5"}) == {
-        "producer.override.acks": told,
-        "producer.override.fail": told,
+        "producer.override.acks": reported,
+        "producer.override.fail": reported,
     }
 
 
 @pytest.mark.parametrize(
-    ("policy", "told"),
+    ("policy", "reported"),
     [
         (
             "com.example.Mine",
@@ -152,8 +152,8 @@ def test_a_policy_that_fails_allows_nothing() -> None:
         ("kconnect.api:ConfigDef", "ConfigDef is not a ConnectorClientConfigOverridePolicy"),
     ],
 )
-def test_a_policy_that_cannot_run_here_is_refused(policy: str, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_a_policy_that_cannot_run_here_is_refused(policy: str, reported: str) -> None:
+    with pytest.raises(ConfigError, match=reported):
         load_policy(PluginRegistry.load(), {"connector.client.config.override.policy": policy})
 
 
@@ -252,7 +252,7 @@ SOURCE = {"connector.class": "FileStreamSource", "name": "v", "topic": "t", "fil
 
 
 @pytest.mark.parametrize(
-    ("config", "worker", "key", "told"),
+    ("config", "worker", "key", "reported"),
     [
         (
             {**SOURCE, "producer.override.acks": "1", "producer.override.enable.idempotence": "true"},
@@ -302,14 +302,14 @@ SOURCE = {"connector.class": "FileStreamSource", "name": "v", "topic": "t", "fil
     ],
 )
 def test_what_a_client_would_refuse_is_an_error_of_its_setting(
-    config: dict[str, str], worker: dict[str, str], key: str, told: str
+    config: dict[str, str], worker: dict[str, str], key: str, reported: str
 ) -> None:
     infos = ConnectorValidator(PluginRegistry.load(), {**WORKER, **worker}).validate(config)
     errors = {info.value.name: info.value.error_messages for info in infos.configs if info.value}
     found = {name: messages for name, messages in errors.items() if messages}
     assert found.keys() == {key}
     assert len(found[key]) == 1
-    assert found[key][0].startswith(told)
+    assert found[key][0].startswith(reported)
     assert infos.error_count == 1
 
 

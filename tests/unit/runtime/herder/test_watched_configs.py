@@ -76,7 +76,7 @@ def test_a_provider_that_fails_to_subscribe_is_logged_and_not_unsubscribed(caplo
     watched = WatchedConfigs(Variables({"vault": Vault(OSError("away"))}), lambda name: None)
     watched.watch("a", {"a": "${vault:db:user}"})
     watched.close()
-    assert caplog.messages == ["Changes of user in connector a will not be told: OSError: away"]
+    assert caplog.messages == ["Changes of user in connector a will not be reported: OSError: away"]
 
 
 def test_a_provider_that_cannot_tell_says_so() -> None:

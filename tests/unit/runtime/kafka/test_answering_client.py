@@ -1,4 +1,4 @@
-"""When a client that has no answers is replaced: only when others have them, told once, and not again and again."""
+"""When a client that has no answers is replaced: only when others have them, reported once, and not again and again."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def fail(client: AnsweringClient, error: ConnectError) -> None:
         raise error
 
 
-def test_a_client_without_answers_is_replaced_told_once_and_counted(
+def test_a_client_without_answers_is_replaced_reported_once_and_counted(
     client: AnsweringClient, made: list[object], seen: Seen, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -67,9 +67,9 @@ def test_a_client_without_answers_is_replaced_told_once_and_counted(
         fail(client, TimedOutError("no answer"))
     assert len(made) == seen.replaced + 1 == 4
     assert ask(client) is made[-1], "the last one is asked"
-    (told,) = caplog.messages
-    assert told.startswith("The admin client of tests has had no answer for ")
-    assert told.endswith("though Kafka answers this worker: it is replaced")
+    (reported,) = caplog.messages
+    assert reported.startswith("The admin client of tests has had no answer for ")
+    assert reported.endswith("though Kafka answers this worker: it is replaced")
     assert client.silent_s() is None, "an answer ends it"
 
 

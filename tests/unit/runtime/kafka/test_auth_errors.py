@@ -20,7 +20,7 @@ def test_a_connection_that_breaks_in_a_login_refuses_nothing(text: str) -> None:
     assert not is_refusal(KafkaError(KafkaError._AUTHENTICATION, text))
 
 
-def test_a_login_that_is_refused_and_one_that_is_not_answered_are_told_apart() -> None:
+def test_a_login_that_is_refused_and_one_that_is_not_answered_are_distinguished() -> None:
     refused = "SASL authentication error: Authentication failed during authentication due to invalid credentials"
     assert is_refusal(KafkaError(KafkaError._AUTHENTICATION, refused))
     assert not is_hang_up(refused)

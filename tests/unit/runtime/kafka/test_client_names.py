@@ -22,7 +22,7 @@ CLIENT = {"bootstrap.servers": "localhost:1", "group.id": "g", "log_level": 0}
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "reported"),
     [
         ({"compression.type": "nope"}, 'Invalid value "nope" for configuration property "compression.type"'),
         ({"acks": "7777"}, '"acks" value 7777 is outside allowed range -1..1000'),
@@ -37,17 +37,17 @@ CLIENT = {"bootstrap.servers": "localhost:1", "group.id": "g", "log_level": 0}
     ],
 )
 def test_a_refused_setting_of_a_producer_has_the_name_that_its_user_wrote(
-    settings: dict[str, object], told: str
+    settings: dict[str, object], reported: str
 ) -> None:
     given = {key: value for key, value in CLIENT.items() if key != "group.id"}
     with pytest.raises(ConnectError) as refused:
         producer_client({**given, **settings}, ClientLog(_LOG, "test"))
-    assert told in str(refused.value)
+    assert reported in str(refused.value)
     assert not str(refused.value).endswith("\n")
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "reported"),
     [
         ({"fetch.message.max.bytes": 0}, '"max.partition.fetch.bytes" value 0'),
         ({"fetch.wait.max.ms": -1}, '"fetch.max.wait.ms" value -1'),
@@ -56,11 +56,11 @@ def test_a_refused_setting_of_a_producer_has_the_name_that_its_user_wrote(
     ],
 )
 def test_a_refused_setting_of_a_consumer_has_the_name_that_its_user_wrote(
-    settings: dict[str, object], told: str
+    settings: dict[str, object], reported: str
 ) -> None:
     with pytest.raises(ConnectError) as refused:
         consumer_client({**CLIENT, **settings}, ClientLog(_LOG, "test"))
-    assert told in str(refused.value)
+    assert reported in str(refused.value)
 
 
 def test_what_is_no_quoted_setting_stays_as_it_is() -> None:

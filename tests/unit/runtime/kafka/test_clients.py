@@ -17,7 +17,7 @@ from kconnect.runtime.kafka.producer import _when
 log = logging.getLogger("test.client")
 
 
-def test_a_kind_of_line_is_told_once_and_then_held_back(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_kind_of_line_is_reported_once_and_then_held_back(caplog: pytest.LogCaptureFixture) -> None:
     client = ClientLog(log, "Producer of a-0")
     with caplog.at_level(logging.INFO):
         for _ in range(100):
@@ -29,7 +29,7 @@ def test_a_kind_of_line_is_told_once_and_then_held_back(caplog: pytest.LogCaptur
     ]
 
 
-def test_a_broker_that_is_away_is_told_of_once_not_three_times(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broker_that_is_away_is_reported_of_once_not_three_times(caplog: pytest.LogCaptureFixture) -> None:
     """As librdkafka says it: a log line, the same as an error, and that this was the last broker."""
     client = ClientLog(log, "Producer of a-0")
     refused = "localhost:1/bootstrap: Connect to ipv4#127.0.0.1:1 failed: Connection refused"
@@ -83,7 +83,7 @@ def test_a_retriable_error_stays_one() -> None:
 
 
 class Unit:
-    """A Delivery and what it told."""
+    """A Delivery and what it reported."""
 
     def __init__(self, *, tolerates: bool = False) -> None:
         self.ended: list[bool] = []
@@ -146,7 +146,7 @@ def test_the_last_message_only_notes_the_end_which_whoever_serves_tells_once() -
     assert unit.ended == [True]
 
 
-def test_bytes_of_a_unit_are_released_when_its_end_is_told() -> None:
+def test_bytes_of_a_unit_are_released_when_its_end_is_reported() -> None:
     units = EndedUnits()
     delivery = Delivery(lambda ok: None, lambda failure: False, units)
     delivery.size += 10

@@ -44,15 +44,15 @@ def test_a_coordinator_that_is_not_ready_is_asked_again_soon(code):
 
 
 @pytest.mark.parametrize("code", [KafkaError._TIMED_OUT, KafkaError.COORDINATOR_LOAD_IN_PROGRESS])
-def test_what_does_not_pass_is_told_when_the_time_is_over(code):
+def test_what_does_not_pass_is_reported_when_the_time_is_over(code):
     client = Client(code)
-    with pytest.raises(KafkaException) as told:
+    with pytest.raises(KafkaException) as reported:
         ask_coordinator(client.ask, 0.3)
-    assert told.value.args[0].code() == code
+    assert reported.value.args[0].code() == code
     assert max(client.given_s) <= 0.3
 
 
-def test_a_refusal_is_told_at_once():
+def test_a_refusal_is_reported_at_once():
     client = Client(KafkaError.GROUP_AUTHORIZATION_FAILED)
     with pytest.raises(KafkaException):
         ask_coordinator(client.ask, 60)

@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError
 from kconnect.runtime.kafka.delivery import Delivery, DeliveryFailure, EndedUnits
 
 
-def told(code: int) -> DeliveryFailure:
+def reported(code: int) -> DeliveryFailure:
     failures: list[DeliveryFailure] = []
 
     def on_failure(failure: DeliveryFailure) -> bool:
@@ -24,7 +24,7 @@ def told(code: int) -> DeliveryFailure:
 def test_a_topic_deleted_under_a_producer_is_named_in_whichever_way_the_client_lets_go_of_its_partition(
     code: int,
 ) -> None:
-    failure = told(code)
+    failure = reported(code)
     assert str(failure.error).endswith(" written to topic 'orders', partition 3: Local: Unknown partition")
     assert failure.error.hint == "The topic was deleted, or the record names a partition that it does not have."
     assert failure.code == "_UNKNOWN_PARTITION"
@@ -42,11 +42,11 @@ def test_a_topic_deleted_under_a_producer_is_named_in_whichever_way_the_client_l
 def test_a_record_that_is_refused_as_the_client_can_write_no_more_is_not_tolerated_whatever_is_answered(
     error: KafkaError,
 ) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     ended, acked = EndedUnits(), list[bool]()
-    unit = Delivery(acked.append, lambda failure: told.append(failure.topic) or True, ended)
+    unit = Delivery(acked.append, lambda failure: reported.append(failure.topic) or True, ended)
     unit.fail(error, "orders", 3)
     unit.complete()
     del unit
     ended.tell()
-    assert (acked, told) == ([False], ["orders"])
+    assert (acked, reported) == ([False], ["orders"])

@@ -1,4 +1,6 @@
-"""A producer whose client can write no more, as an idempotent or transactional one may end: who is told, and what."""
+"""A producer whose client can write no more, as an idempotent or transactional one may end: who is reported, and
+what.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,7 @@ def raised_by(action: Callable[[], None]) -> ConnectError | None:
 
 
 @pytest.mark.parametrize("is_bulk", [False, True])
-def test_what_a_client_died_of_is_told_to_all_who_serve_or_flush_it_and_nothing_of_it_is_tolerated(
+def test_what_a_client_died_of_is_asked_to_all_who_serve_or_flush_it_and_nothing_of_it_is_tolerated(
     is_bulk: bool, played: PlayedBroker
 ) -> None:
     """The client itself says it once: to the timer of the commits, it may be, while the task waits for its source."""

@@ -89,7 +89,7 @@ def test_extra_settings_go_to_the_topic_of_their_prefix():
         assert spec.ignored == ()
 
 
-def test_settings_without_effect_are_told_in_javas_words():
+def test_settings_without_effect_are_reported_in_javas_words():
     found = internal_topic_specs(DistributedConfig.parse(GOLDEN["topic-settings"]["properties"]))
     assert found.config.ignored == (
         "Ignoring 'config.storage.partitions=3' setting, since config topic partitions is always 1",

@@ -33,8 +33,8 @@ def open_sender() -> Iterator[Callable[[str], LogSender]]:
             sender.stop(ample_s(10))
 
 
-class Told:
-    """What callbacks were told, and on which threads; the first of them does not return before `held` is set."""
+class Reported:
+    """What callbacks were reported, and on which threads; the first of them does not return before `held` is set."""
 
     def __init__(self) -> None:
         self.ends: list[tuple[int, str]] = []
@@ -51,29 +51,29 @@ class Told:
 def test_futures_end_in_order_and_on_the_senders_thread_though_another_one_flushes(
     open_sender: Callable[[str], LogSender],
 ) -> None:
-    sender, told = open_sender(""), Told()
-    sender.send(b"k", b"0").add_done_callback(partial(told.note, 0))
+    sender, reported = open_sender(""), Reported()
+    sender.send(b"k", b"0").add_done_callback(partial(reported.note, 0))
     sender.start()
     try:
-        assert told.is_in.wait(ample_s(20))
+        assert reported.is_in.wait(ample_s(20))
         for number in range(1, 4):
-            sender.send(b"k", b"%d" % number).add_done_callback(partial(told.note, number))
+            sender.send(b"k", b"%d" % number).add_done_callback(partial(reported.note, number))
         assert not sender.flush(0.5)
-        assert told.ends == [(0, OWN)]
+        assert reported.ends == [(0, OWN)]
     finally:
-        told.held.set()
+        reported.held.set()
     assert sender.flush(ample_s(20))
-    assert told.ends == [(number, OWN) for number in range(4)]
+    assert reported.ends == [(number, OWN) for number in range(4)]
 
 
-def test_what_a_stop_drops_is_told_on_the_senders_thread_too(open_sender: Callable[[str], LogSender]) -> None:
-    sender, told = open_sender("127.0.0.1:1"), Told()
-    told.held.set()
+def test_what_a_stop_drops_is_reported_on_the_senders_thread_too(open_sender: Callable[[str], LogSender]) -> None:
+    sender, reported = open_sender("127.0.0.1:1"), Reported()
+    reported.held.set()
     sent = sender.send(b"k", b"0")
-    sent.add_done_callback(partial(told.note, 0))
+    sent.add_done_callback(partial(reported.note, 0))
     sender.start()
     sender.stop(ample_s(10))
-    assert told.ends == [(0, OWN)]
+    assert reported.ends == [(0, OWN)]
     with pytest.raises(ConnectError, match="the log was stopped before it was acknowledged"):
         sent.result(0)
     assert sender.flush(0)

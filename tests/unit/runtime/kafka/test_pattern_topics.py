@@ -43,7 +43,7 @@ def watch(cluster: Cluster, every_s: float | None = None) -> PatternTopics:
     return PatternTopics(TopicPattern("a.*"), cluster.list_topics, every_s, "Consumer of a-0")
 
 
-def test_topics_are_told_when_they_change_and_looked_for_every_few_seconds(cluster: Cluster) -> None:
+def test_topics_are_reported_when_they_change_and_looked_for_every_few_seconds(cluster: Cluster) -> None:
     watched, errors = watch(cluster), []
     cluster.topics = ["b", "a2", "a1"]
     assert watched.look_if_due(errors.append) == ["a1", "a2"]

@@ -24,13 +24,13 @@ def test_the_late_answer_of_a_commit_that_was_given_up_is_not_taken_for_the_newe
 
 
 def test_of_two_commits_of_the_same_offsets_the_older_is_answered_first() -> None:
-    commits, told = UnansweredCommits(), []
+    commits, reported = UnansweredCommits(), []
     for number in range(2):
-        commits.sent({P: 5}, lambda error, number=number: told.append(number))
+        commits.sent({P: 5}, lambda error, number=number: reported.append(number))
     commits.answered({P: 5}, None)
     commits.answered({P: 5}, None)
     commits.answered({P: 5}, None)
-    assert told == [0, 1]
+    assert reported == [0, 1]
 
 
 @given(st.data())

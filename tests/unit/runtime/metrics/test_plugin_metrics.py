@@ -84,7 +84,7 @@ def test_a_sensor_computes_over_the_last_minute_and_since_the_beginning() -> Non
     assert registry.values() == ()
 
 
-def test_a_metric_that_fails_is_left_out_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_metric_that_fails_is_left_out_and_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     registry = PluginMetricsRegistry()
     metrics = registry.of_plugin()
     metrics.add_metric(metrics.metric_name("bad", ""), lambda: 1 // 0)

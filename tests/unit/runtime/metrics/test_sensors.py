@@ -76,7 +76,7 @@ def test_a_look_every_tenth_of_a_second_costs_no_maximum():
     assert meter.rate(60.0, "records_polled") == pytest.approx(10, rel=0.01)
 
 
-def test_a_maximum_is_told_in_one_copy_only():
+def test_a_maximum_is_reported_in_one_copy_only():
     counters = TaskCounters()
     counters.poll_ms.note(8.0)
     counters.note_active(5)

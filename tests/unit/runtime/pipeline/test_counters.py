@@ -1,4 +1,6 @@
-"""What a task has counted, as its slot looks at it every second: no work for one that idles, each maximum told once."""
+"""What a task has counted, as its slot looks at it every second: no work for one that idles, each maximum reported
+once.
+"""
 
 from __future__ import annotations
 
@@ -49,13 +51,13 @@ def test_what_is_counted_only_at_a_look_is_seen() -> None:
     assert control.counter_snapshot().partitions == 3
 
 
-def test_a_maximum_is_told_once_even_where_all_else_is_as_before() -> None:
+def test_a_maximum_is_reported_once_even_where_all_else_is_as_before() -> None:
     """Up to five and back to none between two looks, twice: the third look saw none of it."""
     control = idle_control()
-    told = []
+    reported = []
     for peak in (5, 5, 0):
         control.counters.note_active(peak)
         control.counters.note_active(0)
-        told.append(control.counter_snapshot().records_active_most)
+        reported.append(control.counter_snapshot().records_active_most)
 
-    assert told == [5, 5, 0]
+    assert reported == [5, 5, 0]

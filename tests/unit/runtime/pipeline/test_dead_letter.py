@@ -72,7 +72,7 @@ def test_the_headers_are_javas_in_javas_order() -> None:
     ]
 
 
-def test_a_failed_put_is_told_of_the_class_java_names_and_an_error_without_words_has_a_null_message() -> None:
+def test_a_failed_put_is_reported_of_the_class_java_names_and_an_error_without_words_has_a_null_message() -> None:
     failure = StageError(Stage.TASK_PUT, SinkTask, fetched(7).row(0), ValueError())
     made = dict(context_headers(fetched(7).row(0), failure, TaskId("sink", 0), lambda kind: kind.__name__))
     assert made["__connect.errors.class.name"] == b"org.apache.kafka.connect.sink.SinkTask"
@@ -202,7 +202,7 @@ def test_a_broker_that_is_away_is_waited_for_until_the_task_is_to_stop() -> None
         ensured(Topics(UnreachableError("away")), lambda: True)
 
 
-def test_a_topic_that_is_refused_is_told_with_the_setting_to_change() -> None:
+def test_a_topic_that_is_refused_is_reported_with_the_setting_to_change() -> None:
     topics = Topics([])
     topics.create_fails = ConnectError("replication factor: 2 larger than available brokers: 1")
     with pytest.raises(ConnectError) as error:

@@ -85,7 +85,7 @@ def test_a_commit_without_an_answer_counts_as_none(health):
     assert health.look(7.0).condition is Condition.HEALTHY
 
 
-def test_the_worst_is_told_and_the_others_are_still_known_when_it_passes(health):
+def test_the_worst_is_reported_and_the_others_are_still_known_when_it_passes(health):
     health.commit_failed("no space", 1.0)
     health.failed("no route", 2.0)
     call = health.call = ("Orders.poll()", 3.0)

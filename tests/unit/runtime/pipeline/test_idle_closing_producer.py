@@ -24,7 +24,7 @@ class Clients:
         self.opened: list[MemoryProducer] = []
         self.now_s = 0.0
         self.fail_with: ConnectError | None = None
-        self.told: list[bool] = []
+        self.reported: list[bool] = []
         self.producer = IdleClosingProducer("orders-0", self._open, lambda: self.now_s)
 
     @property
@@ -38,7 +38,7 @@ class Clients:
         return self.newest
 
     def send(self, value: bytes = b"v") -> bool:
-        delivery = self.producer.delivery(self.told.append)
+        delivery = self.producer.delivery(self.reported.append)
         sent = self.producer.send(KafkaRecord("t", value=value), delivery, never)
         if sent:
             delivery.complete()
@@ -98,7 +98,7 @@ def test_its_client_is_closed_when_idle_and_the_next_record_opens_another() -> N
     assert clients.send(b"2")
     clients.acknowledge()
     assert [client.log for client in clients.opened] == [[("t", None, b"1")], [("t", None, b"2")]]
-    assert clients.told == [True, True]
+    assert clients.reported == [True, True]
 
 
 def test_a_record_on_its_way_keeps_the_client_however_long_that_takes() -> None:
@@ -108,19 +108,19 @@ def test_a_record_on_its_way_keeps_the_client_however_long_that_takes() -> None:
     assert len(clients.producer) == 1
     clients.acknowledge()
     clients.pass_by(59)
-    assert clients.told == [True]
+    assert clients.reported == [True]
     assert not clients.newest.is_closed
 
 
 def test_a_unit_keeps_the_client_between_its_begin_and_its_first_record() -> None:
     clients = Clients()
-    delivery = clients.producer.delivery(clients.told.append)
+    delivery = clients.producer.delivery(clients.reported.append)
     clients.pass_by(100_000)  # such as a process that was frozen just here
     assert clients.producer.send(KafkaRecord("t", value=b"v"), delivery, never)
     delivery.complete()
     del delivery
     clients.acknowledge()
-    assert (clients.told, len(clients.opened)) == ([True], 1)
+    assert (clients.reported, len(clients.opened)) == ([True], 1)
 
 
 def test_a_question_for_topics_wakes_it() -> None:
@@ -214,7 +214,7 @@ def test_two_threads_that_serve_it_and_one_that_sends_meet_no_closed_client() ->
         for server in servers:
             server.join(10)
     assert failures == []
-    assert clients.told == [True] * 300
+    assert clients.reported == [True] * 300
     assert len(clients.opened) > 1
     clients.producer.close()
     eventually(clients.are_closed, 10, "clients closed")

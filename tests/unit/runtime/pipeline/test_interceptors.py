@@ -44,11 +44,11 @@ def stage(name: str) -> AbstractContextManager[None]:
 
 
 class Stamp(ProducerInterceptor):
-    """Adds a header to each record and notes what it is told."""
+    """Adds a header to each record and notes what it is reported."""
 
     def __init__(self) -> None:
         self.configs: Mapping[str, str] = {}
-        self.told: list[tuple[RecordMetadata, Exception | None, Any]] = []
+        self.reported: list[tuple[RecordMetadata, Exception | None, Any]] = []
         self.is_closed = False
 
     def configure(self, configs: Mapping[str, str]) -> None:
@@ -59,7 +59,7 @@ class Stamp(ProducerInterceptor):
         return record
 
     def on_acknowledgement(self, metadata: RecordMetadata, error: Exception | None, headers: Any) -> None:
-        self.told.append((metadata, error, headers))
+        self.reported.append((metadata, error, headers))
 
     def close(self) -> None:
         self.is_closed = True
@@ -99,7 +99,7 @@ def never() -> bool:
     return False
 
 
-def test_interceptors_of_a_producer_change_records_in_order_and_are_told_of_each_end() -> None:
+def test_interceptors_of_a_producer_change_records_in_order_and_are_reported_of_each_end() -> None:
     stamp, kafka, ended = Stamp(), MemoryProducer(), list[bool]()
     producer = InterceptedProducer(kafka, Interceptors([Shout(), stamp], stage))
     delivery = producer.delivery(ended.append)
@@ -112,8 +112,8 @@ def test_interceptors_of_a_producer_change_records_in_order_and_are_told_of_each
     assert producer.flush(1)
 
     assert kafka.log == [("t", b"k", b"A")]
-    assert ended == [False], "the end of the unit is told as without interceptors"
-    (_, refusal, headers), written = stamp.told
+    assert ended == [False], "the end of the unit is reported as without interceptors"
+    (_, refusal, headers), written = stamp.reported
     assert headers == (("seen", b""),)
     assert isinstance(refusal, ConnectError)
     assert "could not be written to topic 't'" in str(refusal)
@@ -137,13 +137,13 @@ def test_a_failing_interceptor_is_logged_and_the_record_goes_on_as_it_was(
 
     assert kafka.log == [("t", b"k", b"v")] * 3
     assert [place.offset for place in written if place is not None] == [0, 1, 2]
-    assert [headers for _, _, headers in stamp.told] == [(("seen", b""),)] * 3
+    assert [headers for _, _, headers in stamp.reported] == [(("seen", b""),)] * 3
     assert stamp.is_closed
     sends = [line for line in caplog.messages if "on_send" in line]
-    assert sends == [f"{type(bad).__name__}.on_send() failed; what it was given goes on unchanged"], "told once"
+    assert sends == [f"{type(bad).__name__}.on_send() failed; what it was given goes on unchanged"], "reported once"
 
 
-def test_a_record_that_is_purged_is_told_with_an_error() -> None:
+def test_a_record_that_is_purged_is_reported_with_an_error() -> None:
     stamp, kafka = Stamp(), MemoryProducer()
     producer = InterceptedProducer(kafka, Interceptors([stamp], stage))
     delivery: Delivery = producer.delivery(lambda is_acked: None)
@@ -151,7 +151,7 @@ def test_a_record_that_is_purged_is_told_with_an_error() -> None:
 
     kafka.refuse(0, KafkaError._PURGE_QUEUE)
 
-    ((metadata, error, _),) = stamp.told
+    ((metadata, error, _),) = stamp.reported
     assert metadata.offset == -1
     assert isinstance(error, ConnectError)
 
@@ -241,7 +241,7 @@ def test_records_are_consumed_as_they_came_past_a_failing_interceptor(
     assert f"{type(bad).__name__}.on_consume() failed; what it was given goes on unchanged" in caplog.messages
 
 
-def test_only_commits_that_went_well_are_told() -> None:
+def test_only_commits_that_went_well_are_reported() -> None:
     odd = Odd()
     consumer, inner = consumer_of(odd)
     answers: list[ConnectError | None] = []

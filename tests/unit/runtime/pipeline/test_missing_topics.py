@@ -1,4 +1,4 @@
-"""What is told of topics that nobody but the broker makes."""
+"""What is reported of topics that nobody but the broker makes."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def test_the_cluster_is_asked_once_for_all_that_is_there_and_again_for_each_that
     assert len(asked) == 1
     assert all(topics.ensure(unit) for unit in (["b", "a"], ["b"], ["late"], []))
     assert len(asked) == 3
-    (told,) = caplog.messages
-    assert told.startswith("Topic 'b' does not exist: the broker creates it")
+    (reported,) = caplog.messages
+    assert reported.startswith("Topic 'b' does not exist: the broker creates it")
 
 
-def test_a_broker_that_does_not_answer_holds_nothing_up_and_is_told_of_elsewhere(
+def test_a_broker_that_does_not_answer_holds_nothing_up_and_is_reported_of_elsewhere(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def names(timeout_s: float) -> Collection[str]:

@@ -26,7 +26,7 @@ GUARD = {"transforms.a.predicate": "p", "predicates": "p", "predicates.p.type": 
 GUARD |= {"predicates.p.pattern": "x"}
 
 
-def told(plugin: str, count: int = 1) -> str:
+def reported(plugin: str, count: int = 1) -> str:
     return re.escape(
         f"{plugin} not found that matches the version range [9.9,9.9], available versions: "
         f"[{', '.join(['4.3.0'] * count)}]"
@@ -38,9 +38,9 @@ def test_a_connector_and_its_tasks_are_made_in_the_wanted_version_only() -> None
     assert new_connector(PLUGINS, config).version() == "4.3.0"
     make_task(config, PLUGINS, SourceTask)  # type: ignore[type-abstract]
     config["connector.plugin.version"] = "9.9"
-    with pytest.raises(ConfigError, match=told("FileStreamSourceConnector")):
+    with pytest.raises(ConfigError, match=reported("FileStreamSourceConnector")):
         new_connector(PLUGINS, config)
-    with pytest.raises(ConfigError, match=told("FileStreamSourceConnector")):
+    with pytest.raises(ConfigError, match=reported("FileStreamSourceConnector")):
         make_task(config, PLUGINS, SourceTask)  # type: ignore[type-abstract]
 
 
@@ -53,7 +53,7 @@ def test_a_connector_and_its_tasks_are_made_in_the_wanted_version_only() -> None
 )
 def test_a_transformation_of_another_version_fails_the_task(settings: dict[str, str], plugin: str) -> None:
     assert len(make_steps(ConnectorConfig.parse({**CONNECTOR, **HOIST}), PLUGINS, MONITOR)) == 1
-    with pytest.raises(ConfigError, match=told(plugin)):
+    with pytest.raises(ConfigError, match=reported(plugin)):
         make_steps(ConnectorConfig.parse({**CONNECTOR, **HOIST, **settings}), PLUGINS, MONITOR)
 
 
@@ -80,7 +80,7 @@ def test_a_converter_of_another_version_fails_the_task(
     own: dict[str, str], of_worker: dict[str, str], plugin: str, kinds: int
 ) -> None:
     config = ConnectorConfig.parse({**CONNECTOR, **own})
-    with pytest.raises(ConfigError, match=told(plugin, kinds)):
+    with pytest.raises(ConfigError, match=reported(plugin, kinds)):
         make_converters(config, {**WORKER, **of_worker}, PLUGINS, RaiseAlways(), MONITOR)
 
 

@@ -475,17 +475,17 @@ def test_offsets_beyond_what_was_read_and_of_other_partitions_are_ignored(caplog
 def test_a_task_learns_which_pre_commit_is_its_last() -> None:
     bench = SinkBench()
     bench.write(ONE, 1)
-    told: list[bool] = []
+    reported: list[bool] = []
 
     class Asks(Buffered):
         def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
-            told.append(self.context.is_closing())
+            reported.append(self.context.is_closing())
             return super().pre_commit(current_offsets)
 
     assert (
         SinkRun(bench, Asks(), Steps(lambda run: None, lambda run: run.clock.advance(1.1), lambda run: None))() is None
     )
-    assert told == [False, True]
+    assert reported == [False, True]
 
 
 def test_a_task_is_called_again_as_soon_as_it_asks_and_only_that_once() -> None:

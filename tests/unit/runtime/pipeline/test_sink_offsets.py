@@ -125,7 +125,7 @@ class SinkState(RuleBasedStateMachine):
 
 
 class Holds(RuleBasedStateMachine):
-    """HeldPartitions against a consumer that does as it is told."""
+    """HeldPartitions against a consumer that does as it is reported."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -180,7 +180,7 @@ def test_a_commit_is_due_after_each_interval_and_one_on_its_way_is_waited_for_un
     first = timer.sent(110.0)
     assert (timer.is_waiting, timer.until_due_s(111.0), timer.gives_up(113.9)) == (True, 3.0, False)
     assert timer.gives_up(114.0)
-    assert not timer.gives_up(114.1), "told once"
+    assert not timer.gives_up(114.1), "reported once"
     assert (timer.is_waiting, timer.until_due_s(115.0)) == (False, 5.0)
     second = timer.sent(120.0)
     assert not timer.answered(first), "an answer that is too late"

@@ -124,7 +124,7 @@ def test_at_least_once_loses_nothing_whatever_happens(lives: list[Life], kind: t
             assert ended is None
             assert (bench.committed, len(run.producer)) == (task.last, 0)
             if kind is ReportedNumbers:
-                assert task.told == [(number, True) for number in range(before + 1, task.last + 1)]
+                assert task.reported == [(number, True) for number in range(before + 1, task.last + 1)]
         eventually(lambda run=run: all(client.is_closed for client in run.clients), 10, "clients closed")
     assert set(range(1, bench.committed + 1)) <= set(bench.log)
     assert 3 <= bench.committed <= furthest
@@ -149,7 +149,7 @@ def test_exactly_once_repeats_and_loses_nothing_whatever_happens(
         if is_quiet(actions):
             assert bench.committed == task.last
         if kind is ReportedNumbers:
-            assert {number for number, there in task.told if there} <= set(bench.log)
+            assert {number for number, there in task.reported if there} <= set(bench.log)
     assert len(bench.log) >= 3
 
 

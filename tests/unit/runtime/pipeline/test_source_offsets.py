@@ -40,7 +40,7 @@ class Bench:
         self.offsets, self.timers, self.inflight = MemoryOffsets(), Timers(), InFlight()
         self.served = 0
         ports = TaskPorts(
-            report=lambda *told: None,
+            report=lambda *reported: None,
             offsets=self.offsets,
             reconfigure=lambda name: None,
             housekeeping=self.timers,
@@ -128,9 +128,9 @@ def test_the_end_waits_no_longer_than_its_time_for_a_commit_that_hangs() -> None
     bench.offsets.gate.clear()
     begun, commit = threading.Event(), bench.offsets.commit
 
-    def begin(*told: Any) -> None:
+    def begin(*reported: Any) -> None:
         begun.set()
-        commit(*told)
+        commit(*reported)
 
     bench.offsets.commit = begin  # type: ignore[method-assign]
     running = threading.Thread(target=bench.timers.tick)

@@ -230,7 +230,7 @@ def test_every_step_is_closed_also_when_one_raises() -> None:
     assert last.closed == 1
 
 
-def test_a_columnar_form_that_gives_what_is_no_batch_is_told() -> None:
+def test_a_columnar_form_that_gives_what_is_no_batch_is_reported() -> None:
     class GivesText(Transformation):
         supports_batches = True
 
@@ -282,7 +282,7 @@ def test_a_record_of_which_nothing_is_made_is_dropped_and_one_that_fails_is_name
     assert [failure.record.source_offset for failure in tolerant.failures] == [{"o": 2}, {"o": 3}]
 
 
-def test_a_step_that_gives_no_list_of_records_is_told_so() -> None:
+def test_a_step_that_gives_no_list_of_records_is_reported_so() -> None:
     class Wrong(Twice):
         def expand(self, record: Any) -> Any:
             return record

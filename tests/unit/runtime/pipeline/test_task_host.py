@@ -73,7 +73,7 @@ class Bench:
     """One task thread with its loop and what it reported."""
 
     def __init__(self, prepare: Callable[[Loop], None] = lambda loop: None, spec: TaskSpec = SPEC) -> None:
-        self.told: list[tuple[int, RunState, str | None]] = []
+        self.reported: list[tuple[int, RunState, str | None]] = []
         self.loops: list[Loop] = []
         self.plugins = cast("Plugins", Plugins.load(None))
 
@@ -84,7 +84,7 @@ class Bench:
             return loop
 
         ports = TaskPorts(
-            report=lambda task_id, run, state, trace: self.told.append((run, state, trace)),
+            report=lambda task_id, run, state, trace: self.reported.append((run, state, trace)),
             offsets=cast("Any", None),
             reconfigure=lambda name: None,
             housekeeping=cast("Any", None),
@@ -94,7 +94,7 @@ class Bench:
 
     @property
     def states(self) -> list[RunState]:
-        return [state for _, state, _ in self.told]
+        return [state for _, state, _ in self.reported]
 
     def await_state(self, state: RunState) -> None:
         eventually(lambda: self.states[-1:] == [state], 5, f"{state}", pause_s=0.002)
@@ -108,7 +108,7 @@ def test_a_task_runs_and_stops() -> None:
     assert bench.task.join(5)
     assert bench.states == [RunState.RUNNING, RunState.STOPPED]
     assert bench.loops[0].calls == ["start", "run", "close"]
-    assert {run for run, _, _ in bench.told} == {7}
+    assert {run for run, _, _ in bench.reported} == {7}
 
 
 def test_a_task_that_never_started_has_ended() -> None:
@@ -124,18 +124,18 @@ def test_an_error_anywhere_is_failed_with_a_sentence_and_the_trace(place: str) -
         bench.task.request_stop()
     bench.await_state(RunState.FAILED)
     assert bench.task.join(5)
-    trace = bench.told[-1][2] or ""
+    trace = bench.reported[-1][2] or ""
     assert trace.startswith(f"Task orders-0 failed: broken {place}.\n")
     assert "Traceback (most recent call last)" in trace
     assert bench.loops[0].calls[-1] == "close"
 
 
-def test_the_first_error_is_told_when_close_fails_too() -> None:
+def test_the_first_error_is_reported_when_close_fails_too() -> None:
     bench = Bench(lambda loop: setattr(loop, "raise_in", "run close"))
     bench.task.start()
     bench.await_state(RunState.FAILED)
     assert bench.task.join(5)
-    assert "broken run" in (bench.told[-1][2] or "").splitlines()[0]
+    assert "broken run" in (bench.reported[-1][2] or "").splitlines()[0]
 
 
 def test_a_task_left_behind_is_heard_of_no_more() -> None:
@@ -178,7 +178,7 @@ def test_a_task_given_up_while_it_is_built_is_not_started_and_what_it_opens_then
 
 def test_a_run_that_starts_while_the_one_before_still_stops_runs_and_the_other_is_fenced_off() -> None:
     """As after a slot stood still: the worker has given the stop up and starts the task again."""
-    told: list[tuple[int, RunState]] = []
+    reported: list[tuple[int, RunState]] = []
     loops: dict[int, Loop] = {}
 
     def build(control: TaskControl, ports: TaskPorts) -> Loop:
@@ -188,7 +188,7 @@ def test_a_run_that_starts_while_the_one_before_still_stops_runs_and_the_other_i
         return loop
 
     host = TaskHost(
-        report=lambda task_id, run, state, trace: told.append((run, state)),
+        report=lambda task_id, run, state, trace: reported.append((run, state)),
         offsets=cast("Any", None),
         reconfigure=lambda name: None,
         plugins=PluginRegistry.load(None),
@@ -196,10 +196,10 @@ def test_a_run_that_starts_while_the_one_before_still_stops_runs_and_the_other_i
     )
     try:
         host.start(replace(SPEC, run=1))
-        eventually(lambda: told == [(1, RunState.RUNNING)], 5, pause_s=0.002)
+        eventually(lambda: reported == [(1, RunState.RUNNING)], 5, pause_s=0.002)
         stopping = host.begin_stop([SPEC.id])
         host.start(replace(SPEC, run=2))
-        eventually(lambda: told[1:] == [(2, RunState.RUNNING)], 5, pause_s=0.002)
+        eventually(lambda: reported[1:] == [(2, RunState.RUNNING)], 5, pause_s=0.002)
         assert loops[1].control.is_cancelled
         loops[1].hold.set()
         assert host.await_end(stopping, 5) == set()
@@ -207,7 +207,7 @@ def test_a_run_that_starts_while_the_one_before_still_stops_runs_and_the_other_i
         assert host.leftovers() == 0
     finally:
         host.close(5)
-    assert told[2:] == [(2, RunState.STOPPED)]
+    assert reported[2:] == [(2, RunState.STOPPED)]
 
 
 def test_a_task_stopped_while_it_waits_paused_builds_nothing() -> None:
@@ -285,7 +285,7 @@ def test_the_trace_names_the_root_cause() -> None:
 
 
 def failure_of_a_record(raw: bytes) -> StageError:
-    """What the pipeline raises for a record that JsonConverter, told to expect plain JSON, cannot read."""
+    """What the pipeline raises for a record that JsonConverter, reported to expect plain JSON, cannot read."""
     converter = JsonConverter()
     converter.configure({"schemas.enable": "false"}, is_key=False)
     record = FetchedRecord("orders", 2, 17, b"k", raw, 0, TimestampType.CREATE_TIME, ())
@@ -298,8 +298,8 @@ def failure_of_a_record(raw: bytes) -> StageError:
 
 def test_the_trace_of_a_record_leads_with_the_root_cause_and_the_record_s_place() -> None:
     text = failure_text(TaskId("a", 1), failure_of_a_record(b"no json"))
-    told, since = text.splitlines()[0].split(" Since ")
-    assert told == (
+    reported, since = text.splitlines()[0].split(" Since ")
+    assert reported == (
         "Task a-1 failed: JSONDecodeError: Expecting value: line 1 column 1 (char 0). "
         "Record of topic 'orders', partition 2, offset 17 failed in VALUE_CONVERTER of JsonConverter: "
         "Converting byte[] to Kafka Connect data failed due to serialization error. The value is b'no json'."
@@ -320,7 +320,7 @@ def test_a_record_s_failure_by_itself_says_the_reason_where_java_s_sentence_ends
     )
 
 
-def test_a_record_s_cause_without_a_deeper_one_is_told_once() -> None:
+def test_a_record_s_cause_without_a_deeper_one_is_reported_once() -> None:
     failure = StageError(Stage.TRANSFORMATION, Upper, SourceRecord({"f": 1}, {"o": 2}, "t"), ValueError("no\nB"))
     assert (
         failure_text(TaskId("a", 1), failure)
@@ -373,18 +373,18 @@ def test_a_wake_ends_the_wait_for_work_that_runs_or_comes_next_and_no_other_wait
     control.wake()
     assert control.wait_for_work(_ENDLESS_S) is False  # it came before the wait
 
-    told: list[bool] = []
-    worker = threading.Thread(target=lambda: told.append(control.wait_for_work(_ENDLESS_S)), daemon=True)
+    reported: list[bool] = []
+    worker = threading.Thread(target=lambda: reported.append(control.wait_for_work(_ENDLESS_S)), daemon=True)
     worker.start()
     control.wake()
     worker.join(30)
-    assert told == [False]
+    assert reported == [False]
 
-    other = threading.Thread(target=lambda: told.append(control.wait(_ENDLESS_S)), daemon=True)
+    other = threading.Thread(target=lambda: reported.append(control.wait(_ENDLESS_S)), daemon=True)
     other.start()
     control.wake()
     other.join(0.05)
     assert other.is_alive()
     control.stop()
     other.join(30)
-    assert told == [False, True]
+    assert reported == [False, True]

@@ -292,7 +292,7 @@ def test_plugins_in_plugin_path_folders_are_found_by_every_name(tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("clean_imports")
-def test_two_plugins_with_the_same_module_name_are_told_apart_in_words(
+def test_two_plugins_with_the_same_module_name_are_distinguished_in_words(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     for folder in ("a", "b"):

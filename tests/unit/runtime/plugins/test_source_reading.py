@@ -13,7 +13,7 @@ import pytest
 
 import kconnect.builtin
 from kconnect.api import SinkConnector, SourceConnector
-from kconnect.runtime.plugins.plugin_info import kinds_of, version_told
+from kconnect.runtime.plugins.plugin_info import kinds_of, version_reported
 from kconnect.runtime.plugins.source_reading import ClassFacts, SourceReader
 from kit.differences import hold_alike
 
@@ -112,7 +112,7 @@ class Computed(Transformation):
     def version(self): return "1" + OWN
 class Silent(Transformation): ...
 """
-    told = {one.name: one.version for one in facts(folder, text)}
+    reported = {one.name: one.version for one in facts(folder, text)}
     expected = {
         "Plain": "1",
         "Constant": "2",
@@ -121,7 +121,7 @@ class Silent(Transformation): ...
         "Computed": None,
         "Silent": "undefined",
     }
-    assert told == expected
+    assert reported == expected
 
 
 def test_a_file_that_python_cannot_read_is_an_error_with_its_line(folder: Path) -> None:
@@ -141,6 +141,6 @@ def test_every_class_of_ours_is_read_as_it_is() -> None:
             assert found.is_abstract == inspect.isabstract(real), found
             assert kinds_of(*found.bases) == kinds_of(real), found
             if found.version is not None and kinds_of(real) and not found.is_abstract:
-                assert found.version == version_told(real), found
+                assert found.version == version_reported(real), found
 
     assert hold_alike([(name, name) for name in names], look) > 100

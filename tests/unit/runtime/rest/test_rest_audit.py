@@ -151,7 +151,7 @@ def test_lines_wait_while_the_sink_fails_and_what_does_not_fit_is_counted(sink, 
     sink.problem = "No space left on device"
     for number in range(7):
         trail.record(lambda number=number: json.dumps(number).encode() + b"\n")
-    eventually(lambda: trail.problem is not None, 5, "it is told")
+    eventually(lambda: trail.problem is not None, 5, "it is reported")
     assert "No space left on device" in trail.problem
     assert trail.lost == 2
     assert not trail.refuses_changes

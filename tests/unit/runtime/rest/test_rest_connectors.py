@@ -237,7 +237,7 @@ def test_a_failed_task_shows_version_before_trace_and_null_for_an_unknown_versio
     assert answer.body == b'{"id":0,"state":"FAILED","worker_id":"w:1","version":null,"trace":"boom\\n"}'
 
 
-def test_a_vendors_class_with_the_name_of_an_included_one_is_told_apart() -> None:
+def test_a_vendors_class_with_the_name_of_an_included_one_is_distinguished() -> None:
     def row(location: str) -> PluginDescription:
         return PluginDescription("io.confluent.connect.avro.AvroConverter", "converter", "1", location)
 

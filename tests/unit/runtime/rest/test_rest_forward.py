@@ -78,7 +78,7 @@ def test_a_location_names_the_worker_that_was_asked():
 @pytest.mark.parametrize(
     ("status", "shown"), [(302, 500), (304, 500), (200, 500), (400, 400), (401, 401), (502, 502), (503, 503)]
 )
-def test_an_answer_that_is_not_connects_is_told_with_the_url(status, shown):
+def test_an_answer_that_is_not_connects_is_reported_with_the_url(status, shown):
     answer = passed_on(_call(), LEADER, SENT, Response(status, b"<html>Bad Gateway</html>"))
     assert (answer.status, answer.body["error_code"]) == (shown, shown)
     assert LEADER in answer.body["message"]

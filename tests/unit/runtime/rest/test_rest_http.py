@@ -55,7 +55,7 @@ def test_health_is_red_while_anything_is_wrong_and_says_what_and_for_how_long(re
     ]
     answer = rest.ask("GET", "/health")
     assert (answer.status, answer.json["status"]) == (500, "unhealthy")
-    age.assert_told(answer.json["message"], "config.storage.topic=c is another one (AGE).")
+    age.assert_reported(answer.json["message"], "config.storage.topic=c is another one (AGE).")
     assert answer.json["reasons"] == [
         {"reason": "config.storage.topic=c is another one", "status": "unhealthy", "since_ms": age.since_ms},
         {"reason": "Joining group g", "status": "starting", "since_ms": age.since_ms},
@@ -71,7 +71,7 @@ def test_health_tells_how_many_tasks_have_failed_and_is_green(rest, herder):
     answer = rest.ask("GET", "/health")
     assert (answer.status, answer.json["status"]) == (200, "healthy")
     assert answer.json["message"] == f"{plain} 1 task on it is FAILED."
-    herder.told = ["2 tasks are held back for another 240 s"]
+    herder.reported = ["2 tasks are held back for another 240 s"]
     answer = rest.ask("GET", "/health")
     assert (answer.status, answer.json["status"]) == (200, "healthy")
     assert answer.json["message"] == f"{plain} 1 task on it is FAILED. 2 tasks are held back for another 240 s."
@@ -82,7 +82,7 @@ def test_health_names_what_a_start_waits_for_though_requests_are_answered_alread
     herder.reasons = [Reason("Spark is starting", age.since_ms, is_starting=True)]
     answer = rest.ask("GET", "/health")
     assert (answer.status, answer.json["status"]) == (503, "starting")
-    age.assert_told(answer.json["message"], "Worker is still starting up. Spark is starting (AGE).")
+    age.assert_reported(answer.json["message"], "Worker is still starting up. Spark is starting (AGE).")
 
 
 WAITING = [
@@ -147,7 +147,7 @@ def test_a_worker_that_does_not_start_in_time_says_what_it_waits_for(herder):
     caller.close()
     assert answer.status == 500
     assert answer.json == {"error_code": 500, "message": answer.message}
-    age.assert_told(
+    age.assert_reported(
         answer.message, "Request timed out. The worker is still starting up. Waiting for Kafka at here:1 (AGE)."
     )
 
@@ -189,7 +189,7 @@ def test_health_is_503_while_kafka_is_away(rest, herder):
         r"\(the broker at kafka:9092: Connection refused\)",
         away,
     )
-    age.assert_told(answer.json["message"], f"{away} (AGE).")
+    age.assert_reported(answer.json["message"], f"{away} (AGE).")
 
 
 def test_every_answer_tells_of_the_outage_in_a_header_and_of_none_when_there_is_none(rest, herder):
@@ -302,7 +302,7 @@ def test_a_herder_that_does_not_answer_in_time_is_500_and_names_the_setting(herd
     assert "kconnect.request.timeout.ms" in answer.message
     _, done, reason = answer.message.partition("may still be carried out. ")
     assert done
-    age.assert_told(reason, "Java's plugins are being prepared (AGE).")
+    age.assert_reported(reason, "Java's plugins are being prepared (AGE).")
 
 
 def test_an_unexpected_error_is_500_with_its_message_and_logged_with_its_trace(rest, herder, caplog):

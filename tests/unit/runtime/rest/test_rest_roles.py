@@ -172,9 +172,9 @@ def test_a_route_that_does_not_say_what_it_needs_keeps_the_server_from_starting(
 
 def test_every_route_says_in_the_document_what_it_needs(caller):
     paths = caller.ask("GET", "/openapi.json", scope={USER: "reader"}).json["paths"]
-    told = [item[method]["description"] for item in paths.values() for method in item if method != "parameters"]
-    assert len(told) == len(OPERATIONS) + 1
-    assert all(text.startswith("Needs ") for text in told)
+    reported = [item[method]["description"] for item in paths.values() for method in item if method != "parameters"]
+    assert len(reported) == len(OPERATIONS) + 1
+    assert all(text.startswith("Needs ") for text in reported)
     assert "operator of the connector in the path" in paths["/connectors/{name}/stop"]["put"]["description"]
     assert {handler.needs.of for endpoint in ENDPOINTS for handler in endpoint.handlers.values()} == set(Of)
 

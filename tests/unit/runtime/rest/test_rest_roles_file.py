@@ -87,7 +87,7 @@ def test_only_a_grant_to_anonymous_is_for_who_did_not_say_who_it_is():
         ('[grant]\nrole = "reader"', "two brackets"),
     ],
 )
-def test_what_is_wrong_in_a_file_of_roles_is_told_with_its_line(text, message):
+def test_what_is_wrong_in_a_file_of_roles_is_reported_with_its_line(text, message):
     with pytest.raises(ConfigError, match=message) as caught:
         parse_roles(text, "roles.toml")
     assert "[[grant]]" in caught.value.hint

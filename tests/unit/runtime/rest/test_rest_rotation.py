@@ -140,7 +140,7 @@ def test_no_request_between_three_workers_fails_while_they_change_to_another_aut
     stranger.close()
 
 
-def test_a_certificate_that_cannot_be_read_is_told_once_and_the_one_before_is_shown(
+def test_a_certificate_that_cannot_be_read_is_reported_once_and_the_one_before_is_shown(
     workers: list[Worker], caplog: pytest.LogCaptureFixture
 ) -> None:
     authority = Authority()
@@ -172,11 +172,11 @@ def test_an_old_password_ends_when_the_file_of_users_changes(tmp_path: Path) -> 
     users.write_text("ann=newer\nbob=too\n")
     assert (login.admits("ann", "old"), login.admits("ann", "newer"), login.admits("bob", "too")) == (False, True, True)
     users.unlink()
-    assert login.admits("ann", "newer"), "a file that is not there is told, and the users stay"
+    assert login.admits("ann", "newer"), "a file that is not there is reported, and the users stay"
 
 
-def test_files_are_looked_at_once_a_second_and_what_is_wrong_is_told_once(tmp_path: Path) -> None:
-    now_s, told, failed = [0.0], [], []
+def test_files_are_looked_at_once_a_second_and_what_is_wrong_is_reported_once(tmp_path: Path) -> None:
+    now_s, reported, failed = [0.0], [], []
     file = tmp_path / "value"
     file.write_text("1")
 
@@ -186,10 +186,10 @@ def test_files_are_looked_at_once_a_second_and_what_is_wrong_is_told_once(tmp_pa
         except ValueError as err:
             raise ConfigError("not a number") from err
 
-    value = Reread(read, lambda: [file], told=told.append, failed=failed.append, monotonic=lambda: now_s[0])
+    value = Reread(read, lambda: [file], reported=reported.append, failed=failed.append, monotonic=lambda: now_s[0])
     file.write_text("12")
     assert value.value() == 12
     file.write_text("none")
     assert (value.value(), value.value(), value.problem, len(failed)) == (12, 12, "not a number", 1)
     file.write_text("123")
-    assert (value.value(), value.problem, told) == (123, None, [12, 123])
+    assert (value.value(), value.problem, reported) == (123, None, [12, 123])

@@ -46,7 +46,7 @@ def test_a_jaas_file_has_entries_modules_flags_options_and_comments():
         ("A { a.B required; }", "ends too early"),
     ],
 )
-def test_a_malformed_jaas_file_is_told_with_its_line(text, message):
+def test_a_malformed_jaas_file_is_reported_with_its_line(text, message):
     with pytest.raises(ValueError, match=message):
         parse_jaas_file(text)
 

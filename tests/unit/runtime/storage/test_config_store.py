@@ -70,7 +70,7 @@ def test_a_first_target_state_is_written_before_its_connector_and_is_no_news(
 
 @pytest.mark.parametrize("include_tasks", [True, False])
 @pytest.mark.parametrize("only_failed", [True, False])
-def test_restart_requests_are_written_and_told(
+def test_restart_requests_are_written_and_reported(
     topic, include_tasks, only_failed
 ):  # testPutRestartRequestOnlyFailed, testPutRestartRequestOnlyFailedIncludingTasks, testRecordToRestartRequest
     store, news = started(topic)
@@ -143,7 +143,7 @@ def test_the_same_target_state_again_is_no_news(topic):  # testSameTargetState
     assert (news, store.snapshot().target_state(C1)) == ([], TargetState.STARTED)
 
 
-def test_levels_of_loggers_are_written_and_only_new_ones_are_told(topic):  # testPutLogLevel
+def test_levels_of_loggers_are_written_and_only_new_ones_are_reported(topic):  # testPutLogLevel
     has(topic, ("logger-cluster-org.old", '{"level":"WARN"}'))
     store, news = started(topic)
     store.put_logger_level("org.apache", "ERROR")
@@ -190,7 +190,7 @@ def test_tasks_are_there_when_the_whole_set_is(topic):  # testPutTaskConfigs
     assert news == [ConnectorUpdated(C1), TasksUpdated(C1, TASKS)]
 
 
-def test_only_tasks_of_the_connector_that_changed_are_told(topic):  # testPutTaskConfigsStartsOnlyReconfiguredTasks
+def test_only_tasks_of_the_connector_that_changed_are_reported(topic):  # testPutTaskConfigsStartsOnlyReconfiguredTasks
     store, news = started(topic)
     store.put_connector_config(C1, CONFIGS[0])
     store.put_connector_config(C2, CONFIGS[1])

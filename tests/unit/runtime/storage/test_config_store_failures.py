@@ -1,4 +1,4 @@
-"""Writes of the config store that are refused or late: one deadline for each, and what is told."""
+"""Writes of the config store that are refused or late: one deadline for each, and what is reported."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def topic():
 
 
 class RefusingLog(MemoryRecordLog):
-    """Its producer is told that it may not write."""
+    """Its producer is reported that it may not write."""
 
     def send(self, key: bytes, value: bytes | None) -> Future[LogPosition]:
         done: Future[LogPosition] = Future()
@@ -30,12 +30,14 @@ class RefusingLog(MemoryRecordLog):
         return done
 
 
-def test_what_the_producer_fails_with_is_told(topic):  # testPutConnectorConfigProducerError
+def test_what_the_producer_fails_with_is_reported(topic):  # testPutConnectorConfigProducerError
     store = TopicConfigStore(RefusingLog(topic))
     store.start()
-    with pytest.raises(ConnectError, match="Error writing connector configuration to topic configs: not auth") as told:
+    with pytest.raises(
+        ConnectError, match="Error writing connector configuration to topic configs: not auth"
+    ) as reported:
         store.put_connector_config(C1, CONFIGS[0])
-    assert isinstance(told.value.__cause__, ConnectError)
+    assert isinstance(reported.value.__cause__, ConnectError)
     with pytest.raises(ConnectError, match="Error writing target state to topic configs: not authorized"):
         store.put_target_state(C1, TargetState.PAUSED)
     assert store.snapshot().connectors == ()
@@ -88,7 +90,7 @@ def test_tasks_are_written_at_the_end_of_what_was_read_and_committed_when_they_w
     assert (read_before, first, second, read_tasks, commit, read_commit) == (30, 30, 29, 28, 28, 27)
 
 
-def test_a_producer_slower_than_the_deadline_is_told_with_the_time(topic):
+def test_a_producer_slower_than_the_deadline_is_reported_with_the_time(topic):
     clock = ManualClock()
     store = TopicConfigStore(SlowLog(topic, clock, [31]), clock=clock)
     store.start()

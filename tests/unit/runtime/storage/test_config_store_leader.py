@@ -102,7 +102,7 @@ class UnclaimableWriter(CountingWriter):
         raise ConnectError("coordinator not available")
 
 
-def test_a_claim_that_fails_is_told_and_leaves_nothing_open(topic):
+def test_a_claim_that_fails_is_reported_and_leaves_nothing_open(topic):
     writer = UnclaimableWriter(topic)
     store, _ = started(topic, exclusive_writer=writer)
     with pytest.raises(ConnectError, match="Failed to claim the right to write to topic configs: coordinator"):

@@ -82,9 +82,9 @@ def test_a_commit_of_no_tasks_takes_the_former_ones_away(topic):  # testRestoreZ
 
 def test_a_topic_of_two_partitions_is_refused():  # testExceptionOnStartWhenConfigTopicHasMultiplePartitions
     store = TopicConfigStore(MemoryRecordLog(MemoryTopic("configs", partitions=2)))
-    with pytest.raises(ConfigError, match=r"required to have a single partition .* but found 2 partitions") as told:
+    with pytest.raises(ConfigError, match=r"required to have a single partition .* but found 2 partitions") as reported:
         store.start()
-    assert told.value.problems[0].key == "config.storage.topic"
+    assert reported.value.problems[0].key == "config.storage.topic"
 
 
 def test_a_new_whole_set_ends_what_compaction_and_a_lost_leader_left(
@@ -114,8 +114,8 @@ def test_bad_records_are_logged_with_their_place_and_change_nothing(topic, caplo
     store, _ = started(topic)
     assert store.snapshot().config(C1) == CONFIGS[0]
     assert store.snapshot().offset == 5
-    told = [record.getMessage() for record in caplog.records]
-    assert told == [
+    reported = [record.getMessage() for record in caplog.records]
+    assert reported == [
         "Ignored the record connector-connector1 at offset 1 of configs: 'properties' has a setting 'password' that is "
         "a number, not text",
         "Ignored the unknown record what-is-this at offset 2 of configs",

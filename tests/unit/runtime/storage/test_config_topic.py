@@ -220,7 +220,7 @@ def test_flags_of_a_restart_that_are_no_booleans_are_false(value, request_):
 @pytest.mark.parametrize(
     "value", [b"{", b"\xff", b'{"a":NaN}', b'{"a":1e99999999999999999999}', b"[" * 100_000, b"1" * 5000]
 )
-def test_text_that_is_no_json_is_told_apart_from_json_of_the_wrong_shape(value):
+def test_text_that_is_no_json_is_distinguished_from_json_of_the_wrong_shape(value):
     found = read("connector-c", value)
     assert isinstance(found, Malformed)
     if value[:1] not in b"1":

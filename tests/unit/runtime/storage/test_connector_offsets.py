@@ -156,7 +156,7 @@ def test_partitions_are_those_of_both_stores_each_once():
 
 
 def test_the_workers_store_is_left_to_its_owner():
-    class Told(MemoryOffsetStore):
+    class Reported(MemoryOffsetStore):
         calls: tuple[str, ...] = ()
 
         def start(self):
@@ -165,7 +165,7 @@ def test_the_workers_store_is_left_to_its_owner():
         def stop(self):
             self.calls += ("stop",)
 
-    worker = Told()
+    worker = Reported()
     for own in (None, TopicOffsetStore(ScriptedLog(MemoryTopic("own")))):
         store = ConnectorOffsetStore("c", own, worker)
         store.start()

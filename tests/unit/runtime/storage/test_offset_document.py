@@ -37,7 +37,7 @@ def test_what_stands_for_a_connector_is_what_rest_takes():
     assert len(offsets_from_json(offsets_document(ENTRIES)["c"])) == 2
 
 
-def test_only_the_connectors_asked_for_are_told():
+def test_only_the_connectors_asked_for_are_reported():
     assert offsets_document(ENTRIES, connectors=["d", "x"]) == {"d": DOCUMENT["d"]}
 
 
@@ -109,7 +109,7 @@ def test_what_can_not_stand_in_a_document_is_named(key, value, sentence):
         ),
     ],
 )
-def test_a_document_that_is_wrong_is_told_with_connector_and_partition(document, sentence):
+def test_a_document_that_is_wrong_is_reported_with_connector_and_partition(document, sentence):
     with pytest.raises(BadRequestError, match=sentence):
         offset_entries(document)
 

@@ -39,7 +39,7 @@ def test_an_empty_file_is_no_offsets_and_says_so(tmp_path, caplog):
     assert "is empty: sources are read from the start" in caplog.text
 
 
-def test_a_folder_in_place_of_the_file_is_told(tmp_path):
+def test_a_folder_in_place_of_the_file_is_reported(tmp_path):
     with pytest.raises(ConnectError, match=r"Cannot read the offsets file .*Is a directory"):
         opened(tmp_path)
 

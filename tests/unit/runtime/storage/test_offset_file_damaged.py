@@ -1,4 +1,4 @@
-"""The offsets file damaged, at the start or while it is in use: told, kept aside, never overwritten in silence."""
+"""The offsets file damaged, at the start or while it is in use: reported, kept aside, never overwritten in silence."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def copies(path: Path) -> list[Path]:
     return sorted(item for item in path.parent.iterdir() if item != path)
 
 
-def test_a_file_cut_off_at_any_byte_is_told_with_that_byte_and_kept_aside(
+def test_a_file_cut_off_at_any_byte_is_reported_with_that_byte_and_kept_aside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "fsync", lambda handle: None)  # hundreds of waits for the disk
@@ -52,9 +52,9 @@ def test_a_file_cut_off_at_any_byte_is_told_with_that_byte_and_kept_aside(
         path = tmp_path / str(size) / "offsets"
         path.parent.mkdir()
         path.write_bytes(whole[:size])
-        told = str(refusal(path))
-        assert str(path) in told
-        assert re.search(rf"byte {size}\b|invalid stream header", told), told
+        reported = str(refusal(path))
+        assert str(path) in reported
+        assert re.search(rf"byte {size}\b|invalid stream header", reported), reported
         assert path.read_bytes() == whole[:size]
         (copy,) = copies(path)
         assert copy.read_bytes() == whole[:size]
@@ -62,7 +62,7 @@ def test_a_file_cut_off_at_any_byte_is_told_with_that_byte_and_kept_aside(
 
 
 @pytest.mark.parametrize("change", [lambda data: b"\x00" * len(data), lambda data: data + b"\x00"], ids=["nul", "more"])
-def test_what_is_no_offsets_file_is_told_and_kept_aside(change, tmp_path: Path) -> None:
+def test_what_is_no_offsets_file_is_reported_and_kept_aside(change, tmp_path: Path) -> None:
     path = tmp_path / "offsets"
     path.write_bytes(change(dump_map(REAL)))
     assert "is damaged or no offsets file" in str(refusal(path))

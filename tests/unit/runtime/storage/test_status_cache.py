@@ -117,7 +117,7 @@ def test_topics_are_kept_by_connector_and_forgotten_by_tombstones():
     assert cache.topics("nobody") == {}
 
 
-def test_all_statuses_and_uses_are_told_orphans_as_well():
+def test_all_statuses_and_uses_are_reported_orphans_as_well():
     orphan, use = TaskId("gone", 3), TopicUse("t", "lost", 0, 1)
     cache = cache_with(
         StatusRead(orphan, status(FAILED)), StatusRead("conn", status(RUNNING)), TopicRead("lost", "t", use)

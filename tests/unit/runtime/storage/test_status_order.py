@@ -81,7 +81,7 @@ def test_what_it_keeps_has_an_end():
 
 @given(st.permutations(range(6)))
 def test_whatever_the_order_in_the_topic_the_newest_generation_is_in_force(order):
-    """Six workers had it one after the other; each has started it and been told to stop."""
+    """Six workers had it one after the other; each has started it and been asked to stop."""
     history = [status(state, f"w{number}", number) for number in order for state in (RUNNING, UNASSIGNED)]
     history.remove(status(UNASSIGNED, "w5", 5))
     assert records_of(*history).in_force() == status(RUNNING, "w5", 5)

@@ -61,7 +61,7 @@ def test_records_of_before_there_was_a_version_are_read():
 
 
 @pytest.mark.parametrize("name", ["a-b", "a-0", "0", "-", "a:b", "task-a-1", ":connector-", "a b→\n\t😀", "connector-"])
-def test_names_with_dashes_colons_and_numbers_are_told_from_the_rest_of_the_key(name):
+def test_names_with_dashes_colons_and_numbers_are_reported_from_the_rest_of_the_key(name):
     assert decode_record(status_key(name), VALUE) == StatusRead(name, RUNNING)
     assert decode_record(status_key(TaskId(name, 12)), VALUE) == StatusRead(TaskId(name, 12), RUNNING)
     use = TopicUse("t.x-1", name, 0, 1)

@@ -142,7 +142,7 @@ def test_of_two_spellings_the_one_written_last_counts(topic, make):
     assert store.entries() == {BA: b"old"}
 
 
-def test_keys_in_more_than_one_spelling_are_told():
+def test_keys_in_more_than_one_spelling_are_reported():
     cache = OffsetCache()
     for key in (AB, LOOSE, BA, A):
         cache.apply(key, b"1")

@@ -214,7 +214,7 @@ class World:
         return [(found.event, (found.details or {}).get("is_over")) for found in self.finder.look()]
 
 
-def test_rebalances_are_told_by_the_leader_alone_and_once() -> None:
+def test_rebalances_are_reported_by_the_leader_alone_and_once() -> None:
     world = World()
     world.rounds += [rebalance(2), rebalance(3, is_leader=False)]
     assert world.look() == [("rebalance", None)]
@@ -223,7 +223,7 @@ def test_rebalances_are_told_by_the_leader_alone_and_once() -> None:
     assert world.look() == [("rebalance", None)], "a group that began again counts from 1"
 
 
-def test_rebalances_of_a_group_that_began_again_are_told_once_though_those_of_before_are_still_kept() -> None:
+def test_rebalances_of_a_group_that_began_again_are_reported_once_though_those_of_before_are_still_kept() -> None:
     world = World()
     world.rounds += [rebalance(2), rebalance(3)]
     assert world.look() == [("rebalance", None)] * 2
@@ -235,7 +235,7 @@ def test_rebalances_of_a_group_that_began_again_are_told_once_though_those_of_be
     assert world.look() == [], "those of before are kept no longer"
 
 
-def test_two_rounds_of_a_group_that_began_again_between_two_looks_are_both_told() -> None:
+def test_two_rounds_of_a_group_that_began_again_between_two_looks_are_both_reported() -> None:
     world = World()
     world.rounds += [rebalance(2), rebalance(3)]
     world.look()
@@ -244,7 +244,7 @@ def test_two_rounds_of_a_group_that_began_again_between_two_looks_are_both_told(
     assert world.look() == []
 
 
-def test_an_outage_is_told_when_it_begins_and_ends_by_the_worker_that_led() -> None:
+def test_an_outage_is_reported_when_it_begins_and_ends_by_the_worker_that_led() -> None:
     for leads in (True, False):
         world = World()
         world.leads = leads
@@ -256,7 +256,7 @@ def test_an_outage_is_told_when_it_begins_and_ends_by_the_worker_that_led() -> N
         assert world.look() == ([("outage", True)] if leads else [])
 
 
-def test_lag_is_told_above_the_bound_and_again_below_half_of_it() -> None:
+def test_lag_is_reported_above_the_bound_and_again_below_half_of_it() -> None:
     world = World()
     seen = []
     for lag in (100, 101, 500, 60, 101, 50, 20):
@@ -268,10 +268,10 @@ def test_lag_is_told_above_the_bound_and_again_below_half_of_it() -> None:
     world.lags = {}
     assert world.look() == [], "it is not known"
     world.lags = {"sink": 200}
-    assert world.look() == [], "it was told"
+    assert world.look() == [], "it was reported"
 
 
-def test_lag_is_told_by_the_leader_alone_and_by_the_next_one_again() -> None:
+def test_lag_is_reported_by_the_leader_alone_and_by_the_next_one_again() -> None:
     world = World()
     world.leads, world.lags = False, {"sink": 200}
     assert world.look() == []

@@ -91,7 +91,7 @@ def test_a_value_that_does_not_fit_is_named_with_its_field():
         columns.batch(_rows(Part([{"id": 1}, "x"])))
 
 
-def test_a_field_that_the_first_records_did_not_have_is_told_unless_the_user_chose_the_columns():
+def test_a_field_that_the_first_records_did_not_have_is_reported_unless_the_user_chose_the_columns():
     wider = SchemaBuilder.struct().field("id", Schema.INT64_SCHEMA).field("more", Schema.STRING_SCHEMA).build()
     value = Part([Struct(wider).put("id", 1).put("more", "x")] * 2, wider)
     schema = pa.schema([("value", pa.struct([("id", pa.int64())]))])

@@ -156,10 +156,10 @@ def test_the_page_lists_the_options_of_the_format_with_their_defaults():
     page = (DOCS / "notebook.md").read_text("utf-8")
     rows = re.findall(r"^\| `([a-z.]+)` \| ([^|]*)\|", page, re.MULTILINE)
     assert [name for name, _ in rows] == list(OPTIONS.config_keys)
-    for name, told in rows:
+    for name, reported in rows:
         default = OPTIONS.config_keys[name].default
         if default is not None:
-            assert told.strip().strip("`") == str(default), name
+            assert reported.strip().strip("`") == str(default), name
 
 
 _WITHOUT_FREE = {

@@ -125,7 +125,7 @@ def test_a_batch_whose_spool_is_gone_is_polled_again_up_to_where_it_ended(query:
     assert query.rows == _lines(0, 80)
 
 
-def test_a_source_that_no_longer_leads_to_the_offset_is_told_and_not_guessed_at(
+def test_a_source_that_no_longer_leads_to_the_offset_is_reported_and_not_guessed_at(
     query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query.append(*_lines(0, 50))
@@ -194,7 +194,7 @@ def test_a_bounded_stream_ends_when_the_source_gives_nothing(tmp_path: Path) -> 
     query.planner.stop()
 
 
-def test_a_service_that_does_not_answer_is_told_when_its_columns_are_looked_for() -> None:
+def test_a_service_that_does_not_answer_is_reported_when_its_columns_are_looked_for() -> None:
     port = free_port()
     options = {"connector.class": "HttpJsonSource", "url": f"http://127.0.0.1:{port}/", "topic": "t"}
     connector = ConnectorOfFormat(options, SourceConnector)

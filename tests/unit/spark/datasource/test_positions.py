@@ -79,7 +79,7 @@ def test_a_spooled_file_is_there_once_it_is_whole(tmp_path: Path):
             next(spool.read(file.name, 0, 1))
 
 
-def test_a_spool_that_cannot_be_is_told_by_its_setting(tmp_path: Path):
+def test_a_spool_that_cannot_be_is_reported_by_its_setting(tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(ConnectError, match="cannot be used") as caught:
         Spool.new(str(tmp_path / "file")).writer("x", pa.schema([]))

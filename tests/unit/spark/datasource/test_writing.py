@@ -121,7 +121,7 @@ def test_rows_that_the_sink_has_are_left_out_over_batches(connector, known, left
     assert _write(connector, Span(0, 100, 200, "partition 0")) == list(range(6))[6 - left :]
 
 
-def test_a_sink_that_is_behind_the_whole_write_is_told_and_not_believed(connector):
+def test_a_sink_that_is_behind_the_whole_write_is_reported_and_not_believed(connector):
     KeepsOffsets.known = 201
     with pytest.raises(ConflictError, match="The sink has rows of t-0 up to offset 201, behind those of this write"):
         _write(connector, Span(0, 100, 200, "partition 0"))
@@ -186,7 +186,7 @@ def test_a_put_that_stays_busy_fails_the_write_and_names_the_setting(connector):
     assert "kconnect.retry.timeout.ms" in (raised.value.hint or "")
 
 
-def test_a_sink_that_gathers_is_told_that_the_batch_ends_and_is_not_waited_for(connector):
+def test_a_sink_that_gathers_is_reported_that_the_batch_ends_and_is_not_waited_for(connector):
     KeepsOffsets.holds_back = True
     assert _write(connector, Span(0, 0, None, "partition 0")) == [0, 1, 2, 3, 4, 5]
     assert KeepsOffsets.calls == ["start n", "pre_commit closing=True", "close", "stop"]

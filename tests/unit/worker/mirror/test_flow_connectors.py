@@ -80,7 +80,7 @@ def test_what_is_refused_is_tried_again_later_each_time(herder: Herder, connecto
     assert herder.configs == _WANTED
 
 
-def test_states_are_told_when_they_change(
+def test_states_are_reported_when_they_change(
     herder: Herder, connectors: FlowConnectors, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -88,6 +88,6 @@ def test_states_are_told_when_they_change(
     for state in (RunState.RUNNING, RunState.RUNNING, RunState.FAILED):
         herder.task_state = state
         connectors.look()
-    told = [record.message for record in caplog.records if record.message.startswith("Flow A->B: ")]
-    assert [line.count("FAILED") for line in told] == [0, 2]
-    assert "MirrorSourceConnector RUNNING (1 task RUNNING)" in told[0]
+    reported = [record.message for record in caplog.records if record.message.startswith("Flow A->B: ")]
+    assert [line.count("FAILED") for line in reported] == [0, 2]
+    assert "MirrorSourceConnector RUNNING (1 task RUNNING)" in reported[0]

@@ -15,12 +15,12 @@ from kconnect.worker.mirror.processes import FlowProcesses
 from kit.waiting import eventually
 
 _FLOW = Flow("A", "B")
-# Writes down what it is told and that it runs; ends with its input, or by itself when a file says so
+# Writes down what it is reported and that it runs; ends with its input, or by itself when a file says so
 _PROGRAM = """
 import json, os, signal, sys, pathlib, threading
 folder = pathlib.Path(sys.argv[1])
-told = json.loads(sys.stdin.readline())
-with (folder / "starts").open("a") as starts: starts.write(told["worker"]["secret"] + "\\n")
+reported = json.loads(sys.stdin.readline())
+with (folder / "starts").open("a") as starts: starts.write(reported["worker"]["secret"] + "\\n")
 print("a line", file=sys.stderr, flush=True)
 if (folder / "broken").exists(): sys.exit(2)
 print("http://127.0.0.1:1", flush=True)

@@ -51,7 +51,7 @@ def test_an_enabled_flow_may_be_a_reference(monkeypatch: pytest.MonkeyPatch) -> 
     assert settings.connector_config(Flow("B", "A"), "MirrorSourceConnector")["enabled"] == "${env:MIRROR_BACK}"
 
 
-def test_flows_of_unknown_clusters_are_told() -> None:
+def test_flows_of_unknown_clusters_are_reported() -> None:
     settings = MirrorSettings.of({**_TWO, "A->C.enabled": "true", "D->B.topics": "x", "A->B.enabled": "true"})
     assert MirrorSettings.of({"clusters": "a.b,c", "a.b->c.enabled": "true"}).strangers() == []
     assert settings.strangers() == ["A->C.enabled", "D->B.topics"]
@@ -78,8 +78,8 @@ def test_our_workers_have_rest_of_their_own_and_our_settings() -> None:
 
 def test_with_internal_rest_each_flow_has_the_next_port() -> None:
     given = {**_TWO, "A->B.enabled": "true", "dedicated.mode.enable.internal.rest": "true"}
-    told = {"listeners": "http://0.0.0.0:7000, https://:7100", "rest.advertised.host.name": "east-1"}
-    for more, wanted in ((told, "http://0.0.0.0:7001,https://:7101"), ({}, "http://:8084")):
+    reported = {"listeners": "http://0.0.0.0:7000, https://:7100", "rest.advertised.host.name": "east-1"}
+    for more, wanted in ((reported, "http://0.0.0.0:7001,https://:7101"), ({}, "http://:8084")):
         made = MirrorSettings.of({**given, **more}).our_worker_config(Flow("B", "A"))
         assert made["listeners"] == wanted
         assert made.get("rest.advertised.host.name") == more.get("rest.advertised.host.name")
@@ -107,7 +107,7 @@ def test_secrets_are_not_in_the_text_of_settings() -> None:
         ("kconnect.slot", "kconnect.slots"),
     ],
 )
-def test_a_setting_that_is_almost_right_is_told(wrote: str, meant: str) -> None:
+def test_a_setting_that_is_almost_right_is_reported(wrote: str, meant: str) -> None:
     assert MirrorSettings.of({**_TWO, wrote: "x"}).misspelt() == {wrote: meant}
 
 
@@ -137,10 +137,10 @@ def test_a_missing_setting_that_is_only_misspelt_is_named() -> None:
         ),
         ({**_TWO, "clusters": "A,C"}, "Add it, such as: C.bootstrap.servers = host:9092"),
     ):
-        with pytest.raises(ConfigError) as told:
+        with pytest.raises(ConfigError) as reported:
             MirrorSettings.of(given).flows()
-        assert told.value.hint == hint
+        assert reported.value.hint == hint
 
 
-def test_brokers_of_unknown_clusters_are_told() -> None:
+def test_brokers_of_unknown_clusters_are_reported() -> None:
     assert MirrorSettings.of({**_TWO, "C.bootstrap.servers": "c:9092"}).strangers() == ["C.bootstrap.servers"]

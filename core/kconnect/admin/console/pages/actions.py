@@ -18,11 +18,11 @@ from kconnect.model import ConnectorStatus, RunState, TaskId
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """`after`: the state that the connector will be in. `told`: what that means, in a sentence."""
+    """`after`: the state that the connector will be in. `reported`: what that means, in a sentence."""
 
     title: str
     after: str
-    told: str
+    reported: str
     is_dangerous: bool = False
 
 
@@ -74,7 +74,7 @@ def _question(request: PageRequest, problem: str, then: SeenConfig | None) -> Re
     seen = _seen(request, name) if verb == "delete" else None
     values = {
         "heading": f"{action.title} {name}?",
-        "told": action.told,
+        "reported": action.reported,
         "rows": _before_and_after(status, action, verb),
         "records": shown(_change(request, verb, name, None)),
         "url": f"/ui/connectors/{segment(name)}/do/{verb}",

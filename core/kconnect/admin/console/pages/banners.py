@@ -14,7 +14,7 @@ from kconnect.admin.console.page_request import Fragment, PageRequest, Reply, Ro
 def show(request: PageRequest) -> Reply:
     """The banners, if they are others than those of the page."""
     values = banners(request)
-    return Unchanged() if request.query.get("v") == values["told"] else Fragment("banners.html", values)
+    return Unchanged() if request.query.get("v") == values["reported"] else Fragment("banners.html", values)
 
 
 ROUTES: Final = (Route("/banners", {"GET": show}),)

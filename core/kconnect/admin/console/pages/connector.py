@@ -32,8 +32,8 @@ def show(request: PageRequest) -> Reply:
     name = request.path["name"]
     status, info = request.cluster.connector_status(name), request.cluster.connector(name)
     config = Masks(request.cluster).masked(info.config)
-    topics, topics_problem = _if_told(lambda: request.cluster.topics(name))
-    offsets, offsets_problem = _if_told(lambda: request.cluster.connector_offsets(name))
+    topics, topics_problem = _if_reported(lambda: request.cluster.topics(name))
+    offsets, offsets_problem = _if_reported(lambda: request.cluster.connector_offsets(name))
     values = {
         **header(request, status, config, "status"),
         **state_values(status),
@@ -108,7 +108,7 @@ def state_values(status: ConnectorStatus) -> dict[str, Any]:
     return {"version": version, "failures": failures, "stands": view, "status": status, "now_ms": at_ms}
 
 
-def _if_told(ask: Any) -> tuple[Sequence[Any] | None, str]:  # any of the cluster's readings
+def _if_reported(ask: Any) -> tuple[Sequence[Any] | None, str]:  # any of the cluster's readings
     """What the cluster tells, or why it does not: the rest of the page is there all the same."""
     try:
         return ask(), ""

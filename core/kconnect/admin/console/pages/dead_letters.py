@@ -39,9 +39,9 @@ def _shown(view: dict[str, Any]) -> dict[str, Any]:
     groups = []
     for group in view["groups"]:
         filters = {key: group[key] for key in ("stage", "exception", "topic") if group[key]}
-        told = {key: redact(value) if isinstance(value, str) else value for key, value in group.items()}
+        reported = {key: redact(value) if isinstance(value, str) else value for key, value in group.items()}
         last_ms = None if group["last"] is None else round(datetime.fromisoformat(group["last"]).timestamp() * 1000)
-        groups.append({**told, "query": urlencode(filters), "last_ms": last_ms})
+        groups.append({**reported, "query": urlencode(filters), "last_ms": last_ms})
     return {**view, "groups": groups}
 
 

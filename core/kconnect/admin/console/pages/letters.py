@@ -114,9 +114,9 @@ def letter_values(letter: DeadLetter, view: Mapping[str, Any], *, is_whole: bool
     """What the page says of the letter itself; texts of the record are cut unless `is_whole`."""
     parts = [(part, _text(view[part], is_whole), view["decoded"][part]) for part in ("key", "value")]
     headers = [(each["key"], _text(each["value"], is_whole)) for each in view["headers"]]
-    told = {key: redact(view[key] or "") for key in ("message", "root_cause", "trace")}
+    reported = {key: redact(view[key] or "") for key in ("message", "root_cause", "trace")}
     return {
-        "letter": {**view, **told, "message": told["message"].strip().rstrip(":")},
+        "letter": {**view, **reported, "message": reported["message"].strip().rstrip(":")},
         "source": view.get("source"),
         "time_ms": letter.raw.timestamp,
         "origin": letter.context.place or letter.original_topic or "",
@@ -214,10 +214,10 @@ def replay(request: PageRequest) -> Reply:
         if any(why for _, _, why in others):
             values = {**_head(request, reader), "sent": done.counts[Outcome.REPLAY], "how": how, "others": others}
             return Page("letter_done.html", f"Replay of dead letters of {reader.name}", values, tab="connectors")
-    told = f"{pluralize(done.counts[Outcome.REPLAY], 'dead letter')} of {reader.name} "
-    told += "put into the sink." if how.through else "sent again."
-    told += "".join(f" {pluralize(count, 'letter')} {title}." for title, count, _ in others)
-    return Redirect(f"{_own(reader.name)}/letters", told)
+    reported = f"{pluralize(done.counts[Outcome.REPLAY], 'dead letter')} of {reader.name} "
+    reported += "put into the sink." if how.through else "sent again."
+    reported += "".join(f" {pluralize(count, 'letter')} {title}." for title, count, _ in others)
+    return Redirect(f"{_own(reader.name)}/letters", reported)
 
 
 def _head(request: PageRequest, reader: DeadLetterReader) -> dict[str, Any]:

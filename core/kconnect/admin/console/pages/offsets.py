@@ -53,7 +53,7 @@ def show(request: PageRequest) -> Reply:
         "is_stopped": state is RunState.STOPPED,
         "can_change": state is RunState.STOPPED or request.cluster.rest is not None,
         "can_move": request.cluster.brokers is not None,
-        "entries": [_told(entry) for entry in reversed(_history(request).entries(name))],
+        "entries": [_reported(entry) for entry in reversed(_history(request).entries(name))],
     }
     return Page("offsets.html", f"Offsets of {name}", values, tab="connectors")
 
@@ -213,7 +213,7 @@ def _moved_to(request: PageRequest, name: str, now: Sequence[ConnectorOffset]) -
     return wanted
 
 
-def _told(entry: OffsetEntry) -> dict[str, Any]:
+def _reported(entry: OffsetEntry) -> dict[str, Any]:
     moved = [(offset_text(m.partition), offset_text(m.old), offset_text(m.new)) for m in entry.moved]
     return {"time_ms": entry.time_ms, "action": entry.action, "place": entry.place, "who": entry.who, "moved": moved}
 

@@ -44,8 +44,8 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     localTimes(document);
-    const told = document.getElementById("zone");
-    if (told) told.textContent = zone();
+    const reported = document.getElementById("zone");
+    if (reported) reported.textContent = zone();
     document.getElementById("theme")?.addEventListener("click", switchTheme);
     if (location.search.includes("note=")) {
       const url = new URL(location.href);
@@ -67,7 +67,7 @@
     const dialog = event.detail.target.closest("dialog");
     if (dialog && !dialog.open) dialog.showModal();
   });
-  // What goes wrong while a dialog is open is told in it: the page behind cannot be seen
+  // What goes wrong while a dialog is open is reported in it: the page behind cannot be seen
   function inDialog() {
     const dialog = document.querySelector("dialog[open]");
     if (!dialog) return null;
@@ -80,17 +80,17 @@
     }
     return place;
   }
-  // What an error is about, and where it is told: until the same request succeeds
-  let failed = "", told = null;
+  // What an error is about, and where it is reported: until the same request succeeds
+  let failed = "", reported = null;
   document.addEventListener("htmx:beforeSwap", (event) => {
     if (event.detail.target.id !== "message") return;
-    told = event.detail.target = inDialog() || event.detail.target;
+    reported = event.detail.target = inDialog() || event.detail.target;
     failed = event.detail.requestConfig.path;
   });
   document.addEventListener("htmx:afterRequest", (event) => {
-    if (!told || !event.detail.successful || event.detail.requestConfig.path !== failed) return;
-    told.replaceChildren();
-    told = null;
+    if (!reported || !event.detail.successful || event.detail.requestConfig.path !== failed) return;
+    reported.replaceChildren();
+    reported = null;
   });
   function unanswered() {
     gone(true);

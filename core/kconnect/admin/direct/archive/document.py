@@ -141,7 +141,7 @@ def archive_document(
             names = state.configs.snapshot.configs.keys()
             gone = Counter(owner for key in entries if (owner := _owner(key)) is not None and owner not in names)
             for name, count in sorted(gone.items()):
-                skip(f"{counted(count, 'offset')} of {name}, which is not a connector any more")
+                skip(f"{pluralize(count, 'offset')} of {name}, which is not a connector any more")
         document["offsets"] = offsets_document(entries, connectors=names, skip=skip)
     if with_groups:
         document["groups"] = {

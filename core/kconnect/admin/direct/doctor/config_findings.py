@@ -155,8 +155,8 @@ def _not_committed(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Findin
         yield Finding(
             code="tasks-not-committed",
             severity=Severity.WARNING,
-            sentence=f"{counted(len(newer), 'task config')} of connector {name} without a commit after them: its tasks "
-            "run with the configs before, and not at all once compaction has removed those",
+            sentence=f"{pluralize(len(newer), 'task config')} of connector {name} without a commit after them: its "
+            "tasks run with the configs before, and not at all once compaction has removed those",
             evidence=_evidence(*newer, commit),
             connector=name,
             repair=("connect", "connectors", "stop", name)

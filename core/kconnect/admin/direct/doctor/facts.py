@@ -228,7 +228,7 @@ class ClusterFacts:
     others: tuple[LiveGroup, ...] = ()
     """Other groups of Connect workers on the same brokers."""
     knows_others: bool = True
-    """Whether the brokers told which there are."""
+    """Whether the brokers reported which there are."""
     conditions: Mapping[TaskId, tuple[str, TaskCondition]] = field(default_factory=dict)
     """The URL of the worker that runs a task, and how it fares, as that worker says."""
     not_checked: tuple[tuple[str, str], ...] = ()

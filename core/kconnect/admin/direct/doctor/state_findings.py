@@ -160,16 +160,16 @@ def _orphan_statuses(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Fin
 def _held_back(facts: ClusterFacts) -> Iterator[Finding]:
     """What nobody runs while the group waits for workers that left."""
     workers = facts.group.workers if facts.group is not None else ()
-    told = next((worker for worker in workers if worker.delay_ms and worker.held), None)
-    if facts.group is None or told is None:
+    reported = next((worker for worker in workers if worker.delay_ms and worker.held), None)
+    if facts.group is None or reported is None:
         return
-    parts = ((len(told.held.connectors), "connector"), (len(told.held.tasks), "task"))
+    parts = ((len(reported.held.connectors), "connector"), (len(reported.held.tasks), "task"))
     what = " and ".join(pluralize(count, word) for count, word in parts if count)
     yield Finding(
         code="work-held-back",
         severity=Severity.WARNING,
         sentence=f"{what} of workers that left group {facts.group.name}: not run for up to "
-        f"{length_text(told.delay_ms / 1000)}, as the group waits for them (scheduled.rebalance.max.delay.ms)",
+        f"{length_text(reported.delay_ms / 1000)}, as the group waits for them (scheduled.rebalance.max.delay.ms)",
         hint="A worker that comes back at its address gets its work at once. GET /health of any worker says how long "
         "the others have to wait.",
     )
@@ -206,7 +206,7 @@ def _may_live_elsewhere(facts: ClusterFacts, worker_id: str) -> str | None:
     for other in facts.others:
         if worker_id in worker_ids(other):
             return f"The worker is alive, in group {other.name}: do two clusters share this topic?"
-        if not other.is_told:
+        if not other.is_reported:
             return f"Group {other.name} is rebalancing, and may have it: look again."
     if not facts.knows_others:
         return "It may be alive in another group, which this user may not look for: is it?"

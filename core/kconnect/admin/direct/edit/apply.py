@@ -369,7 +369,7 @@ class _Writers:
             missing = [edit for edit, position in zip(edits, found, strict=True) if position is None]
             if not missing:
                 places = [position for position in found if position is not None]
-                self.meanwhile += _told_of_others(edits, places, records)
+                self.meanwhile += _reported_of_others(edits, places, records)
                 return places
             if time.monotonic() > deadline:
                 raise TimedOutError(
@@ -379,7 +379,7 @@ class _Writers:
             time.sleep(_PAUSE_S)
 
 
-def _told_of_others(
+def _reported_of_others(
     edits: Sequence[Edit], places: Sequence[LogPosition], records: Sequence[LogRecord]
 ) -> Iterator[str]:
     """A sentence for each record of an edited key that was neither written here nor is a producer's retry."""

@@ -63,7 +63,7 @@ class LiveGroup:
         return self.state not in UNSETTLED
 
     @property
-    def is_told(self) -> bool:
+    def is_reported(self) -> bool:
         """Whether the broker tells where the workers are, which it may not while a rebalance runs."""
         return self.is_settled or all(worker.url for worker in self.workers)
 

@@ -71,7 +71,7 @@ def leader_of(document: Mapping[str, Any]) -> dict[str, Any]:
     if state in UNSETTLED:
         raise ConflictError(f"Group {group} is rebalancing: who leads it is not decided yet")
     if found is None:
-        raise ConflictError(f"Group {group} has workers, and none of them was told that it leads")
+        raise ConflictError(f"Group {group} has workers, and none of them was informed that it leads")
     return dict(found)
 
 

@@ -250,20 +250,20 @@ class ClusterReader:
     def other_groups(self) -> OtherGroups:
         """Live workers of other groups on the same brokers, and whether they use these topics; read once."""
         if self._other_groups is None:
-            groups = self._told_groups()
+            groups = self._reported_groups()
             statuses = self._known(lambda: self.statuses().statuses) if groups else None
             configs = self._known(lambda: self.configs().snapshot) if groups else None
             self._other_groups = sort_other_groups(groups, statuses, configs)
         return self._other_groups
 
-    def _told_groups(self) -> list[LiveGroup]:
+    def _reported_groups(self) -> list[LiveGroup]:
         """The other groups with workers. While one rebalances, the broker does not tell who these are: it is asked
         again, for a rebalance of some seconds.
         """
         deadline = time.monotonic() + min(self._access.timeout_s, _REBALANCE_S)
         while True:
             groups = [group for group in other_groups(self._access) if group.is_live]
-            if all(group.is_told for group in groups) or time.monotonic() > deadline:
+            if all(group.is_reported for group in groups) or time.monotonic() > deadline:
                 return groups
             time.sleep(_LOOK_EVERY_S)
 

@@ -62,7 +62,7 @@ class CsvBlock:
 
 
 class CsvRows:
-    """The rows behind `row` of one object. Those that do not fit are told to `broken`, in order.
+    """The rows behind `row` of one object. Those that do not fit are reported to `broken`, in order.
 
     `content` gives the object's text from its beginning, each time it is called. `holds_last`: the last row is left out
     if no line end is behind it. Errors: DataError for what is no CSV.
@@ -267,8 +267,8 @@ def typed(column: pa.Array, kind: pa.DataType, name: str) -> tuple[pa.Array, dic
     if found is not None:
         return found, {}
     if len(column) == 1:
-        told = f"column {name}: {column[0].as_py()!r} is not {_NAMES[str(kind)]}"
-        return pa.nulls(1, kind), {0: DataError(told, hint=_HINT)}
+        reported = f"column {name}: {column[0].as_py()!r} is not {_NAMES[str(kind)]}"
+        return pa.nulls(1, kind), {0: DataError(reported, hint=_HINT)}
     half = len(column) // 2
     first, bad = typed(column.slice(0, half), kind, name)
     second, more = typed(column.slice(half), kind, name)

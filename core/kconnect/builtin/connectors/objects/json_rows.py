@@ -113,7 +113,7 @@ class JsonColumns:
         return table.combine_chunks().to_batches()[0]
 
     def _by_values(self, block: bytes, lines: list[bytes], row: int) -> JsonBlock:
-        """A block with something unusual: broken rows are told, types widened."""
+        """A block with something unusual: broken rows are reported, types widened."""
         read = self._rows.read(block, row)
         rows, values = self._objects(read, lambda number: self._no_object(number, lines[number - row - 1]))
         if not rows:
@@ -145,12 +145,12 @@ class JsonColumns:
         self._broken(number, line, DataError("It does not fit the rows before: their types have nothing in common"))
         return False
 
-    def _objects(self, read: JsonBlock, is_told: Callable[[int], Any]) -> tuple[list[int], list[Any]]:
+    def _objects(self, read: JsonBlock, is_reported: Callable[[int], Any]) -> tuple[list[int], list[Any]]:
         """Numbers and values of the rows that are objects."""
         pairs = list(zip(read.rows, read.values or (), strict=True))
         for number, value in pairs:
             if not isinstance(value, dict):
-                is_told(number)
+                is_reported(number)
         kept = [pair for pair in pairs if isinstance(pair[1], dict)]
         return [number for number, _ in kept], [value for _, value in kept]
 

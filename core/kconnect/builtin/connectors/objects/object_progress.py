@@ -91,7 +91,7 @@ class Progress:
         self._order, self._changed, self._min_age_s = order, changed, min_age_s
         self._known: dict[str, Place] = {}
         self._queue: deque[Place] = deque()
-        self._told: dict[str, str] = {}  # the etag of an object that a warning was about
+        self._reported: dict[str, str] = {}  # the etag of an object that a warning was about
         self._committing: dict[str, Place] = {}
         self._committed: dict[str, Place] = {}  # what a committed offset says is done
         self._gone: set[str] = set()
@@ -245,7 +245,7 @@ class Progress:
         if not known.done:
             warnings.append(f"{how}. It is read again from its first row, as it had not been read to its end")
             return fresh
-        if self._told.get(found.path) != found.etag:
-            self._told[found.path] = found.etag
+        if self._reported.get(found.path) != found.etag:
+            self._reported[found.path] = found.etag
             warnings.append(f"{how}. It is not read again (object.changed=ignore)")
         return None

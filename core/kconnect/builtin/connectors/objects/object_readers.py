@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Broken = Callable[[int, Any, Exception], None]
-"""Told of the number of a row that cannot be read (the first is 1), what it holds as far as known, and why."""
+"""Reported of the number of a row that cannot be read (the first is 1), what it holds as far as known, and why."""
 
 # 100 B lines cost 0.16 us each in blocks of 1 MiB and 0.48 us in a twentieth of it (FileStreamSourceTask)
 _BLOCK_BYTES = 1 << 20
@@ -113,7 +113,7 @@ def _lines(reading: Reading) -> Iterator[Rows]:
 
 
 def _readable_lines(block: _Block, row: int, reading: Reading) -> Iterator[Rows]:
-    """The lines of a block behind `row`, but for those that hold bytes of no character, which are told."""
+    """The lines of a block behind `row`, but for those that hold bytes of no character, which are reported."""
     import pyarrow as pa
 
     kept: list[tuple[int, str, int]] = []
@@ -165,7 +165,7 @@ def _json_lines(reading: Reading) -> Iterator[Rows]:
 
 
 def _with_blanks(block: _Block, row: int, reading: Reading) -> bytes:
-    """The block with blanks for lines that hold bytes of no character, which are told."""
+    """The block with blanks for lines that hold bytes of no character, which are reported."""
     lines, at = block.text.split(b"\n"), 0
     for index, line in enumerate(lines):
         error = block.misread(line, at)

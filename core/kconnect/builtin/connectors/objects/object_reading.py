@@ -247,12 +247,12 @@ class OpenObject:
         line = self._line_of(row) if self._format == "csv" else None
         where = f"{'Line' if self._format in ('lines', 'jsonl') else 'Row'} {row}" + (f" (line {line})" if line else "")
         hint = error.hint if isinstance(error, DataError) else None
-        told = DataError(
+        reported = DataError(
             f"{where} of {self.place.path} cannot be read: {error}: {shown}",
             hint=hint,
         )
-        told.__cause__ = error
-        self._errant(record, told)
+        reported.__cause__ = error
+        self._errant(record, reported)
 
 
 def _with_last(numbers: pa.Int64Array, last: int) -> pa.Int64Array:

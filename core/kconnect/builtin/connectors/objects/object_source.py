@@ -121,7 +121,7 @@ class ObjectSourceTask(SourceTask):
         self._open: OpenObject | None = None
         self._next_listing = 0.0
         self._without_rows: dict[str, Place] = {}  # by path: objects that no row says is done, until that is committed
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
         self._has_letters = False  # whether rows were given up that no record came behind, with which they are written
 
     @property
@@ -234,8 +234,8 @@ class ObjectSourceTask(SourceTask):
             part = unknown[start : start + _OFFSETS_AT_ONCE]
             kept = reader.offsets([partition_of(one.path) for one in part])
             self._progress.learn(dict(zip((one.path for one in part), kept, strict=True)))
-        for told in self._progress.plan(mine, time.time()):
-            log.warning("%s", told)
+        for reported in self._progress.plan(mine, time.time()):
+            log.warning("%s", reported)
 
     def _tell(self, found: Chosen) -> None:
         """What must be known of folders; each once."""
@@ -250,15 +250,15 @@ class ObjectSourceTask(SourceTask):
             self._tell_once(folder, advice, "_delta_log")
 
     def _tell_once(self, folder: str, what: str, name: str) -> None:
-        if (folder, name) not in self._told:
-            self._told.add((folder, name))
+        if (folder, name) not in self._reported:
+            self._reported.add((folder, name))
             log.warning(what, self._store.at(folder), name)
 
     def _pause(self, place: Place, error: DataError) -> None:
         """Wait with an object that may be incomplete."""
         self._progress.pause(place, is_cut_off=True)
-        if (place.path, place.etag) not in self._told:
-            self._told.add((place.path, place.etag))
+        if (place.path, place.etag) not in self._reported:
+            self._reported.add((place.path, place.etag))
             log.info("%s. It was written a moment ago, and is read again when it is complete", error)
 
     def _finish_objects(self) -> None:

@@ -70,8 +70,8 @@ class S3SinkTask(ObjectSinkTask):
 
     def set_up(self, props: Mapping[str, str]) -> FlushLimits:
         config = self._config = S3_CONFIG.parse(props)
-        for name, told in refusals(config):
-            raise ConfigError.invalid(name, config[name], told)
+        for name, reported in refusals(config):
+            raise ConfigError.invalid(name, config[name], reported)
         self._layout = self._names = _checked(config)
         self._store = object_store(*store_of(config))
         self._encoder = Encoder(*format_of(config), decimal_format=config["json.decimal.format"])

@@ -30,7 +30,7 @@ from kconnect.builtin.version import KAFKA_VERSION
 log = logging.getLogger(__name__)
 
 _GIVEN = ("offset", "config", "task", "tasks")
-# What a task of several is told: settings of its own, beside the connector's
+# What a task of several gets: settings of its own, beside the connector's
 _TASK, _TASKS = "kconnect.python.task", "kconnect.python.tasks"
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 CONFIG = (
@@ -282,7 +282,7 @@ class Feed:
                 self._put_result(made)
         except asyncio.CancelledError:
             log.debug("%s was stopped", self._thread.name)
-        except BaseException as err:  # the function's own, SystemExit too: told by take()
+        except BaseException as err:  # the function's own, SystemExit too: reported by take()
             self._failure = err
         finally:
             self._is_over = True

@@ -20,7 +20,7 @@ _SHOWN_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How far the tap has got, as it wants to be told at its next start; `text` is JSON."""
+    """How far the tap has got, as it wants to have it at its next start; `text` is JSON."""
 
     text: str
 
@@ -131,9 +131,9 @@ class Messages:
             stream.learn(held)
             value = stream.shape.convert(held)
         except DataError as err:
-            told = DataError(f"A record of stream {name} (line {self._lines} of {self._name}) does not fit: {err}")
-            told.__cause__ = err
-            return BadRecord(SourceRecord(self._partition, None, topic, held), told)
+            reported = DataError(f"A record of stream {name} (line {self._lines} of {self._name}) does not fit: {err}")
+            reported.__cause__ = err
+            return BadRecord(SourceRecord(self._partition, None, topic, held), reported)
         return SourceRecord(
             self._partition,
             None,

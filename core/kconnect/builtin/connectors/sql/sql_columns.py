@@ -37,8 +37,8 @@ _TIMES = ("date", "timestamp", "timestamptz")
 class Column:
     """A column of the database. `kind`: a name in `_PLAIN`, decimal, date, time, timestamp, timestamptz, array ..
 
-    .. unsigned (whole numbers of 64 bits without sign), any (to be told from its values). What Connect has no type for
-    is a string: the text that the database has for it.
+    .. unsigned (whole numbers of 64 bits without sign), any (derived from its values). What Connect has no
+    type for is a string: the text that the database has for it.
     """
 
     name: str

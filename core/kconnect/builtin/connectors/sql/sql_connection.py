@@ -195,7 +195,7 @@ def cancel(connection: Any, engine: sa.Engine) -> None:
 
 
 def _kill_query(number: int, engine: sa.Engine) -> None:
-    """MySQL is told on another connection: its drivers wait for an answer, and so does the statement for its end."""
+    """MySQL gets it on another connection: its drivers wait for an answer, and so does the statement for its end."""
     positional, named = engine.dialect.create_connect_args(engine.url)
     driver: Any = engine.dialect.loaded_dbapi
     with contextlib.closing(driver.connect(*positional, **named, **_deadlines(engine.url, int(_CANCEL_S)))) as other:
@@ -261,25 +261,25 @@ def no_connection(error: BaseException, engine: sa.Engine) -> str:
     host = url.host or url.query.get("host") or "localhost"
     place = f"{host}:{url.port or _PORTS.get(kind)}" if isinstance(host, str) else ",".join(host)
     server = f"{place}, " if kind in _PORTS else ""
-    return told_of_connection(error, may_pass(error, kind), f"{server}database {url.database}")
+    return reported_of_connection(error, may_pass(error, kind), f"{server}database {url.database}")
 
 
-def told_of_connection(error: BaseException, is_away: bool, where: str) -> str:
+def reported_of_connection(error: BaseException, is_away: bool, where: str) -> str:
     """The same, of any driver's error. `where`: what was asked."""
     if not is_away:
         cause = cause_of(error)
         is_driver = isinstance(cause, OF_PYTHON) or is_misuse(cause)
         who = "The driver does not take these parameters" if is_driver else "The database refuses the connection"
-        return f"{who}: {told(error)} ({where})"
+        return f"{who}: {reported(error)} ({where})"
     return MayPass(
-        f"The database cannot be reached: {told(error)} ({where}). Start it, correct the setting, or set {CHECK}=0"
+        f"The database cannot be reached: {reported(error)} ({where}). Start it, correct the setting, or set {CHECK}=0"
     )
 
 
 _PORTS: Final = {"postgresql": 5432, "mysql": 3306}
 
 
-def told(error: BaseException) -> str:
+def reported(error: BaseException) -> str:
     """An error in one line: what the database says, without the statement."""
     cause = cause_of(error)
     text = getattr(getattr(cause, "diag", None), "message_primary", None) or str(cause)

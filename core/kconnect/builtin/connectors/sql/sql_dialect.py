@@ -265,7 +265,7 @@ def kind_of_schema(schema: Schema) -> str:
 
 
 def has_no_zone(schema: Schema) -> bool:
-    """Whether its times are those of a clock on the wall, told as if they were of UTC."""
+    """Whether its times are those of a clock on the wall, written as if they were of UTC."""
     return schema.parameters is not None and schema.parameters.get(Timestamp.ZONE_FIELD) == Timestamp.NO_ZONE
 
 

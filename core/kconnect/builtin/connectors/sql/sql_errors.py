@@ -1,7 +1,7 @@
 """What an error of a database is about: one table of SQLSTATEs and of the codes of MySQL and SQLite. Pure.
 
 Only what describes a record may become a dead letter. All else says how the database is, or who asks: another record
-would be told the same, and the same record is welcome later.
+would be reported the same, and the same record is welcome later.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def hint_of(kind: str, error: BaseException) -> str | None:
     return None
 
 
-def told_of_row(error: BaseException, columns: Sequence[str], values: Sequence[Any]) -> str:
+def reported_of_row(error: BaseException, columns: Sequence[str], values: Sequence[Any]) -> str:
     """An error of a row in one line, with the column where PostgreSQL tells which: as the values of its statement."""
     diag = getattr(error, "diag", None)
     primary = getattr(diag, "message_primary", None)

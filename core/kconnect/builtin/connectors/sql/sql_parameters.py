@@ -1,7 +1,8 @@
 """Parameters of Java's drivers, as JDBC URLs and settings `connection.*` have them, for the drivers of Python. Pure.
 
-Each has its effect, or says how it is here anyway, or is among `ignored`, which is told. Java's drivers ignore names
-that they do not know, and so is done here. What would lead elsewhere, or make TLS less than was asked for, is refused.
+Each has its effect, or says how it is here anyway, or is among `ignored`, which is reported. Java's drivers ignore
+names that they do not know, and so is done here. What would lead elsewhere, or make TLS less than was asked for, is
+refused.
 """
 
 from __future__ import annotations

@@ -37,14 +37,14 @@ def begin_session(connection: Any, settings: Mapping[str, str], *, prepares: boo
 
 def _is_own(connection: Any) -> bool:
     """Whether the process that answers is the one that the server named at login: a pooler names one of its own."""
-    told = getattr(getattr(connection, "info", None), "backend_pid", None)
-    if not told:
+    reported = getattr(getattr(connection, "info", None), "backend_pid", None)
+    if not reported:
         return False
     cursor = connection.cursor()
     cursor.execute("SELECT pg_backend_pid()")
     row = cursor.fetchone()
     connection.rollback()
-    return bool(row[0] == told)
+    return bool(row[0] == reported)
 
 
 def _set(settings: Mapping[str, str], is_local: str) -> str:

@@ -30,7 +30,7 @@ from kconnect.builtin.connectors.sql.sql_errors import (
     blame,
     code_of,
     hint_of,
-    told_of_row,
+    reported_of_row,
 )
 from kconnect.builtin.connectors.sql.sql_offsets import (
     MovedOffsetsError,
@@ -47,7 +47,7 @@ from kconnect.builtin.connectors.sql.sql_rows import Row, RowMaker
 from kconnect.builtin.connectors.sql.sql_shapes import TableShapes
 from kconnect.builtin.connectors.sql.sql_sink_database import refused_by_driver, sink_database
 from kconnect.builtin.connectors.sql.sql_source_config import credential_problems, settings_of
-from kconnect.builtin.connectors.sql.sql_url import is_url_of_engine, told_ignored
+from kconnect.builtin.connectors.sql.sql_url import is_url_of_engine, reported_ignored
 from kconnect.builtin.connectors.sql.sql_writer import ChangedTableError, TableWriter
 from kconnect.builtin.types.contracts import INFER, DiscardedRowError, Discards, contract_problems
 from kconnect.builtin.version import KAFKA_VERSION
@@ -64,8 +64,8 @@ class SqlSinkConnector(UniformSinkConnector):
 
     def start(self, props: Mapping[str, str]) -> None:
         super().start(props)
-        if told := told_ignored(sink_database(settings_of(CONFIG, props), props).ignored):
-            log.warning("%s", told)
+        if reported := reported_ignored(sink_database(settings_of(CONFIG, props), props).ignored):
+            log.warning("%s", reported)
 
     def task_class(self) -> type[SinkTask]:
         return SqlSinkTask
@@ -226,8 +226,10 @@ class SqlSinkTask(SinkTask):
         """After a refused transaction. Errors: RetriableError, ConnectError."""
         places = self._written.moved(spans, self._in_table())
         if places:
-            told = ", ".join(f"{at} from offset {offset}" for at, offset in places.items())
-            log.warning("Another writer has committed since: nothing of this put was written, and %s is read on", told)
+            reported = ", ".join(f"{at} from offset {offset}" for at, offset in places.items())
+            log.warning(
+                "Another writer has committed since: nothing of this put was written, and %s is read on", reported
+            )
         self._go_to(places)
 
     def _go_to(self, places: Mapping[TopicPartition, int]) -> None:
@@ -270,7 +272,7 @@ class SqlSinkTask(SinkTask):
         if row is not None and self._config["insert.mode"] == "update" and not row.is_delete:
             key = len(row.keys)  # whose values are the last of the statement
             columns, values = columns[key:] + columns[:key], values[key:] + values[:key]
-        failure = DataError(f"The record at {where} cannot be written: {told_of_row(error, columns, values)}")
+        failure = DataError(f"The record at {where} cannot be written: {reported_of_row(error, columns, values)}")
         failure.__cause__ = error
         reporter = self.context.errant_record_reporter()
         if reporter is None:

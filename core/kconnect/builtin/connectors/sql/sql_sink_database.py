@@ -14,7 +14,7 @@ from kconnect.builtin.connectors.sql.sql_connection import (
     after_login,
     check_s,
     driver_of,
-    told_of_connection,
+    reported_of_connection,
 )
 from kconnect.builtin.connectors.sql.sql_dialect import Dialect, dialect_of, dialect_of_kind, placeholders
 from kconnect.builtin.connectors.sql.sql_errors import Cause, blame
@@ -103,7 +103,7 @@ def refused_by_driver(config: Mapping[str, Any], props: Mapping[str, str]) -> st
         elsewhere = "the host of connection.url" if is_named else "the driver's own host"
         place = props.get(f"{ARGUMENT_PREFIX}host") or elsewhere
         port = props.get(f"{ARGUMENT_PREFIX}port")
-        return told_of_connection(error, database.may_pass(error), f"{place}:{port}" if port else place)
+        return reported_of_connection(error, database.may_pass(error), f"{place}:{port}" if port else place)
     return ""
 
 

@@ -35,7 +35,7 @@ from kconnect.builtin.connectors.sql.sql_connection import (
     engine_of,
     may_pass,
     no_connection,
-    told,
+    reported,
 )
 from kconnect.builtin.connectors.sql.sql_cursor import Place, offset_columns
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of
@@ -52,7 +52,7 @@ from kconnect.builtin.connectors.sql.sql_reader import (
 from kconnect.builtin.connectors.sql.sql_source_config import CONFIG, credential_problems, settings_of
 from kconnect.builtin.connectors.sql.sql_table_monitor import TableMonitor
 from kconnect.builtin.connectors.sql.sql_tables import TABLES, TableId, chosen, joined, mapped, parted, tables_of
-from kconnect.builtin.connectors.sql.sql_url import URL, address_of, kind_of_url, told_ignored
+from kconnect.builtin.connectors.sql.sql_url import URL, address_of, kind_of_url, reported_ignored
 from kconnect.builtin.version import KAFKA_VERSION
 
 log = logging.getLogger(__name__)
@@ -82,8 +82,8 @@ class SqlSourceConnector(SourceConnector):
         config = settings_of(CONFIG, props)
         for name, message in problems(config, props):
             raise ConnectError(f"{name}: {message}")
-        if told := told_ignored(address_of(config).ignored):
-            log.warning("%s", told)
+        if reported := reported_ignored(address_of(config).ignored):
+            log.warning("%s", reported)
         self._props = props
         if not query_of(config):
             self._monitor = TableMonitor(props.get("name", ""), engine_of(config), config, self.context)
@@ -175,7 +175,7 @@ class SqlSourceTask(SourceTask):
     """Reads its tables in turn, each to its end, then again when poll.interval.ms have passed.
 
     A round of a table is one statement, whose rows are fetched as they are produced: on a thread of the reader, as a
-    driver's call cannot be told to end by the thread that makes it. After an error the round begins again, behind the
+    driver's call cannot be asked to end by the thread that makes it. After an error the round begins again, behind the
     last row that was given; in mode bulk at the first. A table that cannot be read is set aside while others can.
     Source: JdbcSourceTask. Differs: rows are columns from the database to the converter; one table's error is not the
     end of all.
@@ -280,10 +280,10 @@ class SqlSourceTask(SourceTask):
 
     def _set_aside(self, progress: _Progress, failure: ConnectError) -> None:
         """Try the table again later, and go on with the others."""
-        told_now = f"{failure}. {failure.hint}" if failure.hint else str(failure)
-        level = logging.INFO if told_now == progress.trouble else logging.ERROR
-        log.log(level, "Nothing more is read of %s until this is repaired: %s", progress.target.name, told_now)
-        progress.trouble = told_now
+        reported_now = f"{failure}. {failure.hint}" if failure.hint else str(failure)
+        level = logging.INFO if reported_now == progress.trouble else logging.ERROR
+        log.log(level, "Nothing more is read of %s until this is repaired: %s", progress.target.name, reported_now)
+        progress.trouble = reported_now
         progress.due_s = time.monotonic() + max(self._interval_s, _ASIDE_S)
 
     def _failed(self, error: Exception, target: Target) -> ConnectError:
@@ -292,7 +292,7 @@ class SqlSourceTask(SourceTask):
             return RetriableError(str(error), retry_after_s=_FIRST_BACKOFF_S)
         if isinstance(error, ConnectError):
             return error
-        text = type(cause_of(error)).__name__ if self._masked else told(error)
+        text = type(cause_of(error)).__name__ if self._masked else reported(error)
         if not may_pass(error, self._kind):
             is_value = type(cause_of(error)).__name__ == "DataError"  # of any driver: infinity, years beyond 9999
             hint = "Convert such values in a `query`, or correct the rows." if is_value else None
@@ -468,7 +468,7 @@ def database_problems(config: Mapping[str, Any], is_renamed: bool = False) -> li
         if setting == "query.masked":
             return [(setting, f"The database refuses the query: {type(cause_of(error)).__name__}")]
         if setting == "query":
-            return [(setting, f"The database refuses the query: {told(error)}{_position(error, query)}")]
+            return [(setting, f"The database refuses the query: {reported(error)}{_position(error, query)}")]
         return [(setting, str(error))]
     return []
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConnectError, ConnectorContext, RetriableError
-from kconnect.builtin.connectors.sql.sql_connection import may_pass, told
+from kconnect.builtin.connectors.sql.sql_connection import may_pass, reported
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of
 from kconnect.builtin.connectors.sql.sql_tables import TableId, chosen, tables_of
 
@@ -59,12 +59,12 @@ class TableMonitor:
                 return self._found
             error = self._error
         if error is None:
-            raise RetriableError("The database has not told its tables yet")
+            raise RetriableError("The database has not reported its tables yet")
         if isinstance(error, ConnectError):
             raise error
         if may_pass(error, kind_of(self._engine.dialect)):
-            raise RetriableError(f"The database's tables cannot be listed: {told(error)}") from error
-        raise ConnectError(f"The database's tables cannot be listed: {told(error)}") from error
+            raise RetriableError(f"The database's tables cannot be listed: {reported(error)}") from error
+        raise ConnectError(f"The database's tables cannot be listed: {reported(error)}") from error
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -86,7 +86,7 @@ class TableMonitor:
                 self._error = error
                 self._lock.notify_all()
             if is_new:
-                log.warning("The database's tables cannot be listed, and will be asked for again: %s", told(error))
+                log.warning("The database's tables cannot be listed, and will be asked for again: %s", reported(error))
             return False
         with self._lock:
             before, self._found, self._error = self._found, found, None

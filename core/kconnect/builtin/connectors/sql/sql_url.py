@@ -101,7 +101,7 @@ def address_of(config: Mapping[str, Any]) -> Address:
     return replace(found, url=url)
 
 
-def told_ignored(names: Sequence[str]) -> str | None:
+def reported_ignored(names: Sequence[str]) -> str | None:
     """A sentence about parameters without effect; None if there are none."""
     if not names:
         return None

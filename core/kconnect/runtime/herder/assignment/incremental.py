@@ -243,7 +243,7 @@ class _Table:
 def _previous(facts: Round, memory: LeaderMemory, active: WorkSet) -> WorkSet:
     """What the group should run after the last round, as far as it took effect."""
     if memory.revoked & active:
-        return active  # members were not told what to stop
+        return active  # members do not know yet what to stop
     return memory.assigned if memory.generation == facts.last_generation else NOTHING
 
 

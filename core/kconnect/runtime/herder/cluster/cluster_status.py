@@ -32,7 +32,7 @@ class _Run:
 
 # A worker that repeats a status this many times in one generation competes with another that keeps contradicting it:
 # both say so, before one of them is the first to give up
-_TOLD_AT = 3
+_REPORTED_AT = 3
 _MOST_REPEATS = 5
 # A second each, while in touch with the group: longer than a session, within which a rebalance is reported
 _LOOKS_UNTIL_BELIEVED = 15
@@ -284,7 +284,7 @@ class ClusterStatus:
         """Call with the lock held: logs why, and counts."""
         self._repeats[subject] += 1
         count = self._repeats[subject]
-        if count == _TOLD_AT:
+        if count == _REPORTED_AT:
             log.error("%s", _contradicted(subject, said, last))
         elif count <= _MOST_REPEATS:
             log.warning("%s; this worker runs it and writes its status again", _covered(subject, said, last))
@@ -412,7 +412,7 @@ def _covered(subject: Subject, said: StoredStatus, last: StoredStatus | None) ->
 
 
 def _contradicted(subject: Subject, said: StoredStatus, last: StoredStatus | None) -> str:
-    message = f"{_covered(subject, said, last)}, though this worker has written its own {_TOLD_AT} times"
+    message = f"{_covered(subject, said, last)}, though this worker has written its own {_REPORTED_AT} times"
     if last is not None and last.worker_id == said.worker_id:
         return f"{message}: give each worker its own rest.advertised.host.name and rest.advertised.port"
     return f"{message}: workers of another group.id may use the same status.storage.topic, or it is edited by hand"

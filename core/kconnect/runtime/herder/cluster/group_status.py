@@ -1,4 +1,4 @@
-"""The worker's place in its group: who leads, with which key workers sign, what the group has told it."""
+"""The worker's place in its group: who leads, with which key workers sign, what it got from the group."""
 
 from __future__ import annotations
 

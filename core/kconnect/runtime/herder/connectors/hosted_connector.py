@@ -93,8 +93,8 @@ class HostedConnector:
         self._connector: Connector | None = None
         self._must_stop = False
         self._lock = threading.Lock()
-        # Both are written under _lock, because `fail` comes from any thread; and states are told under it, so that
-        # the last one told is the one that holds
+        # Both are written under _lock, because `fail` comes from any thread; and states are reported under it, so that
+        # the last one reported is the one that holds
         self._state = _State.INIT
         self._is_shut_down = False
 

@@ -122,7 +122,7 @@ class AutoRestarts:
         self._said: dict[Subject, str] = {}  # what each failed with last, also while it runs again
         self._due_ms: dict[Subject, int] = {}
         self._asked_ms: dict[Subject, int] = {}
-        self._told: dict[Subject, NoticeKind] = {}  # the last notice about a failure, until it has recovered
+        self._reported: dict[Subject, NoticeKind] = {}  # the last notice about a failure, until it has recovered
         self._runs_since_ms: dict[Subject, int] = {}  # those that had failed
         self._forgiven_ms: dict[Subject, int] = {}  # restarts until then do not count: somebody else restarted it
         self._own_ms: dict[Subject, int] = {}  # the last restart of each that was asked for here
@@ -143,7 +143,7 @@ class AutoRestarts:
         self._runs_since_ms.pop(subject, None)
         self._asked_ms.pop(subject, None)
         self._due_ms.pop(subject, None)
-        self._told.pop(subject, None)
+        self._reported.pop(subject, None)
 
     def stands(self, subject: Subject, state: RunState | None, now_ms: int, budgets: Budgets) -> None:
         """A status other than FAILED was read; None: it was deleted."""
@@ -158,7 +158,7 @@ class AutoRestarts:
             self._runs_since_ms.setdefault(subject, now_ms)
 
     def forget(self, subject: Subject) -> None:
-        for known in (self._failures, self._failed_ms, self._due_ms, self._asked_ms, self._told):
+        for known in (self._failures, self._failed_ms, self._due_ms, self._asked_ms, self._reported):
             known.pop(subject, None)
         self._runs_since_ms.pop(subject, None)
         self._forgiven_ms.pop(subject, None)
@@ -183,7 +183,7 @@ class AutoRestarts:
         self._leads = True
         for subject, failed_ms in self._failed_ms.items():
             if failed_ms < since_ms and subject in self._failures:
-                self._told.setdefault(subject, NoticeKind.FAILED)
+                self._reported.setdefault(subject, NoticeKind.FAILED)
 
     def follow(self) -> None:
         """Another worker leads."""
@@ -200,9 +200,9 @@ class AutoRestarts:
                 continue
             verdict = self.verdict(subject, now_ms, budgets)
             kind = NoticeKind.GIVEN_UP if verdict.is_given_up else NoticeKind.FAILED
-            if self._told.get(subject) in (kind, NoticeKind.GIVEN_UP):
+            if self._reported.get(subject) in (kind, NoticeKind.GIVEN_UP):
                 continue
-            self._told[subject] = kind
+            self._reported[subject] = kind
             found.append(self._notice(kind, subject, failure, verdict, now_ms, budgets))
         for subject, since_ms in list(self._runs_since_ms.items()):
             if since_ms + budgets.settings(name_of(subject)).backoff_ms <= now_ms:

@@ -31,7 +31,7 @@ def notice_text(notice: Notice) -> str:
     state = AutoRestart.WAITING if notice.restart_in_ms is not None else AutoRestart.NOT_RESTARTED
     state = AutoRestart.GIVEN_UP if notice.kind is NoticeKind.GIVEN_UP else state
     why = None if notice.no_help is None else str(notice.no_help)
-    told = restarts_text(Restarts(state, notice.restarts, notice.most, why, notice.restart_in_ms), 0)
+    reported = restarts_text(Restarts(state, notice.restarts, notice.most, why, notice.restart_in_ms), 0)
     if state is AutoRestart.WAITING and _IN_A_SINK.search(notice.said):
-        told += ", which puts again what came since its last commit (with errors.restart.max=0 it stays FAILED)"
-    return f"{what} is FAILED on {notice.worker_id}, {told}: {notice.said}"
+        reported += ", which puts again what came since its last commit (with errors.restart.max=0 it stays FAILED)"
+    return f"{what} is FAILED on {notice.worker_id}, {reported}: {notice.said}"

@@ -207,7 +207,7 @@ class ConnectorValidator:
             *DEAD_LETTER_KEYS,
             *(info.key.name for info in infos.configs if info.key is not None),
         }
-        meant, told = misspelt_settings(props, known), unknown_settings(props, known)
+        meant, reported = misspelt_settings(props, known), unknown_settings(props, known)
         own = known - {*OWN_OF_CONNECTORS, *SOURCE_CONFIG.config_keys, *SINK_CONFIG.config_keys}
         table = self._own_table(props)
         has_table = table is not None and any(not name.startswith(_PLUGIN_PREFIXES) for name in own)
@@ -215,13 +215,13 @@ class ConnectorValidator:
         name = props.get("name") or ""
         for key in props:
             is_suspect = key in meant or (has_table and not key.startswith(free))
-            is_suspect = is_suspect or (key in told and is_surely_unknown(key))
+            is_suspect = is_suspect or (key in reported and is_surely_unknown(key))
             if key in known or not is_suspect or (name, key) in self.warned:
                 continue
             self.warned.add((name, key))
             suggestion = f" Did you mean {meant[key]}?" if key in meant else ""
-            if "has no effect" in told.get(key, ""):
-                log.warning("Connector %s: %s.", name, told[key])
+            if "has no effect" in reported.get(key, ""):
+                log.warning("Connector %s: %s.", name, reported[key])
             else:
                 log.warning("Unknown setting of connector %s: %s.%s", name, key, suggestion)
 

@@ -33,7 +33,7 @@ class RolesFile:
         self._reread = Reread(
             lambda: _read(path),
             lambda: [path],
-            told=lambda roles: log.info(
+            reported=lambda roles: log.info(
                 "Roles were read again from %s: %s", path, pluralize(len(roles.grants), "grant")
             ),
             failed=lambda err: log.error("%s Those from before stay in force (%s=%s)", err, SETTING, path),
