@@ -16,6 +16,8 @@ from kconnect.api.columns import values_of
 from kconnect.builtin.converters.columns_from_json import ByRecordsError
 from kconnect.builtin.converters.inferred_schemas import InferredSchemas
 from kconnect.builtin.converters.json_converter import JsonConverter
+from kconnect.builtin.types.seen import Seen, see
+from kconnect.builtin.types.seen_document import document_of, seen_of
 
 
 def inferring() -> JsonConverter:
@@ -64,6 +66,29 @@ def test_each_value_has_the_schema_of_its_topic_which_widens():
     assert (value.get("id"), value.get("ok"), value.get("none").get("y")) == (3.5, "7", [])
     assert read(converter, {"id": 4, "ok": False})[1].get("ok") == "false"
     assert read(converter, {"id": 4}, topic="other")[0] != wide, "each topic has its own"
+
+
+def test_what_a_converter_saw_is_where_another_begins():
+    kept: dict[str, Seen] = {}
+    first, second = inferring(), inferring()
+    first.remember({}, kept.__setitem__)
+    for value in ({"n": 1, "gone": None}, {"n": 0.5, "at": {"x": [1]}}, {"n": 2}):
+        schema, _ = read(first, value)
+    second.remember(kept, lambda topic, seen: pytest.fail("nothing widens"))
+    assert read(second, {"n": 2})[0] == schema
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.lists(_JSON, max_size=4))
+def test_what_was_seen_comes_back_from_its_document(values):
+    seen = see(values)
+    assert seen_of(json.loads(json.dumps(document_of(seen)))) == seen
 
 
 def test_numbers_keep_every_digit():

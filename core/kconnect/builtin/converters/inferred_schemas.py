@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +27,12 @@ class InferredSchemas:
     def __init__(self, most_topics: int) -> None:
         self._most_topics = most_topics
         self._topics: dict[str, tuple[Seen, Schema | None]] = {}
+        self._keep: Callable[[str, Seen], None] = lambda topic, seen: None
+
+    def remember(self, known: Mapping[str, Seen], keep: Callable[[str, Seen], None]) -> None:
+        """Begin with what was seen in topics before; `keep(topic, seen)` hears of each schema that widens."""
+        self._topics = {topic: _with_schema(seen) for topic, seen in known.items()}
+        self._keep = keep
 
     def read(self, topic: str, value: Any) -> SchemaAndValue:
         """Errors: DataError for more fields than a schema can have."""
@@ -59,8 +66,13 @@ class InferredSchemas:
             )
         if topic not in self._topics and len(self._topics) >= self._most_topics:
             self._topics.clear()
-        made = self._topics[topic] = (seen, schema_of_seen(seen, keeps_untyped=False))
+        made = self._topics[topic] = _with_schema(seen)
+        self._keep(topic, seen)
         return made
+
+
+def _with_schema(seen: Seen) -> tuple[Seen, Schema]:
+    return seen, schema_of_seen(seen, keeps_untyped=False)
 
 
 # Each new one makes a schema of them all

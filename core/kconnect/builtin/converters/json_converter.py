@@ -23,6 +23,8 @@ from kconnect.java.compat.json_writer import JsonWriter
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kconnect.builtin.types.seen import Seen
+
 SCHEMAS_ENABLE_CONFIG = "schemas.enable"
 SCHEMAS_INFER_CONFIG = "schemas.infer.enable"
 SCHEMAS_CACHE_SIZE_CONFIG = "schemas.cache.size"
@@ -98,6 +100,15 @@ class JsonConverter(BuiltinConverter):
         self._fixed_schema: Schema | None = None
         if config[SCHEMA_CONTENT_CONFIG]:
             self._fixed_schema = self._reader.schema(self._parse_fixed(config[SCHEMA_CONTENT_CONFIG]))
+
+    @property
+    def infers(self) -> bool:
+        """Whether values get schemas of what was seen in their topic."""
+        return self._infers
+
+    def remember(self, known: Mapping[str, Seen], keep: Callable[[str, Seen], None]) -> None:
+        """Works as that of InferredSchemas."""
+        self._inferred.remember(known, keep)
 
     def from_connect_data(
         self, topic: str, schema: Schema | None, value: Any, headers: Headers | None = None

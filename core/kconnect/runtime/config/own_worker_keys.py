@@ -399,6 +399,15 @@ KCONNECT: Final[Rows] = (
         "Topic that keeps who changed configs and offsets, made at need; by default that of the configs with -history "
         "behind it. Empty: none.",
     ),
+    (
+        "kconnect.schemas.topic",
+        STRING,
+        None,
+        None,
+        LOW,
+        "Topic that keeps the schemas that converters with schemas.infer.enable inferred, made at need; by default "
+        "that of the configs with -schemas behind it. Empty: tasks forget them when they end.",
+    ),
     *OF_WORKER,
     *WEBHOOKS,
     *_JAVA,
@@ -432,10 +441,19 @@ KCONNECT: Final[Rows] = (
 
 def history_topic(worker: Mapping[str, str]) -> str | None:
     """The topic of who changed what, of a worker with these settings; None: it is switched off, or has no cluster."""
-    given, configs = worker.get("kconnect.history.topic"), worker.get("config.storage.topic", "").strip()
+    return _beside_configs(worker, "history")
+
+
+def schemas_topic(worker: Mapping[str, str]) -> str | None:
+    """The topic of schemas that converters inferred; None as for `history_topic`."""
+    return _beside_configs(worker, "schemas")
+
+
+def _beside_configs(worker: Mapping[str, str], purpose: str) -> str | None:
+    given, configs = worker.get(f"kconnect.{purpose}.topic"), worker.get("config.storage.topic", "").strip()
     if given is not None:
         return given.strip() or None
-    return f"{configs}-history" if configs else None
+    return f"{configs}-{purpose}" if configs else None
 
 
 def own_topics(worker: Mapping[str, str]) -> dict[str, str]:
@@ -448,8 +466,9 @@ def own_topics(worker: Mapping[str, str]) -> dict[str, str]:
         return {}
     keys = ("config.storage.topic", "offset.storage.topic", "status.storage.topic", "kconnect.audit.log.topic")
     named = {worker[key]: key for key in keys if worker.get(key)}
-    if (history := history_topic(worker)) is not None:
-        named[history] = "kconnect.history.topic"
+    for purpose in ("history", "schemas"):
+        if (beside := _beside_configs(worker, purpose)) is not None:
+            named[beside] = f"kconnect.{purpose}.topic"
     return {
         topic: f"No source of this worker writes to {topic}, the topic of {key}. "
         "Correct the connector's topic, or the transformation that names it."

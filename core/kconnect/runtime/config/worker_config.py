@@ -107,6 +107,7 @@ class KConnectSettings:
     audit_log_topic: str | None
     audit_log_required: bool
     history_topic: str | None
+    schemas_topic: str | None
     errors_restart_max: int | None
     errors_restart_backoff_ms: int
     errors_restart_backoff_max_ms: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -28,6 +29,7 @@ from kconnect.runtime.pipeline.build_transactions import seconds, warn
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.dead_letter import DeadLetterQueue
 from kconnect.runtime.pipeline.health import TaskHealth
+from kconnect.runtime.pipeline.inferred_memory import remember_inferred
 from kconnect.runtime.pipeline.interceptors import (
     InterceptedProducer,
     Interceptors,
@@ -97,6 +99,7 @@ class SinkStages:
     errant: ErrantRecords
     dead_letters: DeadLetterQueue | None
     forms: BatchForms = field(default_factory=BatchForms)
+    close_memory: Callable[[], None] = nothing_kept
 
     def conversion(self, used_topics: UsedTopics, *, takes_batches: bool) -> SinkConversion:
         """Makes the conversion of what is fetched, by these stages."""
@@ -117,6 +120,7 @@ class SinkStages:
         self.tolerance.close()
         self.transforms.close()
         self.converters.close()
+        self.close_memory()
 
 
 def sink_stages(
@@ -131,13 +135,15 @@ def sink_stages(
     raw_records = RawRecords(is_wanted=config.errors_log_enable or config.dead_letters is not None)
     with closed_if_it_fails() as closes:
         closes += [transforms.close, converters.close]
+        close_memory = remember_inferred(converters, spec)
+        closes.append(close_memory)
         dead_letters = _dead_letters(control, config, ports, raw_records)
     tolerance.report_to(
         [*_log_reporter(control, config, ports, raw_records), *([dead_letters] if dead_letters else [])]
     )
     control.count_with(partial(_count_errors, tolerance, control.health, dead_letters))
     errant = ErrantRecords(tolerance, task_class, raw_records, converters.unguarded().to_kafka_record)
-    return SinkStages(tolerance, transforms, converters, raw_records, errant, dead_letters, forms)
+    return SinkStages(tolerance, transforms, converters, raw_records, errant, dead_letters, forms, close_memory)
 
 
 def _counted_forms(control: TaskControl) -> BatchForms:
