@@ -29,7 +29,7 @@ from kconnect.runtime.pipeline.build_transactions import seconds, warn
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.dead_letter import DeadLetterQueue
 from kconnect.runtime.pipeline.health import TaskHealth
-from kconnect.runtime.pipeline.inferred_memory import remember_inferred
+from kconnect.runtime.pipeline.inferred_memory import nothing_kept, remember_inferred
 from kconnect.runtime.pipeline.interceptors import (
     InterceptedProducer,
     Interceptors,

@@ -49,15 +49,15 @@ def remember_inferred(converters: Converters, spec: TaskSpec) -> Callable[[], No
     wanted = [(place, one) for place, one in converters.each() if isinstance(one, InfersSchemas) and one.infers]
     topic = schemas_topic(spec.worker_config) if wanted else None
     if topic is None:
-        return _nothing
+        return nothing_kept
     memory = InferredMemory(spec, topic)
     for place, converter in wanted:
         converter.remember(memory.of(place), memory.keeper(place))
     return memory.close
 
 
-def _nothing() -> None:
-    """Where no schema is inferred, or no topic keeps it."""
+def nothing_kept() -> None:
+    """Closes no memory: no schema is inferred, or no topic keeps it."""
 
 
 class InferredMemory:

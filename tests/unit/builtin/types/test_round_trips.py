@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
 import math
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 
-from kconnect.api import Converter, RecordBatch, Schema, SinkRecord, Struct
+from kconnect.api import Converter, RecordBatch, Schema, SchemaAndValue, SinkRecord, Struct
 from kconnect.api.columns import arrow_type, column_of, values_of
 from kconnect.builtin.connectors.objects.avro_types import arrow_fields, avro_schema
 from kconnect.builtin.converters.columns_from_json import ByRecordsError
@@ -39,6 +40,8 @@ from kconnect.testing import SinkHarness
 from kit.memory_registry import MemoryRegistry
 from kit.objects import sink_into, source_of
 from kit.random_avro import random_row_schema, random_rows
+from kit.random_json_schema import random_document, random_valid
+from kit.random_protobuf import RandomProtobuf
 from kit.random_types import CASES, SEED, Drawn, drawings, shown, try_all
 from kit.sql_tables import WITH_SCHEMA, sent_by, through_database
 from kit.tables import read_table, table_settings
@@ -251,20 +254,60 @@ def test_values_come_back_from_each_room(name: str) -> None:
     try_all(name, room.drawn, run, small=max(10, int(40 * room.share)), share=room.share / SHARES)
 
 
-@pytest.mark.parametrize("other", ["JSON", "JSON Schema"])
-def test_what_a_random_avro_schema_gives_comes_back_from_another_converter(other: str) -> None:
-    """With its enums, unions, fixed and names, which the other one has to keep beside the values."""
-    schemas = max(25, CASES // 40)
-    for number in range(schemas):
-        random = Random(SEED * 1_000_000 + number)
-        schema = random_row_schema(random)
-        avro = converter(AvroConverter, scrub_invalid_names="true", ignore_default_for_nullables="true")
-        made = CONVERTERS[other]()
-        for value in random_rows(random, schema, 5):
-            read = avro.to_connect_data("t", avro.from_connect_data("t", schema, value))
-            again = made.to_connect_data("t", made.from_connect_data("t", read.schema, read.value))
-            wanted = with_defaults(read.schema, read.value, has_all_numbers=other != "JSON")
-            assert shown(again.value) == shown(wanted), (number, schema)
+Reader = Callable[[Random], Iterator[SchemaAndValue]]
+
+
+def read_of_avro(random: Random) -> Iterator[SchemaAndValue]:
+    """Of a random schema with its enums, unions, fixed and names."""
+    schema = random_row_schema(random)
+    avro = converter(AvroConverter, scrub_invalid_names="true", ignore_default_for_nullables="true")
+    for value in random_rows(random, schema, 5):
+        yield avro.to_connect_data("t", avro.from_connect_data("t", schema, value))
+
+
+def read_of_protobuf(random: Random) -> Iterator[SchemaAndValue]:
+    """Of a random file: nested messages, maps, enums, oneofs, wrappers, optional and repeated fields."""
+    made, registry = RandomProtobuf(random), MemoryRegistry()
+    number = registry.add("t-value", made.text, schemaType="PROTOBUF")
+    protobuf = ProtobufConverter(registry)
+    nullable = random.choice(("true", "false"))
+    protobuf.configure({"schema.registry.url": "http://unused:1", "optional.for.nullables": nullable})
+    for _ in range(5):
+        yield protobuf.to_connect_data("t", framed(number, b"\x00" + made.value().SerializeToString()))
+
+
+def read_of_json_schema(random: Random, *, is_plain: bool) -> Iterator[SchemaAndValue]:
+    """Of a random document: unions, enums, maps, lists, what is required, what is not there."""
+    document, registry = random_document(random, is_plain=is_plain), MemoryRegistry()
+    number = registry.add("t-value", json.dumps(document), schemaType="JSON")
+    made = JsonSchemaConverter(registry)
+    made.configure({"schema.registry.url": "http://unused:1", "use.optional.for.nonrequired": "true"})
+    for _ in range(5):
+        yield made.to_connect_data("t", framed(number, json.dumps(random_valid(random, document)).encode()))
+
+
+def framed(number: int, content: bytes) -> bytes:
+    return b"\x00" + number.to_bytes(4, "big") + content
+
+
+FOREIGN: dict[str, tuple[Reader, Sequence[str]]] = {
+    "Avro": (read_of_avro, ("JSON", "JSON Schema")),
+    "Protobuf": (read_of_protobuf, ("JSON", "JSON Schema", "Avro", "Protobuf")),
+    "JSON Schema": (partial(read_of_json_schema, is_plain=False), ("JSON", "JSON Schema")),
+    "JSON Schema, plain": (partial(read_of_json_schema, is_plain=True), ("JSON", "JSON Schema", "Avro", "Protobuf")),
+}
+
+
+@pytest.mark.parametrize("form", FOREIGN)
+def test_what_a_random_schema_of_others_gives_comes_back_from_another_converter(form: str) -> None:
+    read, others = FOREIGN[form]
+    for number in range(max(25, CASES // 40)):
+        made = {name: CONVERTERS[name]() for name in others}
+        for found in read(Random(SEED * 1_000_000 + number)):
+            for name, other in made.items():
+                again = other.to_connect_data("t", other.from_connect_data("t", found.schema, found.value))
+                wanted = with_defaults(found.schema, found.value, has_all_numbers=name != "JSON")
+                assert shown(again.value) == shown(wanted), (number, name, found.schema)
 
 
 def with_defaults(schema: Schema | None, value: Any, *, has_all_numbers: bool) -> Any:

@@ -196,7 +196,7 @@ class _Mapping:
                     enum.value.add(name=_checked(key.removeprefix(prefix)), number=_whole(number, key))
             enum.options.allow_alias = len({value.number for value in enum.value}) < len(enum.value)
             message.enum_type.append(enum)
-        return parameters.get(GENERAL_ENUM) or parameters[ENUM]
+        return parameters.get(GENERAL_ENUM) or parameters.get(ENUM) or name
 
 
 def _describe_decimal(schema: Schema, field: FieldDescriptorProto) -> None:
