@@ -225,16 +225,22 @@ _SHELLS = {
 _LOGIN = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
 
 
+# What a shell writes when it reads a line: pasted text is to come in brackets
+_READS = "\x1b[?2004h"
+
+
 def complete(terminal, typed, given):
     """Type this, Tab and Enter; again when nothing was offered in the half second that a shell may wait."""
     tries = itertools.count()
 
     def is_completed():
         if next(tries):
+            terminal.forget()
             terminal.type("\x03")  # out of a line whose quotes are open
+            terminal.until(_READS)
         terminal.forget()
         terminal.type(f"connect {typed}\t\n")
-        return terminal.until(given, ample_s(3))
+        return given in terminal.until(_READS)
 
     eventually(is_completed, 60, f"{typed} is completed to {given}")
 
@@ -250,6 +256,7 @@ def test_a_shell_completes_live_names_also_between_quotes(home, url, herder, she
     with Terminal([sys.executable, "-c", _LOGIN, *command], env, cwd=str(home), columns=120) as terminal:
         terminal.type(f"{setup}; printf 're%s\\n' ady\n")
         terminal.until("ready")
+        terminal.until(_READS)
         for typed, given in (
             ("connectors pause or\\ d", "<connectors><pause><or der>"),
             ('connectors pause "or d', "<connectors><pause><or der>"),

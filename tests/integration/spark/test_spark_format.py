@@ -297,7 +297,7 @@ def test_a_query_that_is_killed_and_one_that_is_stopped_go_on_with_each_record_o
     small = {name: {**options, "kconnect.max.rows": most[name]} for name, options in sources.items()}
     commits = tmp_path / "checkpoint/commits"
     with _killed([str(tmp_path), repr(small), repr({**session_settings(), **_QUICK})]):
-        eventually(lambda: sum(path.name.isdigit() for path in commits.glob("*")) >= 2, ample_s(60))
+        eventually(lambda: sum(path.name.isdigit() for path in commits.glob("*")) >= 2, 60)
     for bounded in (False, True):
         lines.grow(1500)
         items.count += 50
