@@ -196,6 +196,7 @@ _VALUES = st.one_of(
 @example([[(10**39, False)], [(2**53 + 1, False), (0.0, False)]])  # of a column of text, in one of decimals
 @example([[({"x": 2**53 + 1}, False), ({"x": 0.5}, False)]])  # types that come together, and do not become one
 @example([[(2**53 + 1, False), (0.5, False)]])
+@example([[(2**63, False)], [(3.149911142140506e-24, False)]])  # a scale that Arrow's decimals do not have
 def test_no_value_changes_in_any_table_whatever_batches_it_comes_in(widens, puts):
     config = TableConfig.parse(memory_settings())
     table = OpenTable(config, "t")

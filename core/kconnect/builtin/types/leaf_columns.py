@@ -62,11 +62,13 @@ def _as_plain(column: pa.Array, kind: pa.DataType, reads: bool) -> pa.Array:
     import pyarrow.compute as pc
 
     old = column.type
-    if pa.types.is_decimal(kind) and not pa.types.is_decimal(old) and not is_text(old):
+    if pa.types.is_decimal(kind):
         # By the digits that one sees: 1.005 has three, and of an integer only those that it has need a place
         if not reads and pa.types.is_floating(old):
-            return pa.array([None if value is None else exact_decimal(value) for value in column.to_pylist()], kind)
-        return column.cast(pa.string()).cast(kind)
+            exact = [None if value is None else exact_decimal(value) for value in column.to_pylist()]
+            return _checked(pa.array(exact, kind), column)
+        is_read = pa.types.is_decimal(old) or is_text(old)
+        return _checked((column if is_read else column.cast(pa.string())).cast(kind), column)
     if pa.types.is_float64(kind) and (pa.types.is_integer(old) or (pa.types.is_decimal(old) and not reads)):
         return _as_doubles(column)
     made = column.cast(kind)
@@ -76,6 +78,40 @@ def _as_plain(column: pa.Array, kind: pa.DataType, reads: bool) -> pa.Array:
         if pc.any(pc.invert(pc.or_(same, pc.invert(pc.is_finite(column))))).as_py():
             raise pa.ArrowInvalid("it would be rounded")
     return made
+
+
+def _checked(made: pa.Array, column: pa.Array) -> pa.Array:
+    """The decimals that Arrow made of a column, if they are its values.
+
+    Arrow (26.0) multiplies by the power of ten that the scale wants without a look at what 128 bits hold, or at the end
+    of its table of powers: of the text 1.5E+41 it makes a decimal(38, 0) of other digits, of 2.5E-98 one of any. What
+    it does look at are the last digits, so that a comparison as doubles tells the rest. Errors: ArrowInvalid.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    zeros = pc.equal(made, pa.scalar(Decimal(0), made.type))
+    if pc.any(zeros).as_py() and not all(map(_is_zero, column.filter(zeros).to_pylist())):
+        raise pa.ArrowInvalid("it would be rounded to zero")
+    wanted = _roughly(column)
+    apart = pc.greater(pc.abs(pc.subtract(made.cast(pa.float64()), wanted)), pc.multiply(pc.abs(wanted), 1e-9))
+    if pc.any(pc.or_(apart, pc.invert(pc.is_finite(wanted)))).as_py():
+        raise pa.ArrowInvalid("it has more digits than the decimal")
+    return made
+
+
+def _is_zero(value: Any) -> bool:
+    return not Decimal(value)
+
+
+def _roughly(column: pa.Array) -> pa.Array:
+    """Numbers, or texts of such, as doubles."""
+    import pyarrow as pa
+
+    try:
+        return column.cast(pa.float64(), safe=False)
+    except pa.ArrowInvalid:  # a text of more forms than Arrow reads as a double, as +1
+        return pa.array([None if value is None else float(value) for value in column.to_pylist()], pa.float64())
 
 
 def exact_decimal(value: float) -> Decimal:
