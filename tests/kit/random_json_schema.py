@@ -78,7 +78,7 @@ class _Documents:
             return {"oneOf": [{"type": "null"}, self._any(0)]}
         if depth and draw < 0.58 and not self._is_plain:
             row = self.object(1)
-            row["required"] = list(row["properties"])  # an empty object is told from no other
+            row["required"] = list(row["properties"])  # an empty object could be either member
             kinds = [{"type": "string"}, {"type": "integer"}, {"type": "boolean"}, row]
             return {"oneOf": self._random.sample(kinds, self._random.randint(2, 3))}
         return self._leaf()
