@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kconnect_cli.processes.start_timings import StartTimings, TimingsFlag
 from kconnect_cli.processes.worker_log import LogFile, LogFormat, LogLevel, WorkerLog
 from kconnect_cli.processes.worker_run import (
     EXIT_WORKER,
@@ -29,6 +30,7 @@ from kconnect_cli.session import Verbose, session_of
 
 if TYPE_CHECKING:
     from kconnect.worker import DistributedWorker
+    from kconnect.worker.running import MakeLauncher
 
 _EXIT_HERDER = 1
 
@@ -45,6 +47,7 @@ def distributed(
     log_level: LogLevel = None,
     log_format: LogFormat = None,
     log_config: LogFile = None,
+    timings: TimingsFlag = False,
     verbose: Verbose = False,
 ) -> None:
     """Run a worker of the cluster that group.id names, its REST server, and its tasks in Spark, until a signal.
@@ -56,7 +59,8 @@ def distributed(
     """
     log_lines = WorkerLog(log_level, log_format, log_config)
     session_of(ctx).choose(None, None, verbose)
-    with StopSignals() as signals, ExitStack() as stack:
+    timed = StartTimings(timings)
+    with timed.collected(), StopSignals() as signals, ExitStack() as stack:
         with exit_code(EXIT_WORKER):
             log_lines.start()
             properties = worker_settings(file, from_environment, os.environ)
@@ -64,14 +68,24 @@ def distributed(
         if broker:
             with exit_code(EXIT_WORKER):
                 start_broker(stack, properties, ctx)
-        _run(file, properties, signals, log_lines.live_handler(no_live))
+        _run(file, properties, signals, log_lines.live_handler(no_live), timed)
     raise typer.Exit(signals.exit_code())
 
 
-def _run(file: Path | None, properties: Mapping[str, str], signals: StopSignals, live: logging.Handler | None) -> None:
-    def make() -> DistributedWorker:
+def _run(
+    file: Path | None,
+    properties: Mapping[str, str],
+    signals: StopSignals,
+    live: logging.Handler | None,
+    timed: StartTimings,
+) -> None:
+    from kconnect.spark.early_jvm import jvm_launched_early
+
+    def make(launcher: MakeLauncher) -> DistributedWorker:
         from kconnect.worker import DistributedWorker
 
-        return DistributedWorker(properties, file=file)
+        return DistributedWorker(properties, file=file, launcher=launcher)
 
-    run_worker(make, signals, live_view(properties, live), exit_code=_EXIT_HERDER)
+    with jvm_launched_early(properties) as launcher:
+        view = live_view(properties, live)
+        run_worker(lambda: make(launcher), signals, view, exit_code=_EXIT_HERDER, timings=timed)

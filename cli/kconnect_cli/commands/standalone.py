@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from kconnect.errors import ConnectError, EnvironmentProblemError
+from kconnect_cli.processes.start_timings import StartTimings, TimingsFlag
 from kconnect_cli.processes.worker_log import LogFile, LogFormat, LogLevel, WorkerLog
 from kconnect_cli.processes.worker_run import (
     EXIT_WORKER,
@@ -29,6 +30,7 @@ from kconnect_cli.session import Verbose, session_of
 if TYPE_CHECKING:
     from kconnect.runtime.config import ConnectorFile
     from kconnect.worker import StandaloneWorker
+    from kconnect.worker.running import MakeLauncher
 
 DROP_INS = Path("connectors.d")
 _EXIT_CONNECTORS = 3
@@ -52,6 +54,7 @@ def standalone(
     log_level: LogLevel = None,
     log_format: LogFormat = None,
     log_config: LogFile = None,
+    timings: TimingsFlag = False,
     verbose: Verbose = False,
 ) -> None:
     """Run a worker in this process, its REST server, and its tasks in Spark, until Ctrl-C or SIGTERM.
@@ -61,8 +64,9 @@ def standalone(
     """
     log_lines = WorkerLog(log_level, log_format, log_config)
     session_of(ctx).choose(None, None, verbose)
+    timed = StartTimings(timings)
     named = list(files or [])
-    with StopSignals() as signals, ExitStack() as stack:
+    with timed.collected(), StopSignals() as signals, ExitStack() as stack:
         with exit_code(EXIT_WORKER):
             log_lines.start()
             properties = worker_properties(named[0] if named else None)
@@ -73,7 +77,7 @@ def standalone(
             with exit_code(EXIT_WORKER):
                 start_broker(stack, properties, ctx)
         plan = _Plan(named[0] if named else None, properties, connectors)
-        _run(plan, signals, watched=named[1:] if watch else None, live=log_lines.live_handler(no_live))
+        _run(plan, signals, watched=named[1:] if watch else None, live=log_lines.live_handler(no_live), timed=timed)
     raise typer.Exit(signals.exit_code())
 
 
@@ -85,21 +89,31 @@ class _Plan(NamedTuple):
     connectors: Sequence[ConnectorFile]
 
 
-def _run(plan: _Plan, signals: StopSignals, *, watched: Sequence[Path] | None, live: logging.Handler | None) -> None:
+def _run(
+    plan: _Plan,
+    signals: StopSignals,
+    *,
+    watched: Sequence[Path] | None,
+    live: logging.Handler | None,
+    timed: StartTimings,
+) -> None:
     """`watched`: files to follow, none for connectors.d, None to follow nothing."""
+    from kconnect.spark.early_jvm import jvm_launched_early
 
-    def make() -> StandaloneWorker:
+    def make(launcher: MakeLauncher) -> StandaloneWorker:
         from kconnect.worker import StandaloneWorker
 
-        return StandaloneWorker(plan.properties, plan.connectors, file=plan.file)
+        return StandaloneWorker(plan.properties, plan.connectors, file=plan.file, launcher=launcher)
 
-    run_worker(
-        make,
-        signals,
-        live_view(plan.properties, live),
-        exit_code=EXIT_WORKER,
-        beside=lambda worker: _beside(worker, plan, watched),
-    )
+    with jvm_launched_early(plan.properties) as launcher:
+        run_worker(
+            lambda: make(launcher),
+            signals,
+            live_view(plan.properties, live),
+            exit_code=EXIT_WORKER,
+            timings=timed,
+            beside=lambda worker: _beside(worker, plan, watched),
+        )
 
 
 def _beside(worker: StandaloneWorker, plan: _Plan, watched: Sequence[Path] | None) -> AbstractContextManager[object]:

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import typer
 
 from kconnect.errors import ConnectError
+from kconnect.logs.timeline import note_step
 from kconnect_cli.exits import ExitError, UsageProblem
 from kconnect_cli.session import session_of
 
 if TYPE_CHECKING:
     from kconnect.worker import DistributedWorker, StandaloneWorker
+    from kconnect_cli.processes.start_timings import StartTimings
     from kconnect_cli.screen.live_view import LiveView
 
     Worker = DistributedWorker | StandaloneWorker
@@ -53,6 +55,7 @@ def run_worker(
     view: AbstractContextManager[LiveView | None],
     *,
     exit_code: int,
+    timings: StartTimings | None = None,
     beside: Callable[[Made], AbstractContextManager[object]] = lambda _worker: nullcontext(),
 ) -> None:
     """Make the worker, start it, wait for a signal, stop it.
@@ -64,13 +67,14 @@ def run_worker(
         from kconnect.worker import StartupError
 
         worker = make()
+        note_step("The worker's code is loaded")
         signals.stop_on_signal(worker)
         if shown is not None:
             shown.show(worker)
         try:
             worker.start()
             log.info("REST answers at %s; Ctrl-C stops the worker", worker.rest_url)
-            with beside(worker):
+            with beside(worker), nullcontext() if timings is None else timings.printed(worker):
                 worker.wait()
         except StartupError as err:
             if not signals.received:

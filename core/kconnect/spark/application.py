@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import kconnect
 from kconnect.errors import ConnectError, EnvironmentProblemError
 from kconnect.java.archives import ClassArchive
 from kconnect.java.installed import find_java
+from kconnect.logs.timeline import note_step
 from kconnect.runtime.herder.interface import ExecutorInfo, RuntimeInfo
 from kconnect.spark import entry
 from kconnect.spark.cluster import ClusterView, slot_group
@@ -31,6 +32,7 @@ from kconnect.spark.processes import await_end, birth, session_members
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.shipping import LIBRARY, pack, package_turn, shipments
 from kconnect.spark.slot_spec import SlotSpec
+from kconnect.spark.waiting_daemon import MODULE, WaitingDaemon
 
 log = logging.getLogger(__name__)
 
@@ -55,17 +57,18 @@ _KILL_AGAIN_S = 0.05
 
 
 class SparkApplication:
-    """A JVM with a SparkContext in it. Lifecycle: constructed -> start (blocks a second or two) -> stop.
+    """A JVM with a SparkContext in it. Lifecycle: constructed -> perhaps launch -> start (blocks a second) -> stop.
 
     Threads: `run_slot` and `cancel_slot` from any, once started.
     """
 
     def __init__(self, settings: SparkSettings, *, records_classes: bool = False) -> None:
-        self._settings = settings
+        self.settings = settings
         self._records_classes = records_classes
         self._context: Any = None
         self._cluster: ClusterView | None = None
         self._jvm: Jvm | None = None
+        self._daemon: WaitingDaemon | None = None
         self._folder: Path | None = None
         self._archive: ClassArchive | None = None
         self._shipped_plugins: tuple[str, ...] = ()
@@ -99,27 +102,47 @@ class SparkApplication:
         """The host at which executors reach this process; only after start."""
         return str(self._context.getConf().get("spark.driver.host"))
 
+    def launch(self) -> None:
+        """Launch the JVM that `start` goes on with, unless something must come before it. Takes some ms.
+
+        Errors: ConnectError, OSError; start() tries again then.
+        """
+        if not self.settings.is_local or self.settings.spark.get("spark.jars.packages", "").strip():
+            return
+        flags = self.archive.flags()
+        with self._lock:
+            if not self._stopping.is_set():
+                self._launch_jvm(flags)
+
+    def takes(self, settings: SparkSettings) -> bool:
+        """Whether it is started with these settings instead, as a JVM that is launched already suits them."""
+        is_alike = _of_jvm(settings) == _of_jvm(self.settings)
+        if is_alike:
+            self.settings = settings
+        return is_alike
+
     def start(self) -> None:
         """Start the JVM and Spark in it. Errors: EnvironmentProblemError and other ConnectErrors, a sentence each."""
         archive = self.archive
-        await_master(self._settings.spark.get("spark.master", ""), self._settings.start_timeout_s, self._stopping)
+        await_master(self.settings.spark.get("spark.master", ""), self.settings.start_timeout_s, self._stopping)
         with self._lock:
             if self._stopping.is_set():
                 return
             _silence_py4j()
             _sweep_folders()
-            self._folder = Path(tempfile.mkdtemp(prefix=f"kconnect-spark-{os.getpid()}-"))
             try:
                 gateway = self._start_jvm(archive.flags())
             except EnvironmentProblemError:
                 if self._stopping.is_set() or archive.path is None:
                     raise
                 log.debug("Spark's JVM did not start with its class archive; starting without it")
+                self._jvm = None
                 gateway = self._start_jvm([])
                 archive.discard()  # only now is it to blame, and not a setting
             self._context = self._start_context(gateway)
             self._cluster = ClusterView(self._context)
-            if not self._settings.is_local:
+            note_step("Spark's context is there")
+            if not self.settings.is_local:
                 self._ship()
             self.started.set()
 
@@ -128,7 +151,7 @@ class SparkApplication:
         description = f"kconnect slot {spec.slot}: Connect tasks run in here"
         order = {
             "spec": dataclasses.asdict(spec),
-            "import_path": _import_path(self._settings),
+            "import_path": _import_path(self.settings),
             "version": kconnect.__version__,
             "needed": entry.NEEDED,
             "plugins": self._shipped_plugins,
@@ -137,7 +160,7 @@ class SparkApplication:
             context = self._context
             context.setJobGroup(slot_group(spec.slot), description, interruptOnCancel=True)
             context.setLocalProperty("spark.scheduler.pool", SLOT_POOL)
-            local = self._settings.is_local
+            local = self.settings.is_local
             partition = context.parallelize([spec.slot], 1) if local else self.cluster.partition_for(spec.slot)
             partition.foreachPartition(partial(entry.enter, order))
         except ConnectError:
@@ -171,13 +194,13 @@ class SparkApplication:
 
     def make_archive_in_background(self) -> None:
         """Have the class archive made by another process, unless there is one. Never blocks."""
-        make_archive_in_background(self.archive, self._settings.cache)
+        make_archive_in_background(self.archive, self.settings.cache)
 
     @property
     def archive(self) -> ClassArchive:
         """The class archive of this Java and Spark. Errors: EnvironmentProblemError when there is no Java."""
         if self._archive is None:
-            self._archive = spark_archive(self._settings.cache, find_java("Spark"))
+            self._archive = spark_archive(self.settings.cache, find_java("Spark"))
         return self._archive
 
     def write_archive(self) -> None:
@@ -197,6 +220,7 @@ class SparkApplication:
         """Kill the JVM from any thread, and remove our folders; for a process that is about to exit."""
         if self._jvm is not None:
             self._jvm.kill()
+        self._end_waiting_daemon()
         self.remove_folder()
 
     @property
@@ -211,7 +235,7 @@ class SparkApplication:
         deadline_s = time.monotonic() + timeout_s
         # Still starting: without its JVM the start fails at once. On a cluster it may finish if there is time, so that
         # the application ends in order there; on this machine nothing is lost, and waiting would cost 2 s.
-        patience_s = _KILL_AGAIN_S if self._settings.is_local else max(timeout_s - 2.0, 0.1)
+        patience_s = _KILL_AGAIN_S if self.settings.is_local else max(timeout_s - 2.0, 0.1)
         while not self._lock.acquire(timeout=patience_s):
             if self._jvm is not None:
                 self._jvm.kill()
@@ -227,6 +251,7 @@ class SparkApplication:
             if self._jvm is not None:
                 self._jvm_session = self._jvm.pid or self._jvm_session
                 self._jvm.stop(deadline_s - time.monotonic())
+            self._end_waiting_daemon()
             if context is not None:
                 _forget_context(context)
             self.remove_folder()
@@ -242,6 +267,11 @@ class SparkApplication:
         if killed := await_end(self._daemons | members, timeout_s):
             log.debug("Python daemons of Spark had to be killed: %s", sorted(killed))
 
+    def _end_waiting_daemon(self) -> None:
+        daemon, self._daemon = self._daemon, None
+        if daemon is not None:
+            daemon.stop()
+
     def remove_folder(self) -> None:
         """Remove what we wrote to the system's folder for temporary files. Idempotent."""
         if self._folder is not None:
@@ -250,7 +280,7 @@ class SparkApplication:
     def _ship(self) -> None:
         """Ship kconnect and the plugin folders to the executors. Errors: EnvironmentProblemError."""
         assert self._folder is not None
-        cache, ships = self._settings.cache / "shipped", shipments(self._settings.plugin_path)
+        cache, ships = self.settings.cache / "shipped", shipments(self.settings.plugin_path)
         try:
             for ship in ships:
                 packed = pack(ship, cache, self._folder)
@@ -260,7 +290,7 @@ class SparkApplication:
                 f"Cannot pack the files that executors need: {error}", hint="Set KCONNECT_CACHE to a folder with room."
             ) from error
         except Exception as error:  # py4j's and Spark's errors share no root
-            master = self._settings.spark.get("spark.master")
+            master = self.settings.spark.get("spark.master")
             if self.cluster.is_ended:  # Spark returns a context before it knows that no master accepts the application
                 raise EnvironmentProblemError(
                     f"Spark gave up on {master}: something listens there, but it does not answer like a Spark master.",
@@ -272,15 +302,33 @@ class SparkApplication:
         self._shipped_plugins = tuple(ship.unpacked_as for ship in ships[1:])
 
     def _start_jvm(self, archive_flags: Sequence[str]) -> Any:
-        assert self._folder is not None
+        """The gateway of the JVM, which may have been launched before. Errors: ConnectError."""
+        spark, settings = self.settings.spark, self.settings
+        with package_turn(spark, settings.cache, settings.start_timeout_s, self._stopping):
+            jvm = self._jvm or self._launch_jvm(archive_flags)
+            # pyspark's own import takes 0.2 s: let it happen while the JVM starts
+            import pyspark.java_gateway  # noqa: F401
+
+            try:
+                gateway = jvm.connect(settings.start_timeout_s)
+            except ConnectError:
+                jvm.stop(0.1)
+                raise
+        note_step("Spark's JVM answers")
+        return gateway
+
+    def _launch_jvm(self, archive_flags: Sequence[str]) -> Jvm:
+        """Launch a JVM; call with the lock held."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix=f"kconnect-spark-{os.getpid()}-"))
         with contextlib.suppress(FileNotFoundError):
             (self._folder / "gateway").unlink()
-        self._jvm = Jvm(self._folder)
-        conf = spark_conf(self._settings, self._folder)
+        jvm = Jvm(self._folder)
+        conf = spark_conf(self.settings, self._folder)
         use = [RECORDING] if self._records_classes else archive_flags
         own = [
             *FAST_FLAGS,
-            *(() if self._settings.query_cores else _SMALL_HEAP),  # rows of queries pass through the heap
+            *(() if self.settings.query_cores else _SMALL_HEAP),  # rows of queries pass through the heap
             *use,
             f"-XX:ErrorFile={self._folder}/hs_err_%p.log",
             f"-Djava.io.tmpdir={self._folder}",
@@ -288,19 +336,14 @@ class SparkApplication:
         users = conf.get("spark.driver.extraJavaOptions", "")
         if "log4j" not in users and not _has_own_log4j():
             own.append(f"-Dlog4j2.configurationFile=file:{log4j_properties(self._folder)}")
-        local = (
-            {"SPARK_LOCAL_IP": "127.0.0.1"} if self._settings.is_local and "SPARK_LOCAL_IP" not in os.environ else {}
-        )
-        with package_turn(conf, self._settings.cache, self._settings.start_timeout_s, self._stopping):
-            self._jvm.start(conf, " ".join([*own, users]).strip(), local)
-            # pyspark's own import takes 0.2 s: let it happen while the JVM starts
-            import pyspark.java_gateway  # noqa: F401
-
-            try:
-                return self._jvm.connect(self._settings.start_timeout_s)
-            except ConnectError:
-                self._jvm.stop(0.1)
-                raise
+        local = {"SPARK_LOCAL_IP": "127.0.0.1"} if self.settings.is_local and "SPARK_LOCAL_IP" not in os.environ else {}
+        jvm.start(conf, " ".join([*own, users]).strip(), local)
+        self._jvm = jvm  # a stop meanwhile finds one that can be killed
+        note_step("Spark's JVM is launched")
+        if self._daemon is None and _starts_our_daemon(conf, self.settings):
+            daemon = WaitingDaemon(self._folder)
+            self._daemon = daemon if daemon.start() else None
+        return jvm
 
     def _start_context(self, gateway: Any) -> Any:
         from pyspark import SparkConf, SparkContext
@@ -311,10 +354,10 @@ class SparkApplication:
         hooks = gateway.jvm.org.apache.spark.util.ShutdownHookManager
         hooks.registerShutdownDeleteDir(gateway.jvm.java.io.File(str(self._folder)))
         conf = SparkConf(loadDefaults=False)
-        for key, value in spark_conf(self._settings, self._folder).items():
+        for key, value in spark_conf(self.settings, self._folder).items():
             conf.set(key, value)
         try:
-            with warn_while_queued(conf.get("spark.master") or "", self._settings.start_timeout_s):
+            with warn_while_queued(conf.get("spark.master") or "", self.settings.start_timeout_s):
                 # A plain context: a SparkSession takes another second, and slots need none.
                 context = SparkContext(conf=conf, gateway=gateway)
         except Exception as error:  # py4j's and Spark's errors share no root
@@ -332,8 +375,13 @@ class SparkApplication:
         context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
         if context.uiWebUrl:
             log.info("Spark UI at %s", context.uiWebUrl)
-        context.pythonExec = _executors_python(self._settings)
+        context.pythonExec = _executors_python(self.settings) if self._daemon is None else self._daemon.python
         return context
+
+
+def _of_jvm(settings: SparkSettings) -> tuple[object, ...]:
+    """What a JVM is launched with."""
+    return dict(settings.spark), settings.slot_count(), settings.query_room(), settings.query_cores, settings.cache
 
 
 def spark_conf(settings: SparkSettings, folder: Path) -> dict[str, str]:
@@ -344,7 +392,7 @@ def spark_conf(settings: SparkSettings, folder: Path) -> dict[str, str]:
         "spark.app.name": "kconnect",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.python.daemon.module": "kconnect.spark.preload",
+        "spark.python.daemon.module": MODULE,
         "spark.local.dir": str(folder),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.task.maxFailures": str(failures),
@@ -381,6 +429,16 @@ def _query_conf(folder: Path) -> dict[str, str]:
         "spark.scheduler.allocation.file": pools.absolute().as_uri(),
         "spark.cleaner.referenceTracking": "true",
     }
+
+
+def _starts_our_daemon(conf: Mapping[str, str], settings: SparkSettings) -> bool:
+    """Whether slots are forked from our daemon in this very Python."""
+    return (
+        settings.is_local
+        and _executors_python(settings) == sys.executable
+        and conf["spark.python.daemon.module"] == MODULE
+        and conf.get("spark.python.use.daemon", "true").lower() == "true"
+    )
 
 
 def _executors_python(settings: SparkSettings) -> str:

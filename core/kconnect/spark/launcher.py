@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from kconnect.errors import ConnectError
 from kconnect.logs.log_context import given_levels
+from kconnect.logs.timeline import note_step, process_began_s
 from kconnect.logs.wording import pluralize
 from kconnect.model import RunState, TargetState, TaskCondition, TaskId, TaskSpec
 from kconnect.runtime.herder.interface import LauncherEvents, RuntimeInfo, SlotInfo
@@ -113,6 +114,7 @@ class SparkLauncher:
 
     def start(self, events: LauncherEvents) -> None:
         self._relay.start(events)
+        note_step("Spark begins to start")
         self._starter.start()
 
     def start_tasks(self, specs: Sequence[TaskSpec]) -> None:
@@ -254,6 +256,7 @@ class SparkLauncher:
             self._app.cluster.settled(slot)
         elif hello is not None:
             self._app.note_daemon(hello.parent_pid)
+            _note_fork(slot, hello, is_first=self.waits_for() is not None)
         with self._lock:
             self._attached.add(slot)
             self._has_run = True
@@ -384,6 +387,7 @@ class SparkLauncher:
                 return
             self._meters.entered(report.id, report.run, report.state)
             self._relay.post(report)
+        note_step(f"Task {report.id} is {report.state}")
 
     def _note_counters(self, slot: int, counted: Iterable[tuple[TaskId, int, TaskCounters]]) -> None:
         with self._lock:
@@ -396,3 +400,11 @@ class SparkLauncher:
             for task_id, run, condition in found:
                 if self._tasks.is_run_of(slot, task_id, run):
                     self._meters.fares(task_id, run, condition)
+
+
+def _note_fork(slot: int, hello: Hello, *, is_first: bool) -> None:
+    """The steps of a slot on this machine: when its process was forked, and that which it was forked from started."""
+    if is_first:
+        note_step("The process that slots are forked from begins its imports", process_began_s(hello.parent_pid))
+    note_step(f"Slot {slot} is forked", process_began_s(hello.pid))
+    note_step(f"Slot {slot} takes tasks")

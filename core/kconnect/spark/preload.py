@@ -12,7 +12,11 @@ from __future__ import annotations
 
 import gc
 import importlib
+import io
+import json
 import os
+import select
+import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,6 +35,9 @@ MODULES = (
     "kconnect.spark.slot",
     "pyspark.worker",
 )
+
+WAIT = "--wait"
+"""Comes before the socket at which a daemon waits for Spark."""
 
 
 def preload(modules: Sequence[str] = MODULES) -> None:
@@ -79,5 +86,51 @@ def run_daemon(modules: Sequence[str] = MODULES) -> None:
     pyspark.daemon.manager()
 
 
+def wait_and_run(address: str, modules: Sequence[str] = MODULES) -> None:
+    """Import the modules, then be the daemon of the Spark that comes to this socket. Returns as run_daemon.
+
+    Returns too when standard input ends: the worker has.
+    """
+    told, sys.stderr = sys.stderr, io.StringIO()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen(1)
+        preload(modules)
+        failed, sys.stderr = sys.stderr.getvalue(), told
+        ready, _, _ = select.select([listener.fileno(), 0], [], [])
+        if listener.fileno() not in ready:
+            return
+        link, _ = listener.accept()
+    os.unlink(address)
+    length, streams, _, _ = socket.recv_fds(link, 4, 3)
+    about = json.loads(_received(link, int.from_bytes(length, "big")))
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    link.sendall(b"1")
+    os.register_at_fork(after_in_child=link.close)  # the other end waits for the end of the daemon alone
+    os.environ.clear()
+    os.environ.update(about["environment"])
+    os.chdir(about["folder"])
+    sys.argv[1:] = about["arguments"]
+    sys.stderr.write(failed)
+    import pyspark.daemon
+
+    pyspark.daemon.manager()
+
+
+def _received(link: socket.socket, length: int) -> bytes:
+    found = b""
+    while len(found) < length:
+        part = link.recv(length - len(found))
+        if not part:
+            raise EOFError("Spark's script ended before it had said what its environment is")
+        found += part
+    return found
+
+
 if __name__ == "__main__":
-    run_daemon()
+    if sys.argv[1:2] == [WAIT]:
+        wait_and_run(sys.argv[2])
+    else:
+        run_daemon()

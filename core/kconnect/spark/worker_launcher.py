@@ -32,8 +32,9 @@ class WorkerLauncher:
     happened, one at a time.
     """
 
-    def __init__(self, settings: SparkSettings) -> None:
-        app = SparkApplication(settings)
+    def __init__(self, settings: SparkSettings, app: SparkApplication | None = None) -> None:
+        """`app`: one of these settings, whose JVM may be launched already."""
+        app = app or SparkApplication(settings)
         self._queries = QueryLauncher(settings, app, lambda timeout_s: self._slots.tally_address(timeout_s))
         self._slots = SparkLauncher(settings, app, query_said=self._queries.said)
         self._lock = threading.Lock()  # guards the one below

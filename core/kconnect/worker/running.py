@@ -28,6 +28,7 @@ from kconnect.files.guarded import guard
 from kconnect.java.plugins import JavaSettings, Preparation
 from kconnect.logs import redaction
 from kconnect.logs.log_tail import LogTail
+from kconnect.logs.timeline import note_step
 from kconnect.model import ConnectorStatus, RunState, TaskCondition, TaskId
 from kconnect.runtime.config.removed_settings import removed_of_worker
 from kconnect.runtime.config.restart_keys import RestartSettings
@@ -139,6 +140,7 @@ class RunningWorker(ABC, Generic[H, C]):
             self._stack.callback(root.removeHandler, self.log_tail.handler)
             self._start()
             self._has_started = True
+            note_step("The worker has started")
         except BaseException:
             self.stop()
             raise
@@ -257,6 +259,7 @@ class RunningWorker(ABC, Generic[H, C]):
             self._prepare(plugins)
             discovery = plugins.check_discovery()
             self.webhooks = WorkerWebhooks(config.kconnect, getattr(config, "group_id", None))
+        note_step("Settings are read")
         if discovery is not None:
             self._stack.callback(discovery.stop)
         self._stack.callback(self.webhooks.stop)
@@ -376,6 +379,7 @@ class RunningWorker(ABC, Generic[H, C]):
             rest = self._rest = RestServer(herder, config.listeners, settings, options, console, served)
             self._stack.callback(lambda: rest.stop(_REST_STOP_S, log_level=self._stop_level()))
             rest.start()
+        note_step("REST answers")
 
     def _warn_of_keys(self, config: WorkerConfig) -> None:
         for key in config.unknown_keys():
@@ -434,7 +438,9 @@ class RunningWorker(ABC, Generic[H, C]):
 
     def _find_cluster(self) -> str:
         """The id of the Kafka cluster. Errors: as KafkaAvailability.find_cluster."""
-        return self.kafka.find_cluster(self._stop_requested, self.raise_if_failed)
+        found = self.kafka.find_cluster(self._stop_requested, self.raise_if_failed)
+        note_step("Kafka answers")
+        return found
 
 
 def _with_conditions(status: ConnectorStatus, conditions: Mapping[TaskId, TaskCondition]) -> ConnectorStatus:

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from kconnect.logs.timeline import note_step
 from kconnect.runtime.config import ConnectorFile, StandaloneConfig
 from kconnect.runtime.herder.standalone.herder import StandaloneHerder
 from kconnect.runtime.storage import FileOffsetStore
@@ -68,6 +69,7 @@ class StandaloneWorker(RunningWorker[StandaloneHerder, StandaloneConfig]):
         for file in self._connectors:
             with self.health.starting(f"Creating connector {file.name} from {file.path}"):
                 self.create_connectors([file], is_start=True)
+            note_step(f"Connector {file.name} is created")
 
     def _start_serving(self) -> tuple[FileOffsetStore, str]:
         """Spark in the background, REST, then Kafka. What starts first stops last."""

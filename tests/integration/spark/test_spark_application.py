@@ -21,6 +21,8 @@ from kconnect.errors import EnvironmentProblemError
 from kconnect.model import RunState
 from kconnect.spark import SparkLauncher, SparkSettings
 from kconnect.spark.application import SparkApplication
+from kconnect.spark.early_jvm import jvm_launched_early
+from kconnect.spark.preload import WAIT
 from kit.launchers import SeenEvents, await_slots, journal_spec
 from kit.pace import ample_s, now
 from kit.spark_cluster import bare_interpreter
@@ -168,3 +170,84 @@ def _broken_archive(settings: SparkSettings) -> Path:
         archive.finish()
     assert archive.path is not None
     return archive.path
+
+
+def _waiting() -> psutil.Process:
+    """The daemon that waits for Spark, or was taken by it."""
+    (found,) = [one for one in psutil.Process().children() if WAIT in one.cmdline()]
+    return found
+
+
+def _started(app: SparkApplication) -> SparkLauncher:
+    launcher = SparkLauncher(app.settings, app)
+    launcher.start(SeenEvents())
+    await_slots(launcher)
+    return launcher
+
+
+def test_slots_are_forked_from_a_process_that_has_imported_before_spark_asked():
+    app = SparkApplication(SparkSettings(slots=2))
+    app.launch()
+    waiting = _waiting()
+    launcher = _started(app)
+    try:
+        assert {psutil.Process(slot.pid).ppid() for slot in launcher.slots()} == {waiting.pid}
+        assert waiting.num_threads() == 1
+    finally:
+        launcher.stop(ample_s(10.0))
+    assert not waiting.is_running()
+
+
+def test_slots_start_too_where_the_process_that_waits_has_died():
+    app = SparkApplication(SparkSettings(slots=1))
+    app.launch()
+    waiting = _waiting()
+    waiting.kill()
+    launcher = _started(app)
+    try:
+        (slot,) = launcher.slots()
+        assert psutil.Process(slot.pid).ppid() != waiting.pid
+    finally:
+        launcher.stop(ample_s(10.0))
+
+
+def test_where_daemon_and_slot_are_killed_another_daemon_forks_the_next_slot():
+    launcher = _started(SparkApplication(SparkSettings(slots=1)))
+    try:
+        daemon, slot = _waiting(), psutil.Process(launcher.slots()[0].pid)
+        daemon.kill()
+        slot.kill()
+
+        def is_of_another() -> bool:
+            (found,) = launcher.slots()
+            return found.attached and psutil.Process(found.pid).ppid() not in (daemon.pid, 1)
+
+        eventually(is_of_another, 20, "a slot of another daemon")
+    finally:
+        launcher.stop(ample_s(10.0))
+
+
+@pytest.mark.parametrize(
+    ("given", "is_taken"),
+    [
+        ({}, True),
+        ({"kconnect.java.command": "org.example.Main"}, True),
+        ({"kconnect.slots": "1"}, False),
+        ({"spark.driver.memory": "200m"}, False),
+    ],
+)
+def test_a_jvm_that_is_launched_early_is_taken_by_a_worker_whose_settings_it_suits(given, is_taken):
+    early = {"kconnect.slots": "2"}
+    with jvm_launched_early(early) as launcher:
+        (jvm,) = [one for one in psutil.Process().children() if WAIT not in one.cmdline()]
+        made = launcher(early | given)
+        assert jvm.is_running() is is_taken or jvm.status() == psutil.STATUS_ZOMBIE
+        made.stop(ample_s(5.0))
+    assert not jvm.is_running()
+
+
+@pytest.mark.parametrize("props", [{"spark.app.name": "${file:/run/name:key}"}, {"kconnect.slots": "many"}])
+def test_no_jvm_is_launched_early_for_settings_that_are_not_known_or_wrong(props):
+    before = _children()
+    with jvm_launched_early(props):
+        assert _children() == before

@@ -7,6 +7,7 @@ import re
 import subprocess
 import time
 import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +52,7 @@ def worker(broker, tmp_path_factory):
     produce_lines(broker.bootstrap, "observed-mixed", ["1", "bad", "{", "2", "worse"])
     settings = {"spark.ui.enabled": "true", "spark.ui.port": "0", "kconnect.sink.lag.interval.ms": "500"}
     running = Standalone(folder, broker.bootstrap, connectors, settings)
+    running.files.append(Path("--timings"))
     running.start()
     yield running
     running.stop()
@@ -66,6 +68,26 @@ def prometheus_of(worker: Standalone) -> str:
 def metrics_of(worker: Standalone) -> dict[str, float]:
     lines = prometheus_of(worker).splitlines()
     return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
+
+
+def test_timings_tell_when_each_step_of_the_start_had_happened(worker):
+    """The JVM starts, and what slots are forked from imports, while the worker's own code is loaded."""
+    eventually(lambda: "WHAT HAS HAPPENED" in worker.log_text(), 20, "the table is printed")
+    lines = worker.log_text().partition("WHAT HAS HAPPENED\n")[2].splitlines()
+    found = [re.fullmatch(r" *(\d+\.\d\d) +\d+\.\d\d +(.+)", line) for line in lines]
+    steps = [(float(each[1]), each[2]) for each in found if each is not None]
+    assert [at_s for at_s, _ in steps] == sorted(at_s for at_s, _ in steps)
+    names = [name for _, name in steps]
+    for first, later in (
+        ("Spark's JVM is launched", "The worker's code is loaded"),
+        ("The process that slots are forked from begins its imports", "The worker's code is loaded"),
+        ("Spark's JVM answers", "Spark's context is there"),
+        ("Spark's context is there", "Slot 0 is forked"),
+        ("Slot 0 is forked", "Slot 0 takes tasks"),
+        (f"Connector {SOURCE} is created", f"Task {SOURCE}-0 is RUNNING"),
+        ("REST answers", "The worker has started"),
+    ):
+        assert names.index(first) < names.index(later), names
 
 
 def test_metrics_tell_what_the_tasks_moved(worker):

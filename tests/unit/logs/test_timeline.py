@@ -1,0 +1,45 @@
+"""The steps of a start: collected while somebody collects, in the order in which they happened."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+
+import pytest
+
+from kconnect.logs.timeline import Step, Timeline, note_step, process_began_s
+from kconnect_cli.processes.start_timings import timings_text
+
+
+def test_steps_are_collected_in_the_order_in_which_they_happened() -> None:
+    times = iter([101.0, 103.5])
+    with Timeline(began_s=100.0, now_s=lambda: next(times)) as timeline:
+        note_step("first")
+        note_step("last")
+        note_step("between", 102.0)
+    assert timeline.steps == [Step(1.0, "first"), Step(2.0, "between"), Step(3.5, "last")]
+
+
+def test_nothing_is_collected_or_logged_outside(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        with Timeline(began_s=0.0) as timeline:
+            note_step("inside")
+        logging.getLogger("kconnect.timeline").setLevel(logging.INFO)
+        note_step("outside")
+    assert [step.what for step in timeline.steps] == ["inside"]
+    assert not [record for record in caplog.records if record.getMessage() == "inside"]
+
+
+def test_the_start_of_a_process_is_known_to_a_part_of_a_second() -> None:
+    began_s = process_began_s(os.getpid())
+    assert began_s is not None
+    assert 0 < time.time() - began_s < 3600
+    assert process_began_s(2**22 + 1) is None
+
+
+def test_the_table_has_the_time_of_each_step_and_says_when_the_start_was_not_over() -> None:
+    steps = [Step(0.25, "The command is loaded"), Step(1.5, "REST answers")]
+    whole = timings_text(steps, is_whole=True)
+    assert whole.splitlines()[1:] == ["0.25   0.25     The command is loaded", "1.50   1.25     REST answers"]
+    assert timings_text(steps, is_whole=False) == f"{whole}The start was not over.\n"
