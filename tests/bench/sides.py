@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -19,7 +20,7 @@ from kit.java_connect import RELEASE_JVM_OPTIONS, JavaConnect, write_properties
 from kit.ports import free_port
 from kit.waiting import eventually
 
-__all__ = ["SIDES", "Side", "await_rest", "delete_connector", "put_connector"]
+__all__ = ["SIDES", "OurSide", "Side", "await_rest", "delete_connector", "put_connector"]
 
 # Java answers after 2 s; on a loaded machine much later
 _REST_S = 60.0
@@ -124,7 +125,7 @@ class OurSide:
         with self._log.open("wb") as log:
             began = time.monotonic()
             self._process = subprocess.Popen(
-                [*connect_command(), "standalone", *(str(file) for file in self._files)],
+                [*connect_command(), "standalone", "--timings", *(str(file) for file in self._files)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -133,6 +134,12 @@ class OurSide:
                 start_new_session=True,
             )
         return began
+
+    def steps(self) -> dict[str, float]:
+        """When each step of the start had happened, s after the start of the process; empty before it is over."""
+        table = self._log.read_text("utf-8", "replace").partition("WHAT HAS HAPPENED\n")[2]
+        found = re.findall(r"^ *(\d+\.\d\d) +\d+\.\d\d +(.+)$", table, re.MULTILINE)
+        return {step: float(at_s) for at_s, step in found}
 
     @property
     def pid(self) -> int:

@@ -17,9 +17,9 @@ from confluent_kafka import Consumer, TopicPartition
 
 from bench.ground import START_S, Ground, Metrics, end_offsets, file_source, made_topic, make_input, running
 from bench.meter import ProcessTree, sample_until
-from bench.sides import Side
+from bench.sides import OurSide, Side
 
-__all__ = ["all_run", "cold_start", "idle", "idle_100", "idle_1000", "last_record", "latency"]
+__all__ = ["all_run", "cold_start", "idle", "idle_100", "idle_1000", "last_record", "latency", "start_steps"]
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 # 10 s where .venv is there, as it is here; a maker of archives gives up after two minutes
@@ -54,6 +54,34 @@ def cold_start(side: str, ground: Ground) -> Metrics:
         tree = ProcessTree(worker.pid)
         samples = sample_until(1, progress, tree, worker.is_alive, START_S, every_s=0.01)
         return {"first_record_s": samples[-1].at_s - began, "cpu_s": samples[-1].cpu_s, "pss_mb": tree.pss_mb()}
+
+
+def start_steps(side: str, ground: Ground) -> Figures:
+    """When the steps of a start had happened, s after the start of the process, as `--timings` tells them."""
+    small = ground.folder / "small.txt"
+    if not small.exists():
+        make_input(small, 10)
+    with (
+        made_topic(ground, side, "start-steps") as topic,
+        running(side, ground, topic, file_source(topic, small)) as (worker, began),
+    ):
+        assert isinstance(worker, OurSide)
+        while not (steps := worker.steps()):
+            if not worker.is_alive() or time.monotonic() > began + START_S:
+                raise RuntimeError("the start was not over in time")
+            time.sleep(0.05)
+        return {figure: steps[step.format(topic=topic)] for figure, step in _STEPS.items()}
+
+
+_STEPS = {
+    "jvm_launched_s": "Spark's JVM is launched",
+    "code_loaded_s": "The worker's code is loaded",
+    "jvm_answers_s": "Spark's JVM answers",
+    "rest_answers_s": "REST answers",
+    "context_s": "Spark's context is there",
+    "slot_forked_s": "Slot 0 is forked",
+    "task_runs_s": "Task {topic}-0 is RUNNING",
+}
 
 
 def _fresh_home(side: str, ground: Ground, name: str) -> Mapping[str, str] | None:
