@@ -56,7 +56,7 @@ def cold_start(side: str, ground: Ground) -> Metrics:
         return {"first_record_s": samples[-1].at_s - began, "cpu_s": samples[-1].cpu_s, "pss_mb": tree.pss_mb()}
 
 
-def start_steps(side: str, ground: Ground) -> Figures:
+def start_steps(side: str, ground: Ground) -> Metrics:
     """When the steps of a start had happened, s after the start of the process, as `--timings` tells them."""
     small = ground.folder / "small.txt"
     if not small.exists():
@@ -70,7 +70,7 @@ def start_steps(side: str, ground: Ground) -> Figures:
             if not worker.is_alive() or time.monotonic() > began + START_S:
                 raise RuntimeError("the start was not over in time")
             time.sleep(0.05)
-        return {figure: steps[step.format(topic=topic)] for figure, step in _STEPS.items()}
+        return {name: steps[step.format(topic=topic)] for name, step in _STEPS.items()}
 
 
 _STEPS = {

@@ -91,12 +91,12 @@ def wait_and_run(address: str, modules: Sequence[str] = MODULES) -> None:
 
     Returns too when standard input ends: the worker has.
     """
-    told, sys.stderr = sys.stderr, io.StringIO()
+    stderr, sys.stderr = sys.stderr, io.StringIO()
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen(1)
         preload(modules)
-        failed, sys.stderr = sys.stderr.getvalue(), told
+        failed, sys.stderr = sys.stderr.getvalue(), stderr
         ready, _, _ = select.select([listener.fileno(), 0], [], [])
         if listener.fileno() not in ready:
             return
