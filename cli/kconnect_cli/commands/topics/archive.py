@@ -113,6 +113,8 @@ def import_(
     cluster = cluster_of(session)
     from kconnect.admin.direct.archive import live_state
     from kconnect.admin.direct.archive.document import import_plan, read_archive
+    from kconnect.admin.direct.edit.topic_creation import create_topics as create
+    from kconnect.admin.direct.edit.topic_creation import topic_specs
     from kconnect.admin.direct.read.reader import ClusterReader
 
     archive = read_archive(read_json(file)).chosen(_names(connectors))
@@ -125,7 +127,7 @@ def import_(
             raise NotFoundError(
                 f"Topic {access.topic(missing[0])} does not exist", hint="--create-topics creates it as a worker would."
             )
-        specs = live_state.topic_specs(access, missing) if missing else []
+        specs = topic_specs(access, missing) if missing else []
         for which in missing:
             session.say(f"Topic {access.topic(which)} does not exist{'' if dry_run else ', it will be created'}.")
         state = live_state.read_cluster(access, reader, (), archive, missing)
@@ -140,7 +142,7 @@ def import_(
                 yes=yes,
                 reveal=show_secrets,
                 as_settings=True,
-                prepare=lambda: live_state.create_topics(access, reader, specs),
+                prepare=lambda: create(access, reader, specs),
             )
         except ConflictError as err:
             if plan.groups:  # of which one may have members

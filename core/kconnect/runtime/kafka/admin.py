@@ -22,7 +22,9 @@ from confluent_kafka import (
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported there
     AdminClient,
+    AlterConfigOpType,
     ClusterMetadata,
+    ConfigEntry,
     ConfigResource,
     NewTopic,
     OffsetSpec,
@@ -161,6 +163,17 @@ class KafkaAdmin:
             futures = client.describe_configs([resource], request_timeout=timeout_s)
             entries = self._result(futures[resource], doing, timeout_s, need)
         return {entry.name: entry.value for entry in entries.values() if entry.value is not None}
+
+    def set_topic_configs(self, name: str, configs: Mapping[str, str], timeout_s: float) -> None:
+        """Set these settings of a topic; its others stay. Errors: NotFoundError if it does not exist; ConnectError."""
+        entries = [
+            ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in configs.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
+        doing, need = f"The settings of topic {name!r} cannot be changed", Right("ALTER_CONFIGS", "topic", name)
+        with self._client.asking() as client:
+            futures = client.incremental_alter_configs([resource], request_timeout=timeout_s)
+            self._result(futures[resource], doing, timeout_s, need)
 
     def create_topic(self, topic: TopicInfo, timeout_s: float) -> None:
         """Create a topic; a replication factor or partition count of -1 leaves it to the broker.

@@ -209,3 +209,20 @@ def test_two_clusters_on_the_same_topics_are_reported_of_by_both_and_found_from_
             assert not [
                 finding for finding in found if finding.code in ("stale-running", "status-covered") and finding.repair
             ]
+
+
+def test_topics_that_are_missing_or_forget_are_repaired_by_the_printed_commands(broker, tmp_path):
+    more = {"status.storage.replication.factor": "1", "status.storage.partitions": "2"}
+    with WrittenCluster(broker.bootstrap, tmp_path, more=more) as cluster, ClusterReader(cluster.access) as reader:
+        config, status = (cluster.access.topic(which) for which in (CONFIG, STATUS))
+        wrong = {"cleanup.policy": "delete", "min.insync.replicas": "2"}
+        reader.admin.set_topic_configs(config, wrong, 20)
+        reader.admin.delete_topic(status, 20)
+        eventually(lambda: not reader.admin.describe_topics([status], 20), 20, "the topic is gone")
+        degraded = {finding.code: finding for finding in findings(cluster)}
+        assert list(degraded) == ["cleanup-policy-not-compact", "min-insync-above-replicas", "topic-missing"]
+        for code in ("topic-missing", "cleanup-policy-not-compact"):
+            repair(cluster, degraded[code])
+        assert reader.admin.topic_configs(config, 20)["min.insync.replicas"] == "1"
+        assert reader.admin.describe_topics([status], 20)[status].partitions == 2
+        eventually(lambda: findings(cluster) == [], 20, "all is well")

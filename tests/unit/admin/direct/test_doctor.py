@@ -117,10 +117,9 @@ def test_a_fault_brings_no_other_error_along(code):
 
 
 REPAIRS = {
-    "cleanup-policy-deletes": "kafka-configs.sh --bootstrap-server b:9092 --alter --entity-type topics "
-    "--entity-name c-status --add-config cleanup.policy=compact",
-    "min-insync-above-replicas": "kafka-configs.sh --bootstrap-server b:9092 --alter --entity-type topics "
-    "--entity-name c-configs --add-config min.insync.replicas=2",
+    "topic-missing": "connect topics status repair --worker w",
+    "cleanup-policy-deletes": "connect topics status repair --worker w",
+    "min-insync-above-replicas": "connect topics config repair --worker w",
     "unknown-key": "connect topics config delete --worker w --force what-is-this",
     "orphan-tasks": "connect topics config delete --worker w task-gone-0 commit-gone",
     "name-not-addressable": "connect connectors delete --worker w 'a/b c%' --direct",
@@ -277,12 +276,6 @@ def test_what_is_too_much_for_one_command_line_is_repaired_by_several():
     deleted = [word for finding in many for word in finding.repair if word.startswith("[")]
     assert sorted(deleted) == sorted(key.decode() for key, _ in offsets)
     assert max(len(command_text(finding.repair) or "") for finding in many) < 131_072  # as much as `sh -c` takes
-
-
-def test_a_topic_with_the_partitions_of_the_brokers_default_is_created_with_them():
-    missing = replace(DEGRADED["topic-missing"], worker={**WORKER, "status.storage.partitions": "-1"})
-    (finding,) = found("topic-missing", missing)
-    assert "--partitions" not in finding.repair
 
 
 def test_a_connector_whose_class_is_null_is_diagnosed():

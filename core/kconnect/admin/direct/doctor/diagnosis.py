@@ -8,13 +8,12 @@ from typing import Any, Final
 
 from kconnect.admin.direct.access import InternalTopic
 from kconnect.admin.direct.doctor.config_findings import config_findings
-from kconnect.admin.direct.doctor.facts import ClusterFacts, Evidence, Finding, Severity, TopicFacts
+from kconnect.admin.direct.doctor.facts import ClusterFacts, Evidence, Finding, Severity, TopicFacts, topic_word
 from kconnect.admin.direct.doctor.state_findings import offset_findings, status_findings
 from kconnect.logs.wording import pluralize
 from kconnect.model import Condition
 
 _ORDER = list(Severity)
-_CLIENT = "--command-config"  # as Kafka's own tools call it, too
 _SEVERITY: Final = {Condition.LAGGING: Severity.INFO}
 _HINT: Final = {
     Condition.STUCK: "connect tasks show has the stack. A restart abandons the call and starts over.",
@@ -49,9 +48,6 @@ def command_text(repair: Sequence[str], cluster: Sequence[str] = ()) -> str | No
     """A repair to paste into a shell; `cluster` are the options that say which cluster is meant."""
     if not repair:
         return None
-    if repair[0].startswith("kafka-"):
-        at = cluster.index(_CLIENT) if _CLIENT in cluster else len(cluster)
-        return shlex.join([*repair, *cluster[at : at + 2]])
     is_of_topics = repair[:2] == ("connect", "topics")
     if not is_of_topics and "--direct" not in repair:
         return shlex.join(repair)
@@ -108,16 +104,13 @@ def _repair(condition: Condition, connector: str, task: int) -> tuple[str, ...]:
     return ("connect", "tasks", "restart", connector, str(task)) if condition is Condition.STUCK else ()
 
 
-# What Java's workers ask for: three replicas; partitions 1, 25 and 5.
+# What Java's workers ask for
 _REPLICAS = 3
-_PARTITIONS = {InternalTopic.CONFIG: 1, InternalTopic.OFFSET: 25, InternalTopic.STATUS: 5}
 _KEEPS = {
     InternalTopic.CONFIG: "configs of connectors",
     InternalTopic.OFFSET: "source offsets",
     InternalTopic.STATUS: "statuses",
 }
-# As workers spell it; kafka-topics.sh refuses it
-_BROKERS_DEFAULT = "-1"
 _DAY_MS = 86_400_000
 
 
@@ -125,27 +118,23 @@ def topic_findings(facts: ClusterFacts) -> Iterator[Finding]:
     """What is wrong with the topics. Source: TopicAdmin, KafkaConfigBackingStore: what workers refuse (Kafka 4.3)."""
     for which, topic in facts.topics.items():
         if not topic.is_there:
-            yield _missing(facts, which, topic)
+            yield _missing(which, topic)
             continue
         if which is InternalTopic.CONFIG and topic.partitions > 1:
             yield _too_many_partitions(topic)
         yield from _replication(facts, topic)
         if topic.configs is not None:
-            yield from _policy(facts, which, topic, topic.configs)
-            yield from _in_sync(facts, topic, topic.configs)
+            yield from _policy(which, topic, topic.configs)
+            yield from _in_sync(which, topic, topic.configs)
 
 
-def _missing(facts: ClusterFacts, which: InternalTopic, topic: TopicFacts) -> Finding:
-    partitions = facts.worker.get(f"{which}.storage.partitions", "").strip() or str(_PARTITIONS[which])
-    shape = () if partitions == _BROKERS_DEFAULT else ("--partitions", partitions)
-    if which is InternalTopic.CONFIG:
-        shape = ("--partitions", "1")
+def _missing(which: InternalTopic, topic: TopicFacts) -> Finding:
     return Finding(
         code="topic-missing",
         severity=Severity.ERROR,
         sentence=f"Topic {topic.name} ({which.setting}) does not exist: nothing is known of {_KEEPS[which]}",
         evidence=(Evidence(topic.name),),
-        repair=_tool(facts, "topics", "--create", "--topic", topic.name, *shape, "--config", "cleanup.policy=compact"),
+        repair=_repaired(which),
         hint="Is the name right? The first worker to start also creates the topic.",
     )
 
@@ -175,13 +164,10 @@ def _replication(facts: ClusterFacts, topic: TopicFacts) -> Iterator[Finding]:
         )
 
 
-def _policy(
-    facts: ClusterFacts, which: InternalTopic, topic: TopicFacts, configs: Mapping[str, str]
-) -> Iterator[Finding]:
+def _policy(which: InternalTopic, topic: TopicFacts, configs: Mapping[str, str]) -> Iterator[Finding]:
     found = {part.strip().lower() for part in configs.get("cleanup.policy", "").split(",") if part.strip()}
-    if not found or found == {"compact"}:
+    if "cleanup.policy" not in better_settings(topic):
         return
-    repair = _alter(facts, topic, "cleanup.policy=compact")
     shown = ",".join(sorted(found))
     if "compact" not in found:
         yield Finding(
@@ -190,7 +176,7 @@ def _policy(
             sentence=f"Topic {topic.name} has cleanup.policy={shown}, not compact: {_KEEPS[which]}{_lost(configs)}, "
             "and no worker starts on it",
             evidence=(Evidence(topic.name),),
-            repair=repair,
+            repair=_repaired(which),
         )
     else:
         yield Finding(
@@ -199,8 +185,20 @@ def _policy(
             sentence=f"Topic {topic.name} has cleanup.policy={shown}: {_KEEPS[which]}{_lost(configs)} though nothing "
             "newer stands in their place, and no worker starts on it",
             evidence=(Evidence(topic.name),),
-            repair=repair,
+            repair=_repaired(which),
         )
+
+
+def better_settings(topic: TopicFacts) -> dict[str, str]:
+    """The settings with which workers start on a topic and its writes are taken, where it has others."""
+    configs, better = topic.configs or {}, {}
+    policy = {part.strip().lower() for part in configs.get("cleanup.policy", "").split(",") if part.strip()}
+    if policy and policy != {"compact"}:
+        better["cleanup.policy"] = "compact"
+    wanted = _number(configs.get("min.insync.replicas"))
+    if wanted is not None and 0 < topic.replicas < wanted:
+        better["min.insync.replicas"] = str(max(1, topic.replicas - 1))
+    return better
 
 
 def _lost(configs: Mapping[str, str]) -> str:
@@ -214,16 +212,16 @@ def _lost(configs: Mapping[str, str]) -> str:
     return f" are deleted {' and '.join(parts)}" if parts else " may be deleted"
 
 
-def _in_sync(facts: ClusterFacts, topic: TopicFacts, configs: Mapping[str, str]) -> Iterator[Finding]:
-    wanted = _number(configs.get("min.insync.replicas"))
-    if wanted is not None and 0 < topic.replicas < wanted:
+def _in_sync(which: InternalTopic, topic: TopicFacts, configs: Mapping[str, str]) -> Iterator[Finding]:
+    if "min.insync.replicas" in better_settings(topic):
+        wanted = configs["min.insync.replicas"]
         yield Finding(
             code="min-insync-above-replicas",
             severity=Severity.ERROR,
             sentence=f"Topic {topic.name} requires {wanted} in-sync replicas (min.insync.replicas) and has "
             f"{topic.replicas}: every write with acks=all is refused",
             evidence=(Evidence(topic.name),),
-            repair=_alter(facts, topic, f"min.insync.replicas={max(1, topic.replicas - 1)}"),
+            repair=_repaired(which),
         )
 
 
@@ -232,12 +230,5 @@ def _number(text: str | None) -> int | None:
     return int(digits) if digits.lstrip("-").isdecimal() and digits.count("-") <= 1 else None
 
 
-def _alter(facts: ClusterFacts, topic: TopicFacts, setting: str) -> tuple[str, ...]:
-    more = ("--alter", "--entity-type", "topics", "--entity-name", topic.name, "--add-config", setting)
-    return _tool(facts, "configs", *more)
-
-
-def _tool(facts: ClusterFacts, tool: str, *words: str) -> tuple[str, ...]:
-    """A call of one of Kafka's own tools: settings of topics are not ours to change."""
-    servers = facts.worker.get("bootstrap.servers", "")
-    return (f"kafka-{tool}.sh", "--bootstrap-server", servers, *words)
+def _repaired(which: InternalTopic) -> tuple[str, ...]:
+    return ("connect", "topics", topic_word(which), "repair")
