@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -151,6 +152,8 @@ class RecordConsumer:
             or config.get("group.protocol") == "consumer"
         )
         self._assigned: set[TopicPartition] = set()
+        self._given: dict[tuple[str, int], int] = {}
+        """Behind the last record that fetch() returned of a partition; the client's position may be further on."""
         self._gone: set[TopicPartition] = set()
         """Partitions revoked during the current fetch: records it already returned of them belong to another member
         now."""
@@ -235,7 +238,10 @@ class RecordConsumer:
             self.resume(back)
         self._raise_from_listener()
         self._log.raise_if_refused()
-        return self._runs(messages) if messages else []
+        runs = self._runs(messages) if messages else []
+        for run in runs:
+            self._given[run.topic, run.partition] = run.next_offset
+        return runs
 
     def _fetched(self, max_records: int, timeout_s: float) -> list[Message]:
         try:
@@ -254,6 +260,7 @@ class RecordConsumer:
     def seek(self, partition: TopicPartition, offset: int) -> None:
         with kafka_errors(f"Cannot go to offset {offset} of {partition}"):
             self._client.seek(ClientPartition(partition.topic, partition.partition, offset))
+        self._given[partition.topic, partition.partition] = sys.maxsize  # until it gives records from there
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
         """Do not fetch these partitions until they are resumed; unassigned ones are ignored."""
@@ -271,11 +278,15 @@ class RecordConsumer:
     def behind(self, positions: Mapping[TopicPartition, int]) -> Behind:
         """Records between these positions and the ends of their partitions, as known from the last fetches.
 
-        Sends no request: 1 us per partition. A partition whose end is not known yet counts as zero.
+        Sends no request: 1 us per partition. A partition whose end is not known yet counts as zero. What nobody is
+        given, as markers of transactions and aborted records, does not count once the client has read past it.
         """
         total = most = 0
-        for partition, offset in positions.items():
+        for partition, taken in positions.items():
             place = ClientPartition(partition.topic, partition.partition)
+            offset = taken
+            if taken >= self._given.get((partition.topic, partition.partition), 0):
+                offset = max(taken, *(at.offset for at in self._client.position([place])))
             try:
                 _, end = self._client.get_watermark_offsets(place, cached=True)
             except KafkaException:  # a partition that has gone meanwhile
@@ -392,6 +403,8 @@ class RecordConsumer:
             self._in_listener = False
         self._is_cut_off = False
         self._assigned -= set(partitions)
+        for partition in partitions:
+            self._given.pop((partition.topic, partition.partition), None)
         self._gone |= set(partitions)
         self._came_back -= set(partitions)
 

@@ -7,8 +7,10 @@ from contextlib import ExitStack
 from typing import Protocol
 
 import pytest
+from confluent_kafka import Producer
 
 from kconnect.errors import ConnectError
+from kconnect.java.devbroker import DevBroker
 from kconnect.model import TopicPartition
 from kconnect.runtime.kafka import RecordConsumer
 from kconnect.runtime.pipeline.sink_consumer import SinkConsumer
@@ -240,3 +242,32 @@ def test_an_error_of_the_listener_is_raised_by_the_fetch(what: str, group: Group
     with pytest.raises(ConnectError, match="of the sink"):
         eventually(lambda: consumer.fetch(100, 0.05), WITHIN_S, "the error", pause_s=0)
     assert listener.reported[-1][0] == what
+
+
+@pytest.mark.broker
+def test_markers_and_aborted_records_are_not_behind(broker: DevBroker, topic: str) -> None:
+    """Of the one on Kafka alone."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": f"writes-{topic}"})
+    producer.init_transactions()
+    for ends in (producer.commit_transaction, producer.abort_transaction):
+        producer.begin_transaction()
+        for _ in range(3):
+            producer.produce(topic, b"x")
+        producer.flush()
+        ends()
+    settings = {"group.id": topic, "isolation.level": "read_committed", "auto.offset.reset": "earliest"}
+    consumer = RecordConsumer({"bootstrap.servers": broker.bootstrap, **settings}, "reads")
+    consumer.subscribe([topic], Listener())
+    assert read(consumer, 3) == {0: [(offset, b"x") for offset in range(3)]}
+
+    def behind(taken: int) -> int:
+        consumer.fetch(10, 0.05)
+        return consumer.behind({place(topic, 0): taken}).total
+
+    eventually(lambda: behind(3) == 0, WITHIN_S, "nothing is behind")
+    assert behind(2) == 6, "a record that was given out and not taken, and all after it"
+    consumer.seek(place(topic, 0), 1)
+    assert consumer.behind({place(topic, 0): 1}).total == 7
+    assert read(consumer, 2) == {0: [(1, b"x"), (2, b"x")]}
+    eventually(lambda: behind(3) == 0, WITHIN_S, "nothing is behind")
+    consumer.close()
