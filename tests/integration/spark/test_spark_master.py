@@ -25,7 +25,7 @@ def test_a_master_that_comes_late_is_waited_for_and_reported_once(caplog):
     master = f"spark://127.0.0.1:{port}"
     waiting = threading.Thread(target=await_master, args=(master, _FOREVER_S, threading.Event()))
     waiting.start()
-    eventually(lambda: caplog.records, 10, "it is reported that nobody answers")
+    eventually(lambda: caplog.records, 10, "the log says that nobody answers")
     with socket.create_server(("127.0.0.1", port)):
         waiting.join(ample_s(10))
 

@@ -39,7 +39,7 @@ _ALONE = {"kconnect.kafka.heartbeat.interval.ms": f"{HEARTBEAT_S * 1000:.0f}"}
 
 
 def _broker_behind(relays: Sequence[Relay], folder: Path) -> PatientBroker:
-    """A broker with a listener for each relay, of which clients are reported that it is at the end of the relay."""
+    """A broker with a listener for each relay, which it advertises as the end of the relay."""
     at, plain, controller = "127.0.0.1", free_port(), free_port()
     listens, tells, kinds = [f"PLAINTEXT://{at}:{plain}"], [f"PLAINTEXT://{at}:{plain}"], ["PLAINTEXT:PLAINTEXT"]
     for number, relay in enumerate(relays):

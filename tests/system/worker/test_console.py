@@ -425,7 +425,7 @@ def test_every_page_about_a_frozen_worker_ends_in_time_and_says_so(tmp_path, bro
                 assert status == 504, (path, page)
                 assert "did not answer GET /" in page, (path, page)
             stack.close()
-            eventually(lambda: not is_reported(known.ask("/ui")[1]), 20, "it is reported that the worker is back")
+            eventually(lambda: not is_reported(known.ask("/ui")[1]), 20, "the page says that the worker is back")
 
 
 def test_pages_about_topics_whose_broker_does_not_answer_end_in_time_and_say_so(tmp_path, home):

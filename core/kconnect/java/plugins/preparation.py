@@ -22,7 +22,7 @@ _END_S: Final = 10.0
 class Preparation:
     """Kafka's jars and the program that hosts plugins; instantly over where both are in the cache.
 
-    What fails is logged, and tried again by the first who needs it, who is reported. Threads: any.
+    What fails is logged, and tried again by the first who needs it, who gets the error. Threads: any.
     States: new -> started -> over -> stopped.
     """
 

@@ -17,7 +17,7 @@ _WITHIN_S = 60.0
 
 
 class StandsStill(PartitionReader[LogRecord]):
-    """Gives nothing more from the moment it is reported so, as one of a frozen worker did."""
+    """Gives nothing more from the moment that it is asked to, as one of a frozen worker did."""
 
     def __init__(self, spec: LogSpec) -> None:
         super().__init__(spec.topic, spec.consumer, LOG, isolation_level=spec.isolation_level, name="test")

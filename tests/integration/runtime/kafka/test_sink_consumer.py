@@ -26,7 +26,7 @@ WITHIN_S = 20.0
 
 
 class Listener:
-    """Begins and pauses where a test says so, and keeps what it was reported."""
+    """Begins and pauses where a test says so, and keeps what it heard."""
 
     def __init__(self) -> None:
         self.reported: list[tuple[str, set[int]]] = []

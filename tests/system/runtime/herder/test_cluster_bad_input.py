@@ -53,7 +53,7 @@ def way() -> Iterator[Relay]:
 
 @pytest.fixture(scope="module")
 def cut_broker(way: Relay, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevBroker]:
-    """A broker with a listener of which clients are reported that it is at the end of `way`."""
+    """A broker with a listener which it advertises as the end of `way`."""
     plain, behind, controller = free_port(), free_port(), free_port()
     way.target_port = behind
     at = "127.0.0.1"

@@ -125,9 +125,7 @@ def test_what_could_not_be_released_is_released_by_the_keeper_once_it_is_read_wh
         assert other.status(TASK).state is RunState.RUNNING
         assert caplog.text.count("Statuses of what was stopped out of the group are not written yet") == 1
         stores[0].is_late = False
-        eventually(
-            lambda: other.status(TASK).state is RunState.UNASSIGNED, WITHIN_S, "it is reported that nobody runs it"
-        )
+        eventually(lambda: other.status(TASK).state is RunState.UNASSIGNED, WITHIN_S, "it is said that nobody runs it")
     finally:
         keeper.stop(WITHIN_S)
     assert other.status("conn") == StoredStatus(RunState.RUNNING, "other:8083", 7)

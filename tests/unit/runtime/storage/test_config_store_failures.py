@@ -22,7 +22,7 @@ def topic():
 
 
 class RefusingLog(MemoryRecordLog):
-    """Its producer is reported that it may not write."""
+    """Its producer is refused."""
 
     def send(self, key: bytes, value: bytes | None) -> Future[LogPosition]:
         done: Future[LogPosition] = Future()
