@@ -79,6 +79,7 @@ def _run(
     live: logging.Handler | None,
     timed: StartTimings,
 ) -> None:
+    from kconnect.runtime.config.worker_config import DistributedConfig
     from kconnect.spark.early_jvm import jvm_launched_early
 
     def make(launcher: MakeLauncher) -> DistributedWorker:
@@ -86,6 +87,6 @@ def _run(
 
         return DistributedWorker(properties, file=file, launcher=launcher)
 
-    with jvm_launched_early(properties) as launcher:
+    with jvm_launched_early(properties, DistributedConfig.parse) as launcher:
         view = live_view(properties, live)
         run_worker(lambda: make(launcher), signals, view, exit_code=_EXIT_HERDER, timings=timed)

@@ -98,6 +98,7 @@ def _run(
     timed: StartTimings,
 ) -> None:
     """`watched`: files to follow, none for connectors.d, None to follow nothing."""
+    from kconnect.runtime.config.worker_config import StandaloneConfig
     from kconnect.spark.early_jvm import jvm_launched_early
 
     def make(launcher: MakeLauncher) -> StandaloneWorker:
@@ -105,7 +106,7 @@ def _run(
 
         return StandaloneWorker(plan.properties, plan.connectors, file=plan.file, launcher=launcher)
 
-    with jvm_launched_early(plan.properties) as launcher:
+    with jvm_launched_early(plan.properties, StandaloneConfig.parse) as launcher:
         run_worker(
             lambda: make(launcher),
             signals,

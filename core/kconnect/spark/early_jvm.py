@@ -21,13 +21,15 @@ _END_S = 2.0
 
 
 @contextmanager
-def jvm_launched_early(props: Mapping[str, str]) -> Iterator[Callable[[Mapping[str, str]], Launcher]]:
+def jvm_launched_early(
+    props: Mapping[str, str], parse: Callable[[Mapping[str, str]], object]
+) -> Iterator[Callable[[Mapping[str, str]], Launcher]]:
     """What makes the launcher of a worker with these properties, on a JVM that is launched now.
 
-    Properties with references to config providers may change until then: they get a JVM when they are known. What is
-    wrong with the properties is left to the worker to say.
+    Properties with references to config providers may change until then: they get a JVM when they are known. Properties
+    that `parse` refuses get none: the worker says what is wrong with them.
     """
-    app = None if any("${" in text for text in props.values()) else _launched(props)
+    app = None if any("${" in text for text in props.values()) else _launched(props, parse)
 
     def launcher(given: Mapping[str, str]) -> Launcher:
         from kconnect.spark.worker_launcher import WorkerLauncher
@@ -44,8 +46,9 @@ def jvm_launched_early(props: Mapping[str, str]) -> Iterator[Callable[[Mapping[s
         _end(app)  # of a worker that stopped, or never came as far as its launcher
 
 
-def _launched(props: Mapping[str, str]) -> SparkApplication | None:
+def _launched(props: Mapping[str, str], parse: Callable[[Mapping[str, str]], object]) -> SparkApplication | None:
     try:
+        parse(props)
         app = SparkApplication(SparkSettings.parse(props))
         app.launch()
     except (ConnectError, OSError) as error:

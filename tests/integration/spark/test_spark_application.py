@@ -19,6 +19,7 @@ import pytest
 import kconnect
 from kconnect.errors import EnvironmentProblemError
 from kconnect.model import RunState
+from kconnect.runtime.config.worker_config import KConnectSettings
 from kconnect.spark import SparkLauncher, SparkSettings
 from kconnect.spark.application import SparkApplication
 from kconnect.spark.early_jvm import jvm_launched_early
@@ -238,7 +239,7 @@ def test_where_daemon_and_slot_are_killed_another_daemon_forks_the_next_slot():
 )
 def test_a_jvm_that_is_launched_early_is_taken_by_a_worker_whose_settings_it_suits(given, is_taken):
     early = {"kconnect.slots": "2"}
-    with jvm_launched_early(early) as launcher:
+    with jvm_launched_early(early, KConnectSettings.parse) as launcher:
         (jvm,) = [one for one in psutil.Process().children() if WAIT not in one.cmdline()]
         made = launcher(early | given)
         assert jvm.is_running() is is_taken or jvm.status() == psutil.STATUS_ZOMBIE
@@ -246,8 +247,10 @@ def test_a_jvm_that_is_launched_early_is_taken_by_a_worker_whose_settings_it_sui
     assert not jvm.is_running()
 
 
-@pytest.mark.parametrize("props", [{"spark.app.name": "${file:/run/name:key}"}, {"kconnect.slots": "many"}])
+@pytest.mark.parametrize(
+    "props", [{"spark.app.name": "${file:/run/name:key}"}, {"kconnect.slots": "many"}, {"kconnect.java.host": "moon"}]
+)
 def test_no_jvm_is_launched_early_for_settings_that_are_not_known_or_wrong(props):
     before = _children()
-    with jvm_launched_early(props):
+    with jvm_launched_early(props, KConnectSettings.parse):
         assert _children() == before

@@ -97,7 +97,7 @@ _REPORTED = {
     "44-broker-down": ["/down.properties", "bootstrap.servers=127.0.0.1:1 ", "kconnect.bootstrap.timeout.ms"],
 }
 # Refusals that need no plugin, port, broker or file of offsets come before Spark is thought of.
-_AFTER_SPARK_BEGAN = ("26", "27", "29", "35", "40", "43", "44")
+_AFTER_SPARK_BEGAN = ("26", "27", "29", "33", "35", "40", "43", "44")
 
 
 class Case:
