@@ -238,9 +238,10 @@ def test_where_daemon_and_slot_are_killed_another_daemon_forks_the_next_slot():
     ],
 )
 def test_a_jvm_that_is_launched_early_is_taken_by_a_worker_whose_settings_it_suits(given, is_taken):
-    early = {"kconnect.slots": "2"}
+    early, before = {"kconnect.slots": "2"}, _children()
     with jvm_launched_early(early, KConnectSettings.parse) as launcher:
-        (jvm,) = [one for one in psutil.Process().children() if WAIT not in one.cmdline()]
+        started = [one for one in psutil.Process().children() if one.pid not in before]
+        (jvm,) = [one for one in started if WAIT not in one.cmdline()]
         made = launcher(early | given)
         assert jvm.is_running() is is_taken or jvm.status() == psutil.STATUS_ZOMBIE
         made.stop(ample_s(5.0))

@@ -89,6 +89,8 @@ def test_what_was_asked_before_the_worker_knew_is_answered_in_time(scene: Scene)
 @pytest.fixture(params=["frozen", "refused"], scope="module")
 def away(scene: Scene, request: pytest.FixtureRequest) -> Iterator[str]:
     """How the broker is away; the worker knows it when this comes."""
+    # What it knows is of this time, and not of the one before
+    eventually(lambda: '"healthy"' in scene.page("/health", MOST_S), 60, "all is well")
     assert scene.broker.pid is not None
     if request.param == "frozen":
         os.kill(scene.broker.pid, signal.SIGSTOP)
