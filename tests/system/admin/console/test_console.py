@@ -78,7 +78,7 @@ def test_an_hour_is_plotted_and_its_metrics_can_be_read(browser, world):
         first = page.locator(".plot canvas").first
         drawn = "c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(v => v)"
         eventually(lambda: first.evaluate(drawn), 5, "the plot is drawn")
-        page.get_by_text("In metrics").click()
+        page.get_by_text("In numbers").click()
         expect(page.get_by_role("row", name=re.compile("^Records, out"))).to_contain_text("/s")
 
 
