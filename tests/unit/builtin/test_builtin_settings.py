@@ -32,6 +32,7 @@ from kconnect.builtin.transforms import (
     value_to_key,
 )
 from kconnect.builtin.transforms import filter as filter_transform
+from kconnect.runtime.pipeline.java_chain import BEYOND_JAVA, KNOWS_IN_JAVA
 from kit.differences import hold_alike
 from kit.golden import GOLDEN, load
 
@@ -97,18 +98,22 @@ NAME_FIELDS = {
     *("Cast", "ExtractField", "HeaderFrom", "InsertField", "MaskField", "ReplaceField", "TimestampConverter"),
     "ValueToKey",
 }
-# Paths to nested fields are known to every transformation that names fields; in Java to ExtractField alone.
-BEYOND_JAVA = {
-    name: {"field.syntax.version"} for name, table in TABLES.items() if "field.syntax.version" in table.config_keys
-} | {"ExtractField": set[str]()}
-# KIP-301, which Java never got
-INFERRED = {"JsonConverterConfig": {"schemas.infer.enable"}}
+# Paths to nested fields are known to every transformation that names fields, in Java to ExtractField alone; KIP-301 is
+# not in Java
+OURS = {
+    name: {
+        key
+        for key in BEYOND_JAVA.keys() & table.config_keys.keys()
+        if not KNOWS_IN_JAVA.get(key, "").endswith(f".{name}")
+    }
+    for name, table in TABLES.items()
+}
 # Patterns of dates are looked at by validate; Java says what is wrong with one when a task starts, or its first record.
 CHECKED_EARLIER = {("TimestampConverter", "format"), ("TimestampRouter", "timestamp.format")}
 
 
 def test_nested_fields_are_known_wherever_a_field_is_named() -> None:
-    assert BEYOND_JAVA.keys() == NAME_FIELDS
+    assert {name for name, table in TABLES.items() if "field.syntax.version" in table.config_keys} == NAME_FIELDS
 
 
 def test_settings_are_those_of_java() -> None:
@@ -117,7 +122,7 @@ def test_settings_are_those_of_java() -> None:
 
 def compare_settings(name: str) -> None:
     recorded = load(f"configdefs/{name}.json")
-    ours = [row for row in described(TABLES[name]) if row["name"] not in (BEYOND_JAVA | INFERRED).get(name, ())]
+    ours = [row for row in described(TABLES[name]) if row["name"] not in OURS[name]]
     for row in ours:
         if (name, row["name"]) in CHECKED_EARLIER:
             row["validator"] = None

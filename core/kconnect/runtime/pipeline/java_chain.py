@@ -1,8 +1,8 @@
 """Tasks whose whole chain is Java's: records cross as bytes, failures of a stage are settled by our policy.
 
 A chain counts as Java's when the connector is, and each transformation, predicate and converter is Java's too, or a
-built-in of ours with a twin among Kafka's own classes. What a sink is put is then `TakenByJava`, made by
-`JavaDecoding`; what poll() of any Java source returned is known by `JavaPolls`.
+built-in of ours with a twin among Kafka's own classes that knows all its settings. What a sink is put is then
+`TakenByJava`, made by `JavaDecoding`; what poll() of any Java source returned is known by `JavaPolls`.
 """
 
 from __future__ import annotations
@@ -47,6 +47,12 @@ from kconnect.runtime.plugins import PluginRegistry
 _VERSION = "plugin.version"
 _TWINS = ("org.apache.kafka.connect.transforms.", "org.apache.kafka.connect.storage.", "org.apache.kafka.connect.json.",
           "org.apache.kafka.connect.converters.")  # fmt: skip
+
+BEYOND_JAVA: Final[Mapping[str, str]] = {"field.syntax.version": "V1", "schemas.infer.enable": "false"}
+"""Settings of built-ins that Kafka's class of that name would ignore, and the value that asks for no more than it does.
+"""
+KNOWS_IN_JAVA: Final = {"field.syntax.version": "org.apache.kafka.connect.transforms.ExtractField"}
+"""The one class of Kafka's that has such a setting all the same."""
 
 
 def java_chain(config: ConnectorConfig, worker: Mapping[str, str], plugins: PluginRegistry) -> JavaChain | None:
@@ -97,7 +103,18 @@ def _part(plugins: PluginRegistry, found: type[Any], spec: PluginSpec, kind: str
     if issubclass(found, Hosted):
         return JavaPart(found.java_class, found.folder, config, {kind: spec.alias}, place)
     java_name = plugins.java_name(found)
-    return JavaPart(java_name, None, config, {kind: spec.alias}, place) if java_name.startswith(_TWINS) else None
+    if not java_name.startswith(_TWINS) or _asks_beyond_java(java_name, config):
+        return None
+    return JavaPart(java_name, None, config, {kind: spec.alias}, place)
+
+
+def _asks_beyond_java(java_name: str, config: Mapping[str, str]) -> bool:
+    """Whether Kafka's class would leave out what a setting asks for."""
+    return any(
+        config.get(setting, plain).strip().upper() != plain.upper()
+        for setting, plain in BEYOND_JAVA.items()
+        if java_name.partition("$")[0] != KNOWS_IN_JAVA.get(setting)
+    )
 
 
 class TakenByJava:

@@ -13,17 +13,31 @@ from kconnect.api import Schema, SchemaBuilder, SourceRecord, Struct
 from kconnect.java.devbroker import DevBroker
 from kconnect.java.plugins import JavaSettings
 from kconnect.model import RunState
+from kconnect.runtime.config.connector_config import SinkConnectorConfig
+from kconnect.runtime.pipeline.java_chain import java_chain
 from kconnect.runtime.plugins import PluginRegistry
 from kit.debezium import debezium_plugin_path
 from kit.java_plugin_folder import java_plugin_folder
 from kit.pipeline_host import SOURCE, Behaviour, PipelineHost
-from kit.topics import consume, create_topic
+from kit.topics import consume, create_topic, produce_lines
 from kit.waiting import eventually
 
 pytestmark = pytest.mark.broker
 
 _JSON = {f"{kind}.converter": "org.apache.kafka.connect.json.JsonConverter" for kind in ("key", "value")}
 _OURS = {"transforms": "ours", "transforms.ours.type": "kit.failing_transform:DropsText"}
+
+_INFERS = {
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter.schemas.enable": "false",
+    "value.converter.schemas.infer.enable": "true",
+}
+
+
+def step(name: str, **settings: str) -> dict[str, str]:
+    """A transformation of Kafka's by its simple name."""
+    given = {"type": f"org.apache.kafka.connect.transforms.{name}", **settings}
+    return {"transforms": "step", **{f"transforms.step.{key}": value for key, value in given.items()}}
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +97,42 @@ def test_a_java_sink_takes_no_records_that_were_made_of_one(topic: str, host: Pi
     spec = host.start_sink("unfolds", "kit.TestPlugins$Obeying", **settings)
     eventually(lambda: host.states(spec)[-1:] == [RunState.FAILED], 20, "the task has failed")
     assert "cannot be used with a sink of Java" in host.trace(spec)
+
+
+def test_a_java_sink_gets_the_schemas_that_a_converter_of_ours_infers(
+    broker: DevBroker, topic: str, host: PipelineHost, tmp_path: Path
+) -> None:
+    produce_lines(broker.bootstrap, topic, ['{"id": 1}', '{"id": 2}'])
+    journal = tmp_path / "journal.txt"
+    named = {
+        "transforms": "named",
+        "transforms.named.type": "org.apache.kafka.connect.transforms.SetSchemaMetadata$Value",
+    }
+    given = {"topics": topic, "journal": str(journal), **_INFERS, **named, "transforms.named.schema.name": "shop.row"}
+    spec = host.start_sink("infers", "kit.TestPlugins$Obeying", **given)
+    eventually(lambda: journal.exists() and "put 0 1" in journal.read_text(), 20, "values have a schema to name")
+    host.stop(spec)
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_java"),
+    [
+        ({}, True),
+        (_INFERS, False),
+        (_INFERS | {"value.converter.schemas.infer.enable": "false"}, True),
+        (step("Cast$Value", spec="a.b:int32"), True),
+        (step("Cast$Value", spec="a.b:int32", **{"field.syntax.version": "v2"}), False),
+        (step("Cast$Value", spec="a:int32", **{"field.syntax.version": "V1"}), True),
+        (step("ExtractField$Value", field="a.b", **{"field.syntax.version": "V2"}), True),
+    ],
+)
+def test_a_setting_that_kafkas_class_lacks_keeps_the_chain_here(
+    java: PluginRegistry, settings: dict[str, str], is_java: bool
+) -> None:
+    """It would be left out in silence."""
+    given = {"name": "n", "connector.class": "kit.TestPlugins$Obeying", "topics": "t", **_JSON, **settings}
+    chain = java_chain(SinkConnectorConfig.parse(given), {}, java)
+    assert (chain is not None) is is_java
 
 
 def change(number: int, op: str) -> SourceRecord:
