@@ -190,10 +190,15 @@ class CliSession:
         """How long one client waits for what it only reads. Errors: UsageProblem."""
         from kconnect.client.patience import Patience
 
-        found = self._wait or os.environ.get(WAIT_VARIABLE)
+        found = self._asked_wait
         if not found:
             return Patience(setting="--request-timeout")
         return Patience(seconds_of(found, "--request-timeout" if self._wait else WAIT_VARIABLE), "--request-timeout")
+
+    @property
+    def _asked_wait(self) -> str | None:
+        """What the user said of how long to wait for an answer."""
+        return self._wait or os.environ.get(WAIT_VARIABLE)
 
     def access_to(self, place: str) -> ClientAccess | None:
         """User, password and certificates for workers at `place`; a password that nobody gave is asked for, once."""
@@ -219,15 +224,23 @@ class CliSession:
         return self.client_of([self.url])
 
     def client_of(
-        self, urls: Sequence[str], *, limit_s: float | None = None, timeout_s: float | None = None
+        self,
+        urls: Sequence[str],
+        *,
+        limit_s: float | None = None,
+        setting: str | None = None,
+        timeout_s: float | None = None,
     ) -> ConnectClient:
-        """One for another thread, for these workers; a read ends within `limit_s`, else as `patience` says.
+        """One for another thread, for these workers; a read ends as `patience` says.
 
+        `limit_s`: within which it ends where nobody said --request-timeout, or where `setting` says so.
         `timeout_s`: for a change, and where a worker is starting; else the client's own.
         """
         from kconnect.client.connect_client import REQUEST_TIMEOUT_S, ConnectClient
 
-        patience = self.patience() if limit_s is None else replace(self.patience(), limit_s=limit_s)
+        patience = self.patience()
+        if limit_s is not None and (setting is not None or not self._asked_wait):
+            patience = replace(patience, limit_s=limit_s, setting=setting or patience.setting)
         access = self.access_to(", ".join(urls))
         return ConnectClient(
             urls,

@@ -109,6 +109,10 @@ class NotFoundError(ConnectError):
     """A connector, task, plugin or file does not exist. Source: NotFoundException (REST 404)."""
 
 
+class NoRouteError(NotFoundError):
+    """The worker has no such route: it is one of Java's, an older one, or serves it not. Source: Jersey's own 404."""
+
+
 class AlreadyExistsError(ConnectError):
     """The name is taken. Source: AlreadyExistsException (REST 409)."""
 

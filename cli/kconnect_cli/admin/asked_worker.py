@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kconnect.errors import ConnectError, NotFoundError, UnreachableError
+from kconnect.errors import ConnectError, NoRouteError, UnreachableError
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.options.cluster import DEFAULT_TIMEOUT, ClusterOptions, cluster_of
 from kconnect_cli.session import CliSession
@@ -37,7 +37,7 @@ class AskedWorker:
         self._session = session
         options = cluster_of(session) or ClusterOptions()
         limit_s = max(_ANSWER_S, seconds_of(options.timeout or DEFAULT_TIMEOUT, "--timeout"))
-        self._client: ConnectClient = session.client_of(session.target.urls, limit_s=limit_s)
+        self._client: ConnectClient = session.client_of(session.target.urls, limit_s=limit_s, setting="--timeout")
 
     def __enter__(self) -> AskedWorker:
         return self
@@ -79,14 +79,12 @@ class AskedWorker:
     def _asked(self, ask: Callable[[], T]) -> T:
         try:
             return ask()
-        except NotFoundError as err:
-            if str(err).endswith("HTTP 404 Not Found"):
-                raise ConnectError(
-                    f"The worker at {self._session.url} does not read Kafka for others: it is one of Java's, an older "
-                    "one, or has kconnect.rest.records.enable=false",
-                    hint=_BY_FILE,
-                ) from err
-            raise
+        except NoRouteError as err:
+            raise ConnectError(
+                f"The worker at {self._session.url} does not read Kafka for others: it is one of Java's, an older "
+                "one, or has kconnect.rest.records.enable=false",
+                hint=_BY_FILE,
+            ) from err
         except UnreachableError as err:
             err.hint = f"{err.hint} {_BY_FILE}" if err.hint else _BY_FILE
             raise

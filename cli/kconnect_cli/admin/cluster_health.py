@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from kconnect.admin.cluster.activity import Activity, activities, task_metrics
 from kconnect.clock import now_ms
-from kconnect.errors import ConnectError, NotFoundError
+from kconnect.errors import ConnectError, NoRouteError, NotFoundError
 from kconnect.logs.wording import pluralize
 from kconnect.model import Condition, RunState, TaskId
 from kconnect.runtime.health.flow_metrics import summed
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Java's workers do not say who of them answers: each is asked, side by side, and one that is frozen costs this much
 _ANSWER_S = 1.0
-# It reads three topics, in some 0.3 s; a screen must not wait for it longer than that people believe that it hangs
+# It reads three topics, in some 0.3 s. Longer than this nobody waits who did not say --request-timeout
 _DOCTOR_S = 4.0
 
 
@@ -244,10 +244,11 @@ def _asked_doctor(session: CliSession, notes: list[str]) -> dict[str, Any] | Non
     try:
         with session.client_of(session.target.urls, limit_s=_DOCTOR_S) as client:
             found = client.doctor()
-    except NotFoundError as err:
-        if str(err).endswith("HTTP 404 Not Found"):
-            notes.append("The topics were not looked at: --worker FILE or --bootstrap-servers has the doctor do it.")
-        return None  # a standalone worker has no topics
+    except NoRouteError:
+        notes.append("The topics were not looked at: --worker FILE or --bootstrap-servers has the doctor do it.")
+        return None
+    except NotFoundError:  # a standalone worker has no topics
+        return None
     except ConnectError as err:
         notes.append(f"The doctor could not look at the topics: {err}")
         return None

@@ -60,13 +60,13 @@ def mirror(
     ]
     with StopSignals() as signals, exit_code(EXIT_WORKER):
         log_lines.start()
-        reported = _reported(file, [*(clusters or ()), *(more or ())])
-        _run([sys.executable, "-c", _START, "mirror-flow", str(file), *options], reported, signals)
+        settings = _settings_of_flows(file, [*(clusters or ()), *(more or ())])
+        _run([sys.executable, "-c", _START, "mirror-flow", str(file), *options], settings, signals)
     raise typer.Exit(signals.exit_code())
 
 
-def _reported(file: Path, targets: list[str]) -> dict[Flow, dict[str, Any]]:
-    """Gives what each flow's worker gets. Errors: ConfigError, NotFoundError."""
+def _settings_of_flows(file: Path, targets: list[str]) -> dict[Flow, dict[str, Any]]:
+    """The settings that each flow's worker is given. Errors: ConfigError, NotFoundError."""
     from kconnect.errors import ConfigError
     from kconnect.runtime.config import read_properties
     from kconnect.worker.mirror import MirrorSettings
@@ -97,10 +97,10 @@ def _of_flow(settings: MirrorSettings, flow: Flow) -> dict[str, Any]:
     }
 
 
-def _run(command: list[str], reported: Mapping[Flow, Mapping[str, Any]], signals: StopSignals) -> None:
+def _run(command: list[str], settings: Mapping[Flow, Mapping[str, Any]], signals: StopSignals) -> None:
     from kconnect.worker.mirror.processes import FlowProcesses
 
-    processes = FlowProcesses(command, reported, _print_line)
+    processes = FlowProcesses(command, settings, _print_line)
     signals.stop_on_signal(processes)
     try:
         processes.start()

@@ -63,12 +63,12 @@ class WorkerLog:
         from kconnect.logs import log_context as logs
         from kconnect.runtime.config.log_files import log_config_of, our_levels
 
-        reported = env.get(_VARIABLE, "").strip()  # a container's log is JSON from its first line
-        form = self._form or (_checked_form(reported, _VARIABLE) if reported else "line")
+        message = env.get(_VARIABLE, "").strip()  # a container's log is JSON from its first line
+        form = self._form or (_checked_form(message, _VARIABLE) if message else "line")
         self.handler = logs.configure(self._level or logging.INFO, sys.stderr, form)
         self.is_json = form == "json"
         config = log_config_of(env, self._file)
-        if self._form is None and not reported and config.is_json:
+        if self._form is None and not message and config.is_json:
             self._use("json")
         if config.root is not None and self._level is None:
             logging.getLogger().setLevel(config.root)

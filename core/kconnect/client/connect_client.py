@@ -28,7 +28,7 @@ from kconnect.client.response_json import (
 )
 from kconnect.client.transport import FailoverTransport, Transport, checked_url, worker_exchange
 from kconnect.clock import Clock, SystemClock
-from kconnect.errors import NotFoundError
+from kconnect.errors import NoRouteError
 from kconnect.model import (
     ConnectorInfo,
     ConnectorOffset,
@@ -352,10 +352,8 @@ class ConnectClient:
         """
         try:
             body = self._exchange.read("GET", f"/admin{_path(name, 'changes')}", as_object)
-        except NotFoundError as err:
-            if str(err).endswith("HTTP 404 Not Found"):  # Java's, and where none is kept
-                return None
-            raise
+        except NoRouteError:  # Java's, and where none is kept
+            return None
         return None if body["topic"] is None else as_objects(body["changes"])
 
     def offsets_at(self, name: str, target: Mapping[str, Any]) -> list[ConnectorOffset]:

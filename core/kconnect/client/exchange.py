@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kconnect.client.http_exchange import Request, Response
 from kconnect.client.outage import Outage
@@ -19,6 +19,7 @@ from kconnect.errors import (
     ConflictError,
     ConnectError,
     ForbiddenError,
+    NoRouteError,
     NotFoundError,
     PreconditionFailedError,
     RetriableError,
@@ -148,6 +149,8 @@ def refusal(url: str, user: str | None, request: str, response: Response) -> Con
         return PreconditionFailedError(message, etag=response.headers.get("etag"))
     if status == 500 and message.startswith("Request timed out"):
         return TimedOutError(message)
+    if status == 404 and message == NO_ROUTE:
+        return NoRouteError(message)
     return _KIND_OF.get(status, ConnectError)(message)
 
 
@@ -169,6 +172,8 @@ def _retry_after_s(response: Response) -> float | None:
     return None if response.status != 429 else response.retry_after_s or 1.0
 
 
+NO_ROUTE: Final = "HTTP 404 Not Found"
+"""What Jersey says of a path that nothing serves, and our workers too."""
 _KIND_OF: dict[int, type[ConnectError]] = {
     400: BadRequestError,
     403: ForbiddenError,

@@ -204,8 +204,8 @@ class FailoverTransport:
         if self._tell is None:
             yield
             return
-        reported = f"Waiting for {self.url} to carry out {request} .."
-        timer = threading.Timer(_SILENT_S, self._tell, (reported,))
+        message = f"Waiting for {self.url} to carry out {request} .."
+        timer = threading.Timer(_SILENT_S, self._tell, (message,))
         timer.daemon = True
         timer.start()
         try:

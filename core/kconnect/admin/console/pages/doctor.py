@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.admin.console.page_request import Page, PageRequest, Redirect, Reply, Route
-from kconnect.errors import BadRequestError, ConflictError, NotFoundError
+from kconnect.errors import BadRequestError, ConflictError, NoRouteError, NotFoundError
 
 if TYPE_CHECKING:  # they load Kafka's client, and a worker's console never needs them
     from kconnect.admin.direct.client import DirectClient
@@ -22,7 +22,6 @@ if TYPE_CHECKING:  # they load Kafka's client, and a worker's console never need
     from kconnect.admin.direct.edit.plan import Edit
 
 _EVIDENCE: Final = 5
-_NO_ROUTE: Final = "HTTP 404 Not Found"
 _NO_DOCTOR: Final = "The doctor looks at the cluster's internal topics, and this worker does not read them for others"
 
 
@@ -36,7 +35,7 @@ def show(request: PageRequest) -> Reply:
     try:
         found = rest.doctor()
     except NotFoundError as err:
-        return _page([], [], why_not=_NO_DOCTOR if str(err).endswith(_NO_ROUTE) else str(err))
+        return _page([], [], why_not=_NO_DOCTOR if isinstance(err, NoRouteError) else str(err))
     shown = [_item(finding, finding["repair"], finding["evidence"]) for finding in found["findings"]]
     return _page(shown, [(each["what"], each["why"]) for each in found["not_checked"]])
 

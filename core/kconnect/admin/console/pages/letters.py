@@ -214,10 +214,10 @@ def replay(request: PageRequest) -> Reply:
         if any(why for _, _, why in others):
             values = {**_head(request, reader), "sent": done.counts[Outcome.REPLAY], "how": how, "others": others}
             return Page("letter_done.html", f"Replay of dead letters of {reader.name}", values, tab="connectors")
-    reported = f"{pluralize(done.counts[Outcome.REPLAY], 'dead letter')} of {reader.name} "
-    reported += "put into the sink." if how.through else "sent again."
-    reported += "".join(f" {pluralize(count, 'letter')} {title}." for title, count, _ in others)
-    return Redirect(f"{_own(reader.name)}/letters", reported)
+    message = f"{pluralize(done.counts[Outcome.REPLAY], 'dead letter')} of {reader.name} "
+    message += "put into the sink." if how.through else "sent again."
+    message += "".join(f" {pluralize(count, 'letter')} {title}." for title, count, _ in others)
+    return Redirect(f"{_own(reader.name)}/letters", message)
 
 
 def _head(request: PageRequest, reader: DeadLetterReader) -> dict[str, Any]:
