@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,33 +25,21 @@ from kconnect.logs.timeline import note_step
 from kconnect.runtime.herder.interface import ExecutorInfo, RuntimeInfo
 from kconnect.spark import entry
 from kconnect.spark.cluster import ClusterView, slot_group
+from kconnect.spark.conf import SLOT_POOL, executors_python, spark_conf, starts_our_daemon
 from kconnect.spark.jvm import FAST_FLAGS, Jvm, log4j_properties
 from kconnect.spark.jvm_archive import RECORDING, dump_classes, make_archive_in_background, spark_archive
 from kconnect.spark.master import await_master, warn_while_queued
 from kconnect.spark.processes import await_end, birth, session_members
 from kconnect.spark.settings import SparkSettings
-from kconnect.spark.shipping import LIBRARY, pack, package_turn, shipments
+from kconnect.spark.shipping import pack, package_turn, shipments
 from kconnect.spark.slot_spec import SlotSpec
-from kconnect.spark.waiting_daemon import MODULE, WaitingDaemon
+from kconnect.spark.waiting_daemon import WaitingDaemon
 
 log = logging.getLogger(__name__)
 
-# A slot that dies fails its job with the cause; the pool submits another, with back-off, to the executor that suits
-# best then. Spark would retry at once, in the same place.
-_TASK_FAILURES = 1
-# With exclusion on, Spark refuses to start with fewer: a task must outlast the failures that exclude a node.
-_TASK_FAILURES_EXCLUDING = 4
 # A scheduler keeps 15 MB of classes and settings; its garbage fills the young generation before a collection, 103 MB
 # by default and never returned to the system. With 24 MB the worker takes 90 MB less.
 _SMALL_HEAP = ("-Xmn24m",)
-# A slot that was lost gets the next free core, however many tasks of queries wait: its pool is always in need
-SLOT_POOL = "slots"
-_POOLS = """<?xml version="1.0"?>
-<allocations>
-  <pool name="slots"><schedulingMode>FIFO</schedulingMode><weight>1</weight><minShare>1000000</minShare></pool>
-  <pool name="queries"><schedulingMode>FAIR</schedulingMode><weight>1</weight><minShare>0</minShare></pool>
-</allocations>
-"""
 # A stop during a start kills the JVM, and checks this often whether the start has launched one by then.
 _KILL_AGAIN_S = 0.05
 
@@ -340,7 +328,7 @@ class SparkApplication:
         jvm.start(conf, " ".join([*own, users]).strip(), local)
         self._jvm = jvm  # a stop meanwhile finds one that can be killed
         note_step("Spark's JVM is launched")
-        if self._daemon is None and _starts_our_daemon(conf, self.settings):
+        if self._daemon is None and starts_our_daemon(conf, self.settings):
             daemon = WaitingDaemon(self._folder)
             self._daemon = daemon if daemon.start() else None
         return jvm
@@ -375,75 +363,13 @@ class SparkApplication:
         context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
         if context.uiWebUrl:
             log.info("Spark UI at %s", context.uiWebUrl)
-        context.pythonExec = _executors_python(self.settings) if self._daemon is None else self._daemon.python
+        context.pythonExec = executors_python(self.settings) if self._daemon is None else self._daemon.python
         return context
 
 
 def _of_jvm(settings: SparkSettings) -> tuple[object, ...]:
     """What a JVM is launched with."""
     return dict(settings.spark), settings.slot_count(), settings.query_room(), settings.query_cores, settings.cache
-
-
-def spark_conf(settings: SparkSettings, folder: Path) -> dict[str, str]:
-    """Spark's settings: our defaults, the user's values over them, and the few that are fixed."""
-    excludes = settings.spark.get("spark.excludeOnFailure.enabled", "false").lower() == "true"
-    failures = _TASK_FAILURES_EXCLUDING if excludes else _TASK_FAILURES
-    conf = {
-        "spark.app.name": "kconnect",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.python.daemon.module": MODULE,
-        "spark.local.dir": str(folder),
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.task.maxFailures": str(failures),
-        "spark.excludeOnFailure.enabled": "false",
-        # A thread that looks ten times a second for what jobs leave; slots are few jobs and leave 10 kB each
-        "spark.cleaner.referenceTracking": "false",
-        # Where the above is on: a slot that was killed would wait for another executor, and all of them are busy
-        "spark.excludeOnFailure.taskAndStage.enabled": "false",
-    }
-    if settings.query_room() > 0:
-        conf |= _query_conf(folder)
-    if settings.is_local:
-        conf["spark.master"] = f"local[{settings.slot_count() + settings.query_room()},{failures}]"
-        conf["spark.driver.host"] = "127.0.0.1"
-        conf["spark.driver.bindAddress"] = "127.0.0.1"
-    conf.update({key: value for key, value in settings.spark.items() if (key, value) != ("spark.master", "local[*]")})
-    if not settings.is_local:
-        # Shipped code precedes what the executor has installed, so that both ends run one version of kconnect.
-        path = conf.get("spark.executorEnv.PYTHONPATH", "")
-        conf["spark.executorEnv.PYTHONPATH"] = f"{LIBRARY}:{path}" if path else LIBRARY
-    if conf.get("spark.speculation", "false").lower() == "true":
-        log.warning("spark.speculation=true is ignored: a second copy of a running slot would fight with the first")
-    conf["spark.speculation"] = "false"
-    return conf
-
-
-def _query_conf(folder: Path) -> dict[str, str]:
-    """What queries need beside slots: a pool in which slots come first, and a cleaner of what their many jobs leave."""
-    pools = folder / "pools.xml"
-    with contextlib.suppress(FileNotFoundError):  # settings are asked for without a folder, too
-        pools.write_text(_POOLS)
-    return {
-        "spark.scheduler.mode": "FAIR",
-        "spark.scheduler.allocation.file": pools.absolute().as_uri(),
-        "spark.cleaner.referenceTracking": "true",
-    }
-
-
-def _starts_our_daemon(conf: Mapping[str, str], settings: SparkSettings) -> bool:
-    """Whether slots are forked from our daemon in this very Python."""
-    return (
-        settings.is_local
-        and _executors_python(settings) == sys.executable
-        and conf["spark.python.daemon.module"] == MODULE
-        and conf.get("spark.python.use.daemon", "true").lower() == "true"
-    )
-
-
-def _executors_python(settings: SparkSettings) -> str:
-    named = None if settings.is_local else os.environ.get("PYSPARK_PYTHON")
-    return settings.spark.get("spark.pyspark.python") or named or sys.executable
 
 
 def _import_path(settings: SparkSettings) -> list[str]:

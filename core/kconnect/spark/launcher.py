@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from kconnect.errors import ConnectError
 from kconnect.logs.log_context import given_levels
-from kconnect.logs.timeline import note_step, process_began_s
+from kconnect.logs.timeline import note_step
 from kconnect.logs.wording import pluralize
 from kconnect.model import RunState, TargetState, TaskCondition, TaskId, TaskSpec
 from kconnect.runtime.herder.interface import LauncherEvents, RuntimeInfo, SlotInfo
@@ -405,6 +405,6 @@ class SparkLauncher:
 def _note_fork(slot: int, hello: Hello, *, is_first: bool) -> None:
     """The steps of a slot on this machine: when its process was forked, and that which it was forked from started."""
     if is_first:
-        note_step("The process that slots are forked from begins its imports", process_began_s(hello.parent_pid))
-    note_step(f"Slot {slot} is forked", process_began_s(hello.pid))
+        note_step("The process that slots are forked from begins its imports", hello.parent_pid)
+    note_step(f"Slot {slot} is forked", hello.pid)
     note_step(f"Slot {slot} takes tasks")

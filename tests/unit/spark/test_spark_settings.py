@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kconnect.errors import ConfigError
-from kconnect.spark.application import spark_conf
+from kconnect.spark.conf import spark_conf
 from kconnect.spark.settings import SparkSettings, own_cores
 
 FOLDER = Path("folder")

@@ -249,8 +249,8 @@ class RowsOfBatch:
             try:
                 build([row], self._struct)
             except NotFittingError as error:
-                reported = f"Field {error.path} does not fit its column of type {error.kind}: it {error.reported}"
-                report(records[index], DataError(reported))
+                message = f"Field {error.path} does not fit its column of type {error.kind}: it {error.says}"
+                report(records[index], DataError(message))
             else:
                 good.append(index)
         return [records[index] for index in good], [rows[index] for index in good]
