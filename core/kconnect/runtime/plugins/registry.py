@@ -10,7 +10,6 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
 from kconnect.api import (
-    ConfigDef,
     Connector,
     Converter,
     HeaderConverter,
@@ -20,9 +19,9 @@ from kconnect.api import (
 from kconnect.errors import ConfigError
 from kconnect.java.compat.maven_version_range import VersionRange, version_order
 from kconnect.java.plugins import DiscoveryCheck, Hosted, JavaIndex, JavaPlugins, JavaSettings, Preparation
-from kconnect.model import named_plugins
 from kconnect.runtime.plugins.aliases import BUILTINS, PluginType, names_of, short_names
 from kconnect.runtime.plugins.isolation import PLUGIN_GROUP, PluginFolders
+from kconnect.runtime.plugins.password_settings import CONVERTERS, PasswordSettings
 from kconnect.runtime.plugins.plugin_info import PluginInfo, in_order, info_of, kinds_of, python_name, version_reported
 from kconnect.runtime.plugins.python_classes import load_builtin, load_point, nearest, python_class
 from kconnect.runtime.plugins.source_reading import ClassFacts
@@ -65,8 +64,15 @@ class PluginRegistry:
         # By name, kind, version and place; looked up twice at worst: no lock around a plugin's import
         self._found: dict[tuple[str, type, str | None, str | None], type] = {}
         self._any: dict[tuple[str, str | None], type] = {}  # by name and version, whatever its kind, likewise
-        # By kind, name and version, likewise
-        self._password_keys: dict[tuple[str, str, str | None], frozenset[str]] = {}
+        self._password_settings = PasswordSettings(
+            {
+                "": self.connector_class,
+                "transforms": self.transformation,
+                "predicates": self.predicate,
+                "header": self.header_converter,
+                CONVERTERS: self.converter,
+            }
+        )
 
     @classmethod
     def load(
@@ -142,42 +148,8 @@ class PluginRegistry:
         return found
 
     def password_keys(self, config: Mapping[str, str]) -> frozenset[str]:
-        """Settings of a connector's config that a plugin's table types as PASSWORD: their names need not say so.
-
-        Plugins are the connector, its transforms, predicates and converters. Their ConfigDefs are read once; a plugin
-        that is missing or fails has none: the error appears when it is run.
-        """
-        return frozenset(
-            f"{prefix}{key}"
-            for prefix, name in named_plugins(config)
-            for key in self._passwords(prefix, name, config.get(f"{prefix or 'connector.'}plugin.version"))
-        )
-
-    def _passwords(self, prefix: str, name: str, version: str | None) -> frozenset[str]:
-        kind = prefix.partition(".")[0]
-        found = self._password_keys.get((kind, name, version))
-        if found is None:
-            found = self._password_keys[kind, name, version] = self._typed_password(kind, name, version)
-        return found
-
-    def _typed_password(self, kind: str, name: str, version: str | None) -> frozenset[str]:
-        finders: dict[str, Callable[..., type[Any]]] = {
-            "": self.connector_class,
-            "transforms": self.transformation,
-            "predicates": self.predicate,
-            "header": self.header_converter,
-        }
-        try:
-            find: Callable[..., type[Any]] = finders.get(kind, self.converter)
-            table = find(name, version)().config()
-        except ConfigError:
-            return frozenset()
-        except Exception as err:  # a plugin call
-            log.debug("%s does not tell its settings: %r", name, err)
-            return frozenset()
-        if not isinstance(table, ConfigDef):
-            return frozenset()
-        return frozenset(key.name for key in table.config_keys.values() if key.type is ConfigDef.Type.PASSWORD)
+        """Settings of a connector's config that a plugin's table types as PASSWORD: their names need not say so."""
+        return self._password_settings.of(config)
 
     def converter(self, name: str, version: str | None = None, beside: type[Any] | None = None) -> type[Converter]:
         """The class a `key.converter` or `value.converter` names. Errors: ConfigError.

@@ -52,11 +52,11 @@ def load_extensions(
     for name in names:
         found = None if plugins is None else plugins.python_class(name, ConnectRestExtension)  # type: ignore[type-abstract]  # looks for a subclass
         if found is None:
-            reported = (
+            message = (
                 f"a Java class cannot run here; {included} is the one that is built in, others are Python classes that "
                 "extend kconnect.api.ConnectRestExtension"
             )
-            raise ConfigError.invalid(_SETTING, name, reported)
+            raise ConfigError.invalid(_SETTING, name, message)
         try:
             extension = found()
             extension.configure(configs)

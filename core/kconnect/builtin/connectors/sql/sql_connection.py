@@ -270,16 +270,17 @@ def reported_of_connection(error: BaseException, is_away: bool, where: str) -> s
         cause = cause_of(error)
         is_driver = isinstance(cause, OF_PYTHON) or is_misuse(cause)
         who = "The driver does not take these parameters" if is_driver else "The database refuses the connection"
-        return f"{who}: {reported(error)} ({where})"
+        return f"{who}: {error_text(error)} ({where})"
     return MayPass(
-        f"The database cannot be reached: {reported(error)} ({where}). Start it, correct the setting, or set {CHECK}=0"
+        f"The database cannot be reached: {error_text(error)} ({where}). "
+        f"Start it, correct the setting, or set {CHECK}=0"
     )
 
 
 _PORTS: Final = {"postgresql": 5432, "mysql": 3306}
 
 
-def reported(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """An error in one line: what the database says, without the statement."""
     cause = cause_of(error)
     text = getattr(getattr(cause, "diag", None), "message_primary", None) or str(cause)

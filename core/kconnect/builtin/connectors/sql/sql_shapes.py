@@ -107,13 +107,13 @@ class TableShapes:
         for index in new:
             contract = self._contracts.of(names[index])
             for value in (row.values[index] for row in run if row.values[index] is not None):
-                reported = (
+                message = (
                     f"Table {table} has no column {names[index]}, whose value is {value!r:.60}, and schema.contract is "
                     f"{contract} for it"
                 )
                 if contract is not Contract.DISCARD_VALUE:
-                    raise DiscardedRowError(reported) if contract is Contract.DISCARD_ROW else DataError(reported)
-                self._nulls.append((names[index], DataError(reported)))
+                    raise DiscardedRowError(message) if contract is Contract.DISCARD_ROW else DataError(message)
+                self._nulls.append((names[index], DataError(message)))
         if not new:
             return run
         kept = [i for i in range(len(names)) if i not in new]

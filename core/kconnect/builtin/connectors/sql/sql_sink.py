@@ -226,9 +226,9 @@ class SqlSinkTask(SinkTask):
         """After a refused transaction. Errors: RetriableError, ConnectError."""
         places = self._written.moved(spans, self._in_table())
         if places:
-            reported = ", ".join(f"{at} from offset {offset}" for at, offset in places.items())
+            message = ", ".join(f"{at} from offset {offset}" for at, offset in places.items())
             log.warning(
-                "Another writer has committed since: nothing of this put was written, and %s is read on", reported
+                "Another writer has committed since: nothing of this put was written, and %s is read on", message
             )
         self._go_to(places)
 

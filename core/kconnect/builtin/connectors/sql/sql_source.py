@@ -14,7 +14,6 @@ from kconnect.api import (
     Backoff,
     Config,
     ConfigDef,
-    ConfigError,
     ConnectError,
     ConnectorUtils,
     DataError,
@@ -24,18 +23,14 @@ from kconnect.api import (
     SourceConnector,
     SourceTask,
 )
-from kconnect.api.topic_names import topic_name_problem, topic_renaming
 from kconnect.api.wording import pluralize
-from kconnect.builtin.connectors.checked_settings import said, with_problems
+from kconnect.builtin.connectors.checked_settings import with_problems
 from kconnect.builtin.connectors.sql.sql_columns import RowShape, TypeSettings
 from kconnect.builtin.connectors.sql.sql_connection import (
-    OF_LOGINS,
     cause_of,
-    check_s,
     engine_of,
+    error_text,
     may_pass,
-    no_connection,
-    reported,
 )
 from kconnect.builtin.connectors.sql.sql_cursor import Place, offset_columns
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of
@@ -49,10 +44,11 @@ from kconnect.builtin.connectors.sql.sql_reader import (
     TableChangedError,
     Target,
 )
-from kconnect.builtin.connectors.sql.sql_source_config import CONFIG, credential_problems, settings_of
+from kconnect.builtin.connectors.sql.sql_source_checks import database_problems, problems
+from kconnect.builtin.connectors.sql.sql_source_config import CONFIG, query_of, settings_of
 from kconnect.builtin.connectors.sql.sql_table_monitor import TableMonitor
-from kconnect.builtin.connectors.sql.sql_tables import TABLES, TableId, chosen, joined, mapped, parted, tables_of
-from kconnect.builtin.connectors.sql.sql_url import URL, address_of, kind_of_url, reported_ignored
+from kconnect.builtin.connectors.sql.sql_tables import TABLES, TableId, joined, mapped, parted
+from kconnect.builtin.connectors.sql.sql_url import address_of, kind_of_url, reported_ignored
 from kconnect.builtin.version import KAFKA_VERSION
 
 log = logging.getLogger(__name__)
@@ -65,7 +61,6 @@ _FIRST_BACKOFF_S: Final = 0.1
 _STOP_S: Final = 5.0
 # A table that cannot be read is tried again after this
 _ASIDE_S: Final = 30.0
-_LISTS: Final = ("table.whitelist", "table.blacklist")
 
 
 class SqlSourceConnector(SourceConnector):
@@ -292,7 +287,7 @@ class SqlSourceTask(SourceTask):
             return RetriableError(str(error), retry_after_s=_FIRST_BACKOFF_S)
         if isinstance(error, ConnectError):
             return error
-        text = type(cause_of(error)).__name__ if self._masked else reported(error)
+        text = type(cause_of(error)).__name__ if self._masked else error_text(error)
         if not may_pass(error, self._kind):
             is_value = type(cause_of(error)).__name__ == "DataError"  # of any driver: infinity, years beyond 9999
             hint = "Convert such values in a `query`, or correct the rows." if is_value else None
@@ -407,105 +402,3 @@ def _read_settings(config: Mapping[str, Any], keeps_unbounded: bool) -> ReadSett
         suffix=config["query.suffix"].strip(),
         quotes=config["quote.sql.identifiers"].lower() == "always",
     )
-
-
-def query_of(config: Mapping[str, Any]) -> str:
-    """The query without a semicolon at its end; empty if tables are read."""
-    masked = config["query.masked"]
-    text: str = (masked.value if masked is not None else "") or config["query"] or ""
-    return text.strip().rstrip(";").rstrip()
-
-
-def problems(config: Mapping[str, Any], props: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    """Pairs of setting and message."""
-    mode = config["mode"]
-    if "timestamp" in mode and not (config["timestamp.column.name"] or config["timestamp.columns.mapping"]):
-        yield "timestamp.column.name", f"mode={mode} needs timestamp.column.name"
-    has_query = bool(query_of(config))
-    if has_query and mode.endswith("incrementing") and not config["incrementing.column.name"]:
-        yield "incrementing.column.name", f"A query with mode={mode} needs incrementing.column.name"
-    if has_query and not config["topic.prefix"].strip():
-        yield "topic.prefix", "With a query topic.prefix is the topic's whole name: set it"
-    named = [name for name in (*_LISTS, "table.include.list", "table.exclude.list") if config[name]]
-    if has_query and named:
-        yield "query", f"A query is read instead of tables: leave out {', '.join(named)}"
-    if config["table.whitelist"] and config["table.blacklist"]:
-        yield "table.blacklist", "Set table.whitelist or table.blacklist, not both"
-    if len(named) > 1 and {*named} & {*_LISTS} and {*named} - {*_LISTS}:
-        yield "table.include.list", f"Set table.include.list or {' and '.join(_LISTS)}, not both"
-    if config["table.exclude.list"] and not config["table.include.list"]:
-        yield "table.exclude.list", "table.exclude.list leaves tables out of table.include.list: set that too"
-    yield from credential_problems(props)
-    try:
-        engine_of(config)
-    except ConfigError as err:
-        yield URL, said(err)
-
-
-def database_problems(config: Mapping[str, Any], is_renamed: bool = False) -> list[tuple[str, str]]:
-    """What the database refuses, or that it is away; nothing if nobody shall ask it."""
-    import sqlalchemy as sa
-
-    if not check_s(config):
-        return []
-    engine = engine_of(config, check_s(config))
-    query = query_of(config)
-    setting = "query.masked" if config["query.masked"] is not None and config["query.masked"].value else "query"
-    try:
-        opened = engine.connect()
-    except (sa.exc.SQLAlchemyError, *OF_LOGINS) as error:
-        return [(URL, no_connection(error, engine))]
-    try:
-        with opened as connection:
-            if query:
-                _try_query(connection, query)
-            else:
-                setting = "table.whitelist"
-                return _table_problems(connection, config, is_renamed)
-    except (sa.exc.SQLAlchemyError, ConnectError) as error:
-        if isinstance(error, sa.exc.SQLAlchemyError) and may_pass(error, kind_of(engine.dialect)):
-            return [(URL, no_connection(error, engine))]
-        if setting == "query.masked":
-            return [(setting, f"The database refuses the query: {type(cause_of(error)).__name__}")]
-        if setting == "query":
-            return [(setting, f"The database refuses the query: {reported(error)}{_position(error, query)}")]
-        return [(setting, str(error))]
-    return []
-
-
-def _try_query(connection: Any, query: str) -> None:  # SQLAlchemy's
-    """Have the database plan it, which reads nothing."""
-    explain = {"oracle": "EXPLAIN PLAN FOR ", "mssql": ""}.get(connection.dialect.name, "EXPLAIN ")
-    if explain:
-        connection.execution_options(no_parameters=True).exec_driver_sql(explain + query).close()
-
-
-def _table_problems(  # Any: SQLAlchemy's
-    connection: Any, config: Mapping[str, Any], is_renamed: bool
-) -> list[tuple[str, str]]:
-    """A table whose topic no topic can be; tells names in table.whitelist that fit no table.
-
-    `is_renamed`: transformations may give topics other names. Errors: ConnectError for two of one name.
-    """
-    prefix = config["topic.prefix"].strip()
-    setting = "table.whitelist" if config["table.whitelist"] else "table.include.list"
-    found = chosen(tables_of(connection, config), config)
-    for topic in () if is_renamed else (prefix + table.name for table in found):
-        if problem := topic_name_problem(topic):
-            return [(setting, f"{setting}: {problem}. To rename it: {topic_renaming(topic)}")]
-    known = {name for table in found for name in (table.name, *table.known_names)}
-    missing = [name for name in config["table.whitelist"] if name.replace('"', "") not in known]
-    if missing:
-        log.warning("table.whitelist names what does not exist (yet): %s", ", ".join(missing))
-    return []
-
-
-def _position(error: BaseException, query: str) -> str:
-    """Where in the query, if the database tells: line and column, from 1."""
-    place = getattr(getattr(cause_of(error), "diag", None), "statement_position", None)
-    if place is None:
-        return ""
-    index = max(0, int(place) - 1 - len("EXPLAIN "))
-    before = query[:index]
-    line = before.count("\n")
-    return f" (line {line + 1}, column {index - (before.rfind(chr(10)) + 1) + 1} of the query)"

@@ -443,3 +443,10 @@ CONFIG = (
         group="Connector",
     )
 )
+
+
+def query_of(config: Mapping[str, Any]) -> str:
+    """The query without a semicolon at its end; empty if tables are read."""
+    masked = config["query.masked"]
+    text: str = (masked.value if masked is not None else "") or config["query"] or ""
+    return text.strip().rstrip(";").rstrip()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConnectError, ConnectorContext, RetriableError
-from kconnect.builtin.connectors.sql.sql_connection import may_pass, reported
+from kconnect.builtin.connectors.sql.sql_connection import error_text, may_pass
 from kconnect.builtin.connectors.sql.sql_dialect import kind_of
 from kconnect.builtin.connectors.sql.sql_tables import TableId, chosen, tables_of
 
@@ -63,8 +63,8 @@ class TableMonitor:
         if isinstance(error, ConnectError):
             raise error
         if may_pass(error, kind_of(self._engine.dialect)):
-            raise RetriableError(f"The database's tables cannot be listed: {reported(error)}") from error
-        raise ConnectError(f"The database's tables cannot be listed: {reported(error)}") from error
+            raise RetriableError(f"The database's tables cannot be listed: {error_text(error)}") from error
+        raise ConnectError(f"The database's tables cannot be listed: {error_text(error)}") from error
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -86,7 +86,9 @@ class TableMonitor:
                 self._error = error
                 self._lock.notify_all()
             if is_new:
-                log.warning("The database's tables cannot be listed, and will be asked for again: %s", reported(error))
+                log.warning(
+                    "The database's tables cannot be listed, and will be asked for again: %s", error_text(error)
+                )
             return False
         with self._lock:
             before, self._found, self._error = self._found, found, None

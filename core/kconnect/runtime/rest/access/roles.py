@@ -161,8 +161,8 @@ def _grant(table: Mapping[str, Any], place: _Place) -> Grant:
         raise place.wrong(unknown[0], f"Unknown setting: {unknown[0]}; a grant has {', '.join(_KNOWN)}")
     names = [str(role) for role in Role]
     if table.get("role") not in names:
-        reported = "Unknown role: " + str(table["role"]) if "role" in table else "the grant has no role"
-        raise place.wrong("role", f"{reported}; roles are {', '.join(names)}")
+        message = "Unknown role: " + str(table["role"]) if "role" in table else "the grant has no role"
+        raise place.wrong("role", f"{message}; roles are {', '.join(names)}")
     role = Role(names.index(table["role"]) + 1)
     users = _texts(table, "users", place)
     connectors = _texts(table, "connectors", place) if "connectors" in table else (_EVERY_CONNECTOR,)
