@@ -115,7 +115,7 @@ def test_values_without_fields_and_nulls():
 
 
 def test_names_that_are_data_are_reported():
-    inferred = InferredSchemas(10)
+    inferred = InferredSchemas()
     inferred.read("t", {f"n{one}": 1 for one in range(1000)})
     with pytest.raises(DataError, match="more than 2000 fields") as reported:
         inferred.read("t", {f"m{one}": 1 for one in range(1000)})

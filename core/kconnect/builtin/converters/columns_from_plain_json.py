@@ -65,7 +65,7 @@ class PlainJsonColumns:
         """The values, unless other batches of the topic gave no reason to try again yet."""
         trials = self._trials.setdefault(topic, _Trials())
         if not trials.is_due():
-            raise ByRecordsError(trials.reported)
+            raise ByRecordsError(trials.reason)
         try:
             made = _parsed(self._type(topic, texts), texts)
         except ByRecordsError as error:
@@ -79,7 +79,7 @@ class PlainJsonColumns:
         import pyarrow.compute as pc
 
         known = self._types.get(topic) or self._remember(topic, self._taught(texts))
-        tried, reported = set(), None
+        tried, reason = set(), None
         for _ in range(_MOST_LESSONS):
             kind, pattern = known
             fits = pc.match_substring_regex(texts, pattern)
@@ -87,12 +87,12 @@ class PlainJsonColumns:
                 return kind
             tried.add(kind)
             found = self._taught(texts.filter(pc.invert(fits)))
-            reported = difference(kind, found) or reported
+            reason = difference(kind, found) or reason
             taught = self._widened(kind, found)
             if taught in tried:
                 break
             known = self._remember(topic, taught)
-        raise ByRecordsError(reported or "texts differ in the order of their members, or in how numbers are written")
+        raise ByRecordsError(reason or "texts differ in the order of their members, or in how numbers are written")
 
     def _widened(self, kind: PlainType, found: PlainType) -> PlainType:
         try:
@@ -124,15 +124,15 @@ class _Trials:
 
     def __init__(self) -> None:
         self.failures = 0
-        self.reported = ""
+        self.reason = ""
         self._left = 0
 
     def is_due(self) -> bool:
         self._left -= 1
         return self._left < 0
 
-    def failed(self, reported: str) -> None:
-        self.reported = reported
+    def failed(self, reason: str) -> None:
+        self.reason = reason
         self.failures = min(self.failures + 1, 10)
         self._left = min(1 << self.failures - 2, _MOST_LEFT_OUT) if self.failures > 1 else 0
 

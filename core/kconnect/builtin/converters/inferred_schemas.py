@@ -24,8 +24,7 @@ class InferredSchemas:
     batch that would widen the schema goes by records.
     """
 
-    def __init__(self, most_topics: int) -> None:
-        self._most_topics = most_topics
+    def __init__(self) -> None:
         self._topics: dict[str, tuple[Seen, Schema | None]] = {}
         self._keep: Callable[[str, Seen], None] = lambda topic, seen: None
 
@@ -64,8 +63,6 @@ class InferredSchemas:
                 f"The values of topic {topic} have more than {_MOST_FIELDS} fields together",
                 hint="Names that are data cannot be fields: leave schemas.infer.enable out, or declare value.schema.",
             )
-        if topic not in self._topics and len(self._topics) >= self._most_topics:
-            self._topics.clear()
         made = self._topics[topic] = _with_schema(seen)
         self._keep(topic, seen)
         return made

@@ -93,7 +93,7 @@ class JsonConverter(BuiltinConverter):
         self._replace_null: bool = replace_null
         # What a schema is declared for is not to be inferred
         self._infers: bool = config[SCHEMAS_INFER_CONFIG] and not self._has_envelope and not self.keeps_digits
-        self._inferred = InferredSchemas(self._cache_size)
+        self._inferred = InferredSchemas()
         self._plain_columns = PlainJsonColumns(self._plain_value, self._cache_size)
         self._schemas: dict[str, Schema | None] = {}
         self._last_head, self._last_schema = b"", cast("Schema | None", None)

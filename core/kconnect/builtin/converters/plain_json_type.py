@@ -89,8 +89,8 @@ def difference(known: PlainType, found: PlainType, path: Sequence[str] = ()) -> 
         for old, new in pairs:
             if {old.gap, new.gap} == {Gap.NULL, Gap.MISSING}:
                 return _of_gaps((*path, new.name))
-        reported = (difference(old.type, new.type, (*path, new.name)) for old, new in pairs)
-        return next((one for one in reported if one is not None), None)
+        differences = (difference(old.type, new.type, (*path, new.name)) for old, new in pairs)
+        return next((one for one in differences if one is not None), None)
     if known.kind is found.kind or (known.kind, found.kind) in _NUMBERS or (found.kind, known.kind) in _NUMBERS:
         return None
     return _of_kinds(path, {known.kind, found.kind})
