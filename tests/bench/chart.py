@@ -71,9 +71,9 @@ def drawn(bars: list[Bar], colours: tuple[str, str, str, str]) -> str:
         for place, (rate, colour) in enumerate(((bar.java, java), (bar.ours, ours))):
             width = max(2, round(_LONGEST * rate / longest))
             above = top + place * 20
-            reported = f"{rate / 1e6:.2f} M" + (f"  ({bar.ours / bar.java:.1f} x)" if place else "")
+            message = f"{rate / 1e6:.2f} M" + (f"  ({bar.ours / bar.java:.1f} x)" if place else "")
             parts.append(f'<rect x="{_LEFT}" y="{above}" width="{width}" height="16" fill="{colour}"/>')
-            parts.append(f'<text x="{_LEFT + width + 8}" y="{above + 13}" fill="{text}">{reported}</text>')
+            parts.append(f'<text x="{_LEFT + width + 8}" y="{above + 13}" fill="{text}">{message}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 

@@ -88,10 +88,10 @@ def _measured(name: str, rows: int, run: Callable[[], None]) -> None:
     run()
     took_s, cpu_s = time.perf_counter() - began_s, _cpu_s() - cpu_s
     load = os.getloadavg()[0]
-    reported = (
+    message = (
         f"{took_s:6.2f} s {rows / took_s:10,.0f} rows/s  {cpu_s / rows * 1e6:5.2f} us CPU a row  (load {load:.1f})"
     )
-    sys.stdout.write(f"{name:28} {reported}\n")
+    sys.stdout.write(f"{name:28} {message}\n")
     sys.stdout.flush()
 
 

@@ -100,8 +100,8 @@ class Limits:
             if self._older is not None:
                 end_all([child for child in psutil.Process().children(True) if child.pid not in self._older])
             return
-        reported = f"{limit_s:g} s" if step == 1 else "what it may take to end, too"
-        self._what = f"{test} outlived its limit: {reported}.\n{all_stacks()}"
+        message = f"{limit_s:g} s" if step == 1 else "what it may take to end, too"
+        self._what = f"{test} outlived its limit: {message}.\n{all_stacks()}"
         signal.pthread_kill(threading.main_thread().ident or 0, _SIGNAL)
 
     def _raise(self, _number: int, _frame: FrameType | None) -> None:

@@ -93,8 +93,8 @@ def test_pages_are_followed_and_a_restart_goes_on_at_its_page(server: Server, ki
         items = [{"id": 100 - page * 2}, {"id": 99 - page * 2}]
         is_last = page == 2
         link = {} if is_last or kind != "link" else {"Link": f'<{path}?page={page + 1}>; rel="next", </x>; rel="first"'}
-        reported = None if is_last else (f"?page={page + 1}" if kind == "url" else page + 1)
-        return 200, link, {"items": items, "meta": {"next": reported}}
+        message = None if is_last else (f"?page={page + 1}" if kind == "url" else page + 1)
+        return 200, link, {"items": items, "meta": {"next": message}}
 
     server.answer = answer
     paging = {"pagination": "link" if kind == "link" else "next", "pagination_next_pointer": "/meta/next"}

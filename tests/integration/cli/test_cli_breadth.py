@@ -211,8 +211,8 @@ def test_wait_goes_on_while_nobody_listens_yet(connect, herder):
 def test_wait_for_a_worker_that_never_comes_ends_at_its_deadline_and_says_why(connect):
     url = f"http://127.0.0.1:{free_port()}"
     code, _, err = connect("connectors", "wait", "a", "--url", url, "--timeout", "3s")
-    reported = f"Nobody answers at {url} (connection refused)"
-    assert (code, err.splitlines()[:2]) == (6, [f"{reported}; waiting", f"Not RUNNING within 3s: {reported}"])
+    message = f"Nobody answers at {url} (connection refused)"
+    assert (code, err.splitlines()[:2]) == (6, [f"{message}; waiting", f"Not RUNNING within 3s: {message}"])
 
 
 class Rebalancing(BaseHTTPRequestHandler):
@@ -307,8 +307,8 @@ def test_validate_lists_what_is_wrong_and_creates_nothing(connect, herder, tmp_p
 def test_a_connectors_own_kconnect_setting_is_known_when_it_is_misspelt(connect, tmp_path):
     path = tmp_path / "c.properties"
     path.write_text("name=c\nconnector.class=FileStreamSource\ntopic=t\nkconnect.task.stuck.after=5\n")
-    reported = "Unknown setting: kconnect.task.stuck.after. Did you mean kconnect.task.stuck.after.ms?"
-    assert reported in connect("plugins", "validate", str(path))[2]
+    message = "Unknown setting: kconnect.task.stuck.after. Did you mean kconnect.task.stuck.after.ms?"
+    assert message in connect("plugins", "validate", str(path))[2]
     path.write_text("name=c\nconnector.class=FileStreamSource\ntopic=t\nkconnect.task.stuck.after.ms=5\n")
     assert "Unknown setting" not in connect("plugins", "validate", str(path))[2]
 

@@ -48,7 +48,7 @@ def test_changes_are_events_and_the_first_look_tells_what_has_failed() -> None:
 
 
 def test_one_look_tells_a_command_without_a_shell_and_ends_with_1(connect, herder, tmp_path: Path) -> None:
-    reported = tmp_path / "reported; rm -rf $HOME"
+    message = tmp_path / "reported; rm -rf $HOME"
     script = tmp_path / "tell me.py"
     script.write_text(
         "import json, os, sys\n"
@@ -58,13 +58,13 @@ def test_one_look_tells_a_command_without_a_shell_and_ends_with_1(connect, herde
         "with open(sys.argv[1], 'a') as file: file.write(json.dumps([event, reported]) + '\\n')\n"
         "print('a word of the command')\n"
     )
-    command = f"{sys.executable} '{script}' '{reported}'"
+    command = f"{sys.executable} '{script}' '{message}'"
     assert connect("connectors", "watch", "--once", "--on-failure", command)[0] == 0
-    assert not reported.exists()
+    assert not message.exists()
     herder.traces["orders"] = TRACE
     code, out, err = connect("connectors", "watch", "--once", "--on-failure", command, "-o", "json")
     assert (code, err.splitlines()[0]) == (1, "FAILED: orders task 0")
-    event, environment = json.loads(reported.read_text())
+    event, environment = json.loads(message.read_text())
     assert json.loads(out) == event
     assert {key: event[key] for key in ("event", "name", "task", "state", "was", "cause")} == {
         "event": "failed",
@@ -137,9 +137,9 @@ def test_it_goes_on_when_the_worker_was_away(tmp_path: Path) -> None:
     herder, port = MemoryHerder(), free_port()
     herder.put_connector("orders", file_source(name="orders"), replace=False)
     url = f"http://127.0.0.1:{port}"
-    reported = tmp_path / "reported"
+    message = tmp_path / "reported"
     code = 'import os,sys; open(sys.argv[1],"a").write(os.environ["KCONNECT_EVENT"]+" ")'
-    hook = f"{sys.executable} -c '{code}' {reported}"
+    hook = f"{sys.executable} -c '{code}' {message}"
     with watching(url, tmp_path, "--on-failure", hook) as (process, lines):
         eventually(lambda: any("127.0.0.1" in line for line in lines["err"]), 20, "nobody is there")
         with RestServer(herder, [url]):
@@ -148,12 +148,12 @@ def test_it_goes_on_when_the_worker_was_away(tmp_path: Path) -> None:
             eventually(lambda: any(line.endswith("orders task 0 PAUSED") for line in lines["out"]), 20, "")
             herder.traces["orders"] = TRACE
             eventually(lambda: any("orders task 0 FAILED: java.io" in line for line in lines["out"]), 20, "")
-            eventually(lambda: reported.exists() and reported.read_text() == "failed ", 20, "")
+            eventually(lambda: message.exists() and message.read_text() == "failed ", 20, "")
         eventually(lambda: len([line for line in lines["err"] if "127.0.0.1" in line]) >= 3, 20, "away again, once")
         del herder.traces["orders"]
         herder.set_target_state("orders", TargetState.STARTED)
         with RestServer(herder, [url]):
             eventually(lambda: any(line.endswith("orders task 0 RUNNING again") for line in lines["out"]), 20, "")
-            eventually(lambda: reported.read_text() == "failed recovered ", 20, "")
+            eventually(lambda: message.read_text() == "failed recovered ", 20, "")
         assert process.poll() is None
     assert process.returncode == 143

@@ -43,7 +43,7 @@ def _environment(folder: Path, version: str) -> Path:
 
 def _probed(python: Path, folder: Path, name: str, version: str) -> str:
     """What works, in words; with the first package that Spark can fetch."""
-    reported = ""
+    message = ""
     for package in _packages(name, version):
         with tempfile.TemporaryDirectory(dir=folder) as own:
             command = [python, Path(__file__).with_name("probe.py"), name, package, own]
@@ -51,12 +51,12 @@ def _probed(python: Path, folder: Path, name: str, version: str) -> str:
             done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=_PROBE_S, check=False)
         steps = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         if not steps:
-            reported = f"no session with {package}"
+            message = f"no session with {package}"
             continue
         bad = [f"{step['step']}: {step['problem']}" for step in steps if step["problem"]]
         with_package = "" if package == "-" else f" with {package}"
         return f"{'; '.join(bad) or 'all works'}{with_package}"
-    return reported
+    return message
 
 
 def _packages(name: str, version: str) -> list[str]:

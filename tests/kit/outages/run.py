@@ -97,8 +97,8 @@ class Outcome:
             ("lost by sources, by the sink", f"{self.lost}, {self.sink_lost}"),
             ("seed", self.plan.seed),
         ]
-        reported = "".join(f"{title:<32}{value}\n" for title, value in rows)
-        return reported + "".join(f"! {text}\n" for text in [*self.false, *self.examples])
+        message = "".join(f"{title:<32}{value}\n" for title, value in rows)
+        return message + "".join(f"! {text}\n" for text in [*self.false, *self.examples])
 
 
 def outages(folder: Path, plan: Plan, say: Say) -> Outcome:

@@ -133,5 +133,5 @@ if os.environ.get("KCONNECT_POOLED") == "long":  # `make pooled`: minutes for ea
     ) -> None:
         each = int(os.environ.get("KCONNECT_POOLED_RECORDS", "1000000")) // len(_NAMES)
         killed = each_row_is_once_in_its_own_table(broker, worker, postgres_uri, each, seed)
-        reported = f"seed {seed}: {each} rows once in each of {len(_NAMES)} tables; killed: {killed}"
-        request.config.get_terminal_writer().line(reported)
+        message = f"seed {seed}: {each} rows once in each of {len(_NAMES)} tables; killed: {killed}"
+        request.config.get_terminal_writer().line(message)

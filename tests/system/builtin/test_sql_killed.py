@@ -38,5 +38,5 @@ def test_records_are_there_once_after_kills_every_few_seconds(
         run.await_rows(count, 600)
         run.worker.stop()
         run.assert_each_once(count)
-    reported = f"seed {seed}: {count} records once in each of three databases; killed: {run.kills}"
-    request.config.get_terminal_writer().line(reported)
+    message = f"seed {seed}: {count} records once in each of three databases; killed: {run.kills}"
+    request.config.get_terminal_writer().line(message)

@@ -62,8 +62,8 @@ def a_million_records_are_there_once_after_kills_every_few_seconds(
         run.await_last_changes(count, 300)
         run.worker.stop()
         run.assert_each_once(count)
-    reported = f"seed {seed}: {count} records once in each table; killed: {run.kills}"
-    request.config.get_terminal_writer().line(reported)
+    message = f"seed {seed}: {count} records once in each table; killed: {run.kills}"
+    request.config.get_terminal_writer().line(message)
 
 
 if os.environ.get("KCONNECT_TABLES") == "long":  # `make tables`: minutes for each seed

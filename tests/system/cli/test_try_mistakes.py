@@ -93,10 +93,10 @@ def test_the_whole_trace_comes_with_verbose(home: Path, tmp_path: Path) -> None:
 def test_errors_of_an_authors_transformation_have_file_and_line(trial: Command) -> None:
     mine = "transforms=mine\ntransforms.mine.type=mistaken.MistakenTransform\n"
     done = trial("MistakenSource", "none", expect=1, more=mine)
-    reported = (
+    message = (
         "Record 1: transform mine failed (mistaken.MistakenTransform): TypeError: 'int' object is not subscriptable"
     )
-    assert done.stderr.startswith(reported)
+    assert done.stderr.startswith(message)
     assert at('record.value["text"]') in done.stderr
     assert "errors.tolerance=all" in done.stderr
     more = f"{mine}transforms.mine.mistake=configure\n"

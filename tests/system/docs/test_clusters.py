@@ -14,7 +14,7 @@ import yaml
 
 from kconnect.java.compat.properties import parse_properties
 from kconnect.runtime.config.worker_config import DistributedConfig
-from kconnect.spark.application import spark_conf
+from kconnect.spark.conf import spark_conf
 from kconnect.spark.settings import SparkSettings
 from kit.documents import blocks_of
 from kit.places import ROOT

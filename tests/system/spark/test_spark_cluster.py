@@ -292,8 +292,8 @@ def test_without_a_free_core_it_is_said_and_a_new_machine_takes_what_waits(clust
     starts = counted.starts()
     with Standalone(tmp_path, broker.bootstrap, {"late": source}, settings) as late:
         late.launch()
-        reported = f"ERROR {cluster.url} has given this worker no executor in 1 s: it has no free core"
-        eventually(lambda: reported in late.log_text(), _START_S, "the log says that there is no core")
+        message = f"ERROR {cluster.url} has given this worker no executor in 1 s: it has no free core"
+        eventually(lambda: message in late.log_text(), _START_S, "the log says that there is no core")
         assert late.process is not None
         assert late.process.poll() is None  # cores are freed, and then it goes on
 

@@ -32,8 +32,8 @@ def a_million_rows_are_there_once_after_kills_every_few_seconds(
             run.await_count(kind, wanted, 600)
             assert_each_once(own_broker, run.topics[kind], wanted)
         run.worker.stop()
-    reported = f"seed {seed}: {count} rows of files and {count // 10} of a table once each; killed: {run.kills}"
-    request.config.get_terminal_writer().line(reported)
+    message = f"seed {seed}: {count} rows of files and {count // 10} of a table once each; killed: {run.kills}"
+    request.config.get_terminal_writer().line(message)
 
 
 if os.environ.get("KCONNECT_QUERIES") == "long":  # `make queries`: minutes for each seed

@@ -197,8 +197,8 @@ def test_a_call_that_hangs_is_named_with_its_line_until_it_returns(ward: Ward) -
     shown = ward.connect("tasks", "show", name, "0").stdout
     assert f"RUNNING  {ward.worker.url.removeprefix('http://')}  stuck for " in shown
     assert "self._mood.suffer()" in shown
-    reported = f"[{name}|task-0] {call} has not returned for "
-    eventually(lambda: reported in ward.worker.log_text(), 10, "the log says it, too")
+    message = f"[{name}|task-0] {call} has not returned for "
+    eventually(lambda: message in ward.worker.log_text(), 10, "the log says it, too")
 
     ward.mood(name, "")
     ward.await_condition(name, Condition.HEALTHY)
@@ -307,8 +307,8 @@ def test_offsets_that_cannot_be_stored_are_not_committing_and_the_file_is_named(
         found = eventually(lambda: (seen := ward.condition(SOURCE)).get("count", 0) >= 3 and seen, 30, "failed commits")
         assert found["name"] == "not committing"
         assert str(file) in found["cause"]
-        reported = "could not be committed; the next commit includes them"
-        lines = [line for line in ward.worker.log_text().splitlines() if reported in line and f"{SOURCE}-0" in line]
+        message = "could not be committed; the next commit includes them"
+        lines = [line for line in ward.worker.log_text().splitlines() if message in line and f"{SOURCE}-0" in line]
         assert len(lines) <= max(2, found["count"] / 10), lines
     finally:
         beside.rmdir()

@@ -144,8 +144,8 @@ def test_metrics_count_bad_records_and_dead_letters(broker, worker):
 
     eventually(all_counted, 20, "the counters of the tolerant task reach the worker")
     assert consume_values(broker.bootstrap, "observed-letters", 3) == [b"bad", b"{", b"worse"]
-    reported = f"ERROR [{TOLERANT}|task-0|value-converter] Error encountered in task"
-    eventually(lambda: worker.log.read_text().count(reported) == 3, 10, "all three are in the log")
+    message = f"ERROR [{TOLERANT}|task-0|value-converter] Error encountered in task"
+    eventually(lambda: worker.log.read_text().count(message) == 3, 10, "all three are in the log")
 
 
 def test_the_lag_of_a_stopped_sink_is_in_metrics_and_alerts_and_beside_its_offsets(broker, worker, tmp_path):

@@ -249,8 +249,8 @@ def test_a_store_that_takes_two_commits_at_once_is_refused(tmp_path):
     settings = {"name": "sink", "table.format": "delta", "table.path": "s3://b/t"}
     for key, value in (("AWS_S3_ALLOW_UNSAFE_RENAME", "true"), ("conditional_put", "disabled")):
         values = TableSinkConnector().validate({**settings, f"table.storage.{key}": value}).config_values
-        reported = f"table.storage.{key} would let two writers commit at once: records could be lost"
-        assert {one.name: one.error_messages for one in values if one.error_messages} == {"table.path": [reported]}
+        message = f"table.storage.{key} would let two writers commit at once: records could be lost"
+        assert {one.name: one.error_messages for one in values if one.error_messages} == {"table.path": [message]}
 
 
 def test_files_say_which_offsets_they_hold(tmp_path):

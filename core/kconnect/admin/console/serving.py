@@ -104,8 +104,8 @@ class TokenGate:
             cookie = f"{name}={self._token}; Path=/; HttpOnly; SameSite=Strict"
             response = Response(status_code=303, headers={"location": "/ui", "set-cookie": cookie, **PAGE_HEADERS})
         else:
-            reported = "Open the address that `connect ui` printed: it has the token in it.\n"
-            response = Response(reported, 401, dict(PAGE_HEADERS), media_type="text/plain")
+            message = "Open the address that `connect ui` printed: it has the token in it.\n"
+            response = Response(message, 401, dict(PAGE_HEADERS), media_type="text/plain")
         await response(scope, receive, send)
 
     def _is_right(self, token: str) -> bool:

@@ -141,8 +141,8 @@ def _operation_problem(operation: Any) -> str | None:
     for name in ("path", "from") if needed == "from" else ("path",):
         place = operation.get(name)
         if not isinstance(place, str) or (place and not place.startswith("/")):
-            reported = "no path" if place is None else f"{name} {place}"
-            return f"({op}) has {reported}: it must begin with a slash, such as /value/id"
+            message = "no path" if place is None else f"{name} {place}"
+            return f"({op}) has {message}: it must begin with a slash, such as /value/id"
         part = place.split("/")[1] if place else None
         if part is not None and part not in PARTS:
             return f"({op}) is about /{part}, and a record has /{', /'.join(PARTS)} only"

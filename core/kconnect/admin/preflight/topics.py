@@ -72,8 +72,8 @@ def existing(spec: InternalTopicSpec, found: TopicFacts, who: Client = _UNKNOWN)
     problems = list(_problems(spec, found, who))
     yield from problems
     if not any(problem.verdict is Verdict.FAILED for problem in problems):
-        reported = f"{_count(found.partitions, 'partition')}, {_count(found.replicas, 'replica')}"
-        yield _result(spec.topic, Verdict.OK, f"exists ({spec.setting}): {reported}")
+        message = f"{_count(found.partitions, 'partition')}, {_count(found.replicas, 'replica')}"
+        yield _result(spec.topic, Verdict.OK, f"exists ({spec.setting}): {message}")
 
 
 def _problems(spec: InternalTopicSpec, found: TopicFacts, who: Client) -> Iterator[Result]:

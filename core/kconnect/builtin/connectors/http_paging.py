@@ -100,8 +100,8 @@ class Paging:
     def _checked(self, page: Page, found: Page) -> Page:
         url = at_base(found.url, self.base_url)
         if url is None:
-            reported = f"{shown_url(page.url)} names a next page on another server: {shown_url(found.url)}"
-            raise ConnectError(reported, hint="Its credentials are for the server of url alone.")
+            message = f"{shown_url(page.url)} names a next page on another server: {shown_url(found.url)}"
+            raise ConnectError(message, hint="Its credentials are for the server of url alone.")
         found = Page(url, found.values)
         if found == page:
             raise ConnectError(f"{shown_url(page.url)} names itself as its next page: it would be read without end")

@@ -112,8 +112,8 @@ def _checked(props: Mapping[str, str]) -> dict[str, Any]:
     if body and config["request.method"] != "POST":
         raise ConfigError.invalid("request.body", body, "request.method=POST sends it")
     if config["pagination"] == "next" and "token" in variables_of(body) and config["pagination.next.param"]:
-        reported = "The token goes into the body, where request.body has ${token}, or into a parameter"
-        raise ConfigError.invalid("pagination.next.param", config["pagination.next.param"], reported)
+        message = "The token goes into the body, where request.body has ${token}, or into a parameter"
+        raise ConfigError.invalid("pagination.next.param", config["pagination.next.param"], message)
     return config
 
 

@@ -121,12 +121,12 @@ class Discards:
         self._count("values-discarded", count, "Values that schema.contract=discard-value made null.")
         self._tell(column, f"Values are left out by schema.contract=discard-value, of which this is the first: {error}")
 
-    def _count(self, name: str, count: int, reported: str) -> None:
+    def _count(self, name: str, count: int, description: str) -> None:
         sensor = self._sensors.get(name)
         if sensor is None:
             metrics = self._metrics()
             sensor = self._sensors[name] = metrics.add_sensor(name)
-            sensor.add(metrics.metric_name(f"{name}-total", reported), Stat.TOTAL)
+            sensor.add(metrics.metric_name(f"{name}-total", description), Stat.TOTAL)
         sensor.record(count)
 
     def _tell(self, key: str, text: str) -> None:

@@ -211,10 +211,10 @@ class _Reader:
         self._next += found
         return found
 
-    def _expect(self, word: str, reported: str = "") -> None:
+    def _expect(self, word: str, message: str = "") -> None:
         if not self._take(word):
             found = self._tokens[self._next].text if self._next < len(self._tokens) else "the end"
-            raise _error(self._text, self._at(), reported or f"{word!r} was expected, not {found}")
+            raise _error(self._text, self._at(), message or f"{word!r} was expected, not {found}")
 
     def _read(self, wanted: str) -> _Token:
         if self._next >= len(self._tokens):

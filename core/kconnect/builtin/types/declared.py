@@ -63,9 +63,9 @@ def problems(settings: Mapping[str, Any], *, is_sink: bool) -> list[tuple[str, s
     whole = [name for name in types if not name.startswith(OF_TOPIC)]
     for name in whole[1:]:
         if types[name] != types[whole[0]]:
-            reported = f"{whole[0]} and {name} declare different schemas"
+            message = f"{whole[0]} and {name} declare different schemas"
             what = difference(types, whole[0], name)
-            found += [(one, f"{reported}: {what}. Leave one of them out") for one in (whole[0], name)]
+            found += [(one, f"{message}: {what}. Leave one of them out") for one in (whole[0], name)]
     return found
 
 

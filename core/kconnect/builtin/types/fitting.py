@@ -26,17 +26,17 @@ class NotFittingError(DataError):
     `value` is empty where no value of its type has a place.
     """
 
-    def __init__(self, path: str, given: Any, kind: Any, value: str = "", row: int = 0, reported: str = "") -> None:
+    def __init__(self, path: str, given: Any, kind: Any, value: str = "", row: int = 0, says: str = "") -> None:
         self.place = path
         self.path = path if path[:1] not in ("", "[", " ") else f"it{path}"
         self.given, self.kind, self.value, self.row = given, kind, value, row
-        self.reported = reported or f"is {value or given}, the column {kind}"
-        super().__init__(f"{self.path} {self.reported}")
+        self.says = says or f"is {value or given}, the column {kind}"
+        super().__init__(f"{self.path} {self.says}")
 
     def within(self, outer: str) -> NotFittingError:
-        """The same, reported of what has `outer`, a field's name or an element's place, in it."""
+        """The same, of what has `outer`, a field's name or an element's place, in it."""
         inner = self.place if self.place[:1] in ("", "[") else f".{self.place}"
-        return NotFittingError(f"{outer}{inner}", self.given, self.kind, self.value, self.row, self.reported)
+        return NotFittingError(f"{outer}{inner}", self.given, self.kind, self.value, self.row, self.says)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +119,16 @@ def build(values: Sequence[Any], kind: pa.DataType, rules: FitRules = DECLARED, 
     return _build_leaf(values, kind, rules, path)
 
 
-def misfit(value: Any, kind: Any, reported: str = "") -> NotFittingError:
+def misfit(value: Any, kind: Any, says: str = "") -> NotFittingError:
     """The error for a value that is not of a declared type, a ColumnType."""
     wanted = str(kind) if len(str(kind)) <= _MOST_SHOWN else kind.name
-    return NotFittingError(
-        "", None, wanted, _shown(value), reported=f"is {_shown(value)}{f' {reported}' if reported else ''}"
-    )
+    return NotFittingError("", None, wanted, _shown(value), says=f"is {_shown(value)}{f' {says}' if says else ''}")
 
 
 def data_error(error: NotFittingError) -> DataError:
     """The error of a record."""
     what = f"Field {error.place} does not fit its column" if error.place else "The value does not fit: it shall be"
-    return DataError(f"{what} of type {error.kind}: it {error.reported}")
+    return DataError(f"{what} of type {error.kind}: it {error.says}")
 
 
 def as_mapping(value: Any) -> Any:
@@ -188,8 +186,8 @@ def _fit_struct(column: pa.StructArray, kind: pa.StructType, rules: FitRules, pa
     names = [field.name for field in column.type]
     wanted = [field.name for field in kind]
     if rules.is_strict and (more := [name for name in names if name not in wanted]):
-        reported = "is a field that the first records did not have"
-        raise NotFittingError(_below(path, more[0]), column.type, kind, reported=reported)
+        message = "is a field that the first records did not have"
+        raise NotFittingError(_below(path, more[0]), column.type, kind, says=message)
     parts = dict(zip(names, column.flatten(), strict=True))
     children = [
         fit(parts[field.name], field.type, rules, _below(path, field.name))

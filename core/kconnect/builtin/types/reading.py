@@ -69,8 +69,8 @@ def _struct_reader(kind: ColumnType, schema: Schema, given: Schema | None) -> Re
             item = row.get(name)
             if item is None:
                 if column.is_required:
-                    reported = "is null" if name in row else "is missing"
-                    raise NotFittingError(name, None, f"{column.type} NOT NULL", reported=reported)
+                    message = "is null" if name in row else "is missing"
+                    raise NotFittingError(name, None, f"{column.type} NOT NULL", says=message)
                 values.append(None)
                 continue
             try:
@@ -107,9 +107,7 @@ def _list_reader(kind: ColumnType, schema: Schema, given: Schema | None) -> Read
         for item in value:
             if item is None:
                 if not holds_null:
-                    raise NotFittingError(
-                        f"[{len(made)}]", None, kind, reported="is null, which the list must not hold"
-                    )
+                    raise NotFittingError(f"[{len(made)}]", None, kind, says="is null, which the list must not hold")
                 made.append(None)
                 continue
             try:
@@ -135,7 +133,7 @@ def _map_reader(kind: ColumnType, schema: Schema, given: Schema | None) -> Read:
         for key, item in _entries(value, kind):
             try:
                 if key is None:
-                    raise NotFittingError("", None, kind, reported="is null, and a map has no null key")
+                    raise NotFittingError("", None, kind, says="is null, and a map has no null key")
                 made[of_key(key)] = None if item is None else of(item)
             except NotFittingError as error:
                 raise error.within(f"[{key!r}]") from error

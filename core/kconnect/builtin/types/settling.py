@@ -194,8 +194,8 @@ def kept(column: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
     try:
         return fit(column, kind, KEPT, path)
     except NotFittingError as error:
-        reported = f"Column {error.path} is {error.given} in the record, and cannot be {error.kind}"
-        raise DataError(f"{reported}: {error.value or _first(column)}") from error
+        message = f"Column {error.path} is {error.given} in the record, and cannot be {error.kind}"
+        raise DataError(f"{message}: {error.value or _first(column)}") from error
 
 
 def _first(column: pa.Array) -> str:

@@ -102,10 +102,10 @@ class FlowConnectors:
                 parts.append(_state(self._herder.connector_status(name)))
             except NotFoundError:
                 return  # created just now, or by a leader that has not come to it yet
-        reported = "; ".join(parts)
-        if reported != self._reported:
-            self._reported = reported
-            log.info("Flow %s: %s", self._flow, reported)
+        message = "; ".join(parts)
+        if message != self._reported:
+            self._reported = message
+            log.info("Flow %s: %s", self._flow, message)
 
 
 def _state(status: ConnectorStatus) -> str:

@@ -193,9 +193,9 @@ def test_what_only_a_worker_can_do_is_done_by_it_or_refused_before_anything_is_a
 
 
 def test_a_change_says_what_it_writes_where_nobody_else_decides_that(world, name):
-    reported = "\n".join(world.admin.stop(name).description())
-    assert ("target-state" in reported) is not world.has_worker
-    assert bool(reported) is not world.has_worker
+    message = "\n".join(world.admin.stop(name).description())
+    assert ("target-state" in message) is not world.has_worker
+    assert bool(message) is not world.has_worker
 
 
 def test_one_that_is_not_there_cannot_be_changed(world):

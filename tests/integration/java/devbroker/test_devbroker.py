@@ -96,8 +96,8 @@ def test_a_taken_port_is_named_with_what_listens_there(broker: DevBroker, tmp_pa
 
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        reported = rf"Port {port} .* what listens there did not answer as a Kafka broker within 2 s"
-        with pytest.raises(EnvironmentProblemError, match=reported):
+        message = rf"Port {port} .* what listens there did not answer as a Kafka broker within 2 s"
+        with pytest.raises(EnvironmentProblemError, match=message):
             DevBroker(port, tmp_path / "b").start()
 
 

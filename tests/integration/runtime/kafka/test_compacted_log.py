@@ -94,8 +94,8 @@ def test_a_topic_without_records_is_ready_at_once_and_one_that_is_not_there_is_n
     assert log.partition_count == 1
     within_s = ample_s(0.5)  # the broker has to answer in it
     missing = new_log("no-such-topic", start_timeout_s=within_s, start_setting="the.setting")
-    reported = f"Topic 'no-such-topic' does not exist.* after {re.escape(f'{within_s:g}')} s \\(the\\.setting\\)"
-    with pytest.raises(NotFoundError, match=reported):
+    message = f"Topic 'no-such-topic' does not exist.* after {re.escape(f'{within_s:g}')} s \\(the\\.setting\\)"
+    with pytest.raises(NotFoundError, match=message):
         missing.start(lambda record: None)
 
 
@@ -176,8 +176,8 @@ def test_a_committed_reader_waits_for_open_transactions_unless_reported_not_to(t
     transactions.flush(_WITHIN_S)
     going_on.read_to_end(_WITHIN_S)
     within_s = round(ample_s(0.5), 1)  # the broker has to tell the end in it
-    reported = rf"{topic} .* within {re.escape(f'{within_s:g}')} s \(worker\.sync\.timeout\.ms\).* 0 of 1"
-    with pytest.raises(TimedOutError, match=reported) as late:
+    message = rf"{topic} .* within {re.escape(f'{within_s:g}')} s \(worker\.sync\.timeout\.ms\).* 0 of 1"
+    with pytest.raises(TimedOutError, match=message) as late:
         waiting.read_to_end(within_s)
     assert "transaction that is still open" in (late.value.hint or "")
     assert (patient, hasty) == ([], [])

@@ -113,9 +113,9 @@ def test_while_replicas_can_not_be_placed_it_is_tried_again_and_reported_once(ad
     config, *_ = specs_of("topic-defaults", topic_for(request))
     assert config.replication_factor == 3
     within_s = min(ample_s(0.25), 8.0)  # the broker has to answer in it; longer, and it would be reported twice
-    reported = rf"within {re.escape(f'{within_s:g}')} s \(default\.api\.timeout\.ms\).*replication factor"
+    message = rf"within {re.escape(f'{within_s:g}')} s \(default\.api\.timeout\.ms\).*replication factor"
     began = time.monotonic()
-    with pytest.raises(TimedOutError, match=reported) as late:
+    with pytest.raises(TimedOutError, match=message) as late:
         ensure_internal_topic(admin, replace(config, timeout_s=within_s))
     assert time.monotonic() - began > within_s - 0.2, "all but the last pause between two tries"
     assert "config.storage.replication.factor" in (late.value.hint or "")

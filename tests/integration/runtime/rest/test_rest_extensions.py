@@ -54,8 +54,8 @@ class Inventory(ConnectRestExtension):
                 raise NotFoundError("there is no unknown")
             case "broken":
                 raise RuntimeError("on purpose")
-        reported = f"{request.method} {request.query} {request.headers['x-who']} "
-        return RestResponse(reported.encode() + request.body, 201, {"x-answer": "yes"})
+        message = f"{request.method} {request.query} {request.headers['x-who']} "
+        return RestResponse(message.encode() + request.body, 201, {"x-answer": "yes"})
 
     def close(self) -> None:
         CLOSED.append("Inventory")

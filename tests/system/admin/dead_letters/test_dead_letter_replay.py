@@ -110,8 +110,8 @@ class World:
             eventually(lambda: len(self.lines()) >= count, 20, f"{count} lines in the sink's file")
         except AssertionError as late:
             ends = {name: end_offset(self.bootstrap, name) for name in (self.topic, self.dlq)}
-            reported = f"{len(self.lines())} lines, topics end at {ends}, {self.host.host.conditions()}"
-            raise AssertionError(f"{late}; {reported}, {self.host.host.counters()}") from late
+            message = f"{len(self.lines())} lines, topics end at {ends}, {self.host.host.conditions()}"
+            raise AssertionError(f"{late}; {message}, {self.host.host.counters()}") from late
         return self.lines()
 
     def await_letters(self, count: int) -> None:

@@ -126,12 +126,12 @@ def test_two_clusters_on_one_config_topic_are_asked_to_both_leaders(
         ours = one_of(cut_broker.bootstrap, "shared-a", stack, **SESSION)
         theirs = one_of(cut_broker.bootstrap, "shared-b", stack, config_storage_topic="shared-a-config", **SESSION)
         create(ours, "c0")
-        reported = (
+        message = (
             "of config.storage.topic=shared-a-config was written by another process while this worker led group.id="
         )
-        eventually(lambda: f"{reported}shared-b" in caplog.text, 40, "the leader of the other cluster tells it")
+        eventually(lambda: f"{message}shared-b" in caplog.text, 40, "the leader of the other cluster tells it")
         create(theirs, "c1")
-        eventually(lambda: f"{reported}shared-a" in caplog.text, 40, "and so does the leader of this one")
+        eventually(lambda: f"{message}shared-a" in caplog.text, 40, "and so does the leader of this one")
     assert "a config.storage.topic, offset.storage.topic and status.storage.topic of its own" in caplog.text
 
 

@@ -77,8 +77,8 @@ def test_a_workers_setting_says_what_to_write_instead() -> None:
 
 
 def test_rest_does_not_open_to_more_than_the_removed_host() -> None:
-    reported = "rest.host.name was removed in Kafka 3.0, and REST would listen on all addresses: use listeners=http://[::1]:8083"
-    assert opens_rest({"rest.host.name": "::1"}) == reported
+    message = "rest.host.name was removed in Kafka 3.0, and REST would listen on all addresses: use listeners=http://[::1]:8083"
+    assert opens_rest({"rest.host.name": "::1"}) == message
     assert opens_rest({"rest.host.name": "0.0.0.0"}) is None
     assert opens_rest({"rest.host.name": "localhost", "listeners": "http://localhost:8083"}) is None
     assert opens_rest({}) is None

@@ -48,8 +48,8 @@ def test_who_waits_for_something_else_than_the_herders_thread_is_reported_for_wh
         if isinstance(event, Asked):
             answers.tell(event.id, STAGES.elsewhere("starting the connector"))
 
-    reported = r"The worker is currently starting the connector, which began at 1970-01-01T00:00:00Z\.$"
-    with pytest.raises(TimedOutError, match=reported):
+    message = r"The worker is currently starting the connector, which began at 1970-01-01T00:00:00Z\.$"
+    with pytest.raises(TimedOutError, match=message):
         answers.ask(REQUEST, post, 0.01, STAGES)
 
 

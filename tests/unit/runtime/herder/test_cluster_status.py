@@ -246,10 +246,8 @@ def test_what_a_late_record_covers_is_written_again_by_the_worker_that_runs_it(w
         assert not worker.repeat("conn")
         assert other.last("conn") == StoredStatus(RunState.RUNNING, "frozen:8083", worker.generation)
         assert worker.repeat("conn")
-    reported = (
-        "Connector conn is RUNNING here, but the status topic says UNASSIGNED of worker gone:8083 in generation 5"
-    )
-    assert reported in caplog.text
+    message = "Connector conn is RUNNING here, but the status topic says UNASSIGNED of worker gone:8083 in generation 5"
+    assert message in caplog.text
 
 
 def test_a_status_that_was_deleted_is_written_again_by_the_worker_that_runs_it(workers):

@@ -248,8 +248,8 @@ def test_offsets_stay_when_former_tasks_can_not_be_fenced_off():
         made = exactly_once(cluster, Leader(ConnectError("not authorized")))
         with pytest.raises(ConnectError) as err:
             made.before_change("fsrc", None)
-        reported = "Failed to perform zombie fencing for source connector prior to modifying offsets: not authorized"
-        assert str(err.value) == reported
+        message = "Failed to perform zombie fencing for source connector prior to modifying offsets: not authorized"
+        assert str(err.value) == message
 
 
 def test_offsets_stay_when_the_connector_was_resumed_while_former_tasks_were_fenced_off():

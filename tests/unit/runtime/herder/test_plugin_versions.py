@@ -71,10 +71,10 @@ def compare_create(entry: dict[str, Any], validator: ConnectorValidator) -> None
 
 def test_a_connector_is_refused_however_often_one_asks_for_its_version(validator: ConnectorValidator) -> None:
     config = {"name": "v", "connector.class": "FileStreamSource", "topic": "t", "connector.plugin.version": "9.51"}
-    reported = "Plugin org.apache.kafka.connect.file.FileStreamSourceConnector not found that matches the version range"
+    message = "Plugin org.apache.kafka.connect.file.FileStreamSourceConnector not found that matches the version range"
     for _ in range(2):
         with pytest.raises(
-            BadRequestError, match=rf"2 error\(s\):\n{reported} \[9\.51,9\.51\], available versions: \[4"
+            BadRequestError, match=rf"2 error\(s\):\n{message} \[9\.51,9\.51\], available versions: \[4"
         ):
             validator.raise_if_invalid(config)
 

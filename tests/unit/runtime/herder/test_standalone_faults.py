@@ -146,17 +146,17 @@ def test_a_connector_that_raises_in_stop_can_be_deleted(bench):
 
 def test_a_start_that_never_returns_is_failed_with_the_place_it_hangs_at():
     call_s = ample_s(0.1)  # within which its thread has come to that place
-    reported = f"start of connector fsrc did not return within {call_s:g} s: it is at "
+    message = f"start of connector fsrc did not return within {call_s:g} s: it is at "
     with herder_bench(call_s=call_s) as bench:
         with pytest.raises(
-            TimedOutError, match=rf"{re.escape(reported)}.*sample_connectors.py:\d+ in wait: self._event"
+            TimedOutError, match=rf"{re.escape(message)}.*sample_connectors.py:\d+ in wait: self._event"
         ):
             bench.create(hang_in="start")
         state = bench.herder.connector_status("fsrc").connector
     assert state.state is RunState.FAILED
     assert "sample_connectors.py" in (state.trace or "")
     assert "gate.wait()" in (state.trace or "")
-    assert (state.trace or "").startswith(reported)
+    assert (state.trace or "").startswith(message)
     assert "_HeldUp" not in (state.trace or "")
     assert "connectors/runner.py" not in (state.trace or ""), "only what the author wrote, and what that called"
 

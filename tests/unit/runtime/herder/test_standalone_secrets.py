@@ -223,5 +223,5 @@ def test_policy_allowlist_lets_through_what_it_lists(key: str, is_allowed: bool)
 
     infos = allowing.validate({**file_source(), f"producer.override.{key}": "1"})
 
-    reported = f"The 'Allowlist' policy does not allow '{key}' to be overridden in the connector configuration."
-    assert infos.errors == ([] if is_allowed else [reported])
+    message = f"The 'Allowlist' policy does not allow '{key}' to be overridden in the connector configuration."
+    assert infos.errors == ([] if is_allowed else [message])

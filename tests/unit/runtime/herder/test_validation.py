@@ -193,8 +193,8 @@ def test_an_unknown_class_is_reported_with_its_setting_and_the_nearest_there_is(
     with pytest.raises(InvalidConnectorError) as refused:
         validator.raise_if_invalid({**config, **others, key: name})
 
-    reported = f"Invalid value {name} for configuration {key}: Class {name} could not be found. Did you mean {meant}?"
-    assert reported in str(refused.value).splitlines()
+    message = f"Invalid value {name} for configuration {key}: Class {name} could not be found. Did you mean {meant}?"
+    assert message in str(refused.value).splitlines()
     assert [problem.key for problem in refused.value.problems] == [key]
 
 

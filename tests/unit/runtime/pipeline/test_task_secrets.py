@@ -57,8 +57,8 @@ def test_a_missing_secret_fails_the_task_with_one_sentence(tmp_path: Path) -> No
 
     where = f"${{file:{tmp_path}/none:x}} in password of connector missing"
     why = f"the file {tmp_path}/none cannot be read: No such file or directory."
-    reported = f"Task missing-0 failed: {where} cannot be resolved by the config provider file: {why}"
-    assert host.trace(spec).startswith(reported)
+    message = f"Task missing-0 failed: {where} cannot be resolved by the config provider file: {why}"
+    assert host.trace(spec).startswith(message)
 
 
 def test_the_trace_of_a_dead_letter_hides_secrets() -> None:

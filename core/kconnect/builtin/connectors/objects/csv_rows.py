@@ -267,8 +267,8 @@ def typed(column: pa.Array, kind: pa.DataType, name: str) -> tuple[pa.Array, dic
     if found is not None:
         return found, {}
     if len(column) == 1:
-        reported = f"column {name}: {column[0].as_py()!r} is not {_NAMES[str(kind)]}"
-        return pa.nulls(1, kind), {0: DataError(reported, hint=_HINT)}
+        message = f"column {name}: {column[0].as_py()!r} is not {_NAMES[str(kind)]}"
+        return pa.nulls(1, kind), {0: DataError(message, hint=_HINT)}
     half = len(column) // 2
     first, bad = typed(column.slice(0, half), kind, name)
     second, more = typed(column.slice(half), kind, name)

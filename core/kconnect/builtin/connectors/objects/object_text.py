@@ -25,8 +25,8 @@ def check_encoding(setting: str, name: str) -> None:
     try:
         "".encode(codecs.lookup(name).name)
     except LookupError as err:
-        reported = "Unknown encoding. For example: utf-8, latin1, cp1252, utf-16"
-        raise ConfigError.invalid(setting, name, reported) from err
+        message = "Unknown encoding. For example: utf-8, latin1, cp1252, utf-16"
+        raise ConfigError.invalid(setting, name, message) from err
 
 
 def encoding_of(head: bytes, chosen: str) -> tuple[str, int]:

@@ -368,8 +368,8 @@ def _object(key: str, text: str, *, is_secret: bool = False) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as err:
-        reported = f"It is not JSON: {err}" if not is_secret else "It is not JSON"
-        raise ConfigError.invalid(key, shown, reported) from None
+        message = f"It is not JSON: {err}" if not is_secret else "It is not JSON"
+        raise ConfigError.invalid(key, shown, message) from None
     if not isinstance(found, dict):
         raise ConfigError.invalid(key, shown, "It must be a JSON object")
     return found
