@@ -12,7 +12,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 
 from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
@@ -76,6 +76,17 @@ def consumer_client(config: Mapping[str, Any], log: ClientLog, **callbacks: Any)
     """A consumer: our defaults under the caller's settings. Errors: ConnectError when librdkafka refuses a setting."""
     with _building("consumer", CONSUMER_NAMES):
         return Consumer({**consumer_settings(config), **log.settings(config), **callbacks})
+
+
+def fetched(client: Consumer, most: int, timeout_s: float) -> list[Message]:
+    """The messages that are there, else the first to come with what came with it. Errors: KafkaException.
+
+    consume() would wait for the full number or the full time; poll() returns the first message at once.
+    """
+    if messages := client.consume(most, 0):
+        return messages
+    first = client.poll(timeout_s)
+    return [] if first is None else [first, *(client.consume(most - 1, 0) if most > 1 else ())]
 
 
 def admin_client(config: Mapping[str, Any], log: ClientLog) -> AdminClient:

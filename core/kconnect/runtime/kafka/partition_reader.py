@@ -15,7 +15,7 @@ from kconnect.clock import Backoff, Pauses
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError, did_you_mean
 from kconnect.model import LogRecord
 from kconnect.runtime.config.rights import Right
-from kconnect.runtime.kafka.clients import ClientLog, consumer_client, kafka_errors
+from kconnect.runtime.kafka.clients import ClientLog, consumer_client, fetched, kafka_errors
 
 log = logging.getLogger(__name__)
 
@@ -164,18 +164,14 @@ class PartitionReader(Generic[R]):
         """
         self._raise_if_refused()
         try:
-            messages = self._client.consume(max_records, 0)
-            if not messages:
-                # consume() would wait for the full count or the full timeout; poll() returns the first message at once.
-                first = self._client.poll(timeout_s)
-                if first is None:
-                    self._log.raise_if_refused()
-                    if self._form.looks_for_brokers:
-                        self._look_for_brokers()
-                    return []
-                messages = [first, *(self._client.consume(max_records - 1, 0) if max_records > 1 else ())]
+            messages = fetched(self._client, max_records, timeout_s)
         except KafkaException as error:
             raise self._error(f"Topic {self.topic!r} cannot be read", error.args[0]) from error
+        if not messages:
+            self._log.raise_if_refused()
+            if self._form.looks_for_brokers:
+                self._look_for_brokers()
+            return []
         records = self._records(messages)
         if not records:
             self._raise_if_refused()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from kconnect.errors import RetriableError
 from kconnect.model import TopicPartition
 from kconnect.runtime.config.rights import Right
-from kconnect.runtime.kafka.clients import ClientLog, connect_error, consumer_client, kafka_errors
+from kconnect.runtime.kafka.clients import ClientLog, connect_error, consumer_client, fetched, kafka_errors
 from kconnect.runtime.kafka.consumer import ConsumedRun
 
 log = logging.getLogger(__name__)
@@ -89,11 +89,12 @@ class RangeConsumer:
         if self._kept:
             kept, self._kept = self._kept[:max_records], self._kept[max_records:]
             return kept, None
-        messages = self._call(lambda: self._client.consume(max_records, 0))
+        try:
+            messages = fetched(self._client, max_records, _POLL_S)
+        except KafkaException as err:
+            raise connect_error(f"{self._name} cannot fetch records", err.args[0]) from err
         if not messages:
-            first = self._call(lambda: self._client.poll(_POLL_S))
             self._log.raise_if_refused()
-            messages = [first] if first is not None else []
         found: list[Message] = []
         eof = None
         for message in messages:
@@ -106,12 +107,6 @@ class RangeConsumer:
                 topic = message.topic() or ""
                 raise self._log.error(f"{self._name} cannot read {topic}", error, Right("READ", "topic", topic))
         return found, eof
-
-    def _call(self, call: Callable[[], Any]) -> Any:  # what the binding gives
-        try:
-            return call()
-        except KafkaException as error:
-            raise connect_error(f"{self._name} cannot fetch records", error.args[0]) from error
 
 
 _PASSING = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE})
