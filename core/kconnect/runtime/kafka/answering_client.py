@@ -1,7 +1,9 @@
 """AnsweringClient: an admin client that is replaced when it no longer gets answers that others get.
 
-A client that stood in outages of two minutes, with requests on their way, then answered nothing for 20 minutes, while
-others of the same process were answered in 10 ms (librdkafka 2.16): futures never ended, no broker was reached.
+A broker that has been frozen, or has just started, may name topics and no broker at all. librdkafka then drops each
+broker that it knows, and a client that holds no partitions often does not go back to `bootstrap.servers`
+(confluentinc/librdkafka#5301, open with 2.16): nothing is answered from then on, while other clients of the same
+process are answered in 10 ms. Producers and consumers that hold partitions came back each time.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ log = logging.getLogger(__name__)
 _WEDGED_AFTER_S: Final = 12.0
 # The longest time until the next client is tried, where none helped: such as while a topic has lost its only replica
 _NEXT_AFTER_S: Final = 600.0
+# The same where nobody knows whether Kafka answers: it has most often been away, and is back
+_NEXT_AFTER_UNSEEN_S: Final = 60.0
 # Requests are answered for so long, at most, by a client that was replaced
 _RETIRES_AFTER_S: Final = 120.0
 
@@ -40,7 +44,10 @@ class Witness(Protocol):
 
 
 class AnsweringClient:
-    """Threads: any; a request waits for no other. Without a witness the client is never replaced."""
+    """Threads: any; a request waits for no other.
+
+    Without a witness Kafka is supposed to answer others: a client without answers is replaced, and nothing is said.
+    """
 
     def __init__(
         self,
@@ -54,7 +61,7 @@ class AnsweringClient:
         self._make = make
         self._witness = witness
         self._lock = threading.Lock()  # guards the two below
-        self._silence = silence or Silence()
+        self._silence = silence or Silence(next_after_s=_NEXT_AFTER_S if witness else _NEXT_AFTER_UNSEEN_S)
         self._client: AdminClient | None = make()
         self._closed = threading.Event()
 
@@ -82,8 +89,10 @@ class AnsweringClient:
 
     def silent_s(self) -> float | None:
         """For how long requests have had no answer though Kafka answers others; None while all is well."""
+        if self._witness is None:
+            return None
         with self._lock:
-            began_s = self._silence.began_s(self._answering())
+            began_s = self._silence.began_s(self._witness.answering())
         return None if began_s is None else time.monotonic() - began_s
 
     def close(self) -> None:
@@ -94,7 +103,7 @@ class AnsweringClient:
         del client
 
     def _answering(self) -> tuple[float, float] | None:
-        return None if self._witness is None else self._witness.answering()
+        return (-math.inf, time.monotonic()) if self._witness is None else self._witness.answering()
 
     def _note_answer(self) -> None:
         with self._lock:
@@ -106,18 +115,19 @@ class AnsweringClient:
             client = self._client
             if client is None:
                 raise ConnectError(f"The admin client of {self._name} is closed")
-            if self._witness is None or not self._silence.is_wedged(self._answering()):
+            if not self._silence.is_wedged(self._answering()):
                 return client
             fresh = self._client = self._make()
             began_s, now_s = self._silence.began_s(self._answering()), time.monotonic()
             is_first = self._silence.replaced(now_s)
-        self._witness.client_replaced()
-        log.log(
-            logging.WARNING if is_first else logging.DEBUG,
-            "The admin client of %s has had no answer for %s, though Kafka answers this worker: it is replaced",
-            self._name,
-            length_text(now_s - (began_s or now_s)),
-        )
+        if self._witness is not None:
+            self._witness.client_replaced()
+            log.log(
+                logging.WARNING if is_first else logging.DEBUG,
+                "The admin client of %s has had no answer for %s, though Kafka answers this worker: it is replaced",
+                self._name,
+                length_text(now_s - (began_s or now_s)),
+            )
         # Its end may take long, and must not come on the thread of a request that still waits for it
         retired = [client]
         threading.Thread(target=self._retire, args=(retired,), name=f"admin-retire-{self._name}", daemon=True).start()
@@ -131,8 +141,10 @@ class AnsweringClient:
 class Silence:
     """How long a client has had no answer, and whether Kafka answered others meanwhile. Pure; the owner locks."""
 
-    def __init__(self, after_s: float = _WEDGED_AFTER_S) -> None:
+    def __init__(self, after_s: float = _WEDGED_AFTER_S, next_after_s: float = _NEXT_AFTER_S) -> None:
+        """`after_s`: without an answer, until another client is tried; `next_after_s`: at most, after others in vain."""
         self._after_s = after_s
+        self._next_after_s = next_after_s
         self._began_s: float | None = None  # of the first request since the last answer
         self._answered_s = -math.inf
         self._in_vain = 0  # clients that were replaced since the last answer
@@ -162,7 +174,7 @@ class Silence:
         """Whether another client should be tried now. After one in vain it takes twice as long."""
         if self._began_s is None:
             return False
-        after_s = min(self._after_s * 2**self._in_vain, max(self._after_s, _NEXT_AFTER_S))
+        after_s = min(self._after_s * 2**self._in_vain, max(self._after_s, self._next_after_s))
         return self._is_longer(self._client_began_s, answering, after_s)
 
     def replaced(self, now_s: float) -> bool:

@@ -28,6 +28,8 @@ from kit.waiting import eventually
 
 ROUNDS = int(os.environ.get("KCONNECT_FREEZES", "2"))
 PARTITIONS = [TopicPartition("frozen", number) for number in range(10)]
+# A client that has lost all its brokers is replaced after 12 s without answers, if the next request comes then
+_RECOVERS_S = 25
 # Time-outs of librdkafka that a round of some seconds reaches; a worker's are minutes
 QUICK = {
     "socket.timeout.ms": 3_000,
@@ -61,7 +63,7 @@ class Asker:
         self._admin.close()
 
 
-@pytest.mark.timeout(60 + 40 * ROUNDS)
+@pytest.mark.timeout(60 + 100 * ROUNDS)
 def test_no_client_is_left_without_answers_when_a_broker_has_stood_still(own_broker: DevBroker) -> None:
     create_topic(own_broker.bootstrap, "frozen", partitions=len(PARTITIONS))
     chance, askers = random.Random(29), [Asker(own_broker.bootstrap, "asker-0")]
@@ -78,7 +80,7 @@ def test_no_client_is_left_without_answers_when_a_broker_has_stood_still(own_bro
             since = time.monotonic()
             eventually(
                 lambda since=since: all(asker.answered_at > since for asker in askers),  # type: ignore[misc]
-                ample_s(15),
+                _RECOVERS_S,
                 f"all {len(askers)} clients have answers after round {number}",
             )
     finally:

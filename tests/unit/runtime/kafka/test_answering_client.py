@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -101,11 +102,19 @@ def test_a_closed_client_says_so(client: AnsweringClient) -> None:
         ask(client)
 
 
-def test_without_a_witness_a_client_is_never_replaced(made: list[object]) -> None:
-    alone = AnsweringClient("tests", object, None, Silence(after_s=0.0))  # type: ignore[arg-type]
-    for _ in range(3):
-        fail(alone, TimedOutError("no answer"))
-    assert alone.silent_s() is None
+def test_without_a_witness_a_client_is_replaced_and_nothing_is_said(
+    made: list[object], caplog: pytest.LogCaptureFixture
+) -> None:
+    def make() -> object:
+        made.append(object())
+        return made[-1]
+
+    alone = AnsweringClient("tests", make, None, Silence(after_s=0.0))  # type: ignore[arg-type]
+    with closing(alone):
+        for _ in range(3):
+            fail(alone, TimedOutError("no answer"))
+        assert len(made) == 3
+        assert (alone.silent_s(), caplog.messages) == (None, []), "whether Kafka answers is not known"
 
 
 @pytest.mark.parametrize(
