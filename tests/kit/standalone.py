@@ -102,6 +102,23 @@ class Standalone:
     def log_text(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
+    def await_log(self, text: str, within_s: float = 20.0, *, since: int = 0) -> None:
+        """Wait until the log says it, behind its first `since` characters.
+
+        Errors: AssertionError with the end of the log; RuntimeError if the worker has ended meanwhile.
+        """
+
+        def has_said() -> bool:
+            assert self.process is not None
+            ended_with = self.process.poll()
+            found = text in (log := self.log_text())[since:]
+            if ended_with is not None and not found:
+                raise RuntimeError(f"the worker ended with {ended_with} and did not say {text!r}\n{log[-4000:]}")
+            assert found, f"the log does not say {text!r}\n{log[-4000:]}"
+            return True
+
+        eventually(has_said, within_s, f"the log says {text!r}")
+
     def client(self) -> ConnectClient:
         return ConnectClient(self.url)
 

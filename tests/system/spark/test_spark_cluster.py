@@ -293,7 +293,7 @@ def test_without_a_free_core_it_is_said_and_a_new_machine_takes_what_waits(clust
     with Standalone(tmp_path, broker.bootstrap, {"late": source}, settings) as late:
         late.launch()
         message = f"ERROR {cluster.url} has given this worker no executor in 1 s: it has no free core"
-        eventually(lambda: message in late.log_text(), _START_S, "the log says that there is no core")
+        late.await_log(message, _START_S)
         assert late.process is not None
         assert late.process.poll() is None  # cores are freed, and then it goes on
 

@@ -73,9 +73,7 @@ def test_a_worker_runs_on_yarn_by_its_settings_alone(yarn: YarnCluster, broker: 
     where = {"HADOOP_CONF_DIR": str(yarn.configuration)}
     with Standalone(tmp_path, broker.bootstrap, connectors, settings, where) as worker:
         worker.launch()  # it is not healthy as long as its application waits
-        eventually(
-            lambda: "yarn has not started this worker's application" in worker.log_text(), _START_S, "a full cluster"
-        )
+        worker.await_log("yarn has not started this worker's application", _START_S)
         worker.await_task(f"{topic}-in", RunState.UNASSIGNED)
         yarn.add_node()
         more_lines_arrive()

@@ -182,7 +182,7 @@ def test_a_call_that_keeps_failing_is_seen_on_every_screen_until_it_does_not(war
 
     ward.mood(name, "")
     ward.await_condition(name, Condition.HEALTHY)
-    eventually(lambda: f"{call} works again after " in ward.worker.log_text(), 10, "the log says that it is over")
+    ward.worker.await_log(f"{call} works again after ", 10)
     eventually(lambda: ward.metrics()[f'{series}{{{labels},condition="retrying"}}'] == 0, 10)
 
 
@@ -198,11 +198,11 @@ def test_a_call_that_hangs_is_named_with_its_line_until_it_returns(ward: Ward) -
     assert f"RUNNING  {ward.worker.url.removeprefix('http://')}  stuck for " in shown
     assert "self._mood.suffer()" in shown
     message = f"[{name}|task-0] {call} has not returned for "
-    eventually(lambda: message in ward.worker.log_text(), 10, "the log says it, too")
+    ward.worker.await_log(message, 10)
 
     ward.mood(name, "")
     ward.await_condition(name, Condition.HEALTHY)
-    eventually(lambda: f"{call} has returned after " in ward.worker.log_text(), 10, "the log says that it is over")
+    ward.worker.await_log(f"{call} has returned after ", 10)
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def test_offsets_that_cannot_be_stored_are_not_committing_and_the_file_is_named(
     finally:
         beside.rmdir()
     ward.await_condition(SOURCE, Condition.HEALTHY)
-    eventually(lambda: "are stored again after" in ward.worker.log_text(), 10, "the log says that it is over")
+    ward.worker.await_log("are stored again after", 10)
 
 
 def test_who_does_not_ask_sees_javas_statuses(ward: Ward) -> None:

@@ -72,7 +72,7 @@ def metrics_of(worker: Standalone) -> dict[str, float]:
 
 def test_timings_tell_when_each_step_of_the_start_had_happened(worker):
     """The JVM starts, and what slots are forked from imports, while the worker's own code is loaded."""
-    eventually(lambda: "WHAT HAS HAPPENED" in worker.log_text(), 20, "the table is printed")
+    worker.await_log("WHAT HAS HAPPENED")
     lines = worker.log_text().partition("WHAT HAS HAPPENED\n")[2].splitlines()
     found = [re.fullmatch(r" *(\d+\.\d\d) +\d+\.\d\d +(.+)", line) for line in lines]
     steps = [(float(each[1]), each[2]) for each in found if each is not None]

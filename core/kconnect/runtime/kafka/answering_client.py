@@ -142,7 +142,7 @@ class Silence:
     """How long a client has had no answer, and whether Kafka answered others meanwhile. Pure; the owner locks."""
 
     def __init__(self, after_s: float = _WEDGED_AFTER_S, next_after_s: float = _NEXT_AFTER_S) -> None:
-        """`after_s`: without an answer, until another client is tried; `next_after_s`: at most, after others in vain."""
+        """`after_s`: without an answer until another client is tried; `next_after_s`: at most, after some in vain."""
         self._after_s = after_s
         self._next_after_s = next_after_s
         self._began_s: float | None = None  # of the first request since the last answer

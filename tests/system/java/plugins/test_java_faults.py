@@ -201,7 +201,7 @@ def test_a_jvm_that_is_killed_in_mid_stream_costs_no_record(
         eventually(has_all, 60, "every number is there")
     why = "killed by signal 9: by somebody, or by the kernel when memory ran out"
     said = f"The JVM that runs Java's plugins ended ({why})"
-    eventually(lambda: said in worker.log_text()[reported:], 20, "the log says it")
+    worker.await_log(said, since=reported)
 
 
 def test_a_frozen_jvm_is_killed_at_its_deadline_and_its_tasks_go_on(
@@ -246,14 +246,14 @@ def test_a_jvm_in_which_a_plugin_hangs_is_killed_once_nobody_else_is_in_it(
         (jvm,) = slot_jvms(worker)
         (slot,) = worker.slots()
         with connectors(worker, hangs=hangs):
-            eventually(lambda: "now it sleeps" in worker.log_text(), 30, "it hangs")
+            worker.await_log("now it sleeps", 30)
             (line,) = [line for line in worker.log_text().splitlines() if "now it sleeps" in line]
             assert "(kit.TestPlugins" in line, "its own logger's name is reported"
         worker.await_task("bystander", RunState.RUNNING)
         assert lives(jvm)
     eventually(lambda: not lives(jvm), 40, "the JVM in which a plugin hangs is killed")
     said = "1 plugin that had to stop did not return within 10 s more than task.shutdown.graceful.timeout.ms: hangs-0"
-    eventually(lambda: said in worker.log_text(), 20, "the log says it")
+    worker.await_log(said)
     assert [found.pid for found in worker.slots()] == [slot.pid], "Python is left alone"
 
 
@@ -285,7 +285,7 @@ def test_what_hangs_is_named_and_given_up_and_the_others_in_its_jvm_run_on(
 
                 eventually(is_named, 20, "it is stuck")
         given_up = f"Task {name}-0 did not stop within 1.0 s (task.shutdown.graceful.timeout.ms) and was abandoned"
-        eventually(lambda: given_up in worker.log_text(), 20, given_up)
+        worker.await_log(given_up)
         grows(broker, other)
         assert task(client, bystander).state is RunState.RUNNING
         assert jvms(worker)[0].pid == before.pid

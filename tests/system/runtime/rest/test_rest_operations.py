@@ -63,7 +63,7 @@ def test_a_level_reaches_slots_and_the_ones_that_come_after(worker: Standalone, 
         assert client.set_logger("kit.journal_tasks", "DEBUG") == ["kit.journal_tasks"]
         client.create_connector("levels", config)
         worker.await_task("levels", RunState.RUNNING)
-        eventually(lambda: "journal task polls" in worker.log_text(), 10, "a DEBUG line of the slot")
+        worker.await_log("journal task polls", 10)
         client.set_logger("kit.journal_tasks", "WARN", scope="cluster")
         assert client.logger("kit.journal_tasks")["level"] == "WARN"
         pid = int(journal.read_text().split()[0])
