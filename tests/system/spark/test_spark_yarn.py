@@ -11,6 +11,7 @@ import pytest
 from kconnect.java.devbroker import DevBroker
 from kconnect.model import RunState
 from kconnect.spark.jvm import FAST_FLAGS, spark_home
+from kit.pace import ample_s
 from kit.spark_cluster import bare_interpreter
 from kit.standalone import Standalone
 from kit.topics import create_topic
@@ -49,7 +50,7 @@ def test_a_worker_runs_on_yarn_by_its_settings_alone(yarn: YarnCluster, broker: 
         "spark.executor.memoryOverhead": "512m",
         "spark.executor.extraJavaOptions": " ".join(FAST_FLAGS),
         "spark.pyspark.python": str(bare_interpreter(tmp_path / "environment")),
-        "kconnect.slot.start.timeout.ms": "10000",
+        "kconnect.slot.start.timeout.ms": str(int(ample_s(2.5) * 1000)),  # Spark's JVM has to answer in it, too
     }
     connectors = {
         f"{topic}-in": {"connector.class": "FileStreamSource", "file": str(source), "topic": topic},
