@@ -118,7 +118,7 @@ def seen_on_top() -> Driven:
 
 def test_lists_of_connectors_have_the_same_order_states_and_reasons():
     top = {row.id: row for row in seen_on_top().state.rows}
-    console = {row.name: row for row in connector_rows(STATUSES, {})}
+    console = {row.name: row for row in connector_rows(STATUSES, {}, {})}
     assert list(top) == list(console) == list(CLUSTER)
     for name, (_, state, reason) in CLUSTER.items():
         assert (top[name].values["STATE"], without_time(top[name].values["WHY"])) == (state, reason)

@@ -110,7 +110,7 @@ def test_commands_top_the_console_and_the_live_view_show_the_same_rate(answers, 
     assert rows["orders"]["LAG"] == 56_000
     assert "745 records/s" in top.text
 
-    console = {row.name: row for row in connector_rows(STATUSES, moves)}
+    console = {row.name: row for row in connector_rows(STATUSES, moves, {})}
     assert {name: console[name].per_s for name in RATES} == {name: number_text(rate) for name, rate in RATES.items()}
     assert {name: int(console[name].errors or 0) for name in RATES} == {name: rows[name]["ERRORS"] for name in RATES}
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from kconnect.admin.cluster.activity import NO_ACTIVITY, Activity
 from kconnect.clock import now_ms
 from kconnect.model import ConnectorStatus
+from kconnect.runtime.config.labels import Labels
 from kconnect.runtime.health.views import ConnectorHealth, ConnectorView, connector_view, worst_first
 
 # Points of a sparkline, and its height, in the units of its viewBox
@@ -32,34 +33,23 @@ class ConnectorRow:
     lag_at: str
     """When the brokers said so: they are asked now and then; empty where that is not known."""
     errors: str
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """Which connectors are shown: a part of the name, of the reason or the type, and the health."""
-
-    text: str = ""
-    health: str = ""
-
-    def admits(self, row: ConnectorRow) -> bool:
-        if self.health and row.health != self.health:
-            return False
-        words = self.text.casefold().split()
-        place = f"{row.name} {row.type} {row.why}".casefold()
-        return all(word in place for word in words)
+    labels: tuple[tuple[str, str], ...] | None = ()
+    """Key and value, by key; None if they cannot be read."""
 
 
 def connector_rows(
-    statuses: Mapping[str, ConnectorStatus], activities: Mapping[str, Activity]
+    statuses: Mapping[str, ConnectorStatus],
+    activities: Mapping[str, Activity],
+    labels: Mapping[str, Labels | None],
 ) -> tuple[ConnectorRow, ...]:
-    """The worst first."""
+    """The worst first. `labels`: by connector; None where they cannot be read."""
     views = worst_first(
         connector_view(status, activities.get(name, NO_ACTIVITY).metrics) for name, status in statuses.items()
     )
-    return tuple(_row(view, activities.get(view.name)) for view in views)
+    return tuple(_row(view, activities.get(view.name), labels.get(view.name, {})) for view in views)
 
 
-def _row(view: ConnectorView, activity: Activity | None) -> ConnectorRow:
+def _row(view: ConnectorView, activity: Activity | None, labels: Labels | None) -> ConnectorRow:
     metrics = view.metrics
     return ConnectorRow(
         name=view.name,
@@ -72,6 +62,7 @@ def _row(view: ConnectorView, activity: Activity | None) -> ConnectorRow:
         lag=number_text(metrics.lag) if metrics.lag else "",
         lag_at=_clock(activity.lag_at_ms) if activity is not None and metrics.lag else "",
         errors=number_text(metrics.errors) if metrics.errors else "",
+        labels=None if labels is None else tuple(sorted(labels.items())),
     )
 
 

@@ -21,6 +21,7 @@ from kconnect.admin.console.cluster import Caller, Clusters
 from kconnect.admin.console.connector_rows import ConnectorRow, connector_rows
 from kconnect.client.outage import Outage
 from kconnect.errors import ConnectError
+from kconnect.runtime.config.labels import Labels, labels_of
 
 REFRESH_S: Final = 2.0
 # The lines of an hour are 400 kB for 1,000 connectors: with that many they are read every ten seconds only
@@ -65,6 +66,8 @@ class _Kept:
     due_at: float = 0.0
     activities: Mapping[str, Activity] = field(default_factory=dict)
     activities_due_at: float = 0.0
+    labels: Mapping[str, Labels | None] = field(default_factory=dict)
+    labels_due_at: float = 0.0
     lock: threading.Lock = field(default_factory=threading.Lock)
     """Held by who reads."""
     began_at: float | None = None
@@ -113,7 +116,7 @@ class SharedView:
         with self._lock:
             self._forgotten += 1
             for kept in self._kept.values():
-                kept.due_at = 0.0
+                kept.due_at = kept.labels_due_at = 0.0
 
     def _of(self, identity: str) -> _Kept:
         with self._lock:
@@ -159,7 +162,9 @@ class SharedView:
         with self._clusters.open(caller) as cluster:
             if not old.has_read and (starting := cluster.starting()) is not None:
                 return replace(old, starting=starting)
-            rows = connector_rows(cluster.connector_statuses(), self._activities(cluster, kept))
+            rows = connector_rows(
+                cluster.connector_statuses(), self._activities(cluster, kept), self._labels(cluster, kept)
+            )
             return ClusterView(
                 rows=rows,
                 has_read=True,
@@ -174,6 +179,14 @@ class SharedView:
             pause_s = REFRESH_S if len(kept.activities) <= _FEW else _MANY_S
             kept.activities_due_at = self._monotonic() + pause_s
         return kept.activities
+
+    def _labels(self, cluster: Cluster, kept: _Kept) -> Mapping[str, Labels | None]:
+        """They are in the configs, which are large and seldom change."""
+        if self._monotonic() >= kept.labels_due_at:
+            infos = cluster.connector_infos()
+            kept.labels = {name: labels_of(info.config) for name, info in infos.items()}
+            kept.labels_due_at = self._monotonic() + (REFRESH_S if len(infos) <= _FEW else _MANY_S)
+        return kept.labels
 
 
 def _known(kept: _Kept) -> ClusterView:

@@ -213,6 +213,43 @@ def test_a_row_is_changed_in_its_place_and_the_table_stays(browser, world):
         expect(last).to_contain_text("running", timeout=ample_s(8) * 1000)
 
 
+def test_chosen_rows_stay_chosen_while_the_table_changes_and_are_paused_together(browser, world):
+    with browser.page(f"{world.url}/ui") as page, ConnectClient(world.url) as client:
+        paused = page.locator("tr.paused")
+        bar = page.get_by_role("form", name="What to do with the chosen connectors")
+        expect(bar).to_be_hidden()
+        page.get_by_label("Choose clicks").check()
+        page.get_by_label("Choose orders-source").check()
+        client.pause_connector("quiet")
+        expect(paused).to_have_count(1, timeout=ample_s(8) * 1000)
+        expect(bar).to_contain_text("2 chosen")
+        bar.get_by_role("button", name="Pause").click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog).to_contain_text("Pause 2 connectors?")
+        assert axe_findings(page) == []
+        dialog.get_by_role("button", name="Pause").click()
+        expect(page.locator("p.note")).to_have_text("paused clicks; paused orders-source")
+        expect(paused).to_have_count(3, timeout=ample_s(8) * 1000)
+        page.get_by_label("Choose all that are shown").check()
+        bar.get_by_role("button", name="Resume").click()
+        expect(dialog).to_contain_text("Left out, as it does not apply:")
+        dialog.get_by_role("button", name="Resume").click()
+        expect(paused).to_have_count(0, timeout=ample_s(8) * 1000)
+
+
+def test_a_label_is_a_filter_on_a_desk_and_on_a_phone(browser, world):
+    with ConnectClient(world.url) as client:
+        client.patch_config("clicks", {"kconnect.labels": "team=web"})
+        for size in ((1280, 900), PHONE):
+            with browser.page(f"{world.url}/ui", size=size) as page:
+                page.get_by_role("group", name="Filter by label").get_by_role("link", name="team=web").click()
+                expect(page.locator("#rows tr")).to_have_count(1)
+                page.get_by_role("link", name="team=web 1").click()
+                expect(page.locator("#rows tr")).to_have_count(5)
+                assert wider_than_the_window(page) == 0
+        client.patch_config("clicks", {"kconnect.labels": None})
+
+
 def test_keys_lead_to_the_search_and_through_the_connectors(browser, world):
     with browser.page(f"{world.url}/ui") as page:
         page.keyboard.press("/")

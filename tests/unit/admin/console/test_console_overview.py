@@ -82,9 +82,9 @@ def test_a_sparkline_is_drawn_only_where_something_moved():
 
 def test_rates_lag_and_errors_are_shown_where_a_worker_tells_them():
     moves = Activity(FlowMetrics(1234.0, None, 7, 56000), per_s=(0, 1, 2))
-    (row,) = connector_rows({"x": status("x", RunState.RUNNING)}, {"x": moves})
+    (row,) = connector_rows({"x": status("x", RunState.RUNNING)}, {"x": moves}, {})
     assert (row.per_s, row.lag, row.errors) == ("1.2k", "56k", "7")
-    (row,) = connector_rows({"x": status("x", RunState.RUNNING)}, {})
+    (row,) = connector_rows({"x": status("x", RunState.RUNNING)}, {}, {})
     assert row.per_s == ""
 
 
@@ -301,6 +301,9 @@ class HangingClusters:
         return Capabilities()
 
     def activities(self):
+        return {}
+
+    def connector_infos(self):
         return {}
 
     def connector_statuses(self):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kconnect.admin.cluster.port import PreparedChange
+from kconnect.admin.cluster.port import Changes, PreparedChange
 from kconnect.admin.console.html import segment
 from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Redirect, Reply, Route, note_of, shown
 from kconnect.admin.console.seen import SeenConfig
@@ -26,7 +26,7 @@ class Action:
     is_dangerous: bool = False
 
 
-_ACTIONS: Final = {
+ACTIONS: Final = {
     "pause": Action("Pause", "PAUSED", "Its tasks keep their slots and process no records until it is resumed."),
     "resume": Action("Resume", "RUNNING", "Its tasks continue from their committed offsets."),
     "stop": Action(
@@ -50,7 +50,7 @@ def ask(request: PageRequest) -> Reply:
 def carry_out(request: PageRequest) -> Reply:
     """The change; or the question again, if the connector is no longer as that said."""
     verb, name = request.path["verb"], request.path["name"]
-    _action(verb)
+    action_of(verb)
     now = str(request.cluster.connector_status(name).connector.state)
     if request.field("seen") and request.field("seen") != now:
         return _question(request, f"{name} is {now} now, and was {request.field('seen')} when you were asked", None)
@@ -58,7 +58,7 @@ def carry_out(request: PageRequest) -> Reply:
     try:
         if seen is not None and request.cluster.tagged_connector(name)[1] != seen.tag:
             raise PreconditionFailedError(f"The config of {name} was changed")
-        done = note_of(_change(request, verb, name, seen))
+        done = note_of(change_of(request.cluster.changes, verb, name, None if seen is None else seen.tag))
     except PreconditionFailedError:
         return _question(request, "", seen)
     if request.cluster.rest is None:
@@ -69,14 +69,14 @@ def carry_out(request: PageRequest) -> Reply:
 def _question(request: PageRequest, problem: str, then: SeenConfig | None) -> Reply:
     """`then`: the config that an earlier question was about, and that is another one now."""
     verb, name = request.path["verb"], request.path["name"]
-    action = _action(verb)
+    action = action_of(verb)
     status = request.cluster.connector_status(name)
     seen = _seen(request, name) if verb == "delete" else None
     values = {
         "heading": f"{action.title} {name}?",
         "reported": action.reported,
-        "rows": _before_and_after(status, action, verb),
-        "records": shown(_change(request, verb, name, None)),
+        "rows": before_and_after(status, action, verb),
+        "records": shown(change_of(request.cluster.changes, verb, name)),
         "url": f"/ui/connectors/{segment(name)}/do/{verb}",
         "back": f"/ui/connectors/{segment(name)}",
         "fields": {"seen": str(status.connector.state), **({} if seen is None else seen.fields)},
@@ -107,14 +107,13 @@ def restart_task(request: PageRequest) -> Reply:
     return Redirect(f"/ui/connectors/{segment(name)}", done)
 
 
-def _action(verb: str) -> Action:
-    if verb not in _ACTIONS:
+def action_of(verb: str) -> Action:
+    if verb not in ACTIONS:
         raise NotFoundError("The page does not exist")
-    return _ACTIONS[verb]
+    return ACTIONS[verb]
 
 
-def _change(request: PageRequest, verb: str, name: str, seen: SeenConfig | None) -> PreparedChange:
-    changes = request.cluster.changes
+def change_of(changes: Changes, verb: str, name: str, tag: str | None = None) -> PreparedChange:
     match verb:
         case "pause":
             return changes.pause(name)
@@ -123,11 +122,11 @@ def _change(request: PageRequest, verb: str, name: str, seen: SeenConfig | None)
         case "stop":
             return changes.stop(name)
         case "delete":
-            return changes.delete(name, None if seen is None else seen.tag)
+            return changes.delete(name, tag)
     return changes.restart(name, include_tasks=True, only_failed=verb == "restart-failed")
 
 
-def _before_and_after(status: ConnectorStatus, action: Action, verb: str) -> Sequence[tuple[str, str, str]]:
+def before_and_after(status: ConnectorStatus, action: Action, verb: str) -> Sequence[tuple[str, str, str]]:
     """What, before, after."""
     if verb == "delete" and status.connector.state is RunState.DESTROYED:
         raise BadRequestError(f"{status.name} is being deleted already")

@@ -77,11 +77,11 @@ def header(request: PageRequest, status: ConnectorStatus, config: Mapping[str, s
         "health": str(connector_view(status).health),
         "class_name": config.get("connector.class", ""),
         "subs": [Sub(title, url, key == here) for key, title, url in subs],
-        "verbs": _verbs(status, has_workers=request.cluster.rest is not None),
+        "verbs": verbs_of(status, has_workers=request.cluster.rest is not None),
     }
 
 
-def _verbs(status: ConnectorStatus, *, has_workers: bool) -> list[tuple[str, str]]:
+def verbs_of(status: ConnectorStatus, *, has_workers: bool) -> list[tuple[str, str]]:
     """What can be done now, as the path's end and the words of the button."""
     found = []
     if status.connector.state in (RunState.PAUSED, RunState.STOPPED):

@@ -9,9 +9,11 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from kconnect.admin.console.connector_rows import ConnectorRow, Filter
+from kconnect.admin.console.connector_filter import Filter, label_chips
+from kconnect.admin.console.connector_rows import ConnectorRow
 from kconnect.admin.console.html import render
 from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Reply, Route, Unchanged
+from kconnect.admin.console.pages.bulk import bulk_verbs
 from kconnect.admin.console.shared_view import ClusterView
 from kconnect.runtime.health.views import ConnectorHealth
 
@@ -27,25 +29,22 @@ _MOST_SINGLE_ROWS: Final = 60
 
 def show(request: PageRequest) -> Reply:
     """The page."""
-    view, wanted = request.view(), _filter(request)
+    view, wanted = request.view(), Filter.of(request.query)
     chosen = _chosen(view, wanted)
     values = {**_values(view, wanted, chosen[:_FIRST_ROWS]), "shown": len(chosen), "is_part": len(chosen) > _FIRST_ROWS}
+    values["verbs"] = bulk_verbs(has_workers=view.capabilities.has_workers)
     return Page("overview.html", "Connectors", values, tab="connectors")
 
 
 def rows(request: PageRequest) -> Reply:
     """What has changed since the version of the page: some rows, the whole table, or nothing."""
-    view, wanted = request.view(), _filter(request)
+    view, wanted = request.view(), Filter.of(request.query)
     series, _, number = request.query.get("v", "").partition("-")
     # A page of another process, or of another worker behind the same address, has nothing that could be compared
     version = _number(number) if series == view.series else 0
     if version == view.version:
         return Unchanged()
     return _update(view, wanted, version, request.query.get("order", ""))
-
-
-def _filter(request: PageRequest) -> Filter:
-    return Filter(request.query.get("q", "").strip(), request.query.get("state", ""))
 
 
 @lru_cache(maxsize=_READINGS_KEPT)
@@ -71,10 +70,13 @@ def _chosen(view: ClusterView, wanted: Filter) -> tuple[ConnectorRow, ...]:
 
 def _values(view: ClusterView, wanted: Filter, chosen: Sequence[ConnectorRow]) -> Mapping[str, Any]:
     has_rates = any(row.per_s for row in view.rows)
+    chips, more_labels = label_chips(view.rows, wanted)
     return {
         "view": view,
         "filter": wanted,
         "counts": _counts(view),
+        "labels": chips,
+        "more_labels": more_labels,
         "rows": _rendered(chosen),
         "shown": len(chosen),
         "order": _order(chosen, has_rates),

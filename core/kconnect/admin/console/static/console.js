@@ -109,6 +109,24 @@
   document.addEventListener("htmx:timeout", unanswered);
   document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.xhr.status) gone(false); });
 
+  // Rows that are chosen stay so while polling replaces them (hx-preserve); what is no longer shown is not chosen
+  function picked() {
+    const all = document.getElementById("pick-all");
+    if (!all) return;
+    const boxes = [...document.querySelectorAll("#rows [name=name]")];
+    const count = boxes.filter((box) => box.checked).length;
+    document.getElementById("picked").textContent = count;
+    all.checked = count > 0 && count === boxes.length;
+    all.indeterminate = count > 0 && count < boxes.length;
+  }
+  document.addEventListener("change", (event) => {
+    if (event.target.id === "pick-all") {
+      for (const box of document.querySelectorAll("#rows [name=name]")) box.checked = event.target.checked;
+    }
+    picked();
+  });
+  for (const swapped of ["DOMContentLoaded", "htmx:afterSwap", "htmx:oobAfterSwap"]) document.addEventListener(swapped, picked);
+
   // Keys: / to the search, j and k through rows, Escape out of a field, ? for nothing hidden: they are in docs/console.md
   document.addEventListener("keydown", (event) => {
     const inField = event.target.closest("input, select, textarea, [contenteditable]");
@@ -120,7 +138,7 @@
       field.focus();
       if (field.click && field.matches("a, button")) field.click();
     } else if (event.key === "j" || event.key === "k") {
-      const links = [...document.querySelectorAll(".list .name a")];
+      const links = [...document.querySelectorAll(".list .name > a:first-child")];
       if (!links.length) return;
       const at = links.indexOf(document.activeElement);
       const next = at < 0 ? 0 : at + (event.key === "j" ? 1 : -1);
