@@ -124,6 +124,57 @@ def test_a_sink_that_runs_is_moved_to_its_first_record_in_one_step_and_reads_all
         assert client.connector_status("orders").connector.state is RunState.RUNNING
 
 
+def test_topics_of_a_sink_are_shown_with_partitions_and_last_records_by_a_worker_and_without_one(
+    tmp_path, broker, home
+):
+    topic = "console-looked-at"
+    create_topic(broker.bootstrap, topic, partitions=2)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for number, value in enumerate(["one", "two", '{"three": "<b>"}']):
+        place = {"partition": number % 2, "timestamp": 1_700_000_000_000 + number}
+        producer.produce(topic, value.encode(), b"k", headers=[("origin", b"north")], **place)
+    producer.flush(30)
+    sink = {"connector.class": "FileStreamSink", "topics": topic, "file": str(tmp_path / "out.txt")}
+    settings = {"offset.flush.interval.ms": "200"}
+    with worker_of(tmp_path, broker.bootstrap, settings) as worker, ConnectClient(worker.rest_url) as client:
+        client.create_connector("orders", sink)
+        eventually(lambda: client.offsets_and_lag("orders")[1].total == 0, 20, "all is committed")
+        client.pause_connector("orders")
+        eventually(lambda: client.connector_status("orders").tasks[0].state is RunState.PAUSED, 20, "it pauses")
+        producer.produce(topic, b"four", partition=1)
+        producer.flush(30)
+        eventually(lambda: client.offsets_and_lag("orders")[1].total == 1, 20, "one is behind")
+        here = Browser(worker.rest_url)
+        status, page = here.ask("/ui/connectors/orders/topics")
+        assert status == 200, page
+        assert _cells(page, "Partitions") == [["0", "2", "2", "0"], ["1", "2", "1", "1"]]
+        records = _cells(page, "Last records")
+        assert [row[1:3] for row in records] == [["1@1", "null"], ["0@1", "k"], ["1@0", "k"], ["0@0", "k"]]
+        assert records[0][3] == "four"
+        assert '{"three": "<b>"}' in records[1][3]
+        assert "origin: north" in records[1][3]
+        assert f'href="/ui/connectors/orders/topics?topic={topic}"' in here.ask("/ui/connectors/orders")[1]
+        status, page = here.ask("/ui/connectors/orders/topics?topic=another")
+        assert (status, "orders was not seen to use the topic another" in page) == (404, True)
+    with WrittenCluster(broker.bootstrap, tmp_path) as cluster:
+        cluster.add_connector("orders", {**sink, "tasks.max": "1"}, [{}], state=RunState.UNASSIGNED)
+        with opened_ui(home, "--direct", "--worker", str(cluster.worker_file)) as laptop:
+            status, page = laptop.ask("/ui/connectors/orders/topics")
+            assert status == 200, page
+            assert _cells(page, "Partitions") == [["0", "2", "2", "0"], ["1", "2", "1", "1"]]
+            assert [row[1] for row in _cells(page, "Last records")] == ["1@1", "0@1", "1@0", "0@0"]
+
+
+def _cells(page, heading):
+    """The rows of the table below a heading, as text."""
+    table = page.partition(f">{heading}</h2>")[2].partition("</table>")[0]
+    rows = re.findall(r"<tr>(<td.*?)</tr>", table, re.DOTALL)
+    plain = [
+        [re.sub(r"<[^>]+>", "", cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL)] for row in rows
+    ]
+    return [[unescape(cell).strip() for cell in row] for row in plain]
+
+
 def test_a_workers_console_and_connect_ui_work_behind_tls_and_basic_auth(tmp_path, broker):
     authority = Authority()
     ca = str(authority.file(tmp_path / "ca.pem"))

@@ -25,6 +25,7 @@ from kconnect.admin.console.pages import (
     offsets,
     overview,
     plugins,
+    topics,
     workers,
 )
 from kconnect.admin.console.routing import ConsoleRoute
@@ -39,6 +40,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *config.ROUTES,
     *offsets.ROUTES,
     *history.ROUTES,
+    *topics.ROUTES,
     *dead_letters.ROUTES,
     *letters.ROUTES,
     *activity.ROUTES,

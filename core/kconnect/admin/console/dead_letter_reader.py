@@ -64,7 +64,7 @@ class DeadLetterReader(ConnectorLetters):
         """Sentences on what was not shown, or not as it should be."""
         # Asked first: who may not see the connector over REST does not see its letters either
         info, access = request.cluster.connector(request.path["name"]), _brokers(request)
-        super().__init__(info, access, self.notes.append, lambda: _registry(access.worker.get("plugin.path")))
+        super().__init__(info, access, self.notes.append, lambda: kept_registry(access.worker.get("plugin.path")))
 
     def allow(self, replay: Announced | None = None) -> None:
         """`replay`: to be carried out. Errors: ForbiddenError for who may see the connector, and not its records."""
@@ -101,8 +101,8 @@ class DeadLetterReader(ConnectorLetters):
 
 
 @lru_cache(maxsize=4)
-def _registry(plugin_path: str | None) -> PluginRegistry:
-    """Reading the folders takes a while, and a registry is for any thread."""
+def kept_registry(plugin_path: str | None) -> PluginRegistry:
+    """The plugins that are installed here. Reading the folders takes a while, and a registry is for any thread."""
     return PluginRegistry.load(plugin_path, tells_skipped=False)
 
 

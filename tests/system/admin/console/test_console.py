@@ -34,6 +34,7 @@ PAGES = (
     "/ui/connectors/mail-export",
     "/ui/connectors/orders-source/config",
     "/ui/connectors/orders-source/offsets",
+    "/ui/connectors/orders-source/topics",
     "/ui/create",
     f"/ui/create?plugin={SINK_CLASS}",
     "/ui/workers",
@@ -237,7 +238,7 @@ def test_chosen_rows_stay_chosen_while_the_table_changes_and_are_paused_together
         expect(paused).to_have_count(0, timeout=ample_s(8) * 1000)
 
 
-def test_a_label_is_a_filter_on_a_desk_and_on_a_phone(browser, world):
+def test_a_label_is_a_filter_in_a_wide_window_and_on_a_phone(browser, world):
     with ConnectClient(world.url) as client:
         client.patch_config("clicks", {"kconnect.labels": "team=web"})
         for size in ((1280, 900), PHONE):
@@ -346,13 +347,22 @@ def test_with_no_worker_at_all_the_topics_are_shown_and_the_doctor_repairs_them(
             finding = page.get_by_role("region", name="orphan-status")
             expect(finding).to_contain_text("status-task-gone-1")
             assert axe_findings(page) == []
+            fits_a_phone(page)
             finding.get_by_role("link", name="Repair").click()
             expect(page.locator(".change")).to_contain_text('"worker_id":"w:1"')
             expect(page.locator(".change")).to_contain_text("deleted")
             assert axe_findings(page) == []
+            fits_a_phone(page)
             page.locator("button.danger").click()
             expect(page.get_by_role("status").filter(has_text="written and read back")).to_be_visible()
             expect(page.get_by_role("region", name="orphan-status")).to_have_count(0)
+
+
+def fits_a_phone(page: Page) -> None:
+    wide = page.viewport_size
+    page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    assert wider_than_the_window(page) == 0
+    page.set_viewport_size(wide)
 
 
 def press(page: Page, name: str) -> None:

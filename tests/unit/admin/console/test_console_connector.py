@@ -56,7 +56,7 @@ def test_offsets_topics_and_conditions_are_shown(console, herder):
     herder.conditions[TaskId("orders", 0)] = stuck
     html = console.page("/ui/connectors/orders")
     assert "{&#34;position&#34;: 77}" in html
-    assert '<li class="mono">t</li>' in html
+    assert '<a href="/ui/connectors/orders/topics?topic=t">t</a>' in html
     assert "poll() does not return" in html
     assert "File &lt;x&gt;, line 3" in html
 

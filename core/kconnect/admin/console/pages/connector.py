@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kconnect.admin.console.html import render, segment
 from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Reply, Route, Unchanged
@@ -16,6 +16,8 @@ from kconnect.errors import ConnectError
 from kconnect.logs.redaction import redact
 from kconnect.model import ConnectorStatus, RunState
 from kconnect.runtime.health.views import ConnectorHealth, connector_view
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,8 @@ def show(request: PageRequest) -> Reply:
     name = request.path["name"]
     status, info = request.cluster.connector_status(name), request.cluster.connector(name)
     config = Masks(request.cluster).masked(info.config)
-    topics, topics_problem = _if_reported(lambda: request.cluster.topics(name))
-    offsets, offsets_problem = _if_reported(lambda: request.cluster.connector_offsets(name))
+    topics, topics_problem = if_reported(lambda: request.cluster.topics(name))
+    offsets, offsets_problem = if_reported(lambda: request.cluster.connector_offsets(name))
     values = {
         **header(request, status, config, "status"),
         **state_values(status),
@@ -66,6 +68,7 @@ def header(request: PageRequest, status: ConnectorStatus, config: Mapping[str, s
     if request.cluster.rest is not None:
         subs.append(("config", "Edit config", f"{own}/config"))
     subs.append(("offsets", "Offsets", f"{own}/offsets"))
+    subs.append(("topics", "Topics", f"{own}/topics"))
     if (brokers := request.cluster.brokers) is not None:
         if brokers.worker.get("config.storage.topic"):
             subs.append(("history", "History", f"{own}/history"))
@@ -108,7 +111,7 @@ def state_values(status: ConnectorStatus) -> dict[str, Any]:
     return {"version": version, "failures": failures, "stands": view, "status": status, "now_ms": at_ms}
 
 
-def _if_reported(ask: Any) -> tuple[Sequence[Any] | None, str]:  # any of the cluster's readings
+def if_reported(ask: Callable[[], T]) -> tuple[T | None, str]:
     """What the cluster tells, or why it does not: the rest of the page is there all the same."""
     try:
         return ask(), ""

@@ -112,8 +112,8 @@ def show_letter(request: PageRequest) -> Reply:
 
 def letter_values(letter: DeadLetter, view: Mapping[str, Any], *, is_whole: bool) -> dict[str, Any]:
     """What the page says of the letter itself; texts of the record are cut unless `is_whole`."""
-    parts = [(part, _text(view[part], is_whole), view["decoded"][part]) for part in ("key", "value")]
-    headers = [(each["key"], _text(each["value"], is_whole)) for each in view["headers"]]
+    parts = [(part, text_of(view[part], is_whole), view["decoded"][part]) for part in ("key", "value")]
+    headers = [(each["key"], text_of(each["value"], is_whole)) for each in view["headers"]]
     reported = {key: redact(view[key] or "") for key in ("message", "root_cause", "trace")}
     return {
         "letter": {**view, **reported, "message": reported["message"].strip().rstrip(":")},
@@ -259,7 +259,8 @@ def _line(text: str | None) -> str:
     return line if len(line) <= _MOST_IN_LIST else f"{line[:_MOST_IN_LIST]}.."
 
 
-def _text(value: Any, is_whole: bool = False) -> Text:  # data of JSON
+def text_of(value: Any, is_whole: bool = False) -> Text:  # data of JSON
+    """A part of a record, or its beginning."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
     return Text(text if is_whole else text[:_MOST_SHOWN], len(text))
 
@@ -284,8 +285,8 @@ def change_of(view: Mapping[str, Any]) -> dict[str, Any]:
 def _part_text(part: str, value: Any) -> Text:  # data of JSON
     """Shows a part of a document; headers one a line."""
     if part != "headers":
-        return _text(value)
-    return _text("\n".join(f"{each['key']}: {_text(each['value'], is_whole=True).text}" for each in value))
+        return text_of(value)
+    return text_of("\n".join(f"{each['key']}: {text_of(each['value'], is_whole=True).text}" for each in value))
 
 
 def _others(found: Tally) -> list[tuple[str, int, str]]:
