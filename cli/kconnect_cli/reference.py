@@ -146,6 +146,7 @@ def configuration_reference() -> str:
     from kconnect.runtime.config.connector_keys import CONNECTOR_CONFIG, DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
     from kconnect.runtime.config.label_keys import LABEL_CONFIG
     from kconnect.runtime.config.restart_keys import RESTART_CONFIG, RESTART_KEYS
+    from kconnect.runtime.config.slot_keys import SLOT_CONFIG, SLOT_KEYS
     from kconnect.runtime.config.worker_config import (
         DISTRIBUTED_CONFIG,
         KCONNECT_CONFIG,
@@ -163,6 +164,7 @@ def configuration_reference() -> str:
         ("Connector", "Settings of every connector.", _keys(CONNECTOR_CONFIG, connector)),
         ("Source connector", "", _keys(SOURCE_CONFIG, SOURCE_CONFIG.names() - connector)),
         ("Automatic restarts", "Settings of ours that every connector may have.", _keys(RESTART_CONFIG, RESTART_KEYS)),
+        ("Slots of its own", "Settings of ours that every connector may have.", _keys(SLOT_CONFIG, SLOT_KEYS)),
         ("Labels", "A setting of ours that every connector may have.", _keys(LABEL_CONFIG, LABEL_CONFIG.names())),
         ("Dead letters of a source", "Settings that Java has for sinks alone.", _keys(SINK_CONFIG, DEAD_LETTER_KEYS)),
         ("Sink connector", "", _keys(SINK_CONFIG, SINK_CONFIG.names() - connector)),

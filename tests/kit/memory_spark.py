@@ -277,6 +277,8 @@ class MemorySpark:
         self.crashes: list[BaseException] = []
         """What came out of a thread top and should not have."""
         self.is_local_host = True
+        self.memory: dict[int, int] = {}
+        """Resident bytes of processes of this host, by pid."""
         self.submitted: list[int] = []
         self.killed: list[int] = []
         self._gate = threading.Event()
@@ -289,7 +291,7 @@ class MemorySpark:
         self._threads: list[threading.Thread] = []
 
     def ports(self) -> PoolPorts:
-        return PoolPorts(jobs=self, listen=self._listen, kill=self._kill, clock=self.clock)
+        return PoolPorts(jobs=self, listen=self._listen, kill=self._kill, memory=self._memory, clock=self.clock)
 
     def expect(self, task_id: TaskId, run: int, state: RunState) -> None:
         if self.wanted(task_id, run):
@@ -394,6 +396,9 @@ class MemorySpark:
         if is_current:
             self.end_job(process.slot, problem)
 
+    def _memory(self, hello: Hello) -> int | None:
+        return self.memory.get(hello.pid)
+
     def _kill(self, hello: Hello) -> bool:
         if not self.is_local_host:
             return False
@@ -459,11 +464,15 @@ class RecordedEvents:
         self._lock = threading.Lock()
         self._states: list[tuple[TaskId, int, RunState]] = []
         self.notices: list[object] = []
+        self.traces: dict[TaskId, str] = {}
+        """The last trace of each task that had one."""
         self.commits: list[tuple[str, Sequence[ConnectorOffset]]] = []
 
     def task_status(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
         with self._lock:
             self._states.append((task_id, run, state))
+            if trace is not None:
+                self.traces[task_id] = trace
 
     def reconfiguration_requested(self, connector: str) -> None:
         self.notices.append(connector)

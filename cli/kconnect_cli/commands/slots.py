@@ -19,11 +19,13 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 def slots(ctx: typer.Context) -> None:
     """Show each slot of all workers: Spark job, executor, host, process, tasks, CPU, memory; queries run in the driver.
 
+    A slot is a connector's own where its config has kconnect.slot=own; the others are shared.
     Where kconnect.java.opts name a port, the JVMs of each slot, and of the worker (driver), have their own.
     Workers that do not answer, and Java's, are named on stderr.
 
     JSON: a list of objects with worker, slot (null: the driver), attached, job_group, executor, host, pid, tasks,
-    cpu_seconds, cpu_percent, memory_bytes, java_ports.
+    cpu_seconds, cpu_percent, memory_bytes, java_ports, connector (whose own it is; null: shared),
+    memory_limit_bytes, cores_limit.
     """
     session = session_of(ctx)
     workers = _workers(session)
@@ -53,7 +55,10 @@ def _workers(session: CliSession) -> list[dict[str, Any]]:
 
 def _columns(found: Sequence[Mapping[str, Any]], workers: int) -> Sequence[Column]:
     has_ports = any(slot.get("java_ports") for slot in found)
-    return (*([_WORKER] if workers > 1 else []), *_COLUMNS, *([_PORTS] if has_ports else []))
+    number, *others = _COLUMNS
+    has_own = any(slot.get("connector") for slot in found)
+    first = (*([_WORKER] if workers > 1 else []), number, *([_WHOSE] if has_own else []))
+    return (*first, *others, *([_PORTS] if has_ports else []))
 
 
 def _text(key: str) -> Column:
@@ -73,8 +78,9 @@ def _tasks(slot: Mapping[str, Any]) -> str:
 
 
 def _memory(slot: Mapping[str, Any]) -> str:
-    size = slot.get("memory_bytes")
-    return "-" if size is None else f"{size / 2**20:.0f} MiB"
+    size, most = slot.get("memory_bytes"), slot.get("memory_limit_bytes")
+    bound = "" if most is None else f" of {most / 2**20:.0f}"
+    return "-" if size is None else f"{size / 2**20:.0f}{bound} MiB"
 
 
 def _number(key: str, form: str) -> Column:
@@ -85,6 +91,7 @@ def _number(key: str, form: str) -> Column:
 
 
 _PORTS = Column("JAVA PORTS", lambda slot: ", ".join(map(str, slot.get("java_ports") or ())) or "-")
+_WHOSE = Column("WHOSE", lambda slot: slot.get("connector") or "shared")
 _WORKER = Column("WORKER", lambda slot: slot["worker"])
 _COLUMNS = (
     Column("SLOT", _name),

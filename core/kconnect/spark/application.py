@@ -28,6 +28,7 @@ from kconnect.spark.cluster import ClusterView, slot_group
 from kconnect.spark.conf import SLOT_POOL, executors_python, spark_conf, starts_our_daemon
 from kconnect.spark.jvm import FAST_FLAGS, Jvm, log4j_properties
 from kconnect.spark.jvm_archive import RECORDING, dump_classes, make_archive_in_background, spark_archive
+from kconnect.spark.local_cores import LocalCores
 from kconnect.spark.master import await_master, warn_while_queued
 from kconnect.spark.processes import await_end, birth, session_members
 from kconnect.spark.settings import SparkSettings
@@ -61,6 +62,7 @@ class SparkApplication:
         self._archive: ClassArchive | None = None
         self._shipped_plugins: tuple[str, ...] = ()
         self._stopping = threading.Event()
+        self._cores = LocalCores()
         self._daemons: dict[int, str] = {}
         """Python daemons that slots were forked from: number and birth; one dictionary operation at a time."""
         self._jvm_session: int | None = None  # of the thread that stops
@@ -136,7 +138,8 @@ class SparkApplication:
 
     def run_slot(self, spec: SlotSpec) -> None:
         """Run a slot as a Spark job; blocks until it ends. Errors: ConnectError with Spark's reason when it failed."""
-        description = f"kconnect slot {spec.slot}: Connect tasks run in here"
+        whose = "Connect tasks run in here" if spec.connector is None else f"tasks of {spec.connector} run in here"
+        description = f"kconnect slot {spec.slot}: {whose}"
         order = {
             "spec": dataclasses.asdict(spec),
             "import_path": _import_path(self.settings),
@@ -149,6 +152,8 @@ class SparkApplication:
             context.setJobGroup(slot_group(spec.slot), description, interruptOnCancel=True)
             context.setLocalProperty("spark.scheduler.pool", SLOT_POOL)
             local = self.settings.is_local
+            if local and spec.connector is not None:
+                self._cores.take(spec.slot, context)
             partition = context.parallelize([spec.slot], 1) if local else self.cluster.partition_for(spec.slot)
             partition.foreachPartition(partial(entry.enter, order))
         except ConnectError:
@@ -156,6 +161,8 @@ class SparkApplication:
         except Exception as error:  # py4j's and Spark's errors share no root
             ending = self._jvm.ending() if self._jvm is not None else None
             raise ConnectError(f"Spark's JVM has ended ({ending})" if ending else _reason(error)) from error
+        finally:
+            self._cores.give_back(spec.slot)
 
     def cancel_slot(self, slot: int) -> None:
         """Cancel the job of a slot: its `run_slot` fails, and Spark kills its process."""

@@ -7,18 +7,20 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kconnect.errors import ConnectError
 from kconnect.logs.log_context import given_levels
 from kconnect.logs.timeline import note_step
 from kconnect.logs.wording import pluralize
 from kconnect.model import RunState, TargetState, TaskCondition, TaskId, TaskSpec
+from kconnect.runtime.config.slot_keys import SHARED, SLOT, SlotSettings
 from kconnect.runtime.herder.interface import LauncherEvents, RuntimeInfo, SlotInfo
 from kconnect.runtime.metrics import TaskCounters, TaskMeter, TaskMeters
 from kconnect.spark.application import SparkApplication
 from kconnect.spark.cluster import slot_group
 from kconnect.spark.event_relay import EventRelay
+from kconnect.spark.memory_watch import MemoryWatch
 from kconnect.spark.messages import (
     FailedRecords,
     ForgetTopics,
@@ -39,6 +41,7 @@ from kconnect.spark.messages import (
     TasksStopped,
     TaskTopic,
 )
+from kconnect.spark.own_slots import OwnSlots
 from kconnect.spark.ports import Application, PoolPorts
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_pool import SlotPool
@@ -97,8 +100,12 @@ class SparkLauncher:
         self._meters = TaskMeters()
         self._relay = EventRelay()
         self._stop_numbers = itertools.count(1)
-        self._lock = threading.Lock()  # guards the nine below; nothing that blocks is called under it
+        self._lock = threading.Lock()  # guards the twelve below; nothing that blocks is called under it
         self._tasks = TaskTable()
+        self._shared: set[int] = set()
+        self._own = OwnSlots()
+        self._over_bound: dict[int, str] = {}
+        """Slots that are killed for the memory that they take, with a sentence on it."""
         self._stops: dict[int, _Stop] = {}
         self._attached: set[int] = set()
         self._down_since_s: dict[int, float] = {}
@@ -111,6 +118,7 @@ class SparkLauncher:
         self._stopping = threading.Event()
         self._stopped = False
         self._starter = threading.Thread(target=self._bring_up, name="spark-start", daemon=True)
+        self._memory = MemoryWatch(self._clock, self._stopping, self._bounds, self._pool.memory_bytes, self._exceeded)
 
     def start(self, events: LauncherEvents) -> None:
         self._relay.start(events)
@@ -120,11 +128,13 @@ class SparkLauncher:
     def start_tasks(self, specs: Sequence[TaskSpec]) -> None:
         with self._lock:
             for spec in specs:
-                self._tasks.add(spec)
+                if (left := self._tasks.add(spec)) is not None:  # nobody waits for the answer
+                    self._pool.send(left, StopTasks(next(self._stop_numbers), (spec.id,), 0, is_cut_off=True))
             self._place()
             for spec in specs:
                 if not self._tasks.is_sent(spec.id):
                     self._relay.post(TaskReport(spec.id, spec.run, RunState.UNASSIGNED, None))
+        self._begin_and_end_own()
 
     def stop_tasks(self, ids: Collection[TaskId], timeout_s: float, *, is_cut_off: bool = False) -> set[TaskId]:
         deadline_s = self._clock.monotonic() + timeout_s + 1.0  # the slot keeps the time itself, this is for its answer
@@ -181,9 +191,17 @@ class SparkLauncher:
     def slots(self) -> Sequence[SlotInfo]:
         hellos, beats = self._pool.attached(), self._pool.beats()
         with self._lock:
-            tasks = self._tasks.by_slot()
+            tasks, owners, bounds = self._tasks.by_slot(), self._own.owners(), self._tasks.bounds()
             numbers = sorted({*self._down_since_s, *self._attached})
-        return [self._describe(slot, hellos.get(slot), beats.get(slot), tasks.get(slot, ())) for slot in numbers]
+        return [
+            replace(
+                self._describe(slot, hellos.get(slot), beats.get(slot), tasks.get(slot, ())),
+                connector=owners.get(slot),
+                memory_limit_bytes=bounds.get(slot, SHARED).memory_bytes,
+                cores_limit=bounds.get(slot, SHARED).cores,
+            )
+            for slot in numbers
+        ]
 
     def _describe(self, slot: int, hello: Hello | None, beat: Heartbeat | None, tasks: tuple[TaskId, ...]) -> SlotInfo:
         running = self._app.cluster.running(slot) if hello is not None else None
@@ -241,6 +259,7 @@ class SparkLauncher:
         self._pool.quit(tasks_s, tasks_s + 0.5)
         self._app.stop(max(deadline_s - self._clock.monotonic() - 0.5, 1.0))
         self._pool.stop(1.0)
+        self._memory.join(1.0)
         self._relay.stop(max(deadline_s - self._clock.monotonic(), 0.5))
         if self._starter.ident is not None:
             self._starter.join(max(deadline_s - self._clock.monotonic(), 0.5))
@@ -259,6 +278,8 @@ class SparkLauncher:
             _note_fork(slot, hello, is_first=self.waits_for() is not None)
         with self._lock:
             self._attached.add(slot)
+            self._own.came_up(slot)
+            self._over_bound.pop(slot, None)
             self._has_run = True
             for levels in self._log_levels:
                 self._pool.send(slot, levels)
@@ -292,11 +313,15 @@ class SparkLauncher:
     def slot_lost(self, slot: int, reason: str) -> None:
         with self._lock:
             self._attached.discard(slot)
-            self._down_since_s[slot] = self._clock.monotonic()
+            if slot in self._shared or slot in self._own.owners():  # else it was ended
+                self._down_since_s[slot] = self._clock.monotonic()
+                self._own.lost(slot, self._clock.monotonic())
             for stop in self._stops.values():
                 if stop.slot == slot and stop.left is None:
                     stop.left = ()  # they ended with their process
                     stop.answered.set()
+            if (problem := self._over_bound.pop(slot, None)) is not None:
+                self._fail(slot, problem)
             for spec in self._tasks.lost(slot):
                 self._meters.forget([spec.id])  # the next process counts from zero
                 self._relay.post(TaskReport(spec.id, spec.run, RunState.UNASSIGNED, None))
@@ -307,6 +332,10 @@ class SparkLauncher:
     def tick(self) -> None:
         with self._lock:
             self._place()
+            late = self._own.late(self._settings.start_timeout_s, self._clock.monotonic())
+            for slot, connector in late.items():
+                self._fail(slot, self._without_slot(slot, connector))
+        self._begin_and_end_own()
 
     def has_tasks(self, slot: int) -> bool:
         with self._lock:
@@ -326,7 +355,7 @@ class SparkLauncher:
             self._pool.start(self._settings.link_advertised_host or self._app.driver_host)
             self._listens.set()
             if self._settings.is_local:
-                self._grow(0, self._settings.slot_count())
+                self._grow(self._settings.slot_count())
             else:
                 self._follow_executors()
         except Exception as error:  # thread top; whatever it is, without it no task will ever run
@@ -337,13 +366,72 @@ class SparkLauncher:
                 self._failure = f"{str(error).rstrip('.')}. {hint}" if hint else str(error)
             log.error("No task can run: %s", self._failure, exc_info=not isinstance(error, ConnectError))
 
-    def _grow(self, before: int, count: int) -> None:
+    def _grow(self, count: int) -> None:
+        """Begin so many slots that connectors share. Their number never decreases, as an executor may come back."""
         with self._lock:
+            free = (number for number in itertools.count() if number not in self._shared | self._own.owners().keys())
+            new: dict[int, str | None] = dict.fromkeys(itertools.islice(free, count - len(self._shared)))
+            self._shared |= new.keys()
             # Waiting tasks are placed before the first slot is up, so that they spread over all slots.
-            self._down_since_s |= dict.fromkeys(range(before, count), self._clock.monotonic() + _WAIT_FOR_FIRST_START_S)
-            self._place()
-        self._pool.grow(count)
-        log.info("Starting %s, %d in all", pluralize(count - before, "slot"), count)
+            self._await_slots(new)
+        self._pool.begin(new)
+        log.info("Starting %s, %d in all", pluralize(len(new), "slot"), count)
+        self._begin_and_end_own()
+
+    def _await_slots(self, slots: Iterable[int]) -> None:
+        """Place tasks in slots that begin now. Call with the lock held."""
+        self._down_since_s |= dict.fromkeys(slots, self._clock.monotonic() + _WAIT_FOR_FIRST_START_S)
+        self._place()
+
+    def _begin_and_end_own(self) -> None:
+        """Begin and end slots of connectors' own, as their tasks need them."""
+        taken = self._pool.taken()
+        with self._lock:
+            if not self._shared or self._stopping.is_set():  # the most that one may have is not known yet
+                return
+            tasks, now_s = self._tasks.own_tasks(), self._clock.monotonic()
+            begin, end = self._own.look(tasks, len(self._shared), taken | self._shared, now_s)
+            for slot in end:
+                self._attached.discard(slot)
+                self._down_since_s.pop(slot, None)
+            if begin:
+                self._await_slots(begin)
+            if any(bound.memory_bytes is not None for bound in self._tasks.bounds().values()):
+                self._memory.start()
+        for slot, connector in begin.items():
+            log.info("Starting slot %d for connector %s alone", slot, connector)
+        self._pool.begin(dict(begin))
+        for slot in end:
+            self._pool.end(slot)
+
+    def _bounds(self) -> dict[int, tuple[str, SlotSettings]]:
+        with self._lock:
+            owners = self._own.owners()
+            return {slot: (owners[slot], bound) for slot, bound in self._tasks.bounds().items() if slot in owners}
+
+    def _exceeded(self, slot: int, problem: str) -> None:
+        """A slot takes more memory than it may: its tasks fail as soon as its process is gone."""
+        with self._lock:
+            if slot not in self._attached:
+                return
+            self._over_bound[slot] = problem
+        self._pool.replace(slot, problem)
+
+    def _fail(self, slot: int, problem: str) -> None:
+        """Report the tasks of a slot as FAILED. Call with the lock held."""
+        for spec in self._tasks.fail(slot):
+            self._meters.forget([spec.id])
+            log.error("Task %s has failed: %s", spec.id, problem)
+            self._relay.post(TaskReport(spec.id, spec.run, RunState.FAILED, problem))
+
+    def _without_slot(self, slot: int, connector: str) -> str:
+        patience_s, reason = self._settings.start_timeout_s, self._pool.start_problem(slot)
+        why = reason or f"no core of {self._settings.spark.get('spark.master', 'Spark')} is free"
+        return (
+            f"No slot of its own has started for connector {connector} in {patience_s:g} s "
+            f"(kconnect.slot.start.timeout.ms): {why.rstrip('.')}. "
+            f"Lower kconnect.slots, give Spark more cores, or set {SLOT}=shared."
+        )
 
     def _follow_executors(self) -> None:
         """On a cluster: add slots as executors register. Errors: ConnectError when Spark ends by itself."""
@@ -358,8 +446,8 @@ class SparkLauncher:
             before = target.count
             count = target.look(self._app.cluster.executors(), self._clock.monotonic())
             if count > before:
-                self._grow(before, count)
-            missing = set(range(count)) - self._pool.attached().keys()
+                self._grow(count)
+            missing = self._shared - self._pool.attached().keys()
             silent = {slot: running for slot in missing if (running := self._app.cluster.running(slot)) is not None}
             problem = target.problem or unreachable.look(silent, self._clock.monotonic())
             if problem is not None and reported is None:
@@ -371,8 +459,9 @@ class SparkLauncher:
         """Give every task a slot, and start in their slots those that do not run. Call with the lock held."""
         if self._stopping.is_set():
             return
-        usable = [*self._attached, *(slot for slot in self._down_since_s if self._is_awaited(slot))]
-        self._tasks.place(usable)
+        owners = self._own.owners()
+        usable = [*self._attached, *(slot for slot in self._down_since_s if slot in owners or self._is_awaited(slot))]
+        self._tasks.place(usable, owners)
         for slot, spec in self._tasks.take_unsent(self._attached):
             self._pool.send(slot, StartTask(spec))
 

@@ -169,6 +169,18 @@ def kill_on_this_host(hello: Hello) -> bool:
     return hello.host == socket.gethostname() and kill_descendant(hello.pid)
 
 
+def memory_on_this_host(hello: Hello) -> int | None:
+    """Resident bytes of a slot's process now; None if it is on another host, or has ended."""
+    if hello.host != socket.gethostname():
+        return None
+    import psutil  # here: only slots with a bound are looked at
+
+    try:
+        return int(psutil.Process(hello.pid).memory_info().rss)
+    except psutil.NoSuchProcess:
+        return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolPorts:
     """Everything outside of the pool that it uses. The defaults are the real ones."""
@@ -176,4 +188,5 @@ class PoolPorts:
     jobs: SlotJobs
     listen: Callable[[SparkSettings, bytes, Serve], SlotListener] = listen_on_tcp
     kill: Callable[[Hello], bool] = kill_on_this_host
+    memory: Callable[[Hello], int | None] = memory_on_this_host
     clock: Clock = field(default_factory=SystemClock)

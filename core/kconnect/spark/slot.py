@@ -17,6 +17,7 @@ from kconnect.errors import ConnectError, LinkError, LinkRefusedError, TimedOutE
 from kconnect.files.guarded import forbid_guarded
 from kconnect.logs.log_context import LogLevels
 from kconnect.model import ConnectorOffset, RunState, TaskCondition, TaskId
+from kconnect.runtime.config.slot_keys import SlotSettings
 from kconnect.runtime.metrics import TaskCounters
 from kconnect.runtime.pipeline import TaskHost, TaskThread
 from kconnect.spark.link import Link, connect
@@ -43,6 +44,7 @@ from kconnect.spark.messages import (
     TasksStopped,
     TaskTopic,
 )
+from kconnect.spark.process_cores import ProcessCores
 from kconnect.spark.slot_io import LinkLogHandler, StdoutForwarder, borrow_stdin
 from kconnect.spark.slot_spec import SlotSpec
 
@@ -103,6 +105,7 @@ class _Slot:
         self._ending = threading.Event()
         self._exit_code: int | None = None
         self._usage = _Usage()
+        self._cores = ProcessCores(spec.slot)
         self._sent_counters: Mapping[tuple[TaskId, int], TaskCounters] = {}
         self._sent_conditions: Mapping[tuple[TaskId, int], TaskCondition] = {}
         # On the worker's machine the worker has reported what it skips; elsewhere the folders differ
@@ -155,6 +158,7 @@ class _Slot:
     def _handle(self, message: Message) -> None:
         match message:
             case StartTask(spec):
+                self._cores.keep_to(SlotSettings.of_connector(spec.connector_config).cores)
                 self._host.start(spec)
             case SetTargetState(ids, state):
                 self._host.set_target_state(ids, state)

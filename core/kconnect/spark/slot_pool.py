@@ -10,7 +10,7 @@ import secrets
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import kconnect
@@ -47,6 +47,8 @@ class _Attached:
     """Its latest heartbeat."""
     reason: str = ""
     """Why we broke the link, when it was us."""
+    is_over: bool = False
+    """Whether its slot has been ended."""
 
     @property
     def leftovers(self) -> int:
@@ -63,15 +65,19 @@ class SlotPool:
         self._settings = settings
         self._jobs = ports.jobs
         self._kill_process = ports.kill
+        self._memory_of = ports.memory
         self._clock = ports.clock
         self._events = events
         self._token = secrets.token_bytes(32)
         self._listener = ports.listen(settings, self._token, self._serve)
         self._host = ""
-        self._count = 0  # of the thread that calls start and grow
         self._quitting = threading.Event()  # no job is submitted again
         self._closed = threading.Event()
-        self._lock = threading.Lock()  # guards the three below; nothing that blocks is called under it
+        self._lock = threading.Lock()  # guards the five below; nothing that blocks is called under it
+        self._running: set[int] = set()
+        """Slots whose job is kept running, or has not ended yet."""
+        self._ended: set[int] = set()
+        """Holds those of them that are not to start again."""
         self._attached: dict[int, _Attached] = {}
         self._failed_starts: dict[int, tuple[int, str]] = {}
         self._came_up: set[int] = set()
@@ -83,11 +89,29 @@ class SlotPool:
         self._listener.start()
         self._start_thread(self._beat_until_closed, "slot-heartbeat")
 
-    def grow(self, count: int) -> None:
-        """Submit a job for each slot up to `count` that has none yet. The number of slots never decreases."""
-        for slot in range(self._count, count):
-            self._start_thread(self._keep_running, f"slot-job-{slot}", slot)
-        self._count = max(self._count, count)
+    def begin(self, slots: Mapping[int, str | None]) -> None:
+        """Submit a job for each of these slots, and keep it running. Gives the connector whose own it is, or None."""
+        with self._lock:
+            self._running |= slots.keys()
+        for slot, connector in slots.items():
+            self._start_thread(self._keep_running, f"slot-job-{slot}", slot, connector)
+
+    def end(self, slot: int) -> None:
+        """End a slot for good, at once: it has no task. `slot_lost` follows if it was up."""
+        with self._lock:
+            self._ended.add(slot)
+            attached = self._attached.get(slot)
+        if attached is not None:
+            attached.is_over = True
+            # Killed: Spark would use a process again that ends by itself, with all that the connector left in it
+            self.replace(slot, "its connector has left this worker")
+        else:
+            self._jobs.cancel_slot(slot)
+
+    def taken(self) -> set[int]:
+        """The numbers of slots whose job has not ended."""
+        with self._lock:
+            return set(self._running)
 
     @property
     def address(self) -> str:
@@ -114,6 +138,21 @@ class SlotPool:
         """The latest heartbeat of each slot that is up."""
         with self._lock:
             return {slot: attached.beat for slot, attached in self._attached.items() if attached.beat is not None}
+
+    def memory_bytes(self, slot: int) -> int | None:
+        """What its process has in memory: now on this host, else at its last heartbeat; None while it is not known."""
+        with self._lock:
+            attached = self._attached.get(slot)
+        if attached is None:
+            return None
+        now = self._memory_of(attached.hello)
+        return now if now is not None or attached.beat is None else attached.beat.memory_bytes
+
+    def start_problem(self, slot: int) -> str | None:
+        """Why its last start failed; None if it did not."""
+        with self._lock:
+            _, reason = self._failed_starts.get(slot, (0, ""))
+        return reason or None
 
     def failure(self) -> str | None:
         """Why no slot comes up, once that has been tried often enough; None while there is hope."""
@@ -167,21 +206,32 @@ class SlotPool:
 
     # The job of a slot.
 
-    def _keep_running(self, slot: int) -> None:
+    def _keep_running(self, slot: int, connector: str | None) -> None:
         for failures in itertools.count():  # pragma: no branch
             try:
-                self._jobs.run_slot(self._spec(slot))
+                self._jobs.run_slot(self._spec(slot, connector))
                 problem = None
             except Exception as error:  # the thread's top: without it the slot would never be started again
                 problem = str(error) or type(error).__name__
                 if not isinstance(error, ConnectError):
                     log.exception("The job of slot %d failed", slot)
-            if self._quitting.is_set():
+            if self._quitting.is_set() or self._is_over(slot):
                 return
             pause_s = self._pause_after(slot, problem)
             log.debug("Job %d of slot %d ended (%s); again in %.1f s", failures, slot, problem or "no error", pause_s)
-            if self._clock.wait(self._quitting, pause_s):
+            if self._clock.wait(self._quitting, pause_s) or self._is_over(slot):
                 return
+
+    def _is_over(self, slot: int) -> bool:
+        """Whether the slot has been ended; forgets it then: its number is free."""
+        with self._lock:
+            if slot not in self._ended:
+                return False
+            self._ended.discard(slot)
+            self._running.discard(slot)
+            self._came_up.discard(slot)
+            self._failed_starts.pop(slot, None)
+            return True
 
     def _pause_after(self, slot: int, problem: str | None) -> float:
         """Back-off before the job is resubmitted; grows while its slot fails before saying hello."""
@@ -197,7 +247,7 @@ class SlotPool:
             log.warning("Slot %d did not start, it will be retried: %s", slot, problem)
         return _BACKOFF.pause_s(times)
 
-    def _spec(self, slot: int) -> SlotSpec:
+    def _spec(self, slot: int, connector: str | None) -> SlotSpec:
         settings = self._settings
         return SlotSpec(
             slot=slot,
@@ -213,6 +263,7 @@ class SlotPool:
             log_level=logging.getLogger("kconnect").getEffectiveLevel(),
             worker_host=socket.gethostname(),
             worker_pid=os.getpid(),
+            connector=connector,
         )
 
     # The link of a slot.
@@ -261,11 +312,13 @@ class SlotPool:
                 raise LinkError(f"The earlier process of slot {newcomer.hello.slot} has not been released yet")
 
     def _take_place(self, newcomer: _Attached) -> _Attached | None:
-        """Make this process the slot's; gives the one that is in the way, if there is one."""
+        """Make this process the slot's; gives the one that is in the way, if there is one. Errors: LinkError."""
         slot = newcomer.hello.slot
         with self._lock:
             if (earlier := self._attached.get(slot)) is not None:
                 return earlier
+            if slot in self._ended or slot not in self._running:
+                raise LinkError(f"This worker needs slot {slot} no more")
             self._attached[slot] = newcomer
             self._came_up.add(slot)
             self._failed_starts.pop(slot, None)
@@ -273,7 +326,9 @@ class SlotPool:
 
     def _detach(self, lost: _Attached, reason: str) -> None:
         slot = lost.hello.slot
-        if not self._quitting.is_set():
+        if lost.is_over:
+            log.info("Slot %d has ended: %s", slot, reason)
+        elif not self._quitting.is_set():
             log.warning("Slot %d is gone (process %d): %s", slot, lost.hello.pid, reason)
         self._events.slot_lost(slot, reason)
         with self._lock:

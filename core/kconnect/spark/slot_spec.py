@@ -24,6 +24,8 @@ class SlotSpec:
     log_level: int
     worker_host: str
     worker_pid: int
+    connector: str | None = None
+    """Whose own it is; None: connectors share it."""
 
 
 @dataclass(frozen=True, slots=True)

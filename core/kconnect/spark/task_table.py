@@ -1,15 +1,21 @@
 """The tasks of a launcher: the slot of each, and whether that slot's process has been sent it.
 
-Slots are balanced by task count. A placed task never moves, since a move is a restart.
+Slots are balanced by task count. A placed task never moves, since a move is a restart. Tasks of a connector that wants
+slots of its own (kconnect.slot) go into these alone, and those of the others into the slots that all share.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
 
 from kconnect.model import RunState, TargetState, TaskId, TaskSpec
+from kconnect.runtime.config.slot_keys import SlotSettings
+
+_ALL_SHARED: Final[Mapping[int, str]] = MappingProxyType({})
 
 
 class TaskTable:
@@ -23,25 +29,38 @@ class TaskTable:
         self._tasks: dict[TaskId, _Task] = {}
         self._homeless: dict[TaskId, _Task] = {}
         self._unsent: defaultdict[int, dict[TaskId, _Task]] = defaultdict(dict)
+        self._owning: dict[TaskId, _Task] = {}
+        """The tasks that want slots of their connector's own."""
         self._loads = Loads()
 
-    def add(self, spec: TaskSpec) -> None:
-        """Add a run of a task, in the slot of its previous run, whose process then fences that one off."""
+    def add(self, spec: TaskSpec) -> int | None:
+        """Add a run of a task, in the slot of its previous run, whose process then fences that one off.
+
+        Gives the slot whose process must stop that run by itself, as the new one may not go there: kconnect.slot has
+        changed.
+        """
         earlier = self._drop(spec.id)
-        task = self._tasks[spec.id] = _Task(spec, earlier.slot if earlier is not None else None)
-        if task.slot is None:
-            self._homeless[spec.id] = task
-        else:
+        task = self._tasks[spec.id] = _Task(spec, None, SlotSettings.of_connector(spec.connector_config))
+        if task.wants.is_own:
+            self._owning[spec.id] = task
+        if earlier is not None and earlier.slot is not None and earlier.wants.is_own == task.wants.is_own:
+            task.slot = earlier.slot
             self._loads.add(spec.id, task.slot)
             self._unsent[task.slot][spec.id] = task
+            return None
+        self._homeless[spec.id] = task
+        return earlier.slot if earlier is not None and earlier.sent else None
 
     def remove(self, task_id: TaskId) -> int | None:
         """Forget a task; gives the slot whose process was sent it, if any."""
         task = self._drop(task_id)
         return task.slot if task is not None and task.sent else None
 
-    def place(self, usable: Collection[int]) -> None:
-        """Assign each task without a usable slot to one of these; no other task moves."""
+    def place(self, usable: Collection[int], owners: Mapping[int, str] = _ALL_SHARED) -> None:
+        """Assign each task without a usable slot to one of these; no other task moves.
+
+        `owners`: the connectors whose own a slot is; a task of theirs that finds none waits.
+        """
         if not usable:
             return
         for slot in [slot for slot in self._unsent if slot not in usable]:
@@ -50,10 +69,21 @@ class TaskTable:
                 self._loads.remove(task_id, slot)
                 task.slot = None
             self._homeless |= tasks
-        for task_id, slot in self._loads.place(self._homeless, usable).items():
-            self._homeless[task_id].slot = slot
-            self._unsent[slot][task_id] = self._homeless[task_id]
+        if not self._homeless:
+            return
+        slots: defaultdict[str | None, list[int]] = defaultdict(list)
+        for slot in usable:
+            slots[owners.get(slot)].append(slot)
+        homeless: defaultdict[str | None, dict[TaskId, _Task]] = defaultdict(dict)
+        for task_id, task in self._homeless.items():
+            homeless[task_id.connector if task.wants.is_own else None][task_id] = task
         self._homeless = {}
+        for owner, tasks in homeless.items():
+            if not slots[owner]:
+                self._homeless |= tasks
+            for task_id, slot in self._loads.place(tasks, slots[owner]).items():
+                tasks[task_id].slot = slot
+                self._unsent[slot][task_id] = tasks[task_id]
 
     def take_unsent(self, attached: Collection[int]) -> list[tuple[int, TaskSpec]]:
         """The tasks to send to these slots; they count as sent."""
@@ -101,6 +131,26 @@ class TaskTable:
             self._unsent[slot][task.spec.id] = task
         return [task.spec for task in gone]
 
+    def fail(self, slot: int) -> list[TaskSpec]:
+        """Let the slot's tasks count as FAILED; gives those that had not ended."""
+        failed = [task for task in self._tasks.values() if task.slot == slot and not task.ended]
+        self._unsent.pop(slot, None)
+        for task in failed:
+            task.ended, task.sent = True, False
+            self._loads.remove(task.spec.id, slot)
+        return [task.spec for task in failed]
+
+    def own_tasks(self) -> dict[str, list[int | None]]:
+        """The connectors that want slots of their own: the slot of each of their tasks here, None without one."""
+        found: defaultdict[str, list[int | None]] = defaultdict(list)
+        for task_id, task in self._owning.items():
+            found[task_id.connector].append(task.slot)
+        return dict(found)
+
+    def bounds(self) -> dict[int, SlotSettings]:
+        """The slots that are a connector's own and have its tasks, with what the connector has set for them."""
+        return {task.slot: task.wants for task in self._owning.values() if task.slot is not None and not task.ended}
+
     def has_work(self, slot: int) -> bool:
         """Whether the slot's process has tasks that have not ended."""
         return any(task.slot == slot and task.sent and not task.ended for task in self._tasks.values())
@@ -118,6 +168,7 @@ class TaskTable:
         if task is None:
             return None
         self._homeless.pop(task_id, None)
+        self._owning.pop(task_id, None)
         if task.slot is not None:
             self._unsent[task.slot].pop(task_id, None)
             if not task.ended:
@@ -129,6 +180,7 @@ class TaskTable:
 class _Task:
     spec: TaskSpec
     slot: int | None
+    wants: SlotSettings
     sent: bool = False
     """Whether the slot's current process has been sent it."""
     ended: bool = False

@@ -68,6 +68,32 @@ def test_stopping_leaves_no_process_no_thread_and_no_folder(tmp_path):
     launcher.stop(1.0)  # twice is once
 
 
+def test_each_connector_with_slots_of_its_own_gets_a_core_more_than_spark_was_started_with(tmp_path):
+    events = SeenEvents()
+    launcher = SparkLauncher(SparkSettings(slots=1, query_cores=0))  # local[1]
+    launcher.start(events)
+    try:
+        shared = journal_spec("shared", tmp_path / "journal")
+        own = [journal_spec(name, tmp_path / "journal", kconnect_slot="own") for name in ("one", "two")]
+        launcher.start_tasks([shared, *own])
+        events.await_state(RunState.RUNNING, shared, *own, within_s=60.0)
+        assert {slot.connector: slot.tasks for slot in launcher.slots()} == {
+            None: (shared.id,),
+            "one": (own[0].id,),
+            "two": (own[1].id,),
+        }
+        assert len({slot.pid for slot in launcher.slots()}) == 3
+
+        launcher.stop_tasks([own[0].id], 5.0)
+        eventually(lambda: len(launcher.slots()) == 2, 30, "the slot of the connector that left ends")
+        three = journal_spec("three", tmp_path / "journal", kconnect_slot="own")
+        launcher.start_tasks([three])
+        events.await_state(RunState.RUNNING, three, within_s=30.0)
+        assert events.states(shared).count(RunState.RUNNING) == 1
+    finally:
+        launcher.stop(10.0)
+
+
 def test_stopping_in_the_middle_of_the_start_leaves_nothing():
     before = _children()
     launcher = SparkLauncher(SparkSettings(slots=1))

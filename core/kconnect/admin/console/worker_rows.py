@@ -27,6 +27,8 @@ class SlotRow:
     place: str
     job_group: str
     tasks: tuple[tuple[str, int], ...]
+    connector: str
+    """Whose own it is; empty: connectors share it."""
     cpu: str
     cpu_line: str
     memory: str
@@ -138,11 +140,16 @@ def _slot_row(slot: Mapping[str, Any], series: Mapping[str, Sequence[float | Non
         place=f"{executor}{slot['host']}, process {slot['pid']}" if slot["attached"] else "starting",
         job_group=slot["job_group"] or "",
         tasks=tuple((task["connector"], task["task"]) for task in slot["tasks"]),
+        connector=slot.get("connector") or "",
         cpu="" if cpu is None else f"{cpu:.0f} %",
         cpu_line=_line(series.get("cpu_percent", ())),
-        memory=bytes_text(slot["memory_bytes"]),
+        memory=_memory(slot["memory_bytes"], slot.get("memory_limit_bytes")),
         memory_line=_line(series.get("memory_bytes", ())),
     )
+
+
+def _memory(size: float | None, most: float | None) -> str:
+    return f"{bytes_text(size)} of {bytes_text(most)}" if size and most else bytes_text(size)
 
 
 def _line(values: Sequence[float | None]) -> str:

@@ -13,6 +13,7 @@ from kconnect.java.compat.mbean_names import DEFAULT_MBEANS, object_name_pattern
 from kconnect.runtime.config.key_table import Rows
 from kconnect.runtime.config.labels import LABELS
 from kconnect.runtime.config.restart_keys import OF_WORKER, RESTART_KEYS
+from kconnect.runtime.config.slot_keys import SLOT_KEYS
 from kconnect.runtime.config.webhook_keys import LAG_ABOVE
 from kconnect.runtime.config.webhook_keys import OF_WORKER as WEBHOOKS
 from kconnect.runtime.config.worker_keys import (
@@ -106,6 +107,7 @@ OWN_OF_CONNECTORS: Final = (
     "kconnect.task.stuck.after.ms",
     "kconnect.task.lagging.after.ms",
     *RESTART_KEYS,
+    *SLOT_KEYS,
     LAG_ABOVE,
     LABELS,
     VALUE_SCHEMA,

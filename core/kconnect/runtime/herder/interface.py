@@ -55,6 +55,12 @@ class SlotInfo:
     """Resident memory."""
     java_ports: tuple[int, ...] = ()
     """On which JVMs of Java's plugins listen that its process has started, by kconnect.java.opts."""
+    connector: str | None = None
+    """Whose own it is, by kconnect.slot; None: connectors share it."""
+    memory_limit_bytes: int | None = None
+    """Is kconnect.slot.memory of that connector."""
+    cores_limit: int | None = None
+    """Is kconnect.slot.cores of that connector."""
 
     def to_json(self) -> dict[str, Any]:
         body = asdict(self)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kconnect.errors import BadRequestError
-from kconnect.runtime.herder.interface import Work, WorkHistory
+from kconnect.runtime.herder.interface import SlotInfo, Work, WorkHistory
 from kconnect.runtime.metrics import CONTENT_TYPE, Reading, prometheus_text
 from kconnect.runtime.rest.access.needs import ADMINISTERS, SEES_SOME
 from kconnect.runtime.rest.exchange import Answer, Call, Endpoint
@@ -31,6 +31,9 @@ SLOT = object_of(
         "cpu_percent": _NUMBER,
         "memory_bytes": _NUMBER,
         "java_ports": array_of(integer),
+        "connector": {"type": ["string", "null"]},
+        "memory_limit_bytes": _NUMBER,
+        "cores_limit": _NUMBER,
     }
 )
 RUNTIME = object_of(
@@ -99,9 +102,15 @@ def visible_slots(call: Call[Work]) -> list[dict[str, Any]]:
     """Gives the slots of this worker, with the tasks of connectors that the caller may see."""
     slots = call.herder.slots()
     if call.access.is_guarded:
-        seen = [tuple(task for task in slot.tasks if call.access.may_read(task.connector)) for slot in slots]
-        slots = [replace(slot, tasks=tasks) for slot, tasks in zip(slots, seen, strict=True)]
+        slots = [_as_seen(call, slot) for slot in slots]
     return [slot.to_json() for slot in slots]
+
+
+def _as_seen(call: Call[Work], slot: SlotInfo) -> SlotInfo:
+    tasks = tuple(task for task in slot.tasks if call.access.may_read(task.connector))
+    if slot.connector is None or call.access.may_read(slot.connector):
+        return replace(slot, tasks=tasks)
+    return replace(slot, tasks=tasks, connector=None, memory_limit_bytes=None, cores_limit=None)
 
 
 def show_spark(call: Call[Work]) -> Answer:

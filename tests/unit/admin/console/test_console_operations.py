@@ -104,7 +104,8 @@ def test_an_hour_is_plotted_where_there_was_anything():
 def test_workers_show_slots_tasks_and_spark_with_nothing_unescaped(console, herder):
     herder.rebalances = list
     herder.slots = lambda: [
-        SlotInfo(0, True, "node", 42, (TaskId(NASTY, 0),), "kconnect-slot-0", "1", 1.0, 12.4, 10**8)
+        SlotInfo(0, True, "node", 42, (TaskId(NASTY, 0),), "kconnect-slot-0", "1", 1.0, 12.4, 10**8),
+        SlotInfo(1, True, "node", 43, (), memory_bytes=10**8, connector="hog", memory_limit_bytes=5 * 10**8),
     ]
     herder.spark = RuntimeInfo("local[2]", "4.1.0", "app-1", "http://node:4040")
     html = console.page("/ui/workers")
@@ -112,6 +113,8 @@ def test_workers_show_slots_tasks_and_spark_with_nothing_unescaped(console, herd
     assert "executor 1 on node, process 42" in html
     assert 'href="http://node:4040"' in html
     assert "12 %" in html
+    assert '<a class="tag" href="/ui/connectors/hog">hog alone</a>' in html
+    assert "100 MB of 500 MB" in html
 
 
 def test_an_hour_of_a_connector_comes_with_its_metrics(console, herder):

@@ -325,6 +325,16 @@ def test_labels_are_checked_and_leave_the_answer_as_java_gives_it(validator: Con
         validator.raise_if_invalid({**sink, LABELS: "team"})
 
 
+def test_slots_of_its_own_are_checked_and_leave_the_answer_as_java_gives_it(validator: ConnectorValidator) -> None:
+    sink = {"name": "a", "connector.class": "FileStreamSink", "topics": "t", "file": "/out"}
+    own = {"kconnect.slot": "own", "kconnect.slot.memory": "512m", "kconnect.slot.cores": "1"}
+    assert validator.validate({**sink, **own}) == validator.validate(sink)
+    with pytest.raises(
+        InvalidConnectorError, match=r"kconnect\.slot\.memory bounds a slot of the connector's own: set "
+    ):
+        validator.raise_if_invalid({**sink, "kconnect.slot.memory": "512m"})
+
+
 def test_a_database_that_is_away_is_reported_as_what_may_pass(validator: ConnectorValidator) -> None:
     props = {"name": "n", "connector.class": "SqlSink", "topics": "t", "connection.url": "postgresql://127.0.0.1:1/d"}
     with pytest.raises(InvalidConnectorError, match=r"The database cannot be reached: .*Connection refused") as caught:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from kconnect.api.rest_extension import USER
 from kconnect.errors import ConnectError
+from kconnect.runtime.herder.interface import SlotInfo
 from kconnect.runtime.rest.access.access import Gatekeeper
 from kconnect.runtime.rest.access.needs import Of, Role
 from kconnect.runtime.rest.access.roles_file import RolesFile
@@ -133,6 +135,16 @@ def test_the_connector_in_a_body_counts_as_one_in_a_path(caller):
     check = ("PUT", "/connector-plugins/FileStreamSource/config/validate")
     assert caller.ask(*check, {**file_source(), "name": "theirs"}, scope={USER: "eve"}).status == 403
     assert caller.ask(*check, file_source(), scope={USER: "eve"}).status == 200
+
+
+def test_whose_own_a_slot_is_is_shown_to_who_may_see_the_connector(caller, herder):
+    one = SlotInfo(0, True, "node", 1, (), connector="orders", memory_limit_bytes=2**29, cores_limit=1)
+    herder.slots = lambda: [one, replace(one, connector="eves-own")]
+
+    hidden, seen = caller.ask("GET", "/admin/slots", scope={USER: "eve"}).json
+    assert [hidden[key] for key in ("connector", "memory_limit_bytes", "cores_limit")] == [None, None, None]
+    assert [seen[key] for key in ("connector", "memory_limit_bytes", "cores_limit")] == ["eves-own", 2**29, 1]
+    assert caller.ask("GET", "/admin/slots", scope={USER: "reader"}).json[0]["connector"] == "orders"
 
 
 def test_lists_show_what_the_caller_may_see(caller):

@@ -34,6 +34,7 @@ from kconnect.runtime.config.misspelt import is_surely_unknown, misspelt_setting
 from kconnect.runtime.config.own_worker_keys import OWN_OF_CONNECTORS
 from kconnect.runtime.config.removed_settings import removed_problems
 from kconnect.runtime.config.restart_keys import restart_problems
+from kconnect.runtime.config.slot_keys import slot_problems
 from kconnect.runtime.config.variables import Variables, secret_values
 from kconnect.runtime.herder.validation.client_checks import ClientChecks, installed_has_kerberos
 from kconnect.runtime.herder.validation.config_infos import (
@@ -163,7 +164,12 @@ class ConnectorValidator:
         suggest_nearest(values.values(), props, self.plugins)
         for key, message in source_dead_letter_problems(props) if is_source else sink_problems(props):
             values.setdefault(key, ConfigValue(key, props.get(key))).add_error_message(message)
-        own_problems = (*restart_problems(props), *label_problems(props), *removed_problems(props))
+        own_problems = (
+            *restart_problems(props),
+            *slot_problems(props),
+            *label_problems(props),
+            *removed_problems(props),
+        )
         for key, message in own_problems:
             values.setdefault(key, ConfigValue(key, props.get(key))).add_error_message(message)
         if is_distributed(self.worker):

@@ -1,0 +1,164 @@
+"""The real SparkLauncher with connectors that have slots of their own, by a clock that stands still."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+
+from kconnect.model import ConnectorType, RunState, TaskId, TaskSpec
+from kconnect.spark.messages import Heartbeat, Hello
+from kconnect.spark.ports import memory_on_this_host
+from kconnect.spark.process_cores import ProcessCores
+from kit.memory_spark import MemorySpark
+from kit.waiting import eventually
+from unit.spark.test_launcher import World, launched, spec
+
+
+def own(name: str, run: int = 1, **more: str) -> TaskSpec:
+    config = {"kconnect.slot": "own", **{f"kconnect.slot.{key}": value for key, value in more.items()}}
+    return TaskSpec(TaskId(name, 0), run, ConnectorType.SOURCE, config, {}, {})
+
+
+def two_connectors(world: World, **more: str) -> None:
+    """Slot 0 is shared and has a task; slot 1 is that of the connector `hog`."""
+    world.settle()
+    world.up(0)
+    world.launcher.start_tasks([spec("calm"), own("hog", **more)])
+    world.slots = 2
+    world.settle()
+    world.up(1)
+
+
+def test_a_task_with_slots_of_its_own_waits_for_them_and_the_others_go_into_those_that_all_share() -> None:
+    with launched(MemorySpark(), 1) as world:
+        two_connectors(world)
+        world.launcher.start_tasks([spec("late")])
+        world.settle()
+
+        assert {
+            slot.slot: (slot.connector, [task.connector for task in slot.tasks]) for slot in world.launcher.slots()
+        } == {
+            0: (None, ["calm", "late"]),
+            1: ("hog", ["hog"]),
+        }
+        assert world.spark.jobs[1].spec.connector == "hog"
+
+
+def test_over_its_bound_the_connector_fails_by_name_and_the_others_are_not_started_again() -> None:
+    spark = MemorySpark()
+    spark.memory = {}
+    with launched(spark, 1) as world:
+        two_connectors(world, memory="200m")
+        hog, calm = spark.processes[1], spark.processes[0]
+        spark.memory = {hog.pid: 201 * 2**20, calm.pid: 900 * 2**20}
+        spark.step(world.launcher, 2)
+
+        assert hog.pid in spark.killed
+        assert world.events.by_run()[TaskId("hog", 0), 1][-1] is RunState.FAILED
+        assert world.events.traces[TaskId("hog", 0)] == (
+            "Slot 1 of connector hog took 201 MB of memory, and kconnect.slot.memory allows 200 MB: its process was "
+            "killed. Raise kconnect.slot.memory, or have the connector keep less in memory."
+        )
+        assert calm.is_live
+        assert world.events.by_run()[TaskId("calm", 0), 1] == [RunState.RUNNING]
+
+        again = world.up(1)
+        assert again.starts == []  # it has failed, and nobody has restarted it
+        world.launcher.start_tasks([own("hog", run=2, memory="200m")])
+        world.settle()
+        assert again.starts == [(TaskId("hog", 0), 2)]
+
+
+def test_a_slot_on_another_host_is_judged_by_what_it_reports() -> None:
+    spark = MemorySpark()
+    with launched(spark, 1) as world:
+        two_connectors(world, memory="200m")
+        hog = spark.processes[1]
+        hog.say(Heartbeat(memory_bytes=250 * 2**20))
+        spark.settle(world.launcher, 2)
+        spark.clock.advance(0.2)
+
+        eventually(lambda: world.events.by_run()[TaskId("hog", 0), 1][-1] is RunState.FAILED, 5.0, "its task fails")
+
+
+def test_a_connector_whose_slot_never_starts_fails_with_the_reason() -> None:
+    with launched(MemorySpark(), 1) as world:
+        world.settle()
+        world.up(0)
+        world.launcher.start_tasks([own("hog")])
+        world.slots = 2
+        for _ in range(61):
+            world.spark.step(world.launcher, 2)
+
+        assert world.events.traces[TaskId("hog", 0)] == (
+            "No slot of its own has started for connector hog in 60 s (kconnect.slot.start.timeout.ms): no core of "
+            "Spark is free. Lower kconnect.slots, give Spark more cores, or set kconnect.slot=shared."
+        )
+
+
+def test_the_slot_of_a_connector_that_has_left_is_killed_and_its_number_is_used_again() -> None:
+    with launched(MemorySpark(), 1) as world:
+        two_connectors(world)
+        hog = world.spark.processes[1]
+        world.launcher.stop_tasks([TaskId("hog", 0)], 1.0)
+        world.slots = 1
+        for _ in range(12):
+            world.spark.step(world.launcher, 1)
+
+        assert hog.pid in world.spark.killed
+        assert [slot.slot for slot in world.launcher.slots()] == [0]
+        world.launcher.start_tasks([own("other")])
+        world.slots = 2
+        world.settle()
+        assert world.spark.jobs[1].spec.connector == "other"
+
+
+def test_a_run_that_may_not_stay_in_its_slot_is_stopped_there_first() -> None:
+    with launched(MemorySpark(), 1) as world:
+        two_connectors(world)
+        shared = world.spark.processes[0]
+        world.launcher.start_tasks([own("calm", run=2)])
+        world.slots = 3
+        world.settle()
+
+        assert TaskId("calm", 0) not in shared.tasks
+        assert world.up(2).starts == [(TaskId("calm", 0), 2)]
+
+
+def test_memory_of_a_process_on_this_host_is_known_until_it_ends() -> None:
+    program = "kept = bytearray(b'x' * 100_000_000); print('up', flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        hello = Hello(0, socket.gethostname(), process.pid, os.getpid())
+        process.stdout.readline()
+        assert 100_000_000 < (memory_on_this_host(hello) or 0) < 200_000_000
+        process.stdin.write(b"\n")
+    assert memory_on_this_host(hello) is None
+    assert memory_on_this_host(Hello(0, "elsewhere", os.getpid(), 1)) is None
+
+
+_BOUND = """
+import os, threading
+from kconnect.spark.process_cores import ProcessCores
+before = os.sched_getaffinity(0)
+stop = threading.Event()
+thread = threading.Thread(target=stop.wait)
+thread.start()
+cores = ProcessCores(0)
+cores.keep_to(1)
+assert len(os.sched_getaffinity(0)) == 1
+assert os.sched_getaffinity(thread.native_id) == os.sched_getaffinity(0)
+cores.keep_to(None)
+assert os.sched_getaffinity(0) == before == os.sched_getaffinity(thread.native_id)
+cores.keep_to(4096)
+assert os.sched_getaffinity(0) == before
+stop.set()
+"""
+
+
+def test_all_threads_of_a_process_keep_to_its_cores() -> None:
+    assert ProcessCores.__module__ in _BOUND
+    subprocess.run([sys.executable, "-c", _BOUND], check=True, timeout=60)
