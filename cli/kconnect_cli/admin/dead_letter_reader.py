@@ -35,12 +35,12 @@ class DeadLetterReader(ConnectorLetters):
 
     @cached_property
     def selection(self) -> Selection:
-        """What the options say. Letters that name no connector are its own where it writes no context headers."""
+        """What the options say. Dead letters that name no connector are its own where it writes no context headers."""
         options = self.session.given(LetterOptions) or LetterOptions()
         return options.selection(self.name, takes_unknown=not self.settings.context_headers)
 
     def letters(self) -> Iterator[DeadLetter]:
-        """The letters that the options choose."""
+        """The dead letters that the options choose."""
         return selected(self.topic.letters(), self.selection)
 
     @property
@@ -59,7 +59,7 @@ class DeadLetterReader(ConnectorLetters):
         return LetterPage(self.settings.topic, views, more=next(letters, None) is not None)
 
     def archived(self, limit: int | None) -> Iterator[dict[str, Any]]:
-        """What `connect dlq export` writes, letter by letter."""
+        """What `connect dlq export` writes, dead letter by dead letter."""
         for letter in islice(self.letters(), limit):
             yield archived(letter, self.documents.document(letter.as_read()).body)
 

@@ -22,7 +22,7 @@ class LetterPage:
 
 
 class WorkerLetters:
-    """The same letters, as a worker reads them. A context manager. Threads: one. Errors: as AskedWorker."""
+    """The same dead letters, as a worker reads them. A context manager. Threads: one. Errors: as AskedWorker."""
 
     def __init__(self, session: CliSession, connector: str) -> None:
         from kconnect_cli.admin.asked_worker import AskedWorker
@@ -65,7 +65,7 @@ def say_skipped(session: CliSession, view: Mapping[str, Any]) -> None:
     """What else is in the topic."""
     reported = []
     if view["others"]:
-        reported.append(f"{pluralize(view['others'], 'letter')} of other connectors")
+        reported.append(f"{pluralize(view['others'], 'dead letter')} of other connectors")
     if view["unknown"]:
         reported.append(f"{pluralize(view['unknown'], 'record')} that name no connector")
     if reported:

@@ -82,11 +82,11 @@ class LetterReplay(Protocol):
     """Threads: one. Errors of the methods: those of the brokers, or of the worker."""
 
     def tally(self) -> tuple[Tally, list[str]]:
-        """What would come of the letters, and what may become of the records, as sentences."""
+        """What would come of the dead letters, and what may become of the records, as sentences."""
         ...
 
     def shown(self, found: Tally) -> Iterator[dict[str, Any]]:
-        """Each letter with its record before and after; `found` counts them on the way."""
+        """Each dead letter with its record before and after; `found` counts them on the way."""
         ...
 
     def run(self, planned: Tally) -> Tally:
@@ -99,7 +99,9 @@ class OwnReplay:
 
     def __init__(self, reader: DeadLetterReader, wish: ReplayWish) -> None:
         if wish.through and reader.is_source:
-            raise UsageProblem(f"--through is for sinks: letters of {reader.name}, a source, pass its chain anyway")
+            raise UsageProblem(
+                f"--through is for sinks: {reader.name} is a source: they pass its chain anyway"
+            )
         self._reader = reader
         self._wish = wish
 
@@ -224,7 +226,9 @@ class WorkerReplay:
         body = self._worker.replay(self.name, self._query, {**self._limited(0), "show": show}, plan=True)
         self._how["ends"] = body["ends"]  # what fails again while this runs is not replayed at once
         if body["more"]:
-            self.session.say("A worker looks at some thousand letters at a time: there are more than are counted here.")
+            self.session.say(
+                "A worker reads some thousand dead letters at a time: not all are counted here."
+            )
         return body
 
     def _limited(self, sent: int) -> dict[str, Any]:

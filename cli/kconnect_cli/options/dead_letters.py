@@ -41,7 +41,7 @@ To = Annotated[
     str | None, typer.Option("--to", metavar="TIME", help="Only those before then, as --from.", show_default=False)
 ]
 Offsets = Annotated[list[str] | None, typer.Option("--offset", metavar="RANGE", help=_OFFSET_HELP, show_default=False)]
-_LIMIT_HELP = "N letters at most, the oldest first."
+_LIMIT_HELP = "N dead letters at most, the oldest first."
 Limit = Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help=_LIMIT_HELP, show_default=False)]
 All = Annotated[bool, typer.Option("--all", help=_ALL_HELP)]
 

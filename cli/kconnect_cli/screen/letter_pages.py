@@ -22,14 +22,14 @@ GROUP_COLUMNS = (
 
 
 def letter_page(view: Mapping[str, Any], *, with_trace: bool) -> str:
-    """One letter, the cause first."""
+    """One dead letter, the cause first."""
     head = view["letter"] + (f"  {view['time']}" if view["time"] else "")
     lines = [head]
     if view["root_cause"]:
         lines.append(_line("cause", view["root_cause"]))
     if view["exception"] and view["root_cause"] != _said(view):
         lines.append(_line("failed with", _said(view)))
-    where = view["stage"] or "unknown: the letter has no context headers"
+    where = view["stage"] or "unknown: the dead letter has no context headers"
     lines.append(_line("in", f"{where} of {view['class']}" if view["class"] else where))
     if (origin := _origin(view)) is not None:
         lines.append(_line("from", origin))
@@ -48,7 +48,7 @@ def letter_page(view: Mapping[str, Any], *, with_trace: bool) -> str:
 
 
 def prepared_page(view: Mapping[str, Any]) -> str:
-    """What a dry run says of one letter: what changes, line by line."""
+    """What a dry run says of one dead letter: what changes, line by line."""
     before, after = view["before"], view["after"]
     lines = [f"{view['letter']}: {view['outcome']}" + (f" ({view['why']})" if view.get("why") else "")]
     if after is not None:

@@ -127,7 +127,7 @@ class SourceTaskContext(Protocol):
         """Give up a record that cannot be read as it should be, with what is known of it as its value.
 
         It is treated as one that a converter failed on: counted, logged, kept as a dead letter, as `errors.*` say.
-        Call it inside of poll, before the records behind it are returned: the letter is written with those, and no
+        Call it inside of poll, before the records behind it are returned: the dead letter is written with those, and no
         offset past it is committed before.
         Errors: ConnectError if errors are not tolerated (`errors.tolerance=none`); let it fail the task.
         Differs: Java's sources have no such thing.

@@ -113,7 +113,7 @@ class ConnectClient:
         return self._exchange.read("GET", "/admin/webhooks", as_objects)
 
     def dead_letter_place(self, name: str) -> dict[str, Any]:
-        """The `connector` and the `topic` (null: none) of its letters; ForbiddenError for who may not read these.
+        """The `connector` and the `topic` (null: none) of its dead letters; ForbiddenError for who may not read these.
 
         NotFoundError from Java's workers, and where only admin listeners serve /admin.
         """
@@ -122,7 +122,7 @@ class ConnectClient:
     def announce_replay(self, name: str, targets: Mapping[str, int], *, edited: bool = False) -> None:
         """Tell the worker's audit log that we replay dead letters now; ForbiddenError for who may not.
 
-        `targets`: how many letters go to which topics. `edited`: their records are changed on the way.
+        `targets`: how many dead letters go to which topics. `edited`: their records are changed on the way.
         """
         body: dict[str, Any] = {"targets": dict(targets), **({"edited": True} if edited else {})}
         self._exchange.read_if_any("POST", f"{_admin_letters(name)}/replays", as_object, body)

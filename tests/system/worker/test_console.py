@@ -100,10 +100,13 @@ def test_a_sink_that_runs_is_moved_to_its_first_record_in_one_step_and_reads_all
     settings = {"offset.flush.interval.ms": "200"}
     with worker_of(tmp_path, broker.bootstrap, settings) as worker, ConnectClient(worker.rest_url) as client:
         client.create_connector("orders", sink)
-        at_end = [{"kafka_offset": 3}]
-        eventually(
-            lambda: [each.offset for each in client.connector_offsets("orders")] == at_end, 20, "all is committed"
-        )
+
+        def is_at_end() -> bool:
+            committed = [each.offset for each in client.connector_offsets("orders")]
+            assert committed == [{"kafka_offset": 3}], f"{committed}, {client.connector_status('orders')}"
+            return True
+
+        eventually(is_at_end, 20, "all is committed")
         here = Browser(worker.rest_url)
         page = here.ask(f"{own}/offsets")[1]
         assert "stops it, changes its offsets, reads them back, and has it RUNNING again" in page
@@ -398,9 +401,9 @@ def test_letters_are_edited_by_a_patch_and_put_into_the_sink_by_connect_ui_on_th
             assert out.read_text() == "{id=7}\n"
 
             page = here.ask(f"{REPLAY}/preview", {"through": "1"})[1]
-            assert "1 letter already replayed" in page
+            assert "1 dead letter already replayed" in page
             status, reported = here.ask(REPLAY, agreed(page))
-            assert (status, "2 letters failed. The first:" in reported) == (200, True), reported
+            assert (status, "2 dead letters failed. The first:" in reported) == (200, True), reported
             assert out.read_text() == "{id=7}\n"
 
             edited = {"at": "0@1", "record": json.dumps({**record_of(here, "0@1"), "value": {"id": 8}}), "patch": ""}

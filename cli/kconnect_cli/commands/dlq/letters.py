@@ -28,7 +28,7 @@ def list_(ctx: typer.Context, name: Name) -> None:
     connect dlq list orders-out
     connect dlq list orders-out --stage VALUE_CONVERTER --from -2h
 
-    JSON: connector, topic, count, replayed, broken (letters with headers that cannot be read), others and unknown
+    JSON: connector, topic, count, replayed, broken (dead letters with headers that cannot be read), others and unknown
     (records of other connectors, and of none), groups with stage, exception, topic, count, replayed, first, last,
     example, message, root_cause. The worker reads them; --worker FILE or --bootstrap-servers reads them here.
     """  # noqa: D301  # \b is the help's mark of lines that stay as they are
@@ -40,7 +40,7 @@ def list_(ctx: typer.Context, name: Name) -> None:
         return
     write_rows(view["groups"], GROUP_COLUMNS, session.output, name="example")
     replayed = f", {view['replayed']} of them replayed" if view["replayed"] else ""
-    broken = f" {pluralize(view['broken'], 'letter')} with headers that cannot be read." if view["broken"] else ""
+    broken = f" {pluralize(view['broken'], 'dead letter')} with headers that cannot be read." if view["broken"] else ""
     session.say(f"{pluralize(view['count'], 'dead letter')} in {view['topic']}{replayed}.{broken}")
     say_skipped(session, view)
 
@@ -55,7 +55,7 @@ def show(ctx: typer.Context, name: Name, limit: _AtMost = 10, trace: _Trace = Fa
 
     JSON: letter (its place in the dead letter topic), time, connector, task, stage, class, exception, message,
     root_cause, trace, origin (topic, partition, offset), replays, replayed (state, time, target; null: not), key,
-    value, headers, decoded (by what key and value were read), source (of a source's letter), problems if any.
+    value, headers, decoded (by what key and value were read), source (of a source's dead letter), problems if any.
     """  # noqa: D301  # \b is the help's mark of lines that stay as they are
     session = session_of(ctx)
     with signals_raise(), _open(session, name) as letters:
@@ -96,7 +96,7 @@ def export(ctx: typer.Context, name: Name, limit: Limit = None) -> None:
 
 
 def _open(session: CliSession, connector: str) -> DeadLetterReader | WorkerLetters:
-    """A connector's letters: read here where something names the brokers, else by a worker."""
+    """A connector's dead letters: read here where something names the brokers, else by a worker."""
     from kconnect_cli.admin.asked_worker import asks_worker
 
     if asks_worker(session):

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 _MAX_REPLAYS = 3
 _EDIT_HELP = "Change each record: a file with a JSON patch (RFC 6902), or module:function as PythonTransform takes it."
-_FILE_HELP = "Take letters from a file of `dlq export`, as they stand there; - is stdin."
+_FILE_HELP = "Take dead letters from a file of `dlq export`, as they stand there; - is stdin."
 _THROUGH_HELP = "Put them into the sink in this process: its converters, transformations and put(), not the topic."
 _MOST_HELP = "Leave records that failed again after so many replays."
-_AGAIN_HELP = "Also letters that an earlier --through may have put already: it ended in the middle."
+_AGAIN_HELP = "Also dead letters that an earlier --through may have put already: it ended in the middle."
 _TO_HELP = "Send to this topic instead of the original one."
 
 _Edit = Annotated[str | None, typer.Option("--edit", metavar="EDIT", help=_EDIT_HELP, show_default=False)]
@@ -57,17 +57,18 @@ def replay(
     connect dlq replay orders-out --stage VALUE_CONVERTER --edit fix.json --dry-run
     connect dlq replay orders-out --stage VALUE_CONVERTER --edit fix.json --yes
 
-    Each letter and the mark that it was sent are one transaction; marks are in TOPIC.replayed beside the dead letter
-    topic. Records keep partition, time and headers, without those that Connect added, and with __connect.replays and
-    __connect.replay.of. Letters of a source pass its transformations and converters on the way.
+    Each dead letter and the mark that it was sent are one transaction; marks are in TOPIC.replayed beside the
+    dead letter topic. Records keep partition, time and headers, without those that Connect added, and with
+    __connect.replays and __connect.replay.of. Dead letters of a source pass its transformations and converters on
+    the way.
 
     The worker sends them; --worker FILE or --bootstrap-servers sends them from here, as --through and an --edit by a
     function need.
 
     --through calls the sink's put() in this process, with references of its config resolved here. put() and mark are no
-    transaction: letters of a replay that was killed in put() are left until --again.
+    transaction: dead letters of a replay that was killed in put() are left until --again.
 
-    JSON: outcomes, targets, why; with --dry-run a list of letter, outcome, before, after. Exit code 1 when letters
+    JSON: outcomes, targets, why; with --dry-run a list of letter, outcome, before, after. Exit code 1 when dead letters
     failed, or stay behind for another reason that needs you.
     """  # noqa: D301  # \b is the help's mark of lines that stay as they are
     from kconnect_cli.admin.letter_replays import ReplayWish
@@ -138,7 +139,7 @@ def _question(name: str, planned: Tally, *, through: bool) -> str:
     if through:
         return (
             f"Put {letters} of {name} into its sink from this process, beside the tasks that run? "
-            "A put() that is killed in the middle may have written; such letters are reported."
+            "A put() that is killed in the middle may have written; such dead letters are reported."
         )
     targets = ", ".join(f"{count} to {topic}" for topic, count in planned.topics.most_common(5))
     return f"Replay {letters} of {name}: {targets}?"
@@ -150,7 +151,7 @@ def _say_outcomes(session: CliSession, found: Tally) -> None:
         if outcome is not _replayed() and count:
             why = found.first.get(outcome)
             session.say(
-                f"{pluralize(count, 'letter')} {outcome.value}" + (f". The first: {redact(why)}" if why else ".")
+                f"{pluralize(count, 'dead letter')} {outcome.value}" + (f". The first: {redact(why)}" if why else ".")
             )
 
 

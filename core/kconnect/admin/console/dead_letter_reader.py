@@ -26,7 +26,7 @@ _PLACE: Final = re.compile(r"([0-9]{1,9})@([0-9]{1,18})")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which letters a page is about: `at` is one of them, as PARTITION@OFFSET; else those that all filters match."""
+    """Which dead letters a page is about: `at` is one, as PARTITION@OFFSET; else those that all filters match."""
 
     at: str = ""
     stage: str = ""
@@ -44,7 +44,7 @@ class Wanted:
             return None
         found = _PLACE.fullmatch(self.at)
         if found is None:
-            raise BadRequestError(f"{self.at} is not the place of a letter, such as 0@17")
+            raise BadRequestError(f"{self.at} is not the place of a dead letter, such as 0@17")
         return int(found[1]), int(found[2])
 
     @property
@@ -62,7 +62,7 @@ class DeadLetterReader(ConnectorLetters):
         self._cluster = request.cluster
         self.notes: list[str] = []
         """Sentences on what was not shown, or not as it should be."""
-        # Asked first: who may not see the connector over REST does not see its letters either
+        # Asked first: who may not see the connector over REST does not see its dead letters either
         info, access = request.cluster.connector(request.path["name"]), _brokers(request)
         super().__init__(info, access, self.notes.append, lambda: kept_registry(access.worker.get("plugin.path")))
 
@@ -93,7 +93,7 @@ class DeadLetterReader(ConnectorLetters):
         """The one at `wanted.at`. Errors: NotFoundError, also for another connector's."""
         place = wanted.place
         if place is None:
-            raise BadRequestError("Which letter? Its place is missing")
+            raise BadRequestError("Which dead letter? Its place is missing")
         found = self.topic.letter(*place)
         if found is None or not self.selection().owns(found):
             raise NotFoundError(f"{self.settings.topic} has no dead letter of {self.name} at {wanted.at}")

@@ -1,6 +1,6 @@
 """LetterReplay: a replay of a connector's dead letters as a form asks for it: its plan, to be shown, and then its run.
 
-What is run is what was shown: the same letters to the same places with the same patch, or nothing.
+What is run is what was shown: the same dead letters to the same places with the same patch, or nothing.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _MOST_TYPED: Final = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How letters are replayed. `patch`: a JSON patch of each record, as it was typed; empty for none."""
+    """How dead letters are replayed. `patch`: a JSON patch of each record, as it was typed; empty for none."""
 
     patch: str = field(default="", repr=False)
     through: bool = False
     """Straight into the sink's chain in this process, not to the topic."""
     again: bool = False
-    """Also letters that an earlier one of these may have put."""
+    """Also dead letters that an earlier one of these may have put."""
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> How:
@@ -75,13 +75,13 @@ class LetterReplay:
         self._wanted = wanted
         self._how = how
         if how.through and (why := why_not_through(reader)) is not None:
-            raise BadRequestError(f"These letters cannot go straight into the sink: {why}")
+            raise BadRequestError(f"These dead letters cannot go straight into the sink: {why}")
         self._edit = _edit(reader, how.patch) if how.patch else None
         rules = ReplayRules(again=how.again, is_edited=self._edit is not None)
         self._replaying = Replaying(reader, rules, self._edit, open_sink=reader.open_sink if how.through else None)
 
     def record(self) -> str:
-        """The one letter that is meant as JSON, with the patch where that fits; empty for several letters."""
+        """The one dead letter that is meant as JSON, with the patch where that fits; empty for several dead letters."""
         if not self._wanted.at:
             return ""
         body: Any = dict(self._reader.documents.document(self._reader.letter(self._wanted).as_read()).body)
@@ -111,7 +111,7 @@ class LetterReplay:
         return Plan(ends, found, views)
 
     def run(self, plan: Plan) -> Tally:
-        """Send the letters of the plan, with their marks: those, and no others.
+        """Send the dead letters of the plan, with their marks: those, and no others.
 
         Errors: those of MarkWriter; of a sink also what its start and flush() raise, and TimedOutError.
         """
@@ -126,9 +126,9 @@ class LetterReplay:
 
 
 def why_not_through(reader: DeadLetterReader) -> str | None:
-    """Why letters can go to their topics only; None where they can go straight into the sink."""
+    """Why dead letters can go to their topics only; None where they can go straight into the sink."""
     if reader.is_source:
-        return f"{reader.name} is a source, whose letters pass its transformations and converters anyway"
+        return f"{reader.name} is a source, whose dead letters pass its transformations and converters anyway"
     if reader.open_sink is None:
         return "a worker runs no sink's code beside its tasks. connect ui and connect dlq replay --through do"
     try:
@@ -165,7 +165,7 @@ def parsed_ends(text: str) -> dict[int, int]:
     try:
         return {int(number): int(end) for number, end in json.loads(text).items()}
     except (ValueError, TypeError, AttributeError):
-        raise BadRequestError("The form does not say up to where the letters were looked at") from None
+        raise BadRequestError("The form does not say up to where the dead letters were looked at") from None
 
 
 def _edit(reader: DeadLetterReader, patch: str) -> JsonPatchEdit:
@@ -189,9 +189,9 @@ def _within(limit_s: float, run: Callable[[], Tally], name: str) -> Tally:
     thread.join(limit_s)
     if thread.is_alive():
         raise TimedOutError(
-            f"The sink of {name} has not taken the letters within {limit_s:g} s",
-            hint="It goes on in `connect ui`. Letters that it has now are in doubt until put() returns: look at the "
-            "list again before you replay any.",
+            f"The sink of {name} has not taken the dead letters within {limit_s:g} s",
+            hint="It goes on in `connect ui`. Dead letters that it has now are in doubt until put() returns: look at "
+            "the list again before you replay any.",
         )
     if failed:
         raise failed[0]

@@ -1,6 +1,6 @@
 """Exported dead letters: a JSON object each, which people may edit and `connect dlq replay --file` takes back. Pure.
 
-`record` is that of `document.py`; `letter` is the letter as it is in Kafka, so that a file
+`record` is that of `document.py`; `letter` is the dead letter as it is in Kafka, so that a file
 is complete without the topic, and an edit is known by what differs.
 """
 
@@ -20,14 +20,14 @@ from kconnect.errors import ConfigError, DataError
 
 @dataclass(frozen=True, slots=True)
 class ArchivedLetter:
-    """A line of a file: the letter, and its document as it stands there."""
+    """A line of a file: the dead letter, and its document as it stands there."""
 
     letter: DeadLetter
     body: Any
 
 
 def archived(letter: DeadLetter, body: Mapping[str, Any]) -> dict[str, Any]:
-    """The line of a letter, whose document is `body`."""
+    """The line of a dead letter, whose document is `body`."""
     raw, context = letter.raw, letter.context
     return {
         "record": dict(body),
@@ -55,7 +55,7 @@ def archived(letter: DeadLetter, body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_archive(lines: Iterable[str], where: str) -> Iterator[ArchivedLetter]:
-    """The letters of a file, each once. Errors: ConfigError that names the line."""
+    """The dead letters of a file, each once. Errors: ConfigError that names the line."""
     seen: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -81,8 +81,8 @@ def read_archive(lines: Iterable[str], where: str) -> Iterator[ArchivedLetter]:
         letter = dead_letter(raw)
         if letter.place in seen:  # it would be sent twice
             raise ConfigError(
-                f"Line {number} of {where} is the letter {letter.place} again, as line {seen[letter.place]}",
-                hint="Keep one of the two: a letter is replayed once.",
+                f"Line {number} of {where} is the dead letter {letter.place} again, as line {seen[letter.place]}",
+                hint="Keep one of the two: a dead letter is replayed once.",
             )
         seen[letter.place] = number
         yield ArchivedLetter(letter, body)

@@ -30,7 +30,7 @@ _LETTERS: Final[Mapping[str, str]] = {
 
 
 def sink_documents(config: Mapping[str, str], worker: Mapping[str, str], plugins: PluginRegistry) -> Documents:
-    """Documents of a sink's letters, by its converters, or as bytes where neither it nor the worker names any.
+    """Documents of a sink's dead letters, by its converters, or as bytes where neither it nor the worker names any.
 
     Errors: ConfigError, NotFoundError of its converters.
     """
@@ -40,7 +40,7 @@ def sink_documents(config: Mapping[str, str], worker: Mapping[str, str], plugins
 
 
 def source_documents(worker: Mapping[str, str], plugins: PluginRegistry) -> Documents:
-    """Documents of a source's letters, which are JSON with schema whatever its converters are."""
+    """Documents of a source's dead letters, which are JSON with schema whatever its converters are."""
     letters = make_letter_converters(plugins)
     return Documents(converter_decoder(_LETTERS, worker, plugins), letters, letters)
 
@@ -53,7 +53,7 @@ def letter_documents(
     is_source: bool,
     note: Callable[[str], None],
 ) -> Documents:
-    """What reads a connector's letters; a guess where its converters are not installed here, which `note` gets."""
+    """What reads a connector's dead letters; a guess where its converters are not installed here, which `note` gets."""
     if is_source:
         return source_documents(worker, plugins)
     try:
@@ -75,7 +75,7 @@ def is_source(kind: ConnectorType, config: Mapping[str, str], plugins: PluginReg
 
 
 class SourceChain:
-    """The transformations and converters of a source, for its letters. Threads: one.
+    """The transformations and converters of a source, for its dead letters. Threads: one.
 
     Errors of the constructor: ConfigError, NotFoundError of its plugins.
     """
@@ -90,11 +90,11 @@ class SourceChain:
     def record(self, letter: DeadLetter, record: ConsumerRecord) -> ConsumerRecord | None:
         """What the source sends for it now; None when a transformation drops it.
 
-        `record`: the letter's own, or an edited one. Errors: DataError that says which stage failed.
+        `record`: the dead letter's own, or an edited one. Errors: DataError that says which stage failed.
         """
         note = letter.source
         if note is None:
-            raise DataError(f"{letter.place} is not a letter of a source")
+            raise DataError(f"{letter.place} is not a dead letter of a source")
         fetched = FetchedRecord(
             record.topic, 0, 0, record.key, record.value, None, record.timestamp_type, list(record.headers) or None
         )

@@ -72,7 +72,7 @@ class Documents:
         self._letters = letters
 
     def decoded(self, record: ConsumerRecord) -> DecodedRecord:
-        """The letter as the connector's converters read it. Never raises for what is in the record."""
+        """The dead letter as the connector's converters read it. Never raises for what is in the record."""
         return self._decoder.decode(record)
 
     def document(self, record: ConsumerRecord) -> Document:

@@ -24,7 +24,7 @@ class Edit(Protocol):
     """Changes one record."""
 
     def apply(self, letter: DeadLetter, record: ConsumerRecord) -> ConsumerRecord | None:
-        """The changed record of a letter; None to leave it out. Errors: DataError that says what does not fit."""
+        """The changed record of a dead letter; None to leave it out. Errors: DataError that says what does not fit."""
         ...
 
 
@@ -85,7 +85,7 @@ class FunctionEdit:
 
 
 class FileEdit:
-    """The bodies of an exported file, some of them edited by hand, by the places of their letters."""
+    """The bodies of an exported file, some of them edited by hand, by the places of their dead letters."""
 
     def __init__(self, bodies: Mapping[str, Any], documents: Documents) -> None:
         """`bodies`: place -> the document as the file has it."""

@@ -14,11 +14,11 @@ KafkaHeaders = Sequence[tuple[str, bytes | None]]
 
 CONTEXT_PREFIX: Final = "__connect.errors."
 SOURCE_HEADER: Final = "__connect.source"
-"""What a source says of its letter: JSON. See kconnect.runtime.pipeline.source_dead_letters."""
+"""What a source says of its dead letter: JSON. See kconnect.runtime.pipeline.source_dead_letters."""
 REPLAYS_HEADER: Final = "__connect.replays"
-"""How often the record has been replayed: it goes into the record, and back into the next letter."""
+"""How often the record has been replayed: it goes into the record, and back into the next dead letter."""
 ORIGIN_HEADER: Final = "__connect.replay.of"
-"""Which letter a replayed record was: `topic-partition@offset`."""
+"""Which dead letter a replayed record was: `topic-partition@offset`."""
 NO_PARTITION: Final = -1
 """The partition of a record of which it is not known, or left to the producer."""
 _OWN: Final = (REPLAYS_HEADER, ORIGIN_HEADER, SOURCE_HEADER)
@@ -67,7 +67,7 @@ class FailureContext:
 
 @dataclass(frozen=True, slots=True)
 class SourceNote:
-    """What a letter of a source says beside its bytes. Source: source_dead_letters.source_note."""
+    """What a dead letter of a source says beside its bytes. Source: source_dead_letters.source_note."""
 
     topic: str
     partition: int | None
@@ -100,7 +100,7 @@ class DeadLetter:
 
     @property
     def place(self) -> str:
-        """Where the letter is: `topic-partition@offset`, which `parsed_place` reads."""
+        """Where the dead letter is: `topic-partition@offset`, which `parsed_place` reads."""
         return f"{self.raw.topic}-{self.raw.partition}@{self.raw.offset}"
 
     @property
@@ -109,12 +109,12 @@ class DeadLetter:
 
     @property
     def original_topic(self) -> str | None:
-        """The topic it was read from; of a source's letter the one it was to go to."""
+        """The topic it was read from; of a source's dead letter the one it was to go to."""
         return self.context.topic or (self.source.topic if self.source is not None else None)
 
     @property
     def fingerprint(self) -> int:
-        """Changes when another record stands at the letter's place: the topic was deleted and created again."""
+        """Changes when another record stands at the dead letter's place: the topic was deleted and created again."""
         parts = [self.raw.key, self.raw.value, str(self.raw.timestamp).encode(), repr(self.raw.headers).encode()]
         return zlib.crc32(b"\0".join(b"null" if part is None else part for part in parts))
 
@@ -133,7 +133,7 @@ class DeadLetter:
 
 
 def parsed_place(place: str) -> tuple[str, int, int] | None:
-    """Topic, partition and offset of a letter's place; None for other text."""
+    """Topic, partition and offset of a dead letter's place; None for other text."""
     rest, _, offset = place.rpartition("@")
     topic, _, partition = rest.rpartition("-")
     if not topic or not partition.isdecimal() or not offset.isdecimal():
@@ -142,7 +142,7 @@ def parsed_place(place: str) -> tuple[str, int, int] | None:
 
 
 def dead_letter(raw: ConsumerRecord) -> DeadLetter:
-    """Take a record apart. Never raises for what is in it. A letter that was read as a record and failed again has
+    """Take a record apart. Never raises for what is in it. A dead letter that was read as a record and failed again has
     two sets of context headers: the last one counts, the others are headers of the record.
     """
     problems: list[str] = []

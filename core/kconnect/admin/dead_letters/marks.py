@@ -1,8 +1,9 @@
 """What has been replayed: records of a compacted topic of ours beside the dead letter topic. Pure.
 
-A mark is written in the transaction in which its letter is sent, so that both are there or neither. Before the first
-letter a run writes what it begins, with the ends of the topics it sends to: after a crash the next run knows where to
-look for records of transactions that were aborted, which readers of uncommitted records have seen all the same.
+A mark is written in the transaction in which its dead letter is sent, so that both are there or neither. Before the
+first dead letter a run writes what it begins, with the ends of the topics it sends to: after a crash the next run knows
+where to look for records of transactions that were aborted, which readers of uncommitted records have seen all the
+same.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from kconnect.admin.dead_letters.letter import DeadLetter
 
 _SUFFIX: Final = ".replayed"
 _RUN: Final = "run"
-# A file of `dlq export` may be replayed when the topic no longer has its letters: then their marks alone say that they
-# were sent. Whoever edits one by hand is done within a month; a mark is some 150 bytes, so that keeping it costs little
+# A file of `dlq export` may be replayed when the topic no longer has its dead letters: then their marks alone say that
+# they were sent. Whoever edits one by hand is done within a month; a mark is some 150 bytes, so that keeping it costs
+# little
 _KEPT_MS: Final = 30 * 24 * 3_600_000
 
 
@@ -25,7 +27,7 @@ class MarkState:
     """The states of a mark."""
 
     SENT: Final = "sent"
-    """The letter is in its original topic, committed with the mark."""
+    """The dead letter is in its original topic, committed with the mark."""
     PUT: Final = "put"
     """The connector's own put() has taken it, and its flush succeeded."""
     PUTTING: Final = "putting"
@@ -39,7 +41,7 @@ def marks_topic(dead_letter_topic: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What was done with one letter."""
+    """What was done with one dead letter."""
 
     state: str
     fingerprint: int
@@ -81,7 +83,7 @@ class Marks:
             self.unread += 1
 
     def mark_of(self, letter: DeadLetter) -> Mark | None:
-        """The letter's mark; None also when it was another letter's at this place, in a topic of this name."""
+        """The dead letter's mark; None also when it was another letter's at this place, in a topic of this name."""
         mark = self.letters.get((letter.raw.partition, letter.raw.offset))
         return mark if mark is not None and mark.fingerprint == letter.fingerprint else None
 
@@ -121,14 +123,14 @@ Entry = tuple[bytes, bytes | None]
 
 
 def mark_entry(letter: DeadLetter, state: str, at_ms: int, target: str | None) -> Entry:
-    """The record that says what was done with a letter."""
+    """The record that says what was done with a dead letter."""
     place = {"partition": letter.raw.partition, "offset": letter.raw.offset}
     said = {"state": state, "at": at_ms, "target": target, "fingerprint": letter.fingerprint}
     return _json(place), _json(said)
 
 
 def removal_entry(letter: DeadLetter) -> Entry:
-    """The record that takes a letter's mark back."""
+    """The record that takes a dead letter's mark back."""
     return _json({"partition": letter.raw.partition, "offset": letter.raw.offset}), None
 
 

@@ -16,7 +16,7 @@ MAX_REPLAYS = 3
 
 
 class Outcome(StrEnum):
-    """What happens to a letter."""
+    """What happens to a dead letter."""
 
     REPLAY = "replay"
     ALREADY = "already replayed"
@@ -28,7 +28,7 @@ class Outcome(StrEnum):
     NO_TOPIC = "without a topic"
     """Which topic it was read from is not known, or that topic does not exist."""
     LOSSY = "not complete"
-    """A letter of a source in which a part is text only."""
+    """A dead letter of a source in which a part is text only."""
     FAILED = "failed"
     """The edit or the chain could not make a record of it, or Kafka rejected that."""
     LEFT_OUT = "left out by the edit"
@@ -54,7 +54,7 @@ class ReplayRules:
 
 @dataclass(slots=True)
 class Tally:
-    """How many letters came to what; `first` has the first sentence of each outcome that needs one."""
+    """How many dead letters came to what; `first` has the first sentence of each outcome that needs one."""
 
     counts: Counter[Outcome] = field(default_factory=Counter)
     first: dict[Outcome, str] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Tally:
 
 
 def decide(letter: DeadLetter, marks: Marks, arrived: Collection[str], rules: ReplayRules) -> tuple[Outcome, str]:
-    """What to do with a letter, and why if that is not plain. `arrived`: places of letters that `ARRIVED` is about."""
+    """What to do with a dead letter, and why if that is not plain. `arrived`: the places that `ARRIVED` is about."""
     if marks.is_replayed(letter):
         return Outcome.ALREADY, ""
     if letter.place in arrived:
@@ -101,7 +101,7 @@ def outgoing(
 ) -> KafkaRecord | None:
     """The record to send, at its original partition where the topic has it; None when its topic does not exist.
 
-    `partitions`: topic -> how many it has. Its headers say how often it was replayed, and of which letter it was made.
+    `partitions`: topic -> how many it has. Its headers say how often it was replayed, and which letter it was.
     """
     topic = rules.to_topic or record.topic
     count = partitions.get(topic)

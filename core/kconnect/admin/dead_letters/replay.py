@@ -1,4 +1,4 @@
-"""Replay: letters go back to their topics, each in one transaction with the mark that it did. Never twice, never lost.
+"""Replay: dead letters go back to their topics, each in one transaction with its mark. Never twice, never lost.
 
 A run, as seen from Kafka:
 
@@ -7,10 +7,10 @@ A run, as seen from Kafka:
 3. writes what it begins, with the ends of its targets: a transaction of its own; not where the connector does not read
    them
 4. sends letters and their marks, some hundred in a transaction
-5. writes that it has ended, unless letters that an earlier run has sent have no mark yet
+5. writes that it has ended, unless dead letters that an earlier run has sent have no mark yet
 
-Killed anywhere, letters of the open transaction have no mark and are sent again by the next run, but for those that a
-connector which reads uncommitted records (Java's default) has seen.
+Killed anywhere, dead letters of the open transaction have no mark and are sent again by the next run, but for those
+that a connector which reads uncommitted records (Java's default) has seen.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ _READS_COMMITTED: Final = "read_committed"
 
 
 class Chain(Protocol):
-    """What makes of a letter the record to send, where that is not the record that was read; see SourceChain."""
+    """What makes of a dead letter the record to send, where that is not the record that was read; see SourceChain."""
 
     def record(self, letter: DeadLetter, record: ConsumerRecord) -> ConsumerRecord | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What comes of one letter. `record` is what would be sent, before headers of ours; None unless it is."""
+    """What comes of one dead letter. `record` is what would be sent, before headers of ours; None unless it is."""
 
     letter: DeadLetter
     outcome: Outcome
@@ -69,7 +69,7 @@ class Prepared:
 
 @dataclass(slots=True)
 class Preparation:
-    """Decides, edits and converts letters one by one. Pure but for what edits and plugins do. Threads: one."""
+    """Decides, edits and converts dead letters one by one. Pure but for what edits and plugins do. Threads: one."""
 
     rules: ReplayRules
     marks: Marks
@@ -82,7 +82,7 @@ class Preparation:
     _topics: dict[str, int | None] = field(default_factory=dict)
 
     def prepared(self, letters: Iterable[DeadLetter]) -> Iterator[Prepared]:
-        """What comes of each letter; ends once `limit` of them will be sent."""
+        """What comes of each dead letter; ends once `limit` of them will be sent."""
         count = 0
         for letter in letters:
             if self.rules.limit is not None and count >= self.rules.limit:
@@ -123,7 +123,7 @@ class Preparation:
 
 
 def tally(prepared: Iterable[Prepared]) -> Tally:
-    """How many letters come to what."""
+    """How many dead letters come to what."""
     found = Tally()
     for each in prepared:
         found.add(each.outcome, each.why)
@@ -237,12 +237,12 @@ def replay(
     now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
     progress: Callable[[int], None] = lambda count: None,
 ) -> Tally:
-    """Send what `prepare` says of each letter, with its mark. `letters` may be called twice.
+    """Send what `prepare` says of each dead letter, with its mark. `letters` may be called twice.
 
     `isolation`: as `isolation_level` says. Where the connector does not read what is sent, only committed records
     count: after a crash all that have no mark are sent again.
-    `targets`: the topics that a `tally` of the same letters found; None looks for them, which prepares all once more.
-    Errors: those of MarkWriter; what was committed until then stays so.
+    `targets`: the topics that a `tally` of the same dead letters found; None looks for them, which prepares all once
+    more. Errors: those of MarkWriter; what was committed until then stays so.
     """
     writer.claim()
     topic = writer.topic
@@ -293,7 +293,7 @@ def _earliest(ends: Mapping[str, Mapping[int, int]], earlier: Run | None) -> Map
 
 
 def _is_unmarked(arrived: Collection[str], topic: DeadLetterTopic, begins: Mapping[int, int]) -> bool:
-    """Whether a letter that arrived has no mark by now: this run was about others. Deleted letters do not count."""
+    """Whether a dead letter that arrived has no mark by now: this run was about others. Deleted ones do not count."""
     if not arrived:
         return False
     marked = topic.marks().letters

@@ -15,7 +15,7 @@ from kconnect.errors import BadRequestError
 
 
 class Owner(StrEnum):
-    """Whose a letter is, as far as its headers tell."""
+    """Whose a dead letter is, as far as its headers tell."""
 
     OURS = "ours"
     OTHERS = "others"
@@ -54,12 +54,12 @@ class OffsetRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What letters are meant. Everything that is given must hold; of several stages (and so on), one.
+    """What dead letters are meant. Everything that is given must hold; of several stages (and so on), one.
 
-    `connector`: its letters are meant. Those that name no connector count as its own when `takes_unknown`, as they do
-    where it writes no context headers; `takes_all` means every record of the topic.
+    `connector`: its dead letters are meant. Those that name no connector count as its own when `takes_unknown`, as they
+    do where it writes no context headers; `takes_all` means every record of the topic.
     `exceptions` match the class, or that of the root cause, with or without its package, or the start of the message.
-    Times are ms of the letter, which are those of its record: Connect keeps them.
+    Times are ms of the dead letter, which are those of its record: Connect keeps them.
     """
 
     connector: str
@@ -147,7 +147,7 @@ def summary(letters: Iterable[DeadLetter], selection: Selection, marks: Marks) -
 
 
 def selected(letters: Iterable[DeadLetter], selection: Selection) -> Iterator[DeadLetter]:
-    """The letters that the selection chooses, in the order they came."""
+    """The dead letters that the selection chooses, in the order they came."""
     return (letter for letter in letters if letter in selection)
 
 

@@ -1,4 +1,4 @@
-"""Replay straight into the sink: letters go through its own chain in this process, never silently twice.
+"""Replay straight into the sink: dead letters go through its own chain in this process, never silently twice.
 
 put() and the mark cannot be one transaction. So a mark is written before (`putting`) and after it: what a crash leaves
 in between is in doubt, and the next replay says so instead of putting it again.
@@ -78,9 +78,9 @@ def replay_through(
     now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
     progress: Callable[[int], None] = lambda count: None,
 ) -> Tally:
-    """Put each letter that `prepare` wants replayed. `isolation`: as `isolation_level` says.
+    """Put each dead letter that `prepare` wants replayed. `isolation`: as `isolation_level` says.
 
-    Letters that the sink got from a killed replay to their topic are only marked.
+    Dead letters that the sink got from a killed replay to their topic are only marked.
     Errors: those of MarkWriter; ConnectError of flush().
     """
     writer.claim()

@@ -1,4 +1,4 @@
-"""DeadLetterTopic: the letters of one topic and what was replayed of them, read from Kafka.
+"""DeadLetterTopic: the dead letters of one topic and what was replayed of them, read from Kafka.
 
 They lie in the cluster that the connector's producer writes to, which may be one of its own.
 """
@@ -62,7 +62,7 @@ class DeadLetterTopic:
     """
 
     def __init__(self, topic: str, access: KafkaAccess, note: Callable[[str], None] = lambda text: None) -> None:
-        """`note` gets sentences: of letters behind an open transaction, of a partition that was truncated."""
+        """`note` gets sentences: of dead letters behind an open transaction, of a partition that was truncated."""
         self.topic = topic
         self.access = access
         self._note = note
@@ -90,14 +90,14 @@ class DeadLetterTopic:
         return found[self.topic]
 
     def ends(self) -> dict[int, int]:
-        """Where letters that are written from now on begin."""
+        """Where dead letters that are written from now on begin."""
         return self._offsets(self.topic, self.info().partitions, "end")
 
     def begins(self) -> dict[int, int]:
         return self._offsets(self.topic, self.info().partitions, "begin")
 
     def letters(self, ends: Mapping[int, int] | None = None) -> Iterator[DeadLetter]:
-        """All letters up to now, by time over partitions; of each partition those before its end."""
+        """All dead letters up to now, by time over partitions; of each partition those before its end."""
         self.info()  # says more than a consumer that does not find it
         with self._records(self.topic, self._note) as topic:
             for record in topic.records(Range(Edge.EARLIEST), lambda raw: raw):
@@ -113,7 +113,7 @@ class DeadLetterTopic:
             yield LatestLetters(topic, there, last_of(there, most))
 
     def letter(self, partition: int, offset: int) -> DeadLetter | None:
-        """The letter at a place; None when there is none (deleted, or never written)."""
+        """The dead letter at a place; None when there is none (deleted, or never written)."""
         info = self.info()
         if partition >= info.partitions:
             return None
@@ -163,7 +163,7 @@ class DeadLetterTopic:
         return self.marks()
 
     def arrived(self, run: Run) -> set[str]:
-        """Places of letters that a run has written to its targets, committed or not, by their headers."""
+        """Places of dead letters that a run has written to its targets, committed or not, by their headers."""
         found: set[str] = set()
         there = self.admin.describe_topics(list(run.ends), self.access.timeout_s)
         for topic, begin in run.ends.items():
@@ -223,7 +223,7 @@ class LatestLetters:
         return self._topic.within(self._spans, dead_letter)
 
     def newest(self, count: int, accept: Callable[[DeadLetter], Any]) -> list[Any]:
-        """What `accept` makes of the last so many letters that it takes (not None), the newest first."""
+        """What `accept` makes of the last so many dead letters that it takes (not None), the newest first."""
         return self._topic.last(count, self._spans, lambda raw: accept(dead_letter(raw)))[::-1]
 
 
@@ -256,9 +256,9 @@ def letters_worker(config: Mapping[str, str], worker: Mapping[str, str]) -> Mapp
 
 
 def refuse_two_clusters(config: Mapping[str, str], worker: Mapping[str, str]) -> None:
-    """Errors: BadRequestError for a sink that reads from another cluster than the one where its letters lie.
+    """Errors: BadRequestError for a sink that reads from another cluster than the one where its dead letters lie.
 
-    A letter and the mark that it was sent are one transaction, and there is none across clusters.
+    A dead letter and the mark that it was sent are one transaction, and there is none across clusters.
     """
     resolved = _resolved(config, worker)
     letters = brokers_of("producer", worker, resolved)

@@ -47,7 +47,7 @@ def _group_view(group: Group) -> dict[str, Any]:
 
 
 def letter_view(letter: DeadLetter, documents: Documents, marks: Marks) -> dict[str, Any]:
-    """Everything about one letter; key, value and headers as the connector's converters read them."""
+    """Everything about one dead letter; key, value and headers as the connector's converters read them."""
     context, raw = letter.context, letter.raw
     decoded = documents.decoded(letter.as_read())
     mark = marks.mark_of(letter)
@@ -81,7 +81,7 @@ def letter_view(letter: DeadLetter, documents: Documents, marks: Marks) -> dict[
 
 
 def prepared_view(prepared: Prepared, documents: Documents) -> dict[str, Any]:
-    """What a dry run says of one letter: its outcome, and the record before and after; `after` None: not sent."""
+    """What a dry run says of one dead letter: its outcome, and the record before and after; `after` None: not sent."""
     before = documents.document(prepared.letter.as_read()).body
     after, record, out = None, prepared.record, prepared.outgoing
     if record is not None and out is not None:
@@ -103,7 +103,7 @@ def prepared_view(prepared: Prepared, documents: Documents) -> dict[str, Any]:
 
 
 def tally_view(found: Tally) -> dict[str, Any]:
-    """How many letters came to what, and where they were sent."""
+    """How many dead letters came to what, and where they were sent."""
     return {
         "outcomes": {outcome.value: count for outcome, count in sorted(found.counts.items()) if count},
         "targets": dict(sorted(found.topics.items())),

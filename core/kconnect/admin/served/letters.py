@@ -54,7 +54,7 @@ class ConnectorLetters:
 
     @cached_property
     def brokers(self) -> ClusterAccess:
-        """Where the letters are. Tells where these are not the worker's brokers."""
+        """Where the dead letters are. Tells where these are not the worker's brokers."""
         worker = letters_worker(self.config, self.access.worker)
         if worker is self.access.worker:
             return self.access
@@ -89,5 +89,5 @@ class ConnectorLetters:
 
     @cached_property
     def documents(self) -> Documents:
-        """What reads its letters: its converters, or a guess where they are not installed here."""
+        """What reads its dead letters: its converters, or a guess where they are not installed here."""
         return letter_documents(self.config, self.access.worker, self.plugins, is_source=self.is_source, note=self.note)

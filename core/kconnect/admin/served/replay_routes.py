@@ -1,8 +1,8 @@
 """Routes by which a worker replays a connector's dead letters for who has its URL alone: shown first, then sent.
 
-Whoever may edit the connector may replay its letters, to topics that its config might name as well. Each request sends
-some thousand letters at most and says whether there are more: the next one goes on, as what was sent is marked.
-Differs: Java has none.
+Whoever may edit the connector may replay its dead letters, to topics that its config might name as well. Each request
+sends some thousand dead letters at most and says whether there are more: the next one goes on, as what was sent is
+marked. Differs: Java has none.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from kconnect.runtime.rest.dead_letters import require_targets
 from kconnect.runtime.rest.exchange import Answer, Call, Endpoint
 from kconnect.runtime.rest.operation import Operation, Schema, array_of, boolean, integer, object_of, text, texts
 
-# A transaction of 500 letters takes some 30 ms: a request ends within a second or two
+# A transaction of 500 dead letters takes some 30 ms: a request ends within a second or two
 _MOST_LETTERS: Final = 5_000
 _OBJECT: Final[Schema] = {"type": "object"}
 _FIELDS: Final[Mapping[str, Schema]] = {
@@ -138,7 +138,7 @@ class ServedReplay:
             )
 
     def run(self, call: Call[Connectors]) -> Answer:
-        """Sends letters, each in one transaction with the mark that it was sent."""
+        """Sends dead letters, each in one transaction with the mark that it was sent."""
         with self._open(call) as job:
             found = job.replaying.round(job.letters(), _MOST_LETTERS)
             require_targets(call, job.reader.name, found.tally.topics)
@@ -164,7 +164,7 @@ class ServedReplay:
                     return selected(in_time(reader.topic.letters(ends), MOST_S, hint), chosen)
 
             else:
-                lines = read_archive(map(json.dumps, wanted.letters), "the letters")
+                lines = read_archive(map(json.dumps, wanted.letters), "the dead letters")
                 given, edit = of_file(reader, lines, "The file", edit)
 
                 def letters() -> Iterator[DeadLetter]:

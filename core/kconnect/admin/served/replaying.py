@@ -1,6 +1,6 @@
 """Replaying: a replay of one connector's dead letters, as its caller wants it: what each comes to, and its run.
 
-Commands, pages and routes replay by it; each says which letters, how they are changed, and what is shown of them.
+Commands, pages and routes replay by it; each says which dead letters, how they are changed, and what is shown of them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from kconnect.admin.dead_letters.warnings import replay_warnings
 from kconnect.admin.served.letters import ConnectorLetters
 from kconnect.errors import ConfigError, TimedOutError
 
-# Letters of one round are in memory, twice
+# Dead letters of one round are in memory, twice
 _MOST_BYTES = 32 * 1024 * 1024
 
 
@@ -48,7 +48,7 @@ class Round:
     is_cut: bool = False
     """There are more."""
     fingerprint: str = ""
-    """The same while the same letters would go to the same places, with the same edit."""
+    """The same while the same dead letters would go to the same places, with the same edit."""
 
 
 class Replaying:
@@ -62,7 +62,7 @@ class Replaying:
         *,
         open_sink: OpenSink | None = None,
     ) -> None:
-        """`open_sink`: letters go straight into the sink's chain in this process, not to their topics."""
+        """`open_sink`: dead letters go straight into the sink's chain in this process, not to their topics."""
         if open_sink is None and not reader.is_source:
             refuse_two_clusters(reader.config, reader.access.worker)
         self._reader = reader
@@ -118,7 +118,7 @@ class Replaying:
         return list(found)
 
     def run(self, letters: Callable[[], Iterable[DeadLetter]], planned: Tally) -> Tally:
-        """Send letters with their marks. `letters` may be called twice; `planned`: the tally of the same.
+        """Send dead letters with their marks. `letters` may be called twice; `planned`: the tally of the same.
 
         Errors: those of MarkWriter; of a sink also what its start and flush() raise.
         """
@@ -146,9 +146,9 @@ class Replaying:
 def of_file(
     reader: ConnectorLetters, found: Iterable[ArchivedLetter], where: str, edit: Edit | None
 ) -> tuple[list[DeadLetter], Edit]:
-    """Exported letters of the connector's own topic, and the edit that makes of each what its line says.
+    """Exported dead letters of the connector's own topic, and the edit that makes of each what its line says.
 
-    `edit`: comes behind it. Errors: ConfigError for a letter of another topic.
+    `edit`: comes behind it. Errors: ConfigError for a dead letter of another topic.
     """
     lines = list(found)
     other = next((each.letter.place for each in lines if each.letter.raw.topic != reader.settings.topic), None)
@@ -163,5 +163,5 @@ def in_time(letters: Iterable[DeadLetter], limit_s: float, hint: str) -> Iterato
     began = time.monotonic()
     for letter in letters:
         if time.monotonic() - began > limit_s:
-            raise TimedOutError(f"The letters were not all read within {limit_s:g} s", hint=hint)
+            raise TimedOutError(f"The dead letters were not all read within {limit_s:g} s", hint=hint)
         yield letter

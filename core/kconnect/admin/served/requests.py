@@ -27,7 +27,7 @@ LETTER_QUERY: Final = (
 
 
 def letter_selection(call: Call[Any], connector: str, *, takes_unknown: bool) -> Selection:
-    """The letters that the parameters name. Errors: BadRequestError."""
+    """The dead letters that the parameters name. Errors: BadRequestError."""
     return Selection(
         connector=connector,
         takes_unknown=takes_unknown,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SOURCE_HEADER: Final = "__connect.source"
 """The header that every dead letter of a source has: JSON, see `source_note`."""
 LETTER_CONVERTER: Final = "org.apache.kafka.connect.json.JsonConverter"
-# What of a record is written as text where JSON has no form for it; such a letter can be read and not replayed
+# What of a record is written as text where JSON has no form for it; such a dead letter can be read and not replayed
 _PARTS: Final = ("key", "value", "headers")
 
 
@@ -39,12 +39,12 @@ class _Target:
 class SourceDeadLetters:
     """Makes a dead letter of each record that was given up. Implements ErrorReporter.
 
-    A letter goes with the unit of the poll that its record came from (UnitSender): the offset behind the record is
-    committed once the letter is acknowledged, or in the same transaction. Key, value and headers are JSON with schema
-    of the record as the failed stage got it, whatever the connector's converters are; `__connect.source` says what the
-    bytes cannot: where the record was to go, where it came from, how far it had got.
+    A dead letter goes with the unit of the poll that its record came from (UnitSender): the offset behind the record is
+    committed once the dead letter is acknowledged, or in the same transaction. Key, value and headers are JSON with
+    schema of the record as the failed stage got it, whatever the connector's converters are; `__connect.source` says
+    what the bytes cannot: where the record was to go, where it came from, how far it had got.
     Lifecycle: constructed -> start() creates a missing topic -> ( report()* -> take() )*. Threads: the task's, except
-    for refused(). Errors: a letter that Kafka rejects fails the task, so that nothing is lost.
+    for refused(). Errors: a dead letter that Kafka rejects fails the task, so that nothing is lost.
     Differs: Java's sources have no dead letter queue; it ignores these settings.
     """
 
@@ -73,7 +73,7 @@ class SourceDeadLetters:
             ensure_topic(admin, self._settings, lambda: self._control.is_stopping)
 
     def report(self, failure: StageError, attempts: int) -> None:
-        """Keep the letter for the unit that is sent next."""
+        """Keep the dead letter for the unit that is sent next."""
         record: ConnectRecord = failure.record
         made, lossy = _bytes_of(record, self._converters)
         note = source_note(failure, self._control.spec.id.connector, lossy)
@@ -86,12 +86,12 @@ class SourceDeadLetters:
         self._waiting.append(KafkaRecord(self.topic, None, made.key, made.value, timestamp, headers))
 
     def take(self) -> list[KafkaRecord]:
-        """The letters since the last call."""
+        """The dead letters since the last call."""
         taken, self._waiting = self._waiting, []
         return taken
 
     def refused(self, failure: DeliveryFailure) -> None:
-        """Kafka rejected a letter. Threads: any."""
+        """Kafka rejected a dead letter. Threads: any."""
         with self._lock:
             self.failures += 1
         failure.error.hint = failure.error.hint or (

@@ -1,7 +1,7 @@
 """`/admin/connectors/{name}/dead-letters`: who may read and replay them with the worker's login.
 
-The console reads and sends letters with the worker's own login to Kafka, for whoever looks at it. It asks here first,
-as the caller: records may be private, so that readers of the connector do not see them. Differs: Java has none.
+The console reads and sends dead letters with the worker's own login to Kafka, for whoever looks at it. It asks here
+first, as the caller: records may be private, so that readers of the connector do not see them. Differs: Java has none.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from kconnect.runtime.rest.exchange import Answer, Call, Endpoint, no_content
 from kconnect.runtime.rest.operation import Operation, Schema, boolean, integer, object_of, text
 
 _REPLAY: Final = (
-    'a JSON object {"targets": {"topic": 3, ..}, "edited": true}: how many letters go to which topics, and whether '
-    "their records are changed on the way"
+    'a JSON object {"targets": {"topic": 3, ..}, "edited": true}: how many dead letters go to which topics, and '
+    "whether their records are changed on the way"
 )
 _REPLAY_BODY: Final[Schema] = object_of(
     {"targets": {"type": "object", "additionalProperties": integer}, "edited": boolean},
@@ -28,14 +28,14 @@ _REPLAY_BODY: Final[Schema] = object_of(
 
 
 def show_place(call: Call[Connectors]) -> Answer:
-    """The topic; null when the connector keeps no letters."""
+    """The topic; null when the connector keeps no dead letters."""
     name = call.path["name"]
     settings = DeadLetterSettings.parse(call.herder.connector_config(name))
     return Answer({"connector": name, "topic": None if settings is None else settings.topic})
 
 
 def announce_replay(call: Call[Connectors]) -> Answer:
-    """Changes nothing itself: the caller sends the letters next, and the audit log has said who does."""
+    """Changes nothing itself: the caller sends the dead letters next, and the audit log has said who does."""
     body = call.json_object(_REPLAY, known=("targets", "edited"))
     targets, edited = body.get("targets"), body.get("edited", False)
     if not isinstance(targets, dict) or any(type(count) is not int for count in targets.values()):

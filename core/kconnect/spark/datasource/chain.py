@@ -226,7 +226,7 @@ class LetterSender:
     def send(self) -> None:
         """Send what was reported since the last call, and wait until Kafka has it.
 
-        Errors: ConnectError for a letter that Kafka rejects; TimedOutError.
+        Errors: ConnectError for a dead letter that Kafka rejects; TimedOutError.
         """
         waiting = self._letters.take()
         if not waiting:

@@ -212,7 +212,7 @@ def test_a_long_value_is_cut_until_all_of_it_is_asked_for():
 
 @pytest.mark.parametrize("at", ["0", "x@1", "0@-1", "-1@0", "0@1@2", "0@9999999999999999999"])
 def test_a_place_is_a_partition_and_an_offset(at):
-    with pytest.raises(BadRequestError, match="is not the place of a letter"):
+    with pytest.raises(BadRequestError, match="is not the place of a dead letter"):
         _ = Wanted(at=at).place
 
 
@@ -243,7 +243,7 @@ def test_a_put_that_does_not_return_is_reported_and_not_waited_for():
         returned.wait(60)
         return Tally()
 
-    with pytest.raises(TimedOutError, match=r"The sink of orders has not taken the letters within 0\.05 s") as caught:
+    with pytest.raises(TimedOutError, match=r"The sink of orders has not taken the dead letters within 0\.05 s") as caught:
         _within(0.05, put, "orders")
     assert "in doubt until put() returns" in caught.value.hint
     (left,) = (thread for thread in threading.enumerate() if thread.name == "put-letters-orders")

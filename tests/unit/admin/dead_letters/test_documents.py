@@ -258,5 +258,5 @@ def test_secrets_that_no_converter_needs_are_not_looked_up() -> None:
 
 def test_a_file_with_a_letter_twice_is_refused_as_it_would_be_sent_twice() -> None:
     line = json.dumps(archived(dead_letter(record(b"oops")), {}))
-    with pytest.raises(ConfigError, match=r"Line 3 of letters.jsonl is the letter \S+@\d+ again, as line 1"):
+    with pytest.raises(ConfigError, match=r"Line 3 of letters.jsonl is the dead letter \S+@\d+ again, as line 1"):
         list(read_archive(io.StringIO(f"{line}\n\n{line}\n"), "letters.jsonl"))

@@ -35,7 +35,7 @@ def show(request: PageRequest) -> Reply:
 
 
 def _shown(view: dict[str, Any]) -> dict[str, Any]:
-    """With the query that finds the letters of each group. Messages of exceptions may quote settings."""
+    """With the query that finds the dead letters of each group. Messages of exceptions may quote settings."""
     groups = []
     for group in view["groups"]:
         filters = {key: group[key] for key in ("stage", "exception", "topic") if group[key]}

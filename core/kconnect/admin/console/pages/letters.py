@@ -55,7 +55,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A letter in the list; nothing of the record itself."""
+    """A dead letter in the list; nothing of the record itself."""
 
     at: str
     time_ms: int | None
@@ -111,7 +111,7 @@ def show_letter(request: PageRequest) -> Reply:
 
 
 def letter_values(letter: DeadLetter, view: Mapping[str, Any], *, is_whole: bool) -> dict[str, Any]:
-    """What the page says of the letter itself; texts of the record are cut unless `is_whole`."""
+    """What the page says of the dead letter itself; texts of the record are cut unless `is_whole`."""
     parts = [(part, text_of(view[part], is_whole), view["decoded"][part]) for part in ("key", "value")]
     headers = [(each["key"], text_of(each["value"], is_whole)) for each in view["headers"]]
     reported = {key: redact(view[key] or "") for key in ("message", "root_cause", "trace")}
@@ -205,7 +205,7 @@ def replay(request: PageRequest) -> Reply:
         plan = asked.plan(parsed_ends(request.field("ends")))
         if not plan.round.letters or plan.round.fingerprint != request.field("fingerprint"):
             raise ConflictError(
-                f"Other letters of {reader.name} would be replayed now than were shown",
+                f"Other dead letters of {reader.name} would be replayed now than were shown",
                 hint="Somebody else may have replayed them. Look again.",
             )
         reader.allow(Announced(plan.round.tally.topics, edited=bool(how.patch)))
@@ -216,7 +216,7 @@ def replay(request: PageRequest) -> Reply:
             return Page("letter_done.html", f"Replay of dead letters of {reader.name}", values, tab="connectors")
     message = f"{pluralize(done.counts[Outcome.REPLAY], 'dead letter')} of {reader.name} "
     message += "put into the sink." if how.through else "sent again."
-    message += "".join(f" {pluralize(count, 'letter')} {title}." for title, count, _ in others)
+    message += "".join(f" {pluralize(count, 'dead letter')} {title}." for title, count, _ in others)
     return Redirect(f"{_own(reader.name)}/letters", message)
 
 
@@ -232,7 +232,7 @@ def _own(name: str) -> str:
 def _page_number(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 4 and 1 <= int(text) <= _MOST_PAGES):
         raise BadRequestError(
-            f"Page {text} does not exist: the last one is {_MOST_PAGES}", hint="Filters find older letters."
+            f"Page {text} does not exist: the last one is {_MOST_PAGES}", hint="Filters find older dead letters."
         )
     return int(text)
 
@@ -266,7 +266,7 @@ def text_of(value: Any, is_whole: bool = False) -> Text:  # data of JSON
 
 
 def change_of(view: Mapping[str, Any]) -> dict[str, Any]:
-    """A dry run of one letter: each part before and after."""
+    """A dry run of one dead letter: each part before and after."""
     before, after = view["before"], view["after"]
     parts = []
     for part, old in before.items():
