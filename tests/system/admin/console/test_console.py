@@ -161,6 +161,19 @@ def test_a_secret_that_was_typed_stays_when_other_settings_appear_and_a_conflict
         client.delete_connector("edited")
 
 
+def test_a_check_of_what_was_typed_does_not_end_the_review_that_was_asked_for_meanwhile(browser, world):
+    world.create("reviewed")
+    held = []
+    with browser.page(f"{world.url}/ui/connectors/reviewed/config") as page, ConnectClient(world.url) as client:
+        page.route("**/config/review", lambda route: held.append(route))
+        with page.expect_response("**/config/check"):
+            page.get_by_label(re.compile("^topic")).fill("mine")
+            page.get_by_role("button", name="Review changes").click()
+        held[0].continue_()
+        expect(page.get_by_role("dialog")).to_contain_text("Change the config of reviewed?")
+        client.delete_connector("reviewed")
+
+
 def test_an_error_goes_once_the_same_request_succeeds(browser, world):
     with browser.page(f"{world.url}/ui/connectors/quiet", allowed=["503", "htmx:"]) as page:
         page.route("**/state?*", lambda route: route.fulfill(status=503, content_type="text/html", body="Not now."))
