@@ -99,9 +99,7 @@ class OwnReplay:
 
     def __init__(self, reader: DeadLetterReader, wish: ReplayWish) -> None:
         if wish.through and reader.is_source:
-            raise UsageProblem(
-                f"--through is for sinks: {reader.name} is a source: they pass its chain anyway"
-            )
+            raise UsageProblem(f"--through is for sinks: {reader.name} is a source: they pass its chain anyway")
         self._reader = reader
         self._wish = wish
 
@@ -226,9 +224,7 @@ class WorkerReplay:
         body = self._worker.replay(self.name, self._query, {**self._limited(0), "show": show}, plan=True)
         self._how["ends"] = body["ends"]  # what fails again while this runs is not replayed at once
         if body["more"]:
-            self.session.say(
-                "A worker reads some thousand dead letters at a time: not all are counted here."
-            )
+            self.session.say("A worker reads some thousand dead letters at a time: not all are counted here.")
         return body
 
     def _limited(self, sent: int) -> dict[str, Any]:

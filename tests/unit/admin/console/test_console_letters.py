@@ -243,7 +243,7 @@ def test_a_put_that_does_not_return_is_reported_and_not_waited_for():
         returned.wait(60)
         return Tally()
 
-    with pytest.raises(TimedOutError, match=r"The sink of orders has not taken the dead letters within 0\.05 s") as caught:
+    with pytest.raises(TimedOutError, match=r"orders has not taken the dead letters within 0\.05 s") as caught:
         _within(0.05, put, "orders")
     assert "in doubt until put() returns" in caught.value.hint
     (left,) = (thread for thread in threading.enumerate() if thread.name == "put-letters-orders")
