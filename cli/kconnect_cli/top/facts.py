@@ -11,7 +11,8 @@ from kconnect.admin.cluster.activity import Activity, together
 from kconnect.client.outage import Outage
 from kconnect.model import ConnectorStatus, TargetState
 
-# A worker that nobody speaks of any more stays on the screen for as long as somebody may wonder where it went
+# A worker that no status names stays on the screen for as long as somebody may wonder where it went, where nobody
+# tells who is in the group
 _REMEMBERED_S = 300.0
 
 
@@ -53,6 +54,8 @@ class StatusLook:
     """What a starting worker waits for, or how current the topics' states are."""
     to_come: Mapping[str, TargetState] = field(default_factory=dict)
     """On the topics: the states that the next worker brings connectors to."""
+    members: frozenset[str] | None = None
+    """Ids of the group's workers, and of those that statuses name, as one of ours knows them; None: nobody tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +107,7 @@ def with_look(facts: ClusterFacts, look: Look) -> ClusterFacts:
         return _with_worker(facts, look)
     if look.statuses is None:
         return replace(facts, problem=look.problem or "no answer", hint=look.hint)
-    known = _known_ids(look.statuses)
-    workers = {
-        id_: worker
-        for id_, worker in facts.workers.items()
-        if not worker.problem or id_ in known or look.at_s - (worker.answered_s or worker.asked_s) < _REMEMBERED_S
-    }
+    workers = {id_: worker for id_, worker in facts.workers.items() if _stays(worker, look, look.statuses)}
     return replace(
         facts,
         place=look.asked or facts.place,
@@ -124,6 +122,15 @@ def with_look(facts: ClusterFacts, look: Look) -> ClusterFacts:
         to_come=look.to_come,
         workers=workers,
     )
+
+
+def _stays(worker: WorkerFacts, look: StatusLook, statuses: Mapping[str, ConnectorStatus]) -> bool:
+    """Whether a worker is shown on: one that does not answer goes once the group has dropped it."""
+    if not worker.problem or worker.id in _known_ids(statuses):
+        return True
+    if look.members is not None:
+        return worker.id in look.members
+    return look.at_s - (worker.answered_s or worker.asked_s) < _REMEMBERED_S
 
 
 def _with_worker(facts: ClusterFacts, look: WorkerLook) -> ClusterFacts:

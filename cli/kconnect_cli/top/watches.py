@@ -95,7 +95,7 @@ class RestWatches:
         self._group = Repeated("top-group", self._look_at_group, _GROUP_EVERY_S)
         self._lock = threading.Lock()  # guards both below
         self._workers: dict[str, _WorkerWatch] = {}
-        self._members: dict[str, str] = {}
+        self._members: dict[str, str] | None = None  # None: nobody tells
         self._knows_group = threading.Event()
         # Only the thread of the statuses uses these
         self._urls: list[str] = []
@@ -134,8 +134,10 @@ class RestWatches:
 
     def _look(self) -> None:
         client = self._client_of_all()
+        with self._lock:
+            group = self._members
         try:
-            look = self._statuses_of(client)
+            look = replace(self._statuses_of(client), members=None if group is None else frozenset(group))
         except ConnectError as err:
             self._has_started = False
             look = StatusLook(at_s=time.monotonic(), problem=str(err), hint=err.hint or "")
@@ -144,15 +146,18 @@ class RestWatches:
             # Else the one that is asked might be looked for under the name that it advertises, for a moment
             self._knows_group.wait(_GROUP_KNOWN_S)
             with self._lock:
-                members = self._members
-            self._watch_workers(worker_urls(look.statuses, client.url, members))
+                group = self._members
+            self._watch_workers(worker_urls(look.statuses, client.url, group or {}), is_whole=group is not None)
 
     def _look_at_group(self) -> None:
         """All workers, also those that run nothing, as one of ours knows them. Java's do not tell."""
         with self._connect(self.urls) as client:
             try:
                 own, *others = client.workers()
-            except ConnectError:  # the look at the statuses tells what is wrong
+            except ConnectError as err:  # the look at the statuses tells what is wrong
+                if isinstance(err, NotFoundError):  # one of Java's: what ours have said gets old
+                    with self._lock:
+                        self._members = None
                 self._knows_group.set()
                 return
             scheme = urlsplit(client.url).scheme
@@ -194,7 +199,8 @@ class RestWatches:
             self._client, self._urls = self._connect(urls), urls
         return self._client
 
-    def _watch_workers(self, urls: Mapping[str, str]) -> None:
+    def _watch_workers(self, urls: Mapping[str, str], *, is_whole: bool) -> None:
+        """`is_whole`: `urls` has all workers of the group; one that is lost and not among them is looked at no more."""
         with self._lock:
             for id_, url in urls.items():
                 known = self._workers.get(id_)
@@ -207,7 +213,8 @@ class RestWatches:
                     watch.thread.start()
             for id_, watch in list(self._workers.items()):
                 is_renamed = watch.url in urls.values()
-                if id_ not in urls and (is_renamed or time.monotonic() - watch.answered_s > _FORGOTTEN_S):
+                is_over = watch.is_lost if is_whole else time.monotonic() - watch.answered_s > _FORGOTTEN_S
+                if id_ not in urls and (is_renamed or is_over):
                     watch.thread.end()
                     del self._workers[id_]
 
@@ -219,6 +226,8 @@ class _WorkerWatch:
         self.thread = Repeated(f"top-{id_}", self._look, interval_s, client.close)
         self.url = url
         self.answered_s = time.monotonic()
+        self.is_lost = False
+        """It did not answer when it was asked last."""
         self._client = client
         self._post = post
         self._known = WorkerFacts(id=id_, url=url)
@@ -226,11 +235,11 @@ class _WorkerWatch:
     def _look(self) -> None:
         try:
             self._known = self._asked()
-            self.answered_s = time.monotonic()
+            self.answered_s, self.is_lost = time.monotonic(), False
             found = self._known
         except ConnectError as err:
             self._known = replace(self._known, kind="")  # whatever answers there next may be another worker
-            found = replace(self._known, problem=str(err))
+            found, self.is_lost = replace(self._known, problem=str(err)), True
         self._post(WorkerLook(time.monotonic(), found))
 
     def _asked(self) -> WorkerFacts:

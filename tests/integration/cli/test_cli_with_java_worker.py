@@ -23,6 +23,8 @@ def test_the_command_line_manages_a_java_worker(broker: DevBroker, topic: str, t
     with JavaConnect(tmp_path / "java", broker.bootstrap, worker={"offset.flush.interval.ms": "500"}) as java:
         operator = Operator(java.url, home)
         what_is_not_there(operator)
+        reported = operator.run("slots", expect=3).stderr
+        assert f"The worker at {java.url} has no slots: it is one of Java's, whose tasks are threads" in reported
         source_from_create_to_delete(operator, broker.bootstrap, topic, tmp_path, "a b")
         name = f"out-{uuid.uuid4().hex[:6]}"
         sink_from_create_to_delete(operator, broker.bootstrap, f"{topic}-sink", tmp_path, name)

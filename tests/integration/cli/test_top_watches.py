@@ -10,9 +10,10 @@ import pytest
 from kconnect.client import ConnectClient
 from kconnect.errors import NotFoundError
 from kconnect_cli.top.events import Event, Fetch, Fetched, Part
-from kconnect_cli.top.facts import Look, StatusLook, WorkerLook
+from kconnect_cli.top.facts import ClusterFacts, Look, StatusLook, WorkerLook, with_look
 from kconnect_cli.top.requests import Requests
 from kconnect_cli.top.watches import RestWatches
+from kit.rest_cluster import rest_cluster
 from kit.waiting import eventually
 
 
@@ -72,6 +73,32 @@ def test_a_worker_that_hangs_in_its_metrics_holds_up_neither_statuses_nor_the_en
     finally:
         herder.gate.set()
     eventually(lambda: not looks.workers()[-1].facts.problem, 20, "it answers again")
+
+
+def test_a_worker_that_left_the_group_leaves_the_screen_too():
+    found: queue.SimpleQueue[Look] = queue.SimpleQueue()
+    facts = ClusterFacts(place="")
+
+    def shown():
+        nonlocal facts
+        while not found.empty():
+            facts = with_look(facts, found.get())
+        return sorted(facts.workers)
+
+    with rest_cluster({"bootstrap.servers": "localhost:9092"}) as cluster:
+        stays, goes = cluster.add(), cluster.add()
+        ids = sorted(worker.herder.worker_id for worker in (stays, goes))
+        watches = RestWatches(
+            lambda urls: ConnectClient(urls, timeout_s=1.0), [stays.url], lambda _name: True, found.put, 0.2
+        )
+        watches.start()
+        try:
+            eventually(lambda: shown() == ids, 20, "both are seen")
+            goes.stop()
+            eventually(lambda: shown() == [stays.herder.worker_id], 40, "the group has dropped it")
+            assert watches.workers == [stays.url]
+        finally:
+            watches.stop(5.0)
 
 
 def test_a_cluster_whose_workers_keep_no_log_says_so_for_each(url, herder, monkeypatch):
