@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from kconnect.admin.cluster.activity import Activity, activities, task_metrics
+from kconnect.client.worker_start import start_of
 from kconnect.clock import now_ms
 from kconnect.errors import ConnectError, NoRouteError, NotFoundError
 from kconnect.logs.wording import pluralize
@@ -18,7 +19,6 @@ from kconnect.model import Condition, RunState, TaskId
 from kconnect.runtime.health.flow_metrics import summed
 from kconnect.runtime.health.views import ConnectorHealth, ConnectorView, PartView, connector_view
 from kconnect_cli.admin.live_workers import look_at_group, notes_on_life
-from kconnect_cli.admin.worker_start import start_of, start_text
 from kconnect_cli.options.cluster import cluster_of
 from kconnect_cli.screen.status_rows import with_reason
 
@@ -133,8 +133,8 @@ def _parts_in(rows: Sequence[Mapping[str, Any]], word: str) -> list[str]:
 def _of_workers(session: CliSession) -> dict[str, Any]:
     client = session.client
     start = start_of(client)
-    if start is not None and not start.get("answers_requests", True):
-        return health_document(client.url, {}, None, starting=start_text(start))
+    if start is not None and not start.answers_requests:
+        return health_document(client.url, {}, None, starting=start.text)
     statuses = client.connector_statuses()
     outage = None if client.outage is None else {**client.outage.to_json(), "sentence": client.outage.banner()}
     notes = list[str]()
@@ -148,7 +148,7 @@ def _of_workers(session: CliSession) -> dict[str, Any]:
         workers,
         cluster_id=cluster_id,
         outage=outage,
-        starting=start_text(start),
+        starting="" if start is None else start.text,
         activities=moves,
         doctor=doctor.result(),
         notes=notes,

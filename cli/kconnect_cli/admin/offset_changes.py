@@ -31,10 +31,7 @@ class OffsetChanges:
     @cached_property
     def cluster_id(self) -> str:
         """The Kafka cluster that the connectors belong to."""
-        direct = self._session.direct
-        if direct is not None:
-            return direct.reader.admin.cluster_id(direct.access.timeout_s)
-        return str(self._session.client.server_info().get("kafka_cluster_id") or "")
+        return str(self._session.reader.server_info().get("kafka_cluster_id") or "")
 
     @cached_property
     def history(self) -> OffsetEntries:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from kconnect.admin.cluster.activity import activities
+from kconnect.client.worker_start import start_of
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.model import ConnectorStatus
-from kconnect_cli.admin.worker_start import has_unassigned, start_of, start_text
+from kconnect_cli.admin.worker_start import has_unassigned
 from kconnect_cli.top.facts import Look, StatusLook, WorkerFacts, WorkerLook, worker_urls
 
 if TYPE_CHECKING:
@@ -169,8 +170,8 @@ class RestWatches:
     def _statuses_of(self, client: ConnectClient) -> StatusLook:
         """Errors: ConnectError."""
         start = None if self._has_started else start_of(client)
-        if start is not None and not start.get("answers_requests", True):
-            return StatusLook(at_s=time.monotonic(), problem=f"{client.url} is {start_text(start)}", asked=client.url)
+        if start is not None and not start.answers_requests:
+            return StatusLook(at_s=time.monotonic(), problem=f"{client.url} is {start.text}", asked=client.url)
         found = client.connector_statuses()
         if start is None and has_unassigned(found.values()):
             start = start_of(client)
@@ -183,7 +184,7 @@ class RestWatches:
             asked=client.url,
             cluster_id=self._cluster_id,
             outage=client.outage,
-            note=f"{client.url} is {start_text(start)}" if start is not None else "",
+            note=f"{client.url} is {start.text}" if start is not None else "",
         )
 
     def _close(self) -> None:

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 import typer
 
-from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
+from kconnect.errors import ConnectError, TimedOutError, UnreachableError
 from kconnect_cli.admin.awaited_states import is_reached, raise_if_hopeless, state_text
 from kconnect_cli.admin.live_workers import say_who_lives
-from kconnect_cli.admin.worker_start import has_unassigned, reporting_start, start_of, start_text, unassigned_text
+from kconnect_cli.admin.worker_start import has_unassigned, reporting_start, unassigned_text
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.looks import Regexp, interval_s
@@ -145,21 +145,21 @@ def _looks(session: CliSession, selection: Selection, pause_s: float) -> Iterato
     """
     pause, answers = threading.Event(), True
     found: list[ConnectorStatus] = []
-    has_started = session.direct is not None
+    has_started = False
     while True:
         try:
-            start = None if has_started else start_of(session.client)
-            if start is None or start.get("answers_requests", True):
+            start = None if has_started else session.reader.starting()
+            if start is None or start.answers_requests:
                 found = _look(session, selection)
-            if start is None and session.direct is None and has_unassigned(found):
-                start = start_of(session.client)
+            if start is None and has_unassigned(found):
+                start = session.reader.starting()
             has_started = start is None
-            yield found, start_text(start)
+            yield found, "" if start is None else start.text
             answers = True
         except ConnectError as err:
             if answers:
                 session.complain(err)
-            answers, has_started = False, session.direct is not None
+            answers = has_started = False
         pause.wait(pause_s)
 
 
@@ -273,7 +273,7 @@ def _await_worker(session: CliSession, deadline: float, failed: str) -> None:
     pause, why = threading.Event(), None
     while True:
         try:
-            if not _is_starting(session):
+            if session.reader.starting() is None:
                 return
             now = ConnectError(f"{session.url} is still starting", hint="Its log says what it is waiting for.")
         except UnreachableError as err:
@@ -286,10 +286,3 @@ def _await_worker(session: CliSession, deadline: float, failed: str) -> None:
             session.say(f"{now}; waiting")
             why = str(now)
         pause.wait(_LONGEST_LOOK_S)
-
-
-def _is_starting(session: CliSession) -> bool:
-    try:
-        return session.client.health().get("status") == "starting"
-    except NotFoundError:  # workers before Kafka 3.9 cannot say it
-        return False

@@ -209,11 +209,11 @@ def undo(ctx: typer.Context, name: Name, dry_run: DryRun = False, yes: Yes = Fal
         from kconnect.model import RunState
         from kconnect_cli.admin.offset_move import MoveChange
 
-        if session.direct is not None or session.client.connector_status(name).connector.state is RunState.STOPPED:
+        if session.direct is not None or session.reader.connector_status(name).connector.state is RunState.STOPPED:
             return changes.undo(name, force=force)
         entry = changes.last(name)
         if not force:
-            now = session.client.connector_offsets(name)
+            now = session.reader.connector_offsets(name)
             entry.check_running(name, now, otherwise="--force restores the old ones all the same.")
         return MoveChange(session.client, changes, name, lambda: entry.undone, session.say, "undo")
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kconnect.admin.direct.client import DirectClient
     from kconnect.client import ConnectClient
     from kconnect.client.outage import Outage
+    from kconnect.client.worker_start import WorkerStart
     from kconnect.model import (
         ConnectorInfo,
         ConnectorOffset,
@@ -163,8 +164,8 @@ class Cluster(Protocol):
         """Changes of connectors, as this caller may make them."""
         ...
 
-    def starting(self) -> str | None:
-        """What the worker waits for while it starts; None once it has started."""
+    def starting(self) -> WorkerStart | None:
+        """What the worker waits for while it starts; None once it has started, and where none is asked."""
         ...
 
     def server_info(self) -> Mapping[str, Any]: ...

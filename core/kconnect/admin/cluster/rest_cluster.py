@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kconnect.admin.cluster.activity import Activity, activities
 from kconnect.admin.cluster.port import Announced, Capabilities, OpenSink, content_tag
 from kconnect.admin.cluster.rest_changes import RestChanges
+from kconnect.client.worker_start import WorkerStart, start_of
 from kconnect.errors import BadRequestError, ConnectError, NotFoundError
 from kconnect.model import (
     ConnectorInfo,
@@ -89,14 +90,8 @@ class RestCluster:
     def changes(self) -> RestChanges:
         return RestChanges(lambda: self._client)
 
-    def starting(self) -> str | None:
-        """Workers before Kafka 3.9 cannot say it."""
-        try:
-            body = self._client.health()
-        except NotFoundError:
-            return None
-        # One whose Spark is starting takes requests already
-        return str(body.get("message", "")) if body.get("answers_requests") is False else None
+    def starting(self) -> WorkerStart | None:
+        return start_of(self._client)
 
     def server_info(self) -> Mapping[str, Any]:
         return self._client.server_info()

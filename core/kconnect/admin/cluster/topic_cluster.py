@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from kconnect.admin.cluster.activity import Activity
 from kconnect.admin.cluster.port import Announced, Capabilities, OpenSink, content_tag
 from kconnect.admin.cluster.topic_changes import TopicChanges
-from kconnect.errors import NotFoundError
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, SinkLag, offsets_to_json
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ class TopicCluster:
     def allow_letters(self, name: str, replay: Announced | None = None) -> None:
         """The login is the caller's own."""
 
-    def starting(self) -> str | None:
+    def starting(self) -> None:
         return None
 
     def server_info(self) -> Mapping[str, Any]:
@@ -97,10 +96,7 @@ class TopicCluster:
         return []
 
     def plugin_config(self, plugin: str) -> Sequence[Mapping[str, Any]]:
-        found = self._client.connector_class(plugin)
-        if found is None:
-            raise NotFoundError(f"{plugin} is not installed here")
-        return [{"name": key.name, "type": key.type.name} for key in found().config().sorted_keys()]
+        return self._client.plugin_config(plugin)
 
     def validate(self, plugin: str, config: Mapping[str, str | None]) -> Mapping[str, Any]:
         return self._client.validate(plugin, config)

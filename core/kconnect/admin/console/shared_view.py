@@ -160,8 +160,9 @@ class SharedView:
     def _read(self, caller: Caller, kept: _Kept) -> ClusterView:
         old = kept.view
         with self._clusters.open(caller) as cluster:
-            if not old.has_read and (starting := cluster.starting()) is not None:
-                return replace(old, starting=starting)
+            start = None if old.has_read else cluster.starting()
+            if start is not None and not start.answers_requests:
+                return replace(old, starting=start.message)
             rows = connector_rows(
                 cluster.connector_statuses(), self._activities(cluster, kept), self._labels(cluster, kept)
             )
