@@ -16,8 +16,9 @@ from kconnect.api.columns import values_of
 from kconnect.builtin.converters.columns_from_json import ByRecordsError
 from kconnect.builtin.converters.inferred_schemas import InferredSchemas
 from kconnect.builtin.converters.json_converter import JsonConverter
-from kconnect.builtin.types.seen import Seen, see
+from kconnect.builtin.types.seen import NOTHING, Seen, see
 from kconnect.builtin.types.seen_document import document_of, seen_of
+from kconnect.builtin.types.seen_schemas import as_data
 
 
 def inferring() -> JsonConverter:
@@ -120,6 +121,23 @@ def test_names_that_are_data_are_reported():
     with pytest.raises(DataError, match="more than 2000 fields") as reported:
         inferred.read("t", {f"m{one}": 1 for one in range(1000)})
     assert "value.schema" in str(reported.value.hint)
+
+
+def _learned_each_time(inferred: InferredSchemas, value: Any) -> tuple[Schema, Any]:
+    """What the rules say, without the way for values that widen nothing."""
+    _, schema = inferred._learn("t", inferred._topics.get("t", (NOTHING, None))[0], value)
+    return schema, as_data(schema, value)
+
+
+@settings(max_examples=200)
+@given(st.lists(_JSON.filter(lambda value: value is not None), max_size=6))
+def test_the_short_way_of_values_that_widen_nothing_gives_what_the_rules_give(values):
+    short, plain = InferredSchemas(), InferredSchemas()
+    for value in values:
+        found, (schema, data) = short.read("t", value), _learned_each_time(plain, value)
+        assert found.schema == schema
+        assert repr(found.value) == repr(data), value
+        assert short._topics["t"][0] == plain._topics["t"][0]
 
 
 _NUMBERS = st.one_of(st.integers(-3, 3), st.sampled_from([0.5, 1.25, 2**53 + 1, -(2**63), 2**63, 1e22, 10.0]))

@@ -269,6 +269,17 @@ def test_a_kind_holds_all_values_and_the_wider_one_what_the_column_has() -> None
         "text",
         "timestamp",
     ]
+    odd = ([b"x"], [AT.date(), None], [AT.time()], [Decimal("1.50"), 7], [10**40], [0.5, 2**53 + 1], [{"a": 1}], [[1]])
+    assert [kind_of_values(values) for values in odd] == [
+        "bytes",
+        "date",
+        "time",
+        "decimal",
+        "text",
+        "decimal",
+        "text",
+        "text",
+    ]
     assert [wider(column("int16"), value) for value in (3.5, 1 << 40, 1 << 64, Decimal("1.5"), "x", True)] == [
         "float64",
         "int64",

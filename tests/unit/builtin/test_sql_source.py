@@ -303,6 +303,17 @@ def test_a_column_of_sqlite_that_holds_other_values_than_its_type_is_text_from_t
     assert "secret" not in caplog.text
 
 
+def test_numbers_of_a_column_without_type_keep_every_digit(file: Path) -> None:
+    change(
+        file,
+        "CREATE TABLE odd (id INTEGER PRIMARY KEY, any)",
+        f"INSERT INTO odd VALUES (1, 3), (2, 0.5), (3, {2**53}), (4, {2**53 + 1}), (5, 2.5)",
+    )
+    with source_of(file, **IDS, table_whitelist="odd", batch_max_rows="1") as source:
+        found = [values_of(record)[1] for record in source.poll(5)]
+    assert found == [3, 0.5, float(2**53), str(2**53 + 1), "2.5"]
+
+
 def test_a_table_that_cannot_be_read_stops_no_other_and_is_read_once_it_can_be(
     file: Path, caplog: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,6 +56,12 @@ def test_decimals_dates_and_times_come_out_as_connects_logical_types() -> None:
     assert value.get("day") == datetime.date(2026, 1, 2)
 
 
+def test_lists_of_values_that_have_nothing_in_common_come_out_as_texts() -> None:
+    schema, value = made("SELECT CAST(n AS DECIMAL(3,1)) AS d, l FROM records", {"n": 1, "l": [[1], 5, {"a": None}]})
+    assert schema is not None
+    assert value.get("l") == ["[1]", "5", '{"a":null}']
+
+
 def test_such_a_value_is_written_by_the_json_converter_without_schemas() -> None:
     converter = JsonConverter()
     converter.configure({"schemas.enable": "false", "decimal.format": "NUMERIC"}, is_key=False)

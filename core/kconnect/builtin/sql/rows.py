@@ -13,14 +13,12 @@ from kconnect.api import (
     RecordBatch,
     Schema,
     SchemaBuilder,
-    Struct,
     Timestamp,
     Type,
 )
 from kconnect.api.columns import arrow_type, column_of
 from kconnect.api.values import convert_to_string
-from kconnect.builtin.types.seen import see
-from kconnect.builtin.types.seen_schemas import as_data, schema_of_seen
+from kconnect.builtin.types.seen_schemas import as_data, schema_of_value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -128,7 +126,7 @@ class RecordRows:
 
     def schema(self, path: Path) -> Schema | None:
         schema, value = self._found(path)
-        return schema if schema is not None or value is None else schema_of(value)
+        return schema if schema is not None or value is None else schema_of_value(value)
 
     def column(self, path: Path, schema: Schema) -> pa.Array:
         found, value = self._found(path)
@@ -194,24 +192,6 @@ def named(name: str, names: Sequence[str]) -> str | None:
 def no_field(path: Path, names: Sequence[str]) -> DataError:
     known = ", ".join(names) or "no fields; _value is the whole"
     return DataError(f"The value has no field {'.'.join(path)}; it has {known}")
-
-
-def schema_of(value: Any) -> Schema:
-    """The schema of a schemaless value, by what is seen in it: optional all the way down. Errors: DataError."""
-    found = _PLAIN.get(type(value))
-    if found is not None and not (type(value) is int and not _LEAST <= value < -_LEAST):
-        return found
-    return value.schema if isinstance(value, Struct) else schema_of_seen(see([value]))
-
-
-_LEAST: Final = -(1 << 63)
-# Those that need no look
-_PLAIN: Final[Mapping[type, Schema]] = {
-    bool: Schema.OPTIONAL_BOOLEAN_SCHEMA,
-    int: Schema.OPTIONAL_INT64_SCHEMA,
-    float: Schema.OPTIONAL_FLOAT64_SCHEMA,
-    str: Schema.OPTIONAL_STRING_SCHEMA,
-}
 
 
 def _fields(schema: Schema | None) -> Sequence[Any]:  # Field

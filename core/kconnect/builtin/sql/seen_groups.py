@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConnectRecord, Schema
 from kconnect.api.columns import column_of
-from kconnect.builtin.sql.rows import RecordRows, schema_of
-from kconnect.builtin.types.seen_schemas import as_data
+from kconnect.builtin.sql.rows import RecordRows
+from kconnect.builtin.types.seen_schemas import as_data, schema_of_value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,7 +90,7 @@ def _shape(value: Any) -> Hashable:
         items = {_shape(item) for item in value}
         if len(items) < 2:
             return kind, *items
-    return schema_of(value)
+    return schema_of_value(value)
 
 
 _LEAST: Final = -(1 << 63)

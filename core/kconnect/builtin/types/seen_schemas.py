@@ -9,7 +9,7 @@ from typing import Any, Final
 from kconnect.api import Date, Decimal, Schema, SchemaBuilder, Struct, Time, Timestamp, Type
 from kconnect.builtin.types.fitting import as_text
 from kconnect.builtin.types.leaf_columns import exact_decimal
-from kconnect.builtin.types.seen import Kind, Seen
+from kconnect.builtin.types.seen import Kind, Seen, see
 
 
 def schema_of_seen(seen: Seen, *, keeps_untyped: bool = True) -> Schema:
@@ -30,13 +30,21 @@ def schema_of_seen(seen: Seen, *, keeps_untyped: bool = True) -> Schema:
     return _NUMBERS.get(str(kind), Schema.OPTIONAL_STRING_SCHEMA)
 
 
+def schema_of_value(value: Any) -> Schema:
+    """The schema of a value without one, by what is seen in it. Errors: DataError."""
+    found = _PLAIN.get(type(value))
+    if found is not None and not (type(value) is int and not _LEAST <= value < -_LEAST):
+        return found
+    return value.schema if isinstance(value, Struct) else schema_of_seen(see([value]))
+
+
 def as_data(schema: Schema, value: Any) -> Any:
     """A value without schema as one of a schema that was made for it: mappings are structs, numbers of one type."""
     if value is None:
         return None
     if isinstance(value, Mapping) and schema.type is Type.STRUCT:
         return Struct.from_values(schema, [as_data(field.schema, value.get(field.name)) for field in schema.fields])
-    if isinstance(value, list) and schema.value_schema is not None:
+    if isinstance(value, list) and schema.type is Type.ARRAY and schema.value_schema is not None:
         return [as_data(schema.value_schema, item) for item in value]
     if schema.name == Decimal.LOGICAL_NAME:
         number = exact_decimal(value) if isinstance(value, float) else decimal.Decimal(value)
@@ -49,6 +57,14 @@ def as_data(schema: Schema, value: Any) -> Any:
 
 
 _EXACT: Final = decimal.Context(prec=100_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+_LEAST: Final = -(1 << 63)
+# Those that need no look
+_PLAIN: Final[Mapping[type, Schema]] = {
+    bool: Schema.OPTIONAL_BOOLEAN_SCHEMA,
+    int: Schema.OPTIONAL_INT64_SCHEMA,
+    float: Schema.OPTIONAL_FLOAT64_SCHEMA,
+    str: Schema.OPTIONAL_STRING_SCHEMA,
+}
 _NUMBERS: Final = {"int64": Schema.OPTIONAL_INT64_SCHEMA, "double": Schema.OPTIONAL_FLOAT64_SCHEMA}
 _SCHEMAS: Final[Mapping[Kind, Schema]] = {
     Kind.BOOL: Schema.OPTIONAL_BOOLEAN_SCHEMA,

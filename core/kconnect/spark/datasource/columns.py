@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import Type
 from kconnect.api.columns import arrow_type, column_of, values_of
 from kconnect.api.plain_values import plain
 from kconnect.builtin.types.fitting import FitRules, NotFittingError, build, fit
-from kconnect.builtin.types.seen import see
+from kconnect.builtin.types.seen import NOTHING, Kind, Seen, see
 from kconnect.errors import DataError
 from kconnect.spark.datasource.chain import Part, Rows
 
@@ -53,10 +54,10 @@ def inferred(rows: Iterable[Rows], *, is_record: bool) -> pa.Schema:
     """The columns that fit these rows, each nullable. Errors: DataError if values have no fields to be columns."""
     import pyarrow as pa
 
-    seen = list(rows)
-    value = _common([_natural(one.value) for one in seen])
+    runs = list(rows)
+    value = _common([one.value for one in runs])
     if is_record:
-        key = _common([_natural(one.key) for one in seen])
+        key = _common([one.key for one in runs])
         types = {"key": key, "value": value, **_fixed_types()}
         return pa.schema([pa.field(name, types[name]) for name in RECORD_COLUMNS])
     if value is None or not pa.types.is_struct(value):
@@ -85,16 +86,27 @@ def _fixed_types() -> dict[str, pa.DataType]:
     }
 
 
-def _common(types: Sequence[pa.DataType | None]) -> pa.DataType:
-    """The one type of several runs of rows; text if they differ or nothing is known."""
+def _common(parts: Sequence[Part]) -> pa.DataType:
+    """The one type of several runs of rows; text if they differ or nothing is known.
+
+    Values without schema are seen together: where a run ends makes no difference.
+    """
     import pyarrow as pa
 
-    found = [kind for kind in types if kind is not None]
+    seen = reduce(Seen.join, (see(part.data) for part in parts if _is_plain(part)), NOTHING)  # type: ignore[arg-type]  # lists
+    found = [kind for part in parts if not _is_plain(part) and (kind := _natural(part)) is not None]
+    if seen.kind is not Kind.NOTHING:
+        found.append(pa.string() if pa.types.is_nested(seen.type) else _of_spark(seen.type))
     return found[0] if found and all(kind == found[0] for kind in found) else pa.string()
 
 
+def _is_plain(part: Part) -> bool:
+    """Whether it is a list of values without schema."""
+    return part.schema is None and not part.is_bytes and isinstance(part.data, list | tuple)
+
+
 def _natural(part: Part) -> pa.DataType | None:
-    """The type a part has by itself; None if all of it is null."""
+    """The type that a part has by itself; None if all of it is null."""
     import pyarrow as pa
 
     if part.is_bytes:
@@ -103,11 +115,8 @@ def _natural(part: Part) -> pa.DataType | None:
         return _of_spark(arrow_type(part.schema))
     if part.data is None:
         return None
-    if not isinstance(part.data, list | tuple):
-        kind = part.data.type  # type: ignore[union-attr]  # an Arrow column
-        return pa.string() if pa.types.is_nested(kind) else _of_spark(kind)
-    kind = see(part.data).type
-    return None if pa.types.is_null(kind) else pa.string() if pa.types.is_nested(kind) else _of_spark(kind)
+    kind = part.data.type  # type: ignore[union-attr]  # an Arrow column: lists are plain
+    return pa.string() if pa.types.is_nested(kind) else _of_spark(kind)
 
 
 def _of_spark(kind: pa.DataType) -> pa.DataType:

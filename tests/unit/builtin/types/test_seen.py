@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kconnect.api import DataError, Schema, SchemaBuilder, Struct
-from kconnect.builtin.types.seen import NOTHING, Seen, is_untyped, joined, joined_schemas, see
+from kconnect.builtin.converters import plain_json_type
+from kconnect.builtin.types.seen import NOTHING, Kind, Seen, is_untyped, joined, joined_schemas, see
 from kconnect.builtin.types.seen_columns import column_of_seen, seen_column, seen_table
 
 _NUMBERS = st.one_of(
@@ -113,6 +114,39 @@ def _ordered(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(kind):
         return pa.struct(sorted(((part.name, _ordered(part.type)) for part in kind), key=lambda part: part[0]))
     return pa.list_(_ordered(kind.value_type)) if pa.types.is_list(kind) else kind
+
+
+_PLAIN: dict[plain_json_type.Kind, Kind] = {
+    plain_json_type.Kind.NULL: Kind.NOTHING,
+    plain_json_type.Kind.BOOLEAN: Kind.BOOL,
+    plain_json_type.Kind.STRING: Kind.TEXT,
+    plain_json_type.Kind.LIST: Kind.LIST,
+    plain_json_type.Kind.OBJECT: Kind.STRUCT,
+}
+
+
+def _is_of(plain: plain_json_type.PlainType, seen: Seen) -> bool:
+    if seen.kind is not _PLAIN.get(plain.kind, Kind.NUMBER):
+        return False
+    if seen.numbers is not None:
+        return seen.numbers.has_floats is (plain.kind is not plain_json_type.Kind.WHOLE)
+    if plain.item is not None:
+        return seen.item is not None and _is_of(plain.item, seen.item)
+    members = {member.name: member.type for member in plain.members}
+    return members.keys() == seen.members.keys() and all(_is_of(members[name], seen.members[name]) for name in members)
+
+
+@settings(max_examples=300)
+@given(_COLUMNS)
+def test_values_whose_texts_have_one_form_are_seen_as_of_one_type(values: list[Any]):
+    """What PlainJsonColumns learns says more: how numbers are written, in which order members come, how they lack."""
+    try:
+        plain = plain_json_type.common_type(values)
+    except plain_json_type.NoTypeError:
+        return
+    seen = see(values)
+    assert not seen.is_mixed
+    assert _is_of(plain, seen), (plain, seen)
 
 
 @pytest.mark.parametrize(

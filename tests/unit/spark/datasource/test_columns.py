@@ -45,6 +45,23 @@ def test_values_with_a_schema_are_inferred_as_its_type_and_others_as_text():
     assert inferred([_rows(Part([b"{}"], is_bytes=True))], is_record=True).field("value").type == pa.binary()
 
 
+@pytest.mark.parametrize(
+    ("runs", "kind"),
+    [
+        ([[1], [1.5]], pa.float64()),
+        ([[None], [1], [None]], pa.int64()),
+        ([[2**53 + 1], [0.5]], pa.decimal128(38, 1)),
+        ([[True], [1]], pa.string()),
+        ([["a"], [{"b": 1}]], pa.string()),
+    ],
+)
+def test_types_of_values_without_schema_are_the_same_wherever_a_run_ends(runs: list[list], kind: pa.DataType):
+    together = [value for run in runs for value in run]
+    for found in ([together], runs, runs[::-1]):
+        made = inferred([_rows(Part(run), Part(run)) for run in found], is_record=True)
+        assert (made.field("key").type, made.field("value").type) == (kind, kind), found
+
+
 @pytest.mark.parametrize("name", ["timestamp", "timestamp_ntz", "date", "decimal(12,2)", "array<timestamp_ntz>"])
 def test_a_declared_type_is_that_type_in_spark(name: str) -> None:
     schema = schema_of(declared_type(name), is_fine=True)

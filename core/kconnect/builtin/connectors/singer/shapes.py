@@ -9,7 +9,8 @@ from decimal import Decimal as Number
 from typing import Any
 
 from kconnect.api import DataError, Date, Decimal, Schema, SchemaBuilder, Struct, Time, Timestamp
-from kconnect.builtin.types.seen import NOTHING, SEVERAL, Kind, Numbers, Seen, see
+from kconnect.builtin.types.seen import NOTHING, SEVERAL, Kind, Seen, see
+from kconnect.builtin.types.seen_schemas import schema_of_seen
 
 Convert = Callable[[Any], Any]
 
@@ -168,22 +169,17 @@ class SeenShape(Shape):
         if self._seen is SEVERAL or (self._seen.kind is Kind.TEXT and isinstance(value, str)):
             return False
         seen = SEVERAL if isinstance(value, list | dict) else see([value])
-        before, self._seen = self._seen, self._seen.join(seen)
-        if before.kind is self._seen.kind and _number_schema(before.numbers) == _number_schema(self._seen.numbers):
+        self._seen = self._seen.join(seen)
+        if schema_of_seen(self._seen) == self.schema:
             return False
         self._build()
         return True
 
     def _build(self) -> None:
-        if self._seen.kind is Kind.NUMBER:
-            self.schema = _number_schema(self._seen.numbers) or Schema.OPTIONAL_STRING_SCHEMA
-            self.convert = _NUMBERS.get(self.schema, _string)
-            if self.schema.name == Decimal.LOGICAL_NAME:
-                self.convert = _decimal_of(Decimal.scale(self.schema))
-        elif self._seen.kind is Kind.BOOL:
-            self.schema, self.convert = Schema.OPTIONAL_BOOLEAN_SCHEMA, _boolean
-        else:
-            self.schema, self.convert = Schema.OPTIONAL_STRING_SCHEMA, _string
+        self.schema = schema_of_seen(self._seen)
+        self.convert = _OF_SCHEMAS.get(self.schema, _string)
+        if self.schema.name == Decimal.LOGICAL_NAME:
+            self.convert = _decimal_of(Decimal.scale(self.schema))
 
 
 def stream_shape(node: Mapping[str, Any], name: str) -> StructShape:
@@ -271,15 +267,6 @@ def _scale(multiple: Any) -> int | None:
     sign, digits, exponent = Number(repr(multiple) if isinstance(multiple, float) else multiple).normalize().as_tuple()
     is_power = digits == (1,) and not sign and isinstance(exponent, int) and -38 <= exponent < 0
     return -int(exponent) if is_power else None
-
-
-def _number_schema(numbers: Numbers | None) -> Schema | None:
-    if numbers is None:
-        return None
-    kind = str(numbers.type)
-    if kind.startswith("decimal"):
-        return Decimal.builder(numbers.scale).optional().build()
-    return {"int64": Schema.OPTIONAL_INT64_SCHEMA, "double": Schema.OPTIONAL_FLOAT64_SCHEMA}.get(kind)
 
 
 def _integer(value: Any) -> int:
@@ -380,7 +367,7 @@ _SIMPLE: dict[str, tuple[Schema, Convert]] = {
     "number": (Schema.OPTIONAL_FLOAT64_SCHEMA, _number),
     "boolean": (Schema.OPTIONAL_BOOLEAN_SCHEMA, _boolean),
 }
-_NUMBERS: dict[Schema, Convert] = {schema: convert for schema, convert in _SIMPLE.values()}
+_OF_SCHEMAS: dict[Schema, Convert] = {schema: convert for schema, convert in _SIMPLE.values()}
 _STRINGS: dict[str, tuple[Schema, Convert]] = {
     "date-time": (Timestamp.builder().optional().build(), _timestamp),
     "date": (Date.builder().optional().build(), _date),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConnectError, DataError, Date, Decimal, Schema, SchemaBuilder, Time, Timestamp
 from kconnect.builtin.connectors.sql.sql_values import COERCE, WHOLE, decimal_of, list_of
+from kconnect.builtin.types.seen import see
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -228,12 +229,21 @@ def inferred(columns: Sequence[Column], rows: Sequence[Sequence[Any]], before: M
         if column.kind != "any":
             found.append(column)
             continue
-        kinds = {_kind_of_value(row[index]) for row in rows} - {None}
-        known = before.get(column.name)
-        kind = _joined(kinds | ({known} if known is not None else set()))
+        kind = _kind_of_values([row[index] for row in rows], before.get(column.name))
         scale = _ANY_SCALE if kind == "decimal" else column.scale
         found.append(replace(column, kind=kind, scale=scale))
     return tuple(found)
+
+
+def _kind_of_values(values: Sequence[Any], known: str | None) -> str:
+    """The kind that holds them all, and what was `known` before; without any, a string."""
+    kinds = {kind for kind in (known, *map(_kind_of_value, values)) if kind is not None}
+    if len(kinds) <= 1:
+        return kinds.pop() if kinds else "string"
+    if kinds == {"int64", "float64"}:  # a double, unless that would lose a digit
+        seen = see([*values, 0.5] if known == "float64" else values)
+        return "float64" if str(seen.type) == "double" else "string"
+    return "decimal" if kinds == {"int64", "decimal"} else "string"
 
 
 def _kind_of_value(value: Any) -> str | None:
@@ -243,16 +253,6 @@ def _kind_of_value(value: Any) -> str | None:
     if kind == "int64" and not -(1 << 63) <= value < 1 << 63:
         return "decimal"
     return "timestamptz" if kind == "timestamp" and value.tzinfo is not None else kind
-
-
-def _joined(kinds: set[str | None]) -> str:
-    """The kind that holds values of all these; without any, a string."""
-    if len(kinds) <= 1:
-        return next(iter(kinds), None) or "string"
-    for wanted, parts in (("float64", {"int64", "float64"}), ("decimal", {"int64", "decimal"})):
-        if kinds <= parts:
-            return wanted
-    return "string"
 
 
 _KIND_OF_VALUE: tuple[tuple[Any, str], ...] = (

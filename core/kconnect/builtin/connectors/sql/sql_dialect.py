@@ -120,7 +120,7 @@ class Dialect:
         return f"DELETE FROM {self.name_of(table)} WHERE {wanted}"
 
     def create(self, table: str, columns: dict[str, str], keys: Sequence[str]) -> str:
-        """CREATE TABLE IF NOT EXISTS; `columns` are names with kinds of `kind_of_schema` or `kind_of_value`."""
+        """CREATE TABLE IF NOT EXISTS; `columns` are names with kinds of `kind_of_schema`."""
         lines = []
         for name, kind in columns.items():
             is_text = self.types.get(kind) == self.types["text"]
@@ -270,31 +270,6 @@ def has_no_zone(schema: Schema) -> bool:
 
 
 _MOST_DIGITS = 38
-
-
-def kind_of_value(value: Any) -> str | None:
-    """The kind of column for a schemaless value; None for null."""
-    try:
-        return _KINDS_OF_TYPES[type(value)]
-    except KeyError:  # of a subclass, or what is text
-        return next((kind for python_type, kind in _KINDS_OF_TYPES.items() if isinstance(value, python_type)), "text")
-
-
-_KINDS_OF_TYPES: dict[type, str | None] = {
-    type(None): None,
-    str: "text",
-    bool: "bool",
-    int: "int64",
-    float: "float64",
-    dict: "text",
-    list: "text",
-    bytes: "bytes",
-    bytearray: "bytes",
-    decimal.Decimal: "decimal",
-    datetime.datetime: "timestamp",
-    datetime.date: "date",
-    datetime.time: "time",
-}
 
 
 def kind_of(dialect: sa.Dialect) -> str:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from kconnect.api import DataError, Schema, SinkRecord, Struct, Type
-from kconnect.builtin.connectors.sql.sql_dialect import kind_of_schema, kind_of_value
+from kconnect.builtin.connectors.sql.sql_dialect import kind_of_schema
 from kconnect.builtin.types.meaning import meant_value
-from kconnect.builtin.types.seen import Kind, Seen, see
+from kconnect.builtin.types.seen import Kind, see
+from kconnect.builtin.types.seen_schemas import schema_of_seen
 
 # Columns of pk.mode=kafka, named as in well-known JDBC sinks.
 KAFKA_COLUMNS = ("__connect_topic", "__connect_partition", "__connect_offset")
@@ -24,7 +25,7 @@ class Row:
     values: tuple[Any, ...]
     keys: tuple[str, ...]
     kinds: tuple[str | None, ...]
-    """The column that each value needs; None for a null without schema."""
+    """The column that each value needs, as its schema says; None without one."""
     is_delete: bool = False
     schema: Schema | None = None
     """Holds the schema of the record's value."""
@@ -43,17 +44,7 @@ class Row:
 def kind_of_values(values: Iterable[Any]) -> str | None:
     """The column that values without schema need, by what is seen in all of them; None if all are null."""
     seen = see(values)
-    if seen.kind is Kind.NOTHING:
-        return None
-    return _KINDS.get(str(seen.type)) or _KINDS_OF_TIME.get(seen.kind) or ("decimal" if _is_decimal(seen) else "text")
-
-
-def _is_decimal(seen: Seen) -> bool:
-    return seen.numbers is not None and str(seen.type).startswith("decimal")
-
-
-_KINDS = {"bool": "bool", "int64": "int64", "double": "float64", "string": "text", "binary": "bytes"}
-_KINDS_OF_TIME = {Kind.DATE: "date", Kind.TIME: "time", Kind.TIMESTAMP: "timestamp"}
+    return None if seen.kind is Kind.NOTHING else kind_of_schema(schema_of_seen(seen))
 
 
 def runs_of(rows: Sequence[Row]) -> Iterable[list[Row]]:
@@ -112,7 +103,7 @@ class RowMaker:
             read = value.get if self.fills_defaults else value.get_without_default
             return {f.name: _cell(read(f.name), kind_of_schema(f.schema)) for f in value.schema.fields}
         if isinstance(value, Mapping) and (schema is None or schema.type is Type.MAP):
-            return {str(name): (item, kind_of_value(item)) for name, item in value.items()}
+            return {str(name): (item, None) for name, item in value.items()}
         raise DataError(f"The {part} is neither a Struct nor a map, but {type(value).__name__}: it has no columns")
 
     def _keys(self, record: SinkRecord) -> dict[str, tuple[Any, str | None]]:
@@ -132,7 +123,7 @@ class RowMaker:
                         f"The key is a plain {type(record.key).__name__}: pk.fields must name its one column, not "
                         f"{', '.join(self.pk_fields) or 'none'}"
                     )
-                kind = kind_of_schema(record.key_schema) if record.key_schema else kind_of_value(record.key)
+                kind = kind_of_schema(record.key_schema) if record.key_schema else None
                 return {self.pk_fields[0]: (record.key, kind)}
             cells = self._cells(record.key, record.key_schema, "key")
         else:

@@ -193,8 +193,8 @@ class TableWriter:
     def _kind(self, run: Sequence[Row], name: str) -> str:
         """What a new column must be: as the schema says, or to hold what all rows of the transaction have for it."""
         index = run[0].columns.index(name)
-        if not run[0].is_seen:
-            return next((row.kinds[index] for row in run if row.kinds[index]), None) or "text"
+        if not run[0].is_seen and (known := next((row.kinds[index] for row in run if row.kinds[index]), None)):
+            return known
         rows = [row for row in (*run, *self._rows) if row.table == run[0].table and name in row.columns]
         return kind_of_values(row.values[row.columns.index(name)] for row in rows) or "text"
 
