@@ -1,7 +1,8 @@
 """A source connector for launcher tests: what it is asked, it writes to a file, since it may live in another process.
 
 Settings: `journal` (file), `raise.in` / `hang.in` (start, poll, stop), `says` (text for standard output in start),
-`print.offset` (a partition name whose committed offset goes to the journal).
+`eats` (bytes that are kept from start on), `print.offset` (a partition name whose committed offset goes to the
+journal).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class JournalTask(SourceTask):
         log.info("journal task starts")
         if "says" in props:
             os.write(1, (props["says"] + "\n").encode())
+        self._kept = b"x" * int(props.get("eats", "0"))
         if "print.offset" in props:
             offset = self.context.offset_storage_reader().offset({"name": props["print.offset"]})
             self._write(f"offset {offset}")
