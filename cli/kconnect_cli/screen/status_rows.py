@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from kconnect.client.outage import away_reason
 from kconnect.clock import now_ms
 from kconnect.runtime.health.views import PartView, connector_view
 from kconnect_cli.screen.output import Row
@@ -65,7 +66,7 @@ def with_reason(rows: Sequence[Row], worker: str, start: str, outage: str | None
     `worker`: host and port by which it was asked. Where the rows name one worker only it is that one, by whatever name.
     `start`: what it waits for while it starts, else empty; `outage`: why Kafka does not answer, if it is away.
     """
-    reason = start.rstrip(".") or ("" if outage is None else f"Kafka is away: {outage}")
+    reason = start.rstrip(".") or ("" if outage is None else away_reason(outage))
     is_alone = len({row["worker_id"] for row in rows}) == 1
     return [
         {**row, "reason": reason}

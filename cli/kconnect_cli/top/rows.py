@@ -8,9 +8,10 @@ from enum import StrEnum
 from typing import Any
 
 from kconnect.admin.cluster.activity import NO_ACTIVITY, task_metrics
+from kconnect.client.outage import away_reason
 from kconnect.clock import now_ms
 from kconnect.logs.wording import length_text
-from kconnect.model import TaskId, TaskState
+from kconnect.model import RunState, TaskId, TaskState
 from kconnect.runtime.health.flow_metrics import NO_METRICS, FlowMetrics, summed
 from kconnect.runtime.health.views import ConnectorHealth, ConnectorView, PartView, connector_view
 from kconnect_cli.top.facts import ClusterFacts, WorkerFacts
@@ -121,11 +122,12 @@ def rows_of(view: View, facts: ClusterFacts, now_s: float) -> list[Row]:
     """All rows of a view, in no particular order."""
     match view:
         case View.CONNECTORS:
-            moves = facts.moves
+            moves, waits_for = facts.moves, "" if facts.outage is None else away_reason(facts.outage.problem)
             return [
                 _connector_row(
                     connector_view(status, moves.get(name, NO_ACTIVITY).metrics),
                     f"{facts.to_come[name]} with the next worker" if name in facts.to_come else "",
+                    waits_for,
                 )
                 for name, status in facts.statuses.items()
             ]
@@ -159,8 +161,8 @@ def _name_key(row: Row) -> tuple[str, int, str]:
     return (row.connector or row.id, -1 if row.task is None else row.task, row.id)
 
 
-def _connector_row(view: ConnectorView, to_come: str) -> Row:
-    why = view.why(now_ms()) or to_come
+def _connector_row(view: ConnectorView, to_come: str, waits_for: str) -> Row:
+    why = view.why(now_ms(), waits_for=waits_for) or to_come
     state, metrics = str(view.state), view.metrics
     values = {
         "NAME": view.name,
@@ -189,6 +191,8 @@ def _task_row(name: str, task: TaskState, facts: ClusterFacts, metrics: FlowMetr
     if is_old and not why:
         why = "its worker does not answer"
         grade = min(grade, WORRYING)
+    if facts.outage is not None and task.state is RunState.UNASSIGNED and not why:
+        why = away_reason(facts.outage.problem)
     values = {
         "NAME": name,
         "TASK": task.id,

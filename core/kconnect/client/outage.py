@@ -82,3 +82,8 @@ class Outage:
             )
         except (ValueError, KeyError, TypeError) as err:
             raise ConnectError(f"The header {OUTAGE_HEADER} is not readable: {text}") from err
+
+
+def away_reason(problem: str) -> str:
+    """Why what is UNASSIGNED does not run while Kafka is away. `problem`: that of the outage."""
+    return f"Kafka is away: {problem}"

@@ -13,6 +13,7 @@ from rich.console import Console
 from kconnect.admin.console.connector_rows import connector_rows
 from kconnect.admin.console.html import render
 from kconnect.admin.console.pages.connector import state_values
+from kconnect.client.outage import Outage
 from kconnect.model import (
     AutoRestart,
     Condition,
@@ -128,6 +129,18 @@ def test_lists_of_connectors_have_the_same_order_states_and_reasons():
     assert [console[name].health for name in CLUSTER] == [
         *["failed"] * 5, "degraded", "waiting", "running", "paused", "stopped"
     ]  # fmt: skip
+
+
+def test_in_an_outage_the_order_is_the_same_and_what_waits_has_a_reason():
+    away = Outage(1_700_000_000_000, 61.0, "b:9092", "b:9092 refused", 3)
+    seen = Driven(columns=160).take(look(*STATUSES.values(), outage=away), worker())
+    top = {row.id: row.values["WHY"] for row in seen.state.rows}
+    console = {row.name: row.why for row in connector_rows(STATUSES, {}, {}, away)}
+    assert list(top) == list(console) == list(CLUSTER)
+    assert top["orphan"] == console["orphan"] == "task 1: Kafka is away: b:9092 refused"
+    assert [name for name in CLUSTER if top[name] and not CLUSTER[name][2]] == ["orphan"]
+    tasks = {row.id: row.values["WHY"] for row in seen.press("2").state.rows}
+    assert (tasks["orphan-1"], tasks["orphan-0"]) == ("Kafka is away: b:9092 refused", "")
 
 
 @pytest.mark.parametrize("name", CLUSTER)

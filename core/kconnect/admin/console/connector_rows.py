@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kconnect.admin.cluster.activity import NO_ACTIVITY, Activity
+from kconnect.client.outage import Outage, away_reason
 from kconnect.clock import now_ms
 from kconnect.model import ConnectorStatus
 from kconnect.runtime.config.labels import Labels
@@ -41,22 +42,24 @@ def connector_rows(
     statuses: Mapping[str, ConnectorStatus],
     activities: Mapping[str, Activity],
     labels: Mapping[str, Labels | None],
+    outage: Outage | None = None,
 ) -> tuple[ConnectorRow, ...]:
-    """The worst first. `labels`: by connector; None where they cannot be read."""
+    """The worst first. `labels`: by connector; None where they cannot be read. `outage`: Kafka is away."""
+    waits_for = "" if outage is None else away_reason(outage.problem)
     views = worst_first(
         connector_view(status, activities.get(name, NO_ACTIVITY).metrics) for name, status in statuses.items()
     )
-    return tuple(_row(view, activities.get(view.name), labels.get(view.name, {})) for view in views)
+    return tuple(_row(view, activities.get(view.name), labels.get(view.name, {}), waits_for) for view in views)
 
 
-def _row(view: ConnectorView, activity: Activity | None, labels: Labels | None) -> ConnectorRow:
+def _row(view: ConnectorView, activity: Activity | None, labels: Labels | None, waits_for: str) -> ConnectorRow:
     metrics = view.metrics
     return ConnectorRow(
         name=view.name,
         type=str(view.type),
         health=view.health,
         tasks=f"{view.running}/{len(view.tasks)}" if view.tasks else "0",
-        why=view.why(now_ms(), lasted=False),
+        why=view.why(now_ms(), lasted=False, waits_for=waits_for),
         per_s="" if metrics.rate is None else number_text(metrics.rate),
         line="" if activity is None else sparkline(activity.per_s),
         lag=number_text(metrics.lag) if metrics.lag else "",

@@ -163,8 +163,9 @@ class SharedView:
             start = None if old.has_read else cluster.starting()
             if start is not None and not start.answers_requests:
                 return replace(old, starting=start.message)
+            statuses = cluster.connector_statuses()
             rows = connector_rows(
-                cluster.connector_statuses(), self._activities(cluster, kept), self._labels(cluster, kept)
+                statuses, self._activities(cluster, kept), self._labels(cluster, kept), cluster.outage
             )
             return ClusterView(
                 rows=rows,

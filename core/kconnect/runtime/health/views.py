@@ -181,10 +181,13 @@ class ConnectorView:
         """Works as that of a part."""
         return self.worst.place
 
-    def why(self, now_ms: int, *, lasted: bool = True) -> str:
-        """What is wrong with its worst part, and how many more are like that; the rest as of a part."""
+    def why(self, now_ms: int, *, lasted: bool = True, waits_for: str = "") -> str:
+        """What is wrong with its worst part, and how many more are like that; the rest as of a part.
+
+        `waits_for`: why what is UNASSIGNED does not run, where that is known of the whole cluster.
+        """
         worst = self.worst
-        text = worst.why(now_ms, lasted=lasted)
+        text = worst.why(now_ms, lasted=lasted) or (waits_for if worst.state is RunState.UNASSIGNED else "")
         if not text:
             return ""
         begin = (

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from kconnect.admin.console.html import render
 from kconnect.admin.console.plots import plots_of
 from kconnect.admin.console.worker_rows import HOUR_MS, LINE_WIDTH, rounds, spreads, worker_rows, workers_of_statuses
 from kconnect.client import ConnectClient
@@ -48,6 +49,18 @@ def test_each_worker_has_its_share_of_the_busiest_ones_tasks():
     assert [(row.worker, row.role, row.tasks, row.share) for row in rows] == [
         ("a:1", "leader", 2, 100),
         ("b:2", "", 1, 50),
+    ]
+
+
+def test_of_a_worker_that_does_not_answer_slots_are_unknown_and_tasks_the_last_known():
+    rows = worker_rows([worker("a:1", ["x-0"]), worker("b:2", ["x-1", "x-2", "x-3"], answers=False)], {})
+    values = {"workers": rows, "is_ours": True, "spreads": [], "rounds": []}
+    cells = re.findall(r'<td class="number">(.*?)</td>', render("workers_body.html", values))
+    assert cells[:3] == ["0", "1", "0"]
+    assert cells[3:6] == [
+        "0",
+        '3<small class="block">last known</small>',
+        '<span class="muted">unknown</span>',
     ]
 
 
