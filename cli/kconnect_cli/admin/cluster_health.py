@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from kconnect.admin.cluster.activity import Activity, activities, task_metrics
 from kconnect.client.worker_start import start_of
+from kconnect.client.workers import worker_ids
 from kconnect.clock import now_ms
 from kconnect.errors import ConnectError, NoRouteError, NotFoundError
 from kconnect.logs.wording import pluralize
@@ -179,8 +180,7 @@ def _workers(
 def _problems_of_javas(session: CliSession, statuses: Mapping[str, ConnectorStatus]) -> dict[str, str | None]:
     """Says why each worker that statuses name does not answer; None where it does."""
     client = session.client
-    ids = {status.connector.worker_id for status in statuses.values()}
-    ids |= {task.worker_id for status in statuses.values() for task in status.tasks}
+    ids = worker_ids(statuses.values())
     if len(ids) <= 1:
         return {next(iter(ids), urlsplit(client.url).netloc): None}
     found: dict[str, str | None] = {}  # each thread sets its own key

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kconnect.admin.cluster.kept_change import KeptChange
+from kconnect.admin.cluster.rest_changes import offset_table
 from kconnect.client.offset_history import OffsetEntries, OffsetEntry, OffsetHistory, last_of, moved_offsets
 from kconnect.client.shared_offsets import SharedOffsets
 from kconnect.errors import BadRequestError
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from kconnect.admin.cluster.port import Changes, PreparedChange
     from kconnect.admin.direct.access import ClusterAccess
     from kconnect.admin.direct.offsets.sink_targets import Chosen, SinkTarget
+    from kconnect.client import ConnectClient
     from kconnect_cli.session import CliSession
 
 
@@ -111,3 +114,41 @@ class OffsetChanges:
 def offset_changes(session: CliSession, *, force: bool = False, brokers: ClusterAccess | None = None) -> OffsetChanges:
     """What changes offsets in this call. `brokers`: as of `RestChanges`."""
     return OffsetChanges(session, connector_admin(session, force=force, brokers=brokers))
+
+
+@dataclass(frozen=True, slots=True)
+class MoveChange:
+    """A `PreparedChange`; `kconnect.client.offset_move` does it. It says what it does as it does it."""
+
+    client: ConnectClient
+    changes: OffsetChanges
+    name: str
+    wanted: Callable[[], Sequence[ConnectorOffset]]
+    say: Callable[[str], None]
+    action: str = "move"
+
+    @property
+    def is_empty(self) -> bool:
+        return False
+
+    @property
+    def needs_consent(self) -> bool:
+        return True
+
+    def description(self) -> Sequence[str]:
+        """Old and new offsets as they are now; what its tasks commit while they stop comes on top."""
+        return (f"Move {self.name}", offset_table(self.client.connector_offsets(self.name), self.wanted()))
+
+    def check(self) -> Sequence[str]:
+        return ()
+
+    def make(self) -> Sequence[str]:
+        """Errors: ConnectError of the step that failed; offsets and state are then what they were before."""
+        from kconnect.client.offset_move import OffsetMove
+
+        OffsetMove(self.client, self.name, self.wanted, self._alter, self.say).make()
+        return ()
+
+    def _alter(self, wanted: Sequence[ConnectorOffset]) -> None:
+        for line in self.changes.alter(self.name, wanted, self.action).make():
+            self.say(line)

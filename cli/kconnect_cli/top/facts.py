@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from kconnect.admin.cluster.activity import Activity, together
 from kconnect.client.outage import Outage
+from kconnect.client.workers import worker_ids
 from kconnect.model import ConnectorStatus, TargetState
 
 # A worker that no status names stays on the screen for as long as somebody may wonder where it went, where nobody
@@ -126,7 +127,7 @@ def with_look(facts: ClusterFacts, look: Look) -> ClusterFacts:
 
 def _stays(worker: WorkerFacts, look: StatusLook, statuses: Mapping[str, ConnectorStatus]) -> bool:
     """Whether a worker is shown on: one that does not answer goes once the group has dropped it."""
-    if not worker.problem or worker.id in _known_ids(statuses):
+    if not worker.problem or worker.id in worker_ids(statuses.values()):
         return True
     if look.members is not None:
         return worker.id in look.members
@@ -152,13 +153,7 @@ def worker_urls(statuses: Mapping[str, ConnectorStatus], asked: str, members: Ma
     behind a forwarded port, it is that one.
     """
     parts = urlsplit(asked)
-    ids = _known_ids(statuses) | members.keys()
+    ids = worker_ids(statuses.values()) | members.keys()
     if len(ids) <= 1:
         return {next(iter(ids), parts.netloc): asked}
     return {id_: members.get(id_, f"{parts.scheme or 'http'}://{id_}") for id_ in sorted(ids)}
-
-
-def _known_ids(statuses: Mapping[str, ConnectorStatus]) -> set[str]:
-    found = {status.connector.worker_id for status in statuses.values()}
-    found |= {task.worker_id for status in statuses.values() for task in status.tasks}
-    return {id_ for id_ in found if id_}

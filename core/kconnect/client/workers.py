@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from kconnect.client.connect_client import ConnectClient
 from kconnect.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from kconnect.client.connect_client import ConnectClient
+    from kconnect.model import ConnectorStatus
 
 
 def worker_urls(client: ConnectClient) -> list[str]:
@@ -27,8 +32,12 @@ def worker_urls(client: ConnectClient) -> list[str]:
 
 def _of_statuses(client: ConnectClient) -> set[str]:
     try:
-        statuses = client.connector_statuses()
+        return worker_ids(client.connector_statuses().values())
     except NotFoundError:  # a listener of its own for /admin
         return set()
-    ids = {status.connector.worker_id for status in statuses.values()}
-    return (ids | {task.worker_id for status in statuses.values() for task in status.tasks}) - {""}
+
+
+def worker_ids(statuses: Collection[ConnectorStatus]) -> set[str]:
+    """The workers that statuses name."""
+    ids = {task.worker_id for status in statuses for task in status.tasks}
+    return (ids | {status.connector.worker_id for status in statuses}) - {""}

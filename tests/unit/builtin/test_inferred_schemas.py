@@ -17,8 +17,8 @@ from kconnect.builtin.converters.columns_from_json import ByRecordsError
 from kconnect.builtin.converters.inferred_schemas import InferredSchemas
 from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.builtin.types.seen import NOTHING, Seen, see
-from kconnect.builtin.types.seen_document import document_of, seen_of
 from kconnect.builtin.types.seen_schemas import as_data
+from kconnect.runtime.pipeline.inferred_memory import document_of, seen_of
 
 
 def inferring() -> JsonConverter:

@@ -188,7 +188,7 @@ def move(
         return changes.offsets_at(name, *target)
 
     def prepare(name: str) -> PreparedChange:
-        from kconnect_cli.admin.offset_move import MoveChange
+        from kconnect_cli.admin.offset_changes import MoveChange
 
         return MoveChange(session.client, changes, name, wanted, session.say)
 
@@ -207,7 +207,7 @@ def undo(ctx: typer.Context, name: Name, dry_run: DryRun = False, yes: Yes = Fal
 
     def prepare(name: str) -> PreparedChange:
         from kconnect.model import RunState
-        from kconnect_cli.admin.offset_move import MoveChange
+        from kconnect_cli.admin.offset_changes import MoveChange
 
         if session.direct is not None or session.reader.connector_status(name).connector.state is RunState.STOPPED:
             return changes.undo(name, force=force)

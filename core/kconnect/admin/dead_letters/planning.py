@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -146,3 +146,25 @@ def isolation_level(
         return None
     given = connector.get("consumer.override.isolation.level") or worker.get("consumer.isolation.level")
     return (given or "read_uncommitted").strip().lower()
+
+
+def replay_warnings(
+    connector: str,
+    config: Mapping[str, str],
+    planned: Tally,
+    topic_settings: Callable[[str], Mapping[str, str]],
+    *,
+    is_source: bool,
+    now_ms: int,
+) -> Iterator[str]:
+    """Warns of records that are older than their target keeps them, or that the sink does not read there."""
+    for topic, oldest_ms in planned.oldest_ms.items():
+        warning = retention_warning(topic, topic_settings(topic), oldest_ms, now_ms)
+        if warning is not None:
+            yield warning
+    if is_source:
+        return
+    read = [topic.strip() for topic in config.get("topics", "").split(",") if topic.strip()]
+    for topic in planned.topics if read else ():
+        if topic not in read:
+            yield f"{connector} does not read {topic} (its topics: {', '.join(read)})."

@@ -31,7 +31,7 @@ from kconnect.admin.dead_letters import (
 )
 from kconnect.admin.dead_letters.archive import ArchivedLetter
 from kconnect.admin.dead_letters.edits import Edit, Edits, FileEdit
-from kconnect.admin.dead_letters.warnings import replay_warnings
+from kconnect.admin.dead_letters.planning import replay_warnings
 from kconnect.admin.served.letters import ConnectorLetters
 from kconnect.errors import ConfigError, TimedOutError
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
-from kconnect.builtin.types.seen import NOTHING, Seen
-from kconnect.builtin.types.seen_document import document_of, seen_of
+from kconnect.builtin.types.seen import NOTHING, Kind, Numbers, Seen
 from kconnect.errors import ConnectError
 from kconnect.runtime.config.own_worker_keys import schemas_topic
 from kconnect.runtime.pipeline.build_transactions import seconds
@@ -117,3 +116,26 @@ class InferredMemory:
                 self._known[place, topic] = self._known.get((place, topic), NOTHING).join(seen_of(json.loads(value)))
         except (ValueError, TypeError, KeyError, AttributeError):
             log.warning("A record of %s is no inferred schema, and is left out: key %r", self._kept.topic, key)
+
+
+def document_of(seen: Seen) -> dict[str, Any]:
+    """A document of what was seen, which `seen_of` reads again; it has only objects, texts, numbers and booleans."""
+    found: dict[str, Any] = {"kind": seen.kind.value}
+    if (numbers := seen.numbers) is not None:
+        found["numbers"] = [numbers.whole, numbers.scale, numbers.has_floats, numbers.is_long, numbers.is_double]
+    if seen.item is not None:
+        found["item"] = document_of(seen.item)
+    if seen.members:
+        found["members"] = {name: document_of(member) for name, member in seen.members.items()}
+    return found
+
+
+def seen_of(document: Mapping[str, Any]) -> Seen:
+    """Errors: ValueError, TypeError, KeyError, AttributeError for what `document_of` did not make."""
+    numbers, item = document.get("numbers"), document.get("item")
+    return Seen(
+        Kind(document["kind"]),
+        None if numbers is None else Numbers(*numbers),
+        None if item is None else seen_of(item),
+        {name: seen_of(member) for name, member in document.get("members", {}).items()},
+    )
