@@ -91,7 +91,7 @@ def test_without_evolution_a_value_that_would_change_is_its_records_error(file: 
         )
         reported = [str(letter.error) for letter in sink.errant]
     assert (
-        "t-0, offset 0 cannot be written: MisfitError: Column ok is BOOLEAN, and would change the value 'no'"
+        "t-0, offset 0 cannot be written to table t: MisfitError: Column ok is BOOLEAN, and would change the value 'no'"
         in reported[0]
     )
     assert "Column size is REAL, and would change the value 9007199254740993" in reported[1]

@@ -272,7 +272,9 @@ class SqlSinkTask(SinkTask):
         if row is not None and self._config["insert.mode"] == "update" and not row.is_delete:
             key = len(row.keys)  # whose values are the last of the statement
             columns, values = columns[key:] + columns[:key], values[key:] + values[:key]
-        failure = DataError(f"The record at {where} cannot be written: {reported_of_row(error, columns, values)}")
+        target = "" if row is None else f" to table {row.table}"
+        what = reported_of_row(error, columns, values)
+        failure = DataError(f"The record at {where} cannot be written{target}: {what}")
         failure.__cause__ = error
         reporter = self.context.errant_record_reporter()
         if reporter is None:
