@@ -127,7 +127,7 @@ class ClusterArguments:
         settings = tuple((key, value) for name, key in _SETTINGS.items() if (value := getattr(self, name)))
         worker = self.worker or os.environ.get("KCONNECT_WORKER") or session.context_worker
         if not session.verbose:
-            # What clients tell of their attempts is in the error's sentence as well
+            # What clients report of their attempts is in the error's sentence as well
             logging.getLogger("kconnect").addHandler(logging.NullHandler())
         is_on_line = any(getattr(self, field.name) is not None for field in fields(self))
         session.keep(ClusterOptions(worker, self.command_config, self.timeout, settings, is_on_line))

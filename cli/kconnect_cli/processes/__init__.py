@@ -1,1 +1,1 @@
-"""Commands that run for long: workers, signals that end them, what they tell of a start."""
+"""Commands that run for long: workers, signals that end them, what they report of a start."""

@@ -31,7 +31,7 @@ class View(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a list. `values` by column: text, a number, or None for what nobody tells."""
+    """One line of a list. `values` by column: text, a number, or None where it is not known."""
 
     id: str
     values: Mapping[str, Any]

@@ -186,8 +186,8 @@ class SourceTask(Task):
     def empty_batch(self) -> RecordBatch | None:
         """A batch of no records with the schemas of those to come; None (the default) where only records tell them.
 
-        Called on the task's thread after polls that gave nothing, by who asks for the columns of a source that is
-        empty, as `spark.read` does. NOT called by a worker. Differs: Java Connect has no such question.
+        Called on the task's thread after polls that gave nothing, by a caller that wants columns of an empty source,
+        as `spark.read` does. NOT called by a worker. Differs: Java Connect has no such question.
         """
         return None
 

@@ -54,7 +54,7 @@ class Coordinate:
 
     @classmethod
     def parse(cls, text: str) -> Coordinate | None:
-        """Returns None for what is no coordinate."""
+        """Returns None for a text that is no coordinate."""
         if not _COORDINATE.fullmatch(text):
             return None
         return cls(*text.split(":"))

@@ -54,7 +54,7 @@ def current_context() -> str:
 
 
 def current_place() -> tuple[str | None, int | None]:
-    """Connector and task of this thread's lines; None for what it has none of."""
+    """Connector and task of this thread's lines; None where it has none."""
     context = _CONTEXT.fullmatch(_context.get())
     if context is None:
         return None, None

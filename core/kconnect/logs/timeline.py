@@ -1,4 +1,4 @@
-"""When the steps of a worker's start happen: noted where they do, collected by who asks for them."""
+"""When the steps of a worker's start happen: noted where they do, collected for the caller."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def activities_of(body: Mapping[str, Any]) -> dict[str, Activity]:
 
 
 def together(workers: Iterable[Mapping[str, Activity]]) -> dict[str, Activity]:
-    """What several workers tell of themselves, by connector; without the last hour's line."""
+    """Activity that several workers report, by connector; without the last hour's line."""
     parts: dict[str, list[Activity]] = {}
     for each in workers:
         for name, activity in each.items():

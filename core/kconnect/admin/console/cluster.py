@@ -1,4 +1,4 @@
-"""Who asks for a page, and `Clusters`, which opens the cluster for them."""
+"""The caller of a page, and `Clusters`, which opens the cluster for them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Clusters(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: the ASGI scope of the request, which carries the login and, over TLS, the certificate."""
+    """The caller: the ASGI scope of the request, which carries the login and, over TLS, the certificate."""
 
     scope: Scope = field(repr=False)  # the password is in it
 
@@ -40,7 +40,7 @@ class Caller:
         return hashlib.sha256(repr(known).encode()).hexdigest()
 
 
-# What of a scope is about the request itself or its routing; all else is about who asks, or from where
+# What of a scope is about the request itself or its routing; all else is about the caller
 _OF_THE_REQUEST = frozenset(
     {"type", "asgi", "http_version", "method", "scheme", "path", "raw_path", "query_string", "root_path", "headers"}
     | {"client", "server", "app", "router", "endpoint", "path_params", "route", "state"}

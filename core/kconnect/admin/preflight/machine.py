@@ -190,7 +190,7 @@ def listening_probes(start: WorkerStart) -> list[Probe]:
 
 
 def _rest(start: WorkerStart) -> Iterator[Result]:
-    """Bind them all at once, as a start does, and let go of them."""
+    """Bind them all at once, as a start does, and release them."""
     config = start.config
     assert config is not None
     listeners = bind_listeners([*config.listeners, *(config.admin_listeners or ())])

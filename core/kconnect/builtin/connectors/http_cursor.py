@@ -79,7 +79,7 @@ def _read(given: Any) -> tuple[str, Any]:
 
 
 def _seconds(text: str) -> Decimal | None:
-    """Since 1970, with all digits of the fraction; None for what is no time. One without a zone is of UTC."""
+    """Returns seconds since 1970, with all digits of the fraction; None for text that is no time. No zone means UTC."""
     found = _TIME.fullmatch(text)
     try:
         if found is None:

@@ -35,7 +35,7 @@ class BuiltinConverter(Converter, HeaderConverter):
         return self.to_connect_data(topic, value)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """There is nothing to release."""
 
 
 def converter_config() -> ConfigDef:

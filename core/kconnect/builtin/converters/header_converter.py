@@ -53,4 +53,4 @@ class SimpleHeaderConverter(HeaderConverter):
             return SchemaAndValue(Schema.BYTES_SCHEMA, value)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """There is nothing to release."""

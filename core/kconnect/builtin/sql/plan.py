@@ -238,7 +238,7 @@ class _Table:
         return sql
 
     def schema_of(self, sql: str, name: str) -> Schema | None:
-        """The schema of what DuckDB makes of an expression; None for what is null as the value lacks its fields."""
+        """The schema of an expression's result in DuckDB; None if the value lacks its fields, which makes it null."""
         found = self._engine.evaluate(f"SELECT {sql} AS r FROM {TABLE} LIMIT 0").schema.field("r").type
         if self.are_seen and pa.types.is_null(found):
             return None

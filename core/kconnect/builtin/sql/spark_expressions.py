@@ -85,7 +85,7 @@ class Columns(Protocol):
 
 
 def path_of(node: exp.Expression) -> Path | None:
-    """`a.b.c` as names; None for what is no path."""
+    """Returns the names of `a.b.c`; None for an expression that is no path."""
     if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
         return tuple(part.name for part in node.parts)
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):

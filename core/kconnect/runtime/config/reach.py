@@ -86,7 +86,7 @@ def reach_any(addresses: Iterable[tuple[str, int]], within_s: float, hello: byte
 
 
 def hello_of_broker(*, tls: bool) -> bytes:
-    """What any broker answers before it knows who asks: a request for its versions, or the begin of TLS."""
+    """What any broker answers before it knows the caller: a request for its versions, or the begin of TLS."""
     if not tls:
         return struct.pack(">ihhih", 10, _API_VERSIONS, 0, 1, -1)
     import ssl

@@ -74,7 +74,7 @@ class BulkClient:
 
     Threads: produce() from one; the rest from any. Errors: ConnectError when librdkafka refuses the settings.
 
-    The callback of produce() is called on the thread that polls, for messages that are refused, and is let go of when
+    The callback of produce() is called on the thread that polls, for messages that are refused, and is released when
     the last of the call's messages has ended: as with confluent_kafka's Producer and `delivery.report.only.error`.
     """
 

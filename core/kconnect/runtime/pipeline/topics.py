@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 # One question to the broker; between two of them the stop is looked at.
 _ASK_S = 5.0
-# To look for a topic only to tell of it: a broker that is away must not hold the task up much longer than it does.
+# To look for a topic only to report it: a broker that is away must not hold the task up much longer than it does.
 _LOOK_S = 1.0
 # Java's SEND_FAILED_BACKOFF_MS: between two questions to a broker that does not answer.
 _RETRY_S = 0.1

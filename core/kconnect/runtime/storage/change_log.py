@@ -74,7 +74,7 @@ class ChangeLog:
 
 
 def _entry(key: bytes, value: bytes) -> tuple[str, bytes, dict[str, Any]] | None:
-    """Returns None for what is no change of a connector."""
+    """Returns None for a record that is no change of a connector."""
     try:
         name, _ = json.loads(key)
         body = json.loads(value)

@@ -138,7 +138,7 @@ def _stem(topic: str, partition: int) -> str:
 
 
 def _variable(text: str, fields: list[str], *, begins_folder: bool) -> _Variable | None:
-    """What stands between the braces; its field is added to the list. None for what is none."""
+    """What stands between the braces; its field is added to the list. None for an unknown one."""
     kind, _, rest = text.partition(":")
     if kind in ("topic", "partition"):
         return _Variable(kind) if not rest and text == kind else None

@@ -1,7 +1,7 @@
 """What an error of a database is about: one table of SQLSTATEs and of the codes of MySQL and SQLite. Pure.
 
-Only what describes a record may become a dead letter. All else says how the database is, or who asks: another record
-would be reported the same, and the same record is welcome later.
+Only what describes a record may become a dead letter. All else is about the database or its user: another record would
+be reported the same, and the same record is welcome later.
 """
 
 from __future__ import annotations

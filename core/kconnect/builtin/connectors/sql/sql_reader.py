@@ -117,7 +117,7 @@ class ReadSettings:
     suffix: str
     quotes: bool
     idle_s: float = 60.0
-    """How long rows wait to be taken (the task is paused, Kafka is away) before the database is let go of."""
+    """How long rows wait to be taken (the task is paused, Kafka is away) before the database is released."""
 
 
 class RoundReader:

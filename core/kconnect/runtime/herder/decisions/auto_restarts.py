@@ -254,7 +254,7 @@ class AutoRestarts:
         return verdict_on(subject, failure, known, self._failed_ms[subject], budget)
 
     def failed_ms(self, subject: Subject) -> int | None:
-        """Since when what is FAILED waits for its restart; None for what is not FAILED. Threads: any."""
+        """Returns since when a FAILED one waits for its restart; None for one that is not FAILED. Threads: any."""
         return self._failed_ms.get(subject) if subject in self._failures else None
 
     def last_said(self, subject: Subject) -> str | None:

@@ -47,7 +47,7 @@ class Needs:
 
 
 NOTHING: Final = Needs(None, Of.WORKER)
-"""Every authenticated user: no answer differs by who asks."""
+"""Every authenticated user: no answer differs by the caller."""
 SEES_SOME: Final = Needs(Role.READER, Of.ANY)
 """A reader of any connector; the handler leaves out what the caller may not see."""
 READS: Final = Needs(Role.READER, Of.CONNECTOR)
