@@ -34,7 +34,7 @@ def await_applied(
     start = time.monotonic()
     rollout, pause, pause_s = Rollout(applied, updated, before, start), threading.Event(), _FIRST_LOOK_S
     while True:
-        for name, state in rollout.look(session.client.connector_statuses(), time.monotonic()).items():
+        for name, state in rollout.look(session.reader.connector_statuses(), time.monotonic()).items():
             session.say(f"{name} is {state}")
         if not rollout.open:
             return

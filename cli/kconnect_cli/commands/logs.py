@@ -86,7 +86,7 @@ def _none_found(session: CliSession, name: str | None) -> str:
     if name is None:
         return f"No such lines: {kept}."
     try:
-        exists = name in session.client.connectors()
+        exists = name in session.reader.connectors()
     except ConnectError:  # a listener for /admin alone
         exists = True
     return f"No lines about {name}: {kept}." if exists else f"No lines about {name}, and no connector of that name."

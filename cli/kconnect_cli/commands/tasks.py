@@ -50,7 +50,7 @@ def list_(
     """List tasks of all connectors, or of those named, with their state and worker."""
     session = session_of(ctx)
     selection = Selection.of(names, regexp, False, failed, state, labels=labels)
-    statuses = session.client.connector_statuses()
+    statuses = session.reader.connector_statuses()
     chosen = [session.known(name, statuses) for name in sorted(find_names(session, selection, statuses))]
     write_rows([row for found in chosen for row in _rows(found, selection)], _COLUMNS, session.output)
 
@@ -103,7 +103,7 @@ def restart(
         ids = [TaskId(name[0], number) for number in numbers]
     else:
         names = chosen_names(session, selection)
-        statuses = session.client.connector_statuses()
+        statuses = session.reader.connector_statuses()
         rows = [row for each in names for row in _rows(session.known(each, statuses), selection)]
         ids = [TaskId(row["name"], row["task"]) for row in rows]
         if names and not ids:

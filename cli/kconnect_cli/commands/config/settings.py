@@ -138,8 +138,8 @@ def replace_config(session: CliSession, change: Change, etag: str | None) -> Non
         return
     if etag is None and session.client.connector_config(change.name) != dict(change.old or {}):
         raise _changed_meanwhile(session, change)  # a worker of Java's, which does not compare
-    with cause_of_failed_start(session.client, change.name), _lost_update(session, change):
-        session.client.put_connector_config(change.name, change.new or {}, if_match=etag)
+    with _lost_update(session, change):
+        session.reader.changes.put_config(change.name, change.new or {}, etag).make()
     session.say(f"updated {change.name}: {', '.join(change.keys)}")
 
 

@@ -153,7 +153,7 @@ def _check_same_cluster(session: CliSession, name: str, config: Any, newest: Con
 
 def _refuse_invalid(session: CliSession, name: str, wanted: dict[str, str]) -> None:
     """Errors: BadRequestError with what the worker finds wrong in it today: a plugin may have changed since."""
-    answer = session.client.validate(wanted.get("connector.class", ""), wanted)
+    answer = session.reader.validate(wanted.get("connector.class", ""), wanted)
     errors = [
         f"{item['value']['name']}: {message}"
         for item in answer.get("configs", ())

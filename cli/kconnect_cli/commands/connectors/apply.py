@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kconnect.admin.cluster.rest_changes import RestChanges, cause_of_failed_start
 from kconnect.client.masks import Masks
 from kconnect.errors import ConnectError, TimedOutError, UnreachableError
 from kconnect.logs.wording import pluralize
@@ -82,7 +81,7 @@ def apply(
         session.confirm(
             f"Delete {pluralize(len(doomed), 'connector')} at {session.url} in no file: {', '.join(doomed)}?", yes=yes
         )
-    before = session.client.connector_statuses() if wait else {}
+    before = session.reader.connector_statuses() if wait else {}
     done, failures = _carry_out(session, changes)
     problem = None
     if wait:
@@ -109,7 +108,7 @@ def _planned(
         raise UsageProblem("No file given", hint="connect connectors apply -f FILE, or a folder, or - for stdin.")
     files, others = split_by_labels([file for path in paths for file in read_connector_files(path)], selector)
     _say_skipped(session, others, selector, is_all=not files)
-    live = {name: info.config for name, info in session.client.connector_infos().items()}
+    live = {name: info.config for name, info in session.reader.connector_infos().items()}
     kept = frozenset(other.name for other in others)
     mine = Pruning(prefixes=checked_prefixes(prefixes), selector=selector, kept=kept) if prune else None
     changes = plan_changes(files, live, prune=mine)
@@ -189,17 +188,16 @@ _DONE = {"create": "created", "update": "updated", "delete": "deleted", "unchang
 
 
 def _one(session: CliSession, change: Change) -> None:
-    client = session.client
-    if change.old is None and change.new is not None:
-        state = change.file.initial_state if change.file else None
-        for line in RestChanges(lambda: client).create(change.name, change.new, state).make():
-            session.say(line)
-    elif change.new is None:
-        client.delete_connector(change.name)
-        session.say(f"deleted {change.name}")
-    elif change.action == "update":
-        with cause_of_failed_start(client, change.name):
-            client.put_connector_config(change.name, change.new)
-        session.say(f"updated {change.name}: {', '.join(change.keys)}")
-    else:
+    changes, config = session.reader.changes, change.new
+    if change.action == "unchanged":
         session.say(f"unchanged {change.name}")
+        return
+    if config is None:
+        made = changes.delete(change.name)
+    elif change.old is None:
+        made = changes.create(change.name, config, change.file.initial_state if change.file else None)
+    else:
+        made = changes.put_config(change.name, config)
+    keys = f": {', '.join(change.keys)}" if change.action == "update" else ""
+    for line in made.make():
+        session.say(f"{line}{keys}")

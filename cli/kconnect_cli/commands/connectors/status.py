@@ -113,7 +113,7 @@ def wait(
     names = chosen_names(session, selection)
     pause_s, pause = _FIRST_LOOK_S, threading.Event()
     while True:
-        statuses = session.client.connector_statuses()
+        statuses = session.reader.connector_statuses()
         if wished != "GONE":
             for name in names:
                 session.known(name, statuses)

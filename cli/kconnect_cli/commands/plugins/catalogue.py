@@ -93,9 +93,9 @@ def validate(
         if plugin is None:
             problems.append(_problem(file.name, "connector.class", None, "It is missing."))
             continue
-        live = session.client.connector_infos().get(file.name) if HIDDEN in file.config.values() else None
+        live = session.reader.connector_infos().get(file.name) if HIDDEN in file.config.values() else None
         config = unmasked(file.config, live.config if live else {}, file.name, str(file.path))
-        answer = session.client.validate(plugin, config)
+        answer = session.reader.validate(plugin, config)
         problems += _problems(file.name, answer)
         for reported in unknown_settings_of(config, answer).values():
             session.say(f"{file.name}: {reported}")
