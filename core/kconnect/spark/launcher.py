@@ -460,9 +460,10 @@ class SparkLauncher:
         if self._stopping.is_set():
             return
         owners = self._own.owners()
-        usable = [*self._attached, *(slot for slot in self._down_since_s if slot in owners or self._is_awaited(slot))]
+        up = self._attached - self._pool.given_up()
+        usable = [*up, *(slot for slot in self._down_since_s if slot in owners or self._is_awaited(slot))]
         self._tasks.place(usable, owners)
-        for slot, spec in self._tasks.take_unsent(self._attached):
+        for slot, spec in self._tasks.take_unsent(up):
             self._pool.send(slot, StartTask(spec))
 
     def _is_awaited(self, slot: int) -> bool:

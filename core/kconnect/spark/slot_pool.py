@@ -134,6 +134,11 @@ class SlotPool:
         with self._lock:
             return {slot: attached.hello for slot, attached in self._attached.items()}
 
+    def given_up(self) -> set[int]:
+        """The slots whose link we have broken, until their loss is reported."""
+        with self._lock:
+            return {slot for slot, attached in self._attached.items() if attached.reason}
+
     def beats(self) -> dict[int, Heartbeat]:
         """The latest heartbeat of each slot that is up."""
         with self._lock:

@@ -100,7 +100,9 @@ class LauncherOrders(RuleBasedStateMachine):
             one.holds_stops = holds
         left = self.while_time_passes(lambda: self.launcher.stop_tasks([task_id], 5.0))
         expected = {task_id} if is_known and any(one.is_hung or holds for one in reported) else set()
-        assert left == expected
+        # A slot that is given up meanwhile takes its tasks along; it may be so in the second in which the wait ends
+        is_gone = any(not one.is_live for one in reported)
+        assert left == expected or (is_gone and not left)
         assert not self.working(task_id)
 
     @rule(task_id=tasks, wish=st.sampled_from([TargetState.STARTED, TargetState.PAUSED]))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kconnect.model import ConnectorType, TargetState, TaskId, TaskSpec
+from kconnect.model import ConnectorType, RunState, TargetState, TaskId, TaskSpec
 from kconnect.runtime.metrics import TaskCounters
 from kconnect.spark.executors import Executor
 from kconnect.spark.launcher import SparkLauncher
@@ -101,6 +101,24 @@ def test_a_task_waits_for_its_slot_to_come_back() -> None:
 
         assert TaskId("a", 0) in again.working()
         assert second.starts == []
+
+
+def test_a_task_does_not_move_to_a_slot_that_is_given_up_at_the_same_moment() -> None:
+    """It waits for its slot for ten seconds, when the other one has been silent for eleven."""
+    with launched(MemorySpark()) as world:
+        world.settle()
+        first, second = world.up(0), world.up(1)
+        world.launcher.start_tasks([spec("a")])
+        world.settle()
+        second.is_hung = True
+        world.spark.step(world.launcher, 2)
+        world.spark.end_process(first, "exit 1")
+        for _ in range(12):
+            world.spark.step(world.launcher, 2)
+
+        assert second.pid in world.spark.killed
+        assert second.starts == []
+        assert world.events.by_run()[TaskId("a", 0), 1] == [RunState.RUNNING, RunState.UNASSIGNED]
 
 
 def test_a_slot_on_another_host_is_ended_by_spark() -> None:
