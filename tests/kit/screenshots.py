@@ -40,6 +40,7 @@ _OTHERS: Final[Mapping[str, str]] = {
     "failed": "/ui/connectors/payments-to-archive",
     "config": "/ui/connectors/orders-to-lake/config",
     "offsets": "/ui/connectors/orders-to-lake/offsets",
+    "topics": "/ui/connectors/orders-to-lake/topics",
     "history": "/ui/connectors/orders-to-lake/history",
     "dead-letters": _LETTERS,
     "letters": f"{_LETTERS}/letters",

@@ -42,7 +42,8 @@ def _letters(topic: str) -> dict[str, str]:
 
 def connectors(folder: Path) -> dict[str, dict[str, str]]:
     """Name -> config; `_await_shop` knows what becomes of each."""
-    source, sink = {"connector.class": "FileStreamSource"}, {"connector.class": "FileStreamSink"}
+    shop, web = {"kconnect.labels": "team=shop"}, {"kconnect.labels": "team=web"}
+    source, sink = {"connector.class": "FileStreamSource", **shop}, {"connector.class": "FileStreamSink", **shop}
     return {
         "orders-from-shop": {**source, "file": f"{folder}/orders.jsonl", "topic": "orders"},
         "payments-from-shop": {**source, "file": f"{folder}/payments.jsonl", "topic": "payments"},
@@ -57,12 +58,13 @@ def connectors(folder: Path) -> dict[str, dict[str, str]]:
             "errors.restart.max": "0",
         },
         "clickstream": {
+            **web,
             "connector.class": "VerifiableSource",
             "topic": "clicks",
             "throughput": "400",
             "tasks.max": "2",
         },
-        "clicks-to-search": {"connector.class": "VerifiableSink", "topics": "clicks", "tasks.max": "2"},
+        "clicks-to-search": {**web, "connector.class": "VerifiableSink", "topics": "clicks", "tasks.max": "2"},
     }
 
 

@@ -64,6 +64,14 @@ def test_of_a_worker_that_does_not_answer_slots_are_unknown_and_tasks_the_last_k
     ]
 
 
+def test_spark_is_not_starting_where_slots_run():
+    """A worker under load may answer one question in time, and not the other."""
+    slot = SlotInfo(0, True, "node", 42, ()).to_json()
+    rows = worker_rows([worker("a:1"), worker("b:2", slots=[slot])], {})
+    html = render("workers_body.html", {"workers": rows, "is_ours": True, "spreads": [], "rounds": []})
+    assert re.findall(r'<td><span class="muted">(\w+)</span></td></tr>', html)[:2] == ["starting", "unknown"]
+
+
 def test_the_driver_has_a_row_with_its_queries():
     driver = SlotInfo(None, True, "node", 41, (TaskId("lake", 0),), executor="driver")
     one = {**worker("a:1", ["lake-0"]), "slots": [SlotInfo(0, True, "node", 42, ()).to_json(), driver.to_json()]}
