@@ -22,7 +22,7 @@ SLOT_KEYS: Final = (SLOT, MEMORY, CORES)
 
 _OWN: Final = "own"
 _UNITS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
-# An idle slot has 80 to 110 MB in its memory, most of it shared with the others: less would fail every start
+# An idle slot has 61 MB, most of it shared with the others, and the first batches of a task need as much again
 _LEAST_BYTES: Final = 128 * 2**20
 
 
@@ -42,7 +42,7 @@ def _check_memory(name: str, value: Any) -> None:  # what the type parses to
     except ConfigError as error:
         raise ConfigError.invalid(name, value, str(error)) from error
     if size < _LEAST_BYTES:
-        raise ConfigError.invalid(name, value, f"An idle slot takes 100m: at least {_LEAST_BYTES // 2**20}m is needed")
+        raise ConfigError.invalid(name, value, f"An idle slot takes 61m: at least {_LEAST_BYTES // 2**20}m is needed")
 
 
 def _check_cores(name: str, value: Any) -> None:
