@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import decimal
 import io
@@ -32,6 +33,7 @@ from kconnect.builtin.connectors.objects.object_sink import ObjectSinkTask
 from kconnect.errors import ConfigError
 from kconnect.testing import MemoryLog, SinkHarness, SourceHarness
 from kit.objects import sink_into, source_of
+from kit.sql_tables import WITH_SCHEMA
 from kit.waiting import eventually
 
 PLACE = TopicPartition("t", 0)
@@ -209,6 +211,18 @@ def test_structs_and_lists_are_json_text_in_columns_of_csv(tmp_path: Path) -> No
     with sink_into(tmp_path, object_format="csv", flush_rows="3") as sink:
         sink.put({"a": 1, "b": [1, 2]}, {"a": {"b": 1}}, {"a": None})
     assert next(tmp_path.iterdir()).read_text() == '"a","b"\n"1","[1,2]"\n"{""b"":1}",\n,\n'
+
+
+@pytest.mark.parametrize("value", [b"", b"abc", b"\x80", b"\x00", b'"\n,'], ids=repr)
+def test_bytes_are_base64_in_csv_and_come_back(tmp_path: Path, value: bytes) -> None:
+    schema = SchemaBuilder.struct().field("a", Schema.OPTIONAL_BYTES_SCHEMA).field("b", Schema.INT32_SCHEMA).build()
+    with sink_into(tmp_path, object_format="csv", flush_rows="2") as sink:
+        sink.put(Struct(schema).put("b", 1), Struct(schema).put("a", value).put("b", 2), schema=schema)
+    declared = {"value_schema": "a binary, b int", **WITH_SCHEMA}
+    with source_of(tmp_path, object_format="csv", **declared) as source:
+        source.poll(2)
+        sent = [json.loads(text)["payload"]["a"] for text in source.log.values()]
+    assert sent == [None, base64.b64encode(value).decode()], "as JsonConverter writes bytes, by their schema"
 
 
 def test_a_value_that_the_format_cannot_hold_names_its_place_or_goes_to_the_reporter(tmp_path: Path) -> None:

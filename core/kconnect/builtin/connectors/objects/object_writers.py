@@ -12,6 +12,7 @@ from kconnect.builtin.connectors.objects.object_columns import ObjectColumns
 from kconnect.builtin.connectors.objects.object_formats import compressed
 from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.builtin.types.fitting import KEPT, NotFittingError, fit
+from kconnect.builtin.types.leaf_columns import is_bytes
 from kconnect.builtin.types.meaning import meant_column, meant_values
 from kconnect.builtin.types.seen import is_untyped, joined_schemas, turns_to_text, without_empty
 from kconnect.builtin.types.seen_columns import seen_table, widened_table
@@ -192,7 +193,11 @@ class _Table:
         import pyarrow as pa
         import pyarrow.csv as pc
 
-        flat = [field.with_type(pa.string()) if field.type.num_fields else field for field in table.schema]
+        # Members as JSON, bytes as base64: Arrow writes bytes as they are, and no object at all if they are no UTF-8
+        flat = [
+            field.with_type(pa.string()) if field.type.num_fields or is_bytes(field.type) else field
+            for field in table.schema
+        ]
         table = widened_table(table, pa.schema(flat))
         out = io.BytesIO()
         pc.write_csv(table, out, pc.WriteOptions(delimiter=self._delimiter))
