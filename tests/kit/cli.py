@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +15,10 @@ from typing import Any
 from kconnect.java.devbroker import cache_folder
 from kit.pace import ample_s
 
-__all__ = ["CliResult", "Command", "cli_env", "cli_run", "connect_command"]
+__all__ = ["CliResult", "Command", "cli_env", "cli_run", "connect_command", "without_waits"]
+
+# A change that takes more than two seconds is reported, as everything does on a busy machine
+_WAITS = re.compile(r"^Waiting for \S+ to carry out .* \.\.\n", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,11 @@ class CliResult:
     def json(self) -> Any:
         """The standard output, parsed."""
         return json.loads(self.stdout)
+
+
+def without_waits(stderr: str) -> str:
+    """What a command said, without the lines that a busy machine adds."""
+    return _WAITS.sub("", stderr)
 
 
 Command = Callable[..., CliResult]
@@ -68,7 +77,7 @@ def cli_run(
         cwd=cwd or home,
         check=False,
     )
-    result = CliResult(done.returncode, done.stdout, done.stderr)
+    result = CliResult(done.returncode, done.stdout, without_waits(done.stderr))
     allowed = [expect] if isinstance(expect, int) else expect
     assert allowed is None or result.code in allowed, (
         f"connect {' '.join(args)} ended with {result.code}, not {expect}\n{result.stdout}\n{result.stderr}"

@@ -10,6 +10,7 @@ import pytest
 from kconnect.runtime.rest import RestServer
 from kconnect_cli.app import run
 from kconnect_cli.options import cluster as cluster_options
+from kit.cli import without_waits
 from kit.memory_herder import MemoryHerder, file_source
 
 
@@ -44,6 +45,6 @@ def connect(url, monkeypatch, capsys, tmp_path):
     def call(*args):
         code = run(args)
         out, err = capsys.readouterr()
-        return code, out, err
+        return code, out, without_waits(err)
 
     return call
