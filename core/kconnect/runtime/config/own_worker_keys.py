@@ -114,6 +114,9 @@ OWN_OF_CONNECTORS: Final = (
 )
 """Settings of ours that a connector may have; those with kconnect. override the worker's of the same name."""
 
+READ_AS_WRITTEN: Final = (*RESTART_KEYS, *SLOT_KEYS, LABELS)
+"""Names the ones that are read where no reference is resolved: by the leader, the launcher, commands."""
+
 KCONNECT: Final[Rows] = (
     (
         "kconnect.slots",

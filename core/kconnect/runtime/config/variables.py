@@ -54,6 +54,12 @@ def has_reference(text: str | None) -> bool:
     return text is not None and _REFERENCE.search(text) is not None
 
 
+def unresolved_problems(config: Mapping[str, str | None], keys: Sequence[str]) -> list[tuple[str, str]]:
+    """Finds references in these settings, which are read where none is resolved: key and message."""
+    message = "is read as it is written, and has a reference. Write the value itself"
+    return [(key, f"{key} {message}") for key in keys if has_reference(config.get(key))]
+
+
 @dataclass(frozen=True, slots=True)
 class Resolved:
     """A config with its references replaced. Never shown: show the raw config, and text through `shown`."""

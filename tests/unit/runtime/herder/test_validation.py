@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from typing import Any
 
 import pytest
@@ -333,6 +334,20 @@ def test_slots_of_its_own_are_checked_and_leave_the_answer_as_java_gives_it(vali
         InvalidConnectorError, match=r"kconnect\.slot\.memory bounds a slot of the connector's own: set "
     ):
         validator.raise_if_invalid({**sink, "kconnect.slot.memory": "512m"})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("kconnect.slot", "own"), ("errors.restart.max", "3"), ("kconnect.labels", "team=x")],
+)
+def test_what_is_read_as_it_is_written_has_no_reference(
+    validator: ConnectorValidator, monkeypatch: pytest.MonkeyPatch, key: str, value: str
+) -> None:
+    monkeypatch.setenv("OF_THE_TEST", value)
+    sink = {"name": "a", "connector.class": "FileStreamSink", "topics": "t", "file": "/out"}
+    validator.raise_if_invalid({**sink, key: value})
+    with pytest.raises(InvalidConnectorError, match=f"{re.escape(key)} is read as it is written"):
+        validator.raise_if_invalid({**sink, key: "${env:OF_THE_TEST}"})
 
 
 def test_a_database_that_is_away_is_reported_as_what_may_pass(validator: ConnectorValidator) -> None:

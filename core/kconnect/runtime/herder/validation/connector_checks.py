@@ -31,11 +31,11 @@ from kconnect.runtime.config.connector_keys import CONNECTOR_CONFIG, DEAD_LETTER
 from kconnect.runtime.config.exactly_once_settings import is_distributed, is_exactly_once
 from kconnect.runtime.config.label_keys import label_problems
 from kconnect.runtime.config.misspelt import is_surely_unknown, misspelt_settings, unknown_settings
-from kconnect.runtime.config.own_worker_keys import OWN_OF_CONNECTORS
+from kconnect.runtime.config.own_worker_keys import OWN_OF_CONNECTORS, READ_AS_WRITTEN
 from kconnect.runtime.config.removed_settings import removed_problems
 from kconnect.runtime.config.restart_keys import restart_problems
 from kconnect.runtime.config.slot_keys import slot_problems
-from kconnect.runtime.config.variables import Variables, secret_values
+from kconnect.runtime.config.variables import Variables, secret_values, unresolved_problems
 from kconnect.runtime.herder.validation.client_checks import ClientChecks, installed_has_kerberos
 from kconnect.runtime.herder.validation.config_infos import (
     ConfigInfos,
@@ -133,7 +133,7 @@ class ConnectorValidator:
         passwords = self.plugins.password_keys(resolved.values)
         redaction.remember(owner, {*secret_values(resolved.values, passwords), *resolved.references})
         try:
-            named = self.variables.secrets_in_names(props)
+            named = [*self.variables.secrets_in_names(props), *unresolved_problems(props, READ_AS_WRITTEN)]
             infos = self._validate(resolved.values if resolved.references else props, named, offers)
         except ConnectError as err:
             shown = resolved.shown(str(err))
