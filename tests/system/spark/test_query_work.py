@@ -73,7 +73,7 @@ class _World:
         self.send("at", [{"id": n, "at_ms": at} for n, at in enumerate(times)])
         self.send("late", [{"id": 0, "at": "1970-01-01T01:00:00.010+01:00"}, {"id": 1, "at": 20}])
         self.send("late", [{"id": 2, "at": _HOUR + 5}, {"id": 3, "at": 3 * _HOUR}])
-        self.send("grown", [{"id": 1}])
+        self.send("grown", [{"id": 1, "price": None}])
         self.send("many-1", [{"id": 1}])
         (folder / "countries").mkdir()
         (folder / "countries" / "all.json").write_text(
@@ -195,9 +195,10 @@ class _World:
     def sees_letters_once(self, client: ConnectClient) -> None:
         """A batch with a new field is read again, its other partition too; each dead letter is written once."""
         eventually(lambda: {row["id"] for row in self.rows("grown")} == {1}, 60, "the first record")
-        self.send("grown", ["{", {"id": 2, "more": "x"}, "[", {"id": 3}])
+        self.send("grown", ["{", {"id": 2, "more": "x", "price": 3.5}, "[", {"id": 3}])
         eventually(lambda: {row["id"] for row in self.rows("grown")} == {1, 2, 3}, 60, "the new field is a column")
         assert [row["more"] for row in self.rows("grown") if row.get("more")] == ["x"]
+        assert [row["price"] for row in self.rows("grown") if row.get("price")] == [3.5], "it was null at first"
         client.pause_connector("grown")
         eventually(lambda: client.connector_status("grown").tasks[0].state is RunState.PAUSED, 30, "it is paused")
         self.send("grown", ["<", {"id": 4}])  # read to its end before the second partition, whose new fields end that

@@ -202,12 +202,34 @@ def test_a_tombstone_is_a_deleted_row_of_a_merge() -> None:
 
 
 def test_fields_take_a_type_that_fits_all_values() -> None:
-    found = fields_of([{"a": 1, "b": None, "c": [1]}, {"a": 1.5, "d": {"e": None}}])
+    found = fields_of([{"a": 1, "c": [1]}, {"a": 1.5, "d": {"e": 1}}])
 
-    assert found == pa.schema(
-        [("a", pa.float64()), ("b", pa.string()), ("c", pa.list_(pa.int64())), ("d", pa.struct([("e", pa.string())]))]
+    assert found == pa.schema([("a", pa.float64()), ("c", pa.list_(pa.int64())), ("d", pa.struct([("e", pa.int64())]))])
+    assert fields_of([{"a": 1}, {"a": "x"}]) == pa.schema([("a", pa.string())])
+
+
+NULLS = {"b": None, "c": {}, "d": {"e": None, "f": 1}, "g": [None], "h": {"i": None}, "j": [{"k": None, "l": 1}]}
+
+
+def test_fields_that_are_only_known_to_be_null_wait_for_a_value_unless_somebody_names_them() -> None:
+    typed = [("d", pa.struct([("f", pa.int64())])), ("j", pa.list_(pa.struct([("l", pa.int64())])))]
+    assert fields_of([{"a": 1, **NULLS}]) == pa.schema([("a", pa.int64()), *typed])
+    assert fields_of([{"a": 1, **NULLS}], {"b", "i"}.__contains__) == pa.schema(
+        [("a", pa.int64()), ("b", pa.string()), typed[0], ("h", pa.struct([("i", pa.string())])), typed[1]]
     )
-    assert fields_of([{"a": 1, "b": {}}, {"a": "x"}]) == pa.schema([("a", pa.string()), ("b", pa.string())])
+    assert fields_of([{"a": None, "b": {}}]) == pa.schema([("a", pa.string()), ("b", pa.string())])
+
+
+def test_a_field_that_was_null_at_first_gets_the_type_of_its_first_value() -> None:
+    rows = RowsOfBatch(fields_of([{"a": 1, "b": None}]), (), is_inferred=True, keeps_tombstones=False)
+    assert rows.of([record({"a": 2, "b": None})], Reports()).to_pylist() == [{"a": 2}]
+    column = pa.array([{"a": 2, "b": None}])
+    batch = RecordBatch("t", kafka_partition=3, value=column, kafka_offsets=pa.array([7]), original_topic="t")
+    assert rows.of(batch, Reports()).to_pylist() == [{"a": 2}], "the same of columns"
+    assert rows.of([record({"a": 2, **NULLS, "d": None, "j": None})], Reports()).to_pylist() == [{"a": 2}]
+    with pytest.raises(SchemaGrownError) as grown:
+        rows.of([record({"a": 3, "b": None}), record({"a": 3, "b": 3.5}, 1)], Reports())
+    assert SchemaGrownError.fields_in(str(grown.value)) == pa.schema([("b", pa.float64())])
 
 
 def test_a_tombstone_names_its_row_by_its_key_and_one_that_names_none_is_reported() -> None:

@@ -14,7 +14,7 @@ from kconnect.builtin.types.contracts import EVOLVES, Contracts, DiscardedRowErr
 from kconnect.builtin.types.evolution import Evolution, SchemaRules, merged, schema_for
 from kconnect.builtin.types.fitting import DECLARED, WIDENED, NotFittingError, as_mapping, build, fit
 from kconnect.builtin.types.meaning import meant_column, meant_value, meant_values
-from kconnect.builtin.types.seen import joined_schemas, with_members
+from kconnect.builtin.types.seen import is_untyped, joined_schemas, with_members
 from kconnect.builtin.types.seen_columns import seen_column, seen_table
 from kconnect.builtin.types.settling import Settling, settled
 from kconnect.errors import ConnectError, DataError
@@ -286,16 +286,20 @@ def key_row(key: Any, columns: Sequence[pa.Field]) -> dict[str, Any]:
     return row
 
 
-def fields_of(rows: Sequence[dict[str, Any]]) -> pa.Schema:
+def fields_of(rows: Sequence[dict[str, Any]], is_named: Callable[[str], bool] = lambda name: False) -> pa.Schema:
     """The fields of rows, each with a type that all its values fit.
 
-    Without rows that no columns can hold: each is an error of its record, when that is taken.
+    Without rows that no columns can hold: each is an error of its record, when that is taken. Without fields that are
+    only known to be null, which wait for their first value: but those that a query names, by `is_named`, are text, and
+    all are where none has a type.
     """
     try:
         found = seen_table(rows).schema
     except DataError:
         found = seen_table([row for row in rows if _has_columns(row)]).schema
-    return possible_fields(pa.field(field.name, storable(field.type)) for field in found)
+    if not any(_is_kept(field, is_named) for field in found):
+        return possible_fields(pa.field(field.name, pa.string()) for field in found)
+    return possible_fields(pa.field(part.name, storable(part.type, is_named)) for part in _kept(found, is_named))
 
 
 def possible_fields(fields: Iterable[pa.Field]) -> pa.Schema:
@@ -371,15 +375,23 @@ def _has_columns(row: dict[str, Any]) -> bool:
     return True
 
 
-def storable(kind: pa.DataType) -> pa.DataType:
-    """With text in place of what is only known to be null, or a struct of nothing."""
-    if pa.types.is_null(kind) or (pa.types.is_struct(kind) and not kind.num_fields):
-        return pa.string()
+def storable(kind: pa.DataType, is_named: Callable[[str], bool]) -> pa.DataType:
+    """Without members that are only known to be null and that nobody names; text in place of the others."""
+    if pa.types.is_struct(kind) and (parts := _kept(kind, is_named)):
+        return pa.struct([pa.field(part.name, storable(part.type, is_named)) for part in parts])
     if pa.types.is_list(kind):
-        return pa.list_(storable(kind.value_type))
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, storable(field.type)) for field in kind])
-    return kind
+        return pa.list_(storable(kind.value_type, is_named))
+    return pa.string() if is_untyped(kind) else kind
+
+
+def _kept(fields: Iterable[pa.Field], is_named: Callable[[str], bool]) -> list[pa.Field]:
+    return [field for field in fields if _is_kept(field, is_named)]
+
+
+def _is_kept(field: pa.Field, is_named: Callable[[str], bool]) -> bool:
+    if is_named(field.name) or not is_untyped(field.type):
+        return True
+    return pa.types.is_struct(field.type) and bool(_kept(field.type, is_named))
 
 
 def _about(name: str, record: SinkRecord) -> Any:

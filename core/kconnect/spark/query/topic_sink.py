@@ -11,7 +11,7 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -157,7 +157,7 @@ class TopicSink:
         try:
             while True:
                 assert self._ends is not None
-                found = found_fields(path, position.done, self._ends.look())
+                found = found_fields(path, position.done, self._ends.look(), self._names)
                 if found is not None:
                     break
                 if self._control.wait(_FIRST_RECORDS_S) or self._control.should_pause:
@@ -168,6 +168,12 @@ class TopicSink:
             found = joined_schemas([found, self._grown])
         self._grown = found
         return spark_schema(found, about)
+
+    def _names(self, column: str) -> bool:
+        """Whether the query, its watermark, the merge or an option of the table names this column."""
+        settings = self._settings
+        texts = " ".join((settings.query, settings.watermark, *settings.merge_keys, *settings.options.values()))
+        return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", texts, re.IGNORECASE) is not None
 
     def _columns_about(self) -> tuple[str, ...]:
         """The columns about records that the query or the merge asks for."""
@@ -328,9 +334,14 @@ _SAMPLE: Final = 500
 
 
 def found_fields(
-    path: TopicPath, begin: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
+    path: TopicPath,
+    begin: Mapping[TopicPartition, int],
+    end: Mapping[TopicPartition, int],
+    is_named: Callable[[str], bool] = lambda name: False,
 ) -> pa.Schema | None:
     """The fields of the first records of each partition; None if there are no records with a value yet.
+
+    `is_named`: whether somebody names a field, which is there then though it has only been null.
 
     Without those that a frame of Spark cannot have: a record with one is an error, when it is taken.
     Errors: StageError for records that cannot be converted.
@@ -342,7 +353,7 @@ def found_fields(
         for payload in path.read(at, first, min(to, first + _SAMPLE)):
             _look(payload, rows, schemas)
     if rows:
-        schemas.append(fields_of(rows))
+        schemas.append(fields_of(rows, is_named))
     found = possible_fields(joined_schemas(schemas)) if schemas else ()
     return found if len(found) else None
 
