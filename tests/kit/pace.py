@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["MOST", "Look", "Pace", "ample_s", "ended", "now", "pace", "slowness_of"]
+__all__ = ["MOST", "Look", "Pace", "ample_s", "ample_text", "ended", "now", "pace", "slowness_of"]
 
 MOST = 12.0
 """The clock never runs slower than by this: a test that hangs on a busy machine ends some day."""
@@ -163,6 +163,11 @@ def now() -> float:
 def ample_s(quiet_s: float) -> float:
     """Far more than this machine may take for what takes a quiet one so long: load may come after the question."""
     return quiet_s * max(_AMPLE, 2 * pace.slowness)
+
+
+def ample_text(quiet_s: float) -> str:
+    """The same as a command takes it: `120s`."""
+    return f"{ample_s(quiet_s):.0f}s"
 
 
 def ended(process: subprocess.Popen[bytes] | subprocess.Popen[str], within_s: float) -> int:

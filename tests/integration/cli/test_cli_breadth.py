@@ -14,7 +14,7 @@ import pytest
 from kconnect.model import Condition, TargetState, TaskCondition, TaskId
 from kconnect.runtime.rest import RestServer
 from kit.memory_herder import file_source
-from kit.pace import now
+from kit.pace import ample_text, now
 from kit.ports import free_port
 from kit.waiting import eventually
 
@@ -150,7 +150,7 @@ def test_wait_returns_when_the_state_is_reached(connect, herder):
     timer = threading.Timer(0.3, lambda: herder.set_target_state("orders", TargetState.STARTED))
     timer.start()
     began = now()
-    assert connect("connectors", "wait", "orders", "--state", "RUNNING", "--timeout", "10s")[::2] == (
+    assert connect("connectors", "wait", "orders", "--state", "RUNNING", "--timeout", ample_text(10))[::2] == (
         0,
         "orders is RUNNING\n",
     )
@@ -187,7 +187,7 @@ def test_wait_goes_on_while_the_worker_starts_and_finds_what_is_created_meanwhil
         return was_ready
 
     herder.is_ready = answer
-    code, _, err = connect("connectors", "wait", "late", "--timeout", "30s")
+    code, _, err = connect("connectors", "wait", "late", "--timeout", ample_text(30))
     assert (code, err.splitlines()[1:]) == (0, ["late is RUNNING"])
     assert err.splitlines()[0].endswith("is still starting; waiting")
 
@@ -199,7 +199,7 @@ def test_wait_goes_on_while_nobody_listens_yet(connect, herder):
     starter.start()
     try:
         code, _, err = connect(
-            "connectors", "wait", "-e", "ord.*", "--url", f"http://127.0.0.1:{port}", "--timeout", "30s"
+            "connectors", "wait", "-e", "ord.*", "--url", f"http://127.0.0.1:{port}", "--timeout", ample_text(30)
         )
     finally:
         starter.join()

@@ -9,6 +9,7 @@ import pytest
 from kconnect.model import TargetState
 from kconnect.runtime.config.labels import LABELS
 from kit.memory_herder import file_source
+from kit.pace import ample_text
 from kit.waiting import eventually
 
 
@@ -52,7 +53,7 @@ def test_show_has_labels_and_apply_takes_it_back(connect, tmp_path):
 def test_every_command_that_selects_takes_labels(connect, herder):
     assert connect("connectors", "pause", "-l", "team=x")[::2] == (0, "paused ours\n")
     assert herder.known["ours"].state is TargetState.PAUSED
-    assert connect("connectors", "wait", "-l", "team=y", "--timeout", "10s")[::2] == (0, "theirs is RUNNING\n")
+    assert connect("connectors", "wait", "-l", "team=y", "--timeout", ample_text(10))[::2] == (0, "theirs is RUNNING\n")
     assert connect("connectors", "status", "-l", "env", "-o", "name")[1].split() == ["ours", "ours"]
     assert connect("tasks", "list", "-l", "team=y", "-o", "name")[1] == "theirs\n"
     assert connect("connectors", "watch", "--once", "-l", "team=y")[0] == 0

@@ -17,6 +17,7 @@ from kconnect.model import TargetState
 from kconnect_cli.app import run
 from kit.group_offsets import member_of
 from kit.java_connect import write_properties
+from kit.pace import ample_text
 from kit.topics import create_topic, produce_lines
 from kit.written_cluster import WrittenCluster
 
@@ -333,7 +334,7 @@ def test_a_cluster_that_never_ran_gets_its_topics_too(topics, filled, tmp_path, 
     assert code == 0, err
     assert f"create connector-{name}-src" in out
     assert topics("import", str(file), "--yes", on=fresh)[0] == 3, "a dry run creates none"
-    code, _, err = topics("import", str(file), "--create-topics", "--yes", "--timeout", "60s", on=fresh)
+    code, _, err = topics("import", str(file), "--create-topics", "--yes", "--timeout", ample_text(60), on=fresh)
     assert code == 0, err
     assert configs(fresh).snapshot.configs == configs(filled).snapshot.configs
     assert offsets(fresh) == offsets(filled)
@@ -350,7 +351,7 @@ def test_more_replicas_than_brokers_are_refused_at_once_and_no_topic_is_made(top
     )
     file = tmp_path / "state.json"
     assert topics("export", str(file), "--show-secrets", on=filled)[0] == 0
-    code, _, err = topics("import", str(file), "--create-topics", "--yes", "--timeout", "60s", on=fresh)
+    code, _, err = topics("import", str(file), "--create-topics", "--yes", "--timeout", ample_text(60), on=fresh)
     assert code == 1
     assert "with 3 replicas (status.storage.replication.factor): the cluster has 1 broker" in err, err
     with ClusterReader(fresh.access) as reader:
@@ -370,7 +371,7 @@ def test_topics_are_created_without_converters_and_a_wrong_setting_is_reported_b
     assert "offset.storage.partitions" in err
     assert "?" not in err, "nothing was asked"
     write_properties(worker, settings)
-    patiently = ("--yes", "--timeout", "60s")
+    patiently = ("--yes", "--timeout", ample_text(60))
     code, _, err = topics("import", str(file), "--create-topics", *patiently, "--worker", str(worker), on=fresh)
     assert code == 0, err
     assert configs(fresh).snapshot.configs == configs(filled).snapshot.configs

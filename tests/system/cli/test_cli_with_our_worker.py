@@ -14,7 +14,7 @@ import pytest
 from kconnect.java.devbroker import DevBroker
 from kit.admin_flow import Operator, sink_from_create_to_delete, source_from_create_to_delete, what_is_not_there
 from kit.cli import cli_env, connect_command
-from kit.pace import ended
+from kit.pace import ample_text, ended
 from kit.standalone import Standalone
 from kit.waiting import eventually
 
@@ -64,7 +64,7 @@ def test_names_of_any_kind_are_selected_waited_for_completed_and_moved(
     file = tmp_path / "connectors.json"
     file.write_text(json.dumps([{"name": name, "config": config} for name in ODD_NAMES]))
     connect("connectors", "apply", "-f", str(file))
-    connect("connectors", "wait", "--timeout", "30s", "--", *ODD_NAMES)
+    connect("connectors", "wait", "--timeout", ample_text(30), "--", *ODD_NAMES)
 
     def offered() -> set[str]:
         """Nothing when the worker does not answer in the half second that a shell may wait."""
@@ -105,7 +105,7 @@ def test_apply_by_labels_ends_when_it_runs_and_at_once_when_it_cannot(
     write(name, team, tmp_path)
     write(f"{name}-old", team, tmp_path)
     write(f"{name}-theirs", f"{team}.other", tmp_path)
-    apply = ("connectors", "apply", "-f", str(files), "--yes", "--wait", "--timeout", "60s", "--prune", "-l")
+    apply = ("connectors", "apply", "-f", str(files), "--yes", "--wait", "--timeout", ample_text(60), "--prune", "-l")
     assert f"{name}-theirs is RUNNING\n" in run(*apply, f"team={team}.other", expect=0).stderr
     reported = run(*apply, f"team={team}", expect=0).stderr.splitlines()
     assert {f"{name}-old is RUNNING", f"{name} is RUNNING"} <= set(reported), "in the order in which they came to run"
@@ -137,7 +137,7 @@ def test_only_what_failed_is_restarted_and_watch_tells_it(
     file = tmp_path / "late.json"
     file.write_text(json.dumps({"name": name, "config": sink}))
     operator.connect("connectors", "create", str(file))
-    operator.connect("connectors", "wait", name, "--state", "FAILED", "--timeout", "30s")
+    operator.connect("connectors", "wait", name, "--state", "FAILED", "--timeout", ample_text(30))
     assert "No such file or directory" in operator.run("connectors", "wait", name, expect=1).stderr
     command = [
         *connect_command(),
@@ -158,7 +158,7 @@ def test_only_what_failed_is_restarted_and_watch_tells_it(
         assert (
             operator.run("connectors", "restart", "--failed", "--all", expect=0).stderr == f"restarted {name}: task 0\n"
         )
-        operator.connect("connectors", "wait", name, "--timeout", "30s")
+        operator.connect("connectors", "wait", name, "--timeout", ample_text(30))
         while f"{name} task 0 RUNNING" not in (line := watching.stdout.readline()):
             assert line, "the watch ended without telling that the task runs"
         watching.terminate()

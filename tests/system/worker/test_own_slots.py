@@ -98,6 +98,7 @@ def test_a_connector_that_eats_memory_fails_alone_in_a_slot_of_its_own(worker):
     assert tasks_of(before[None]) == {SOURCE, SINK}
     assert len(psutil.Process(before[HOG]["pid"]).cpu_affinity()) == 1
     assert len(psutil.Process(before[None]["pid"]).cpu_affinity()) == len(os.sched_getaffinity(0))
+    eventually(lambda: slots_of(worker)[HOG]["memory_bytes"], 30, "its slot has said what it takes")
     shown = cli_run("slots", "--url", worker.url, home=worker.folder / "home", expect=0).stdout
     whose, own = (next(line for line in shown.splitlines() if part in line) for part in ("WHOSE", f"{HOG}-0"))
     assert HOG in own[whose.index("WHOSE") :][:6]
