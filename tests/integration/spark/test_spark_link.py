@@ -187,7 +187,7 @@ def test_a_slot_with_another_kconnect_is_refused_with_a_sentence_on_both_ends(ca
     pool = SlotPool(SparkSettings(), PoolPorts(jobs=jobs), _NoEvents())
     pool.start("127.0.0.1")
     try:
-        pool.grow(1)
+        pool.begin({0: None})
         spec = jobs.specs.get(timeout=ample_s(5))
         slot = connect(spec.host, spec.port, spec.token, ample_s(5))
         slot.send(Hello(0, "host", 1, 2, version="0.0.1"))
