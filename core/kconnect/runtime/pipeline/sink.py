@@ -86,7 +86,7 @@ class SinkLoop:
             self._refused,
             parts.clock,
             parts.commit_times,
-            settle_puts=self._settle,
+            settle_puts=self._settle_and_go,
             settle_reports=self._settle_reports,
         )
         self._partitions = SinkPartitions(
@@ -133,7 +133,7 @@ class SinkLoop:
                     # No variable here: it would keep the fetched messages in memory during the next fetch
                     queue.add(self._convert(self._poll()))  # converters and transforms, of what the consumer has
                     self._put()  # the task
-                self._settle()
+                self._settle_and_go()
             except StoppedInRetryError as stopped:  # read again after the next start
                 log.info("%s", stopped)
 
@@ -244,6 +244,14 @@ class SinkLoop:
         while self._queue.is_under_way and not self._control.is_cancelled:
             if not self._put_head(calls=False):
                 return
+
+    def _settle_and_go(self) -> None:
+        """The same, and go back where the task asked for in it: no offset behind that is committed.
+
+        Differs: Java commits first, and a worker that is killed then never gives the task those records again.
+        """
+        self._settle()
+        self._partitions.go_where_asked()
 
     def _settle_reports(self, timeout_s: float) -> None:
         """Wait for all reports; call before a commit. Errors: also what report() raised, if the task swallowed it."""
