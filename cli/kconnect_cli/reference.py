@@ -104,7 +104,9 @@ one when a worker breaks off, answers 503, or does not answer in time.
 | Variable | What it gives |
 | --- | --- |
 | `KCONNECT_CONTEXT` | Name of the context, as `--context` |
-{variables}
+{variables}\
+| `KCONNECT_COMPLETE_TIMEOUT` | How long a Tab may wait for names of the cluster, as `2s`; else half a second |
+
 Contexts are kept in `kconnect/contexts.toml` of the user's config folder (`$XDG_CONFIG_HOME`, else `~/.config`), which
 only its owner may read; there is a warning when others may and it holds a password.
 """

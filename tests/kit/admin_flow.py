@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kit.cli import CliResult, cli_run
+from kit.pace import ample_text
 from kit.ports import free_port
 from kit.topics import consume_values, end_offset, produce_lines
 from kit.waiting import eventually
@@ -30,7 +31,8 @@ class Operator:
 
     def run(self, *args: str, expect: int = 0, stdin: str | None = None, url: str | None = None) -> CliResult:
         began = time.monotonic()
-        done = cli_run(*args, home=self._home, env={"KCONNECT_URL": url or self._url}, expect=expect, stdin=stdin)
+        env = {"KCONNECT_URL": url or self._url, "KCONNECT_COMPLETE_TIMEOUT": ample_text(2)}
+        done = cli_run(*args, home=self._home, env=env, expect=expect, stdin=stdin)
         log.info("%.2f s: connect %s", time.monotonic() - began, " ".join(args[:2]))
         return done
 

@@ -18,6 +18,8 @@ from kconnect.logs.wording import pluralize
 from kconnect.runtime.config.labels import labels_of
 from kconnect_cli.contexts.profiles import Profile
 from kconnect_cli.contexts.target import find_target, without_user
+from kconnect_cli.durations import seconds_of
+from kconnect_cli.exits import UsageProblem
 
 if TYPE_CHECKING:
     from kconnect_cli.options.cluster import ClusterOptions
@@ -26,6 +28,8 @@ FILES = ":files"
 _END_OF_OPTIONS = "--"
 # A person waits for the second tab; a worker that is there answers in 10 ms
 _DEADLINE_S = 0.5
+TIMEOUT = "KCONNECT_COMPLETE_TIMEOUT"
+"""A variable: how long a Tab may wait for names of the cluster; half a second without it."""
 
 
 class Candidate(NamedTuple):
@@ -123,15 +127,22 @@ def _help(command: Any) -> str:  # as above
     return str(command.get_short_help_str(70))
 
 
+def _wait_s() -> float:
+    try:
+        return seconds_of(os.environ.get(TIMEOUT, ""), TIMEOUT)
+    except UsageProblem:  # a Tab says nothing of what is wrong
+        return _DEADLINE_S
+
+
 class LiveNames:
     """Names of the cluster a line is meant for. Nothing is offered when it does not answer in time.
 
-    One request for each completion, or two, all of it within half a second.
+    One request for each completion, or two, all of it within half a second, or KCONNECT_COMPLETE_TIMEOUT.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
         self._words = words
-        self._ends = time.monotonic() + _DEADLINE_S
+        self._ends = time.monotonic() + _wait_s()
 
     def sources(self) -> Sources:
         """What to offer, by the names of arguments and options in the commands' functions."""

@@ -67,7 +67,7 @@ def test_names_of_any_kind_are_selected_waited_for_completed_and_moved(
     connect("connectors", "wait", "--timeout", ample_text(30), "--", *ODD_NAMES)
 
     def offered() -> set[str]:
-        """Nothing when the worker does not answer in the half second that a shell may wait."""
+        """Nothing when the worker does not answer in the time that a shell may wait."""
         lines = connect("complete", "--", "connectors", "pause", "--", "").splitlines()
         return {line.partition("\t")[0] for line in lines}
 
