@@ -99,7 +99,7 @@ class OwnReplay:
 
     def __init__(self, reader: DeadLetterReader, wish: ReplayWish) -> None:
         if wish.through and reader.is_source:
-            raise UsageProblem(f"--through is for sinks: {reader.name} is a source: they pass its chain anyway")
+            raise UsageProblem(f"--through is for sinks. {reader.name} is a source: its records pass its chain anyway")
         self._reader = reader
         self._wish = wish
 

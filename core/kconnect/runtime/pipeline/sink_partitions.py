@@ -202,6 +202,8 @@ class SinkPartitions:
             return
         try:
             self._settle_puts()
+            # The next owner begins where the task asked to go in these puts: nothing behind it is committed
+            self._offsets.moved_to(self._context.take_offsets(set(partitions)), by_task=True)
         finally:
             self._give_up(partitions)
 

@@ -13,7 +13,6 @@ import pytest
 from kconnect.api import SinkRecord
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.model import RunState, TargetState, TopicPartition
-from kconnect.runtime.pipeline.sink_puts import RecordsPut
 from kit.sink_bench import PLACES, Buffered, SinkBench, SinkRun
 
 
@@ -177,39 +176,6 @@ def test_an_answer_says_nothing_of_a_partition_that_was_rewound_while_the_commit
     assert run() is None
     assert given == [2]
     assert bench.position(ONE) == 6
-
-
-@pytest.mark.parametrize("ends", [False, True])
-def test_nothing_is_committed_behind_a_place_to_which_the_task_goes_back_in_what_is_put_meanwhile(
-    monkeypatch: pytest.MonkeyPatch, ends: bool
-) -> None:
-    """As Java puts, while the loop does other things."""
-    bench, task, done = SinkBench(), Buffered(), set[int]()
-    given: list[Mapping[TopicPartition, int]] = []
-
-    def settle(put: RecordsPut) -> bool:
-        if put.records and id(put) not in done:
-            done.add(id(put))
-            run.loop._calls.put(list(put.records), put.fetched)
-        return bool(put.records)
-
-    def pre_commit(offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
-        given.append(dict(offsets))
-        return {}
-
-    def go_back(run: SinkRun) -> None:
-        bench.write(ONE, 6)
-        task.in_put.append(lambda context: run.ask_for(ONE, 2))
-        run.clock.advance(2.0)
-        if ends:
-            run.control.stop()
-
-    monkeypatch.setattr(RecordsPut, "settle", settle)
-    monkeypatch.setattr(RecordsPut, "is_under_way", property(lambda put: bool(put.records) and id(put) not in done))
-    monkeypatch.setattr(task, "pre_commit", pre_commit)
-    run = SinkRun(bench, task, Steps(go_back, idle, idle), most=6)
-    assert run() is None
-    assert given[0].get(ONE) == 2
 
 
 def test_a_commit_is_made_once_in_each_interval() -> None:
