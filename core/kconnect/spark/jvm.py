@@ -60,6 +60,7 @@ class Jvm:
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: threading.Thread | None = None
         self._master: str | None = None
+        self._killed = False
         self._quiet = True  # until the gateway is up, the output matters only if the start fails
         self._tail: collections.deque[str] = collections.deque(maxlen=100)
 
@@ -68,8 +69,10 @@ class Jvm:
         return self._process.pid if self._process else None
 
     def ending(self) -> str | None:
-        """How it has ended, without a `stop`; None while it runs. Threads: any."""
+        """How it has ended, or is about to after a `kill`, without a `stop`; None while it runs. Threads: any."""
         code = self._process.poll() if self._process else None
+        if code is None and self._killed and self._process:
+            code = -signal.SIGKILL  # the kernel takes a moment, and who asks the JVM meanwhile waits for nothing
         if code is None:
             return None
         return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
@@ -144,6 +147,7 @@ class Jvm:
         """Kill it, from any thread; start and connect then fail."""
         process = self._process
         if process is not None:
+            self._killed = True
             with contextlib.suppress(ProcessLookupError):  # its whole group is gone
                 os.killpg(process.pid, signal.SIGKILL)  # spark-submit, before it becomes the JVM, has a child
 

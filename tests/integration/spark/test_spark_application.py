@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import warnings
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -102,6 +103,19 @@ def test_stopping_in_the_middle_of_the_start_leaves_nothing():
 
     launcher.stop(10.0)
 
+    assert _children() <= before
+
+
+def test_a_jvm_that_was_killed_is_not_asked_to_end_in_order():
+    before = _children()
+    application = SparkApplication(SparkSettings(slots=1))
+    application.start()
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        application._jvm.kill()  # as a stop does that finds it still starting; the kernel takes a moment
+        application.stop(ample_s(10.0))
+
+    assert not [str(warning.message) for warning in warned if warning.category is RuntimeWarning]
     assert _children() <= before
 
 
