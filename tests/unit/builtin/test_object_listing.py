@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from kconnect.builtin.connectors.objects.object_listing import chosen, glob_regex, is_hidden
+from kconnect.builtin.connectors.objects.object_source import chosen, glob_regex, is_hidden
 from kconnect.builtin.stores.file_store import Found
 
 

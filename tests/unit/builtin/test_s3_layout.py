@@ -11,8 +11,7 @@ import pytest
 from kconnect.api import ConfigError, DataError
 from kconnect.builtin.connectors.objects.confluent_layout import next_schedule_s
 from kconnect.builtin.connectors.objects.joda import joda_format
-from kconnect.builtin.connectors.objects.s3_config import S3_CONFIG, names_of, store_of
-from kconnect.builtin.connectors.objects.s3_sink import S3SinkConnector
+from kconnect.builtin.connectors.objects.s3_sink import S3_CONFIG, S3SinkConnector, names_of, store_of
 
 PARTITIONER = "io.confluent.connect.storage.partitioner."
 BASE = {

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from kconnect.api import ConfigError, ConnectError, DataError, SourceRecord
-from kconnect.builtin.connectors.singer.messages import BadRecord, Messages, State
 from kconnect.builtin.connectors.singer.singer_source import SingerSourceConnector, selected
-from kconnect.builtin.connectors.singer.tap import secrets_of
+from kconnect.builtin.connectors.singer.tap import BadRecord, Messages, State, secrets_of
 from kconnect.builtin.types.fitting import as_mapping
 from kconnect.testing import SourceHarness
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from kconnect.api import ConfigDef, ConnectError, TopicPartition, Transformation
-from kconnect.builtin.connectors.tables.moved_topics import possible_topics
-from kconnect.builtin.connectors.tables.table_sink import TableSinkConnector
+from kconnect.builtin.connectors.tables.table_sink import TableSinkConnector, possible_topics
 from kconnect.testing import SinkHarness
 from kit.tables import FORMATS, read_table, table_settings
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kconnect.api import ConfigDef, ConfigError, ConnectRecord, DataError, RecordBatch, Schema, Struct, Transformation
 from kconnect.api.columns import values_of
 from kconnect.builtin.sql.rows import BatchRows, RecordRows, Rows, have_schemas
-from kconnect.builtin.sql.seen_groups import GroupRows, Sight, grouped
+from kconnect.builtin.sql.seen_batches import GroupRows, Sight, grouped
 from kconnect.builtin.transforms.with_schema import WithSchema
 from kconnect.builtin.types.declarations import declarations, with_value_schema
 from kconnect.builtin.types.seen_schemas import as_data

@@ -18,12 +18,12 @@ from kconnect.builtin.transforms.record_part import (
     require_struct,
     with_replace_null,
 )
-from kconnect.builtin.transforms.timestamp_columns import converted_column
 from kconnect.builtin.transforms.timestamp_kinds import (
     TARGETS,
     UNITS,
     TimestampFormat,
     converted,
+    converted_column,
     kind_of,
     target_schema,
 )

@@ -1,31 +1,243 @@
-"""Confluent's S3 sink by its name: ObjectSink with Java's settings, names of objects, and rotations."""
+"""Confluent's S3 sink by its name: ObjectSink with Java's settings, names of objects, and rotations.
+
+At the top are the settings: their table, what they mean here, and what is refused by name.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+from zoneinfo import ZoneInfo
 
-from kconnect.api import ConfigError, DataError, RecordBatch, Schema, SinkRecord, SinkTask, TopicPartition
+from kconnect.api import ConfigDef, ConfigError, DataError, RecordBatch, Schema, SinkRecord, SinkTask, TopicPartition
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector, raised_by
-from kconnect.builtin.connectors.objects.confluent_layout import ConfluentNames, next_schedule_s
-from kconnect.builtin.connectors.objects.object_config import object_store
+from kconnect.builtin.connectors.objects.confluent_layout import ConfluentNames, TimeBuckets, next_schedule_s
+from kconnect.builtin.connectors.objects.joda import joda_format
+from kconnect.builtin.connectors.objects.object_config import OPTIONS_PREFIX, object_store
+from kconnect.builtin.connectors.objects.object_names import time_zone
 from kconnect.builtin.connectors.objects.object_sink import ObjectSinkTask
 from kconnect.builtin.connectors.objects.object_units import Unit
 from kconnect.builtin.connectors.objects.object_writers import Encoder
-from kconnect.builtin.connectors.objects.s3_config import (
-    S3_CONFIG,
-    extractor_of,
-    format_of,
-    has_times,
-    names_of,
-    refusals,
-    store_of,
-    zone_of,
-)
 from kconnect.builtin.stores.flush_plan import FlushLimits
+
+_T, _I = ConfigDef.Type, ConfigDef.Importance
+_S3, _STORAGE = "io.confluent.connect.s3.", "io.confluent.connect.storage."
+_FORMATS: Final = {
+    f"{_S3}format.json.JsonFormat": "jsonl",
+    f"{_S3}format.avro.AvroFormat": "avro",
+    f"{_S3}format.parquet.ParquetFormat": "parquet",
+    f"{_S3}format.bytearray.ByteArrayFormat": "lines",
+}
+_PARTITIONERS: Final = {
+    f"{_STORAGE}partitioner.{name}Partitioner": name for name in ("Default", "Field", "TimeBased", "Daily", "Hourly")
+}
+_EXTRACTORS: Final = ("Wallclock", "Record", "RecordField")
+_EXTRACTOR_CLASS: Final = f"{_STORAGE}partitioner.TimeBasedPartitioner${{}}TimestampExtractor"
+_STORAGE_CLASS: Final = f"{_S3}storage.S3Storage"
+_CHAIN: Final = "com.amazonaws.auth.DefaultAWSCredentialsProviderChain"
+_PARQUET: Final = {"snappy": ".snappy", "gzip": ".gz", "zstd": ".zstd", "none": ""}
+_DAY_MS, _HOUR_MS = 86_400_000, 3_600_000
+
+# Settings of Java's with which nothing else is written here: name, type, default
+_WITHOUT_EFFECT: Final = (
+    ("s3.part.size", _T.INT, 26_214_400),
+    ("s3.part.retries", _T.INT, 3),
+    ("s3.retry.backoff.ms", _T.LONG, 200),
+    ("s3.compression.level", _T.INT, -1),
+    ("retry.backoff.ms", _T.LONG, 5000),
+    ("shutdown.timeout.ms", _T.LONG, 3000),
+    ("schema.cache.size", _T.INT, 1000),
+    ("schema.generator.class", _T.STRING, ""),
+    ("enhanced.avro.schema.support", _T.BOOLEAN, True),
+    ("connect.meta.data", _T.BOOLEAN, True),
+    ("allow.optional.map.keys", _T.BOOLEAN, False),
+    ("s3.elastic.buffer.enable", _T.BOOLEAN, False),
+    ("s3.elastic.buffer.init.capacity", _T.INT, 131_072),
+    ("s3.http.send.expect.continue", _T.BOOLEAN, True),
+    ("s3.schema.partition.affix.type", _T.STRING, "NONE"),
+)
+# Settings that change what is written in ways that are not there: name, type, the value that asks for nothing
+_REFUSED: Final = (
+    ("s3.wan.mode", _T.BOOLEAN, False),
+    ("s3.proxy.url", _T.STRING, ""),
+    ("s3.sse.customer.key", _T.PASSWORD, None),
+    ("s3.object.tagging", _T.BOOLEAN, False),
+    ("store.kafka.keys", _T.BOOLEAN, False),
+    ("store.kafka.headers", _T.BOOLEAN, False),
+    ("rotate.file.deduplication", _T.BOOLEAN, False),
+)
+
+
+def _table() -> ConfigDef:
+    in_ = ConfigDef.ValidString.in_
+    at_least = ConfigDef.Range.at_least
+    table = ConfigDef()
+    rows: tuple[tuple[str, Any, Any, Any, Any, str], ...] = (
+        ("s3.bucket.name", _T.STRING, ConfigDef.NO_DEFAULT, ConfigDef.NonEmptyString(), _I.HIGH, "The bucket."),
+        ("s3.region", _T.STRING, "us-west-2", None, _I.MEDIUM, "Its region."),
+        ("store.url", _T.STRING, "", None, _I.HIGH, "Address of another store than Amazon's."),
+        ("aws.access.key.id", _T.PASSWORD, None, None, _I.HIGH, "Access key; without, as AWS's chain finds it."),
+        ("aws.secret.access.key", _T.PASSWORD, None, None, _I.HIGH, "Its secret."),
+        ("s3.credentials.provider.class", _T.STRING, _CHAIN, None, _I.LOW, "AWS's chain alone."),
+        ("s3.path.style.access.enabled", _T.BOOLEAN, True, None, _I.LOW, "Whether the bucket is in the path."),
+        ("s3.ssea.name", _T.STRING, "", in_("", "AES256", "aws:kms"), _I.LOW, "Encryption by the server."),
+        ("s3.sse.kms.key.id", _T.STRING, "", None, _I.LOW, "Key of aws:kms."),
+        ("s3.acl.canned", _T.STRING, "", None, _I.LOW, "Canned ACL of the objects."),
+        ("s3.compression.type", _T.STRING, "none", in_("none", "gzip"), _I.LOW, "Of JSON and bytes."),
+        ("format.class", _T.STRING, ConfigDef.NO_DEFAULT, in_(*_FORMATS), _I.HIGH, "What is written."),
+        ("storage.class", _T.STRING, _STORAGE_CLASS, in_(_STORAGE_CLASS), _I.HIGH, "S3."),
+        ("flush.size", _T.INT, ConfigDef.NO_DEFAULT, at_least(1), _I.HIGH, "Rows of a partition between two writes."),
+        ("rotate.interval.ms", _T.LONG, -1, None, _I.HIGH, "Time between two writes by the records' times."),
+        ("rotate.schedule.interval.ms", _T.LONG, -1, None, _I.MEDIUM, "The same by the clock, since midnight."),
+        ("partitioner.class", _T.STRING, next(iter(_PARTITIONERS)), in_(*_PARTITIONERS), _I.HIGH, "Folders."),
+        ("partition.field.name", _T.LIST, [], None, _I.MEDIUM, "Fields of the FieldPartitioner."),
+        ("partition.duration.ms", _T.LONG, -1, None, _I.MEDIUM, "Length of a folder's time."),
+        ("path.format", _T.STRING, "", None, _I.MEDIUM, "Folders of time, as Joda formats it."),
+        ("locale", _T.STRING, "", None, _I.MEDIUM, "Language of names in path.format: en."),
+        ("timezone", _T.STRING, "", None, _I.MEDIUM, "Zone of path.format and the schedule."),
+        ("timestamp.extractor", _T.STRING, "Wallclock", None, _I.MEDIUM, "Wallclock, Record or RecordField."),
+        ("timestamp.field", _T.STRING, "timestamp", None, _I.MEDIUM, "Field of RecordField."),
+        ("append.late.data", _T.BOOLEAN, False, None, _I.LOW, "Whether late rows cause no write."),
+        ("schema.compatibility", _T.STRING, "NONE", None, _I.HIGH, "NONE: another schema causes a write."),
+        ("topics.dir", _T.STRING, "topics", None, _I.HIGH, "Folder above those of topics."),
+        ("directory.delim", _T.STRING, "/", None, _I.MEDIUM, "What is between folders."),
+        ("file.delim", _T.STRING, "+", None, _I.MEDIUM, "What is between topic, partition and offset."),
+        ("filename.offset.zero.pad.width", _T.INT, 10, at_least(0), _I.LOW, "Digits of the offset."),
+        ("behavior.on.null.values", _T.STRING, "fail", in_("fail", "ignore"), _I.LOW, "Records without value."),
+        ("json.decimal.format", _T.STRING, "BASE64", in_("BASE64", "NUMERIC"), _I.LOW, "Decimals in JSON."),
+        ("avro.codec", _T.STRING, "null", in_("null", "deflate"), _I.LOW, "Compression in Avro."),
+        ("parquet.codec", _T.STRING, "snappy", in_(*_PARQUET), _I.LOW, "Compression in Parquet."),
+        ("format.bytearray.extension", _T.STRING, ".bin", None, _I.LOW, "Extension of bytes."),
+        ("format.bytearray.separator", _T.STRING, "\\n", in_("\\n", "\n"), _I.LOW, "What is between bytes."),
+    )
+    for name, kind, default, valid, importance, doc in rows:
+        table.define(name, kind, default, valid, importance, doc)
+    for name, kind, default in _WITHOUT_EFFECT:
+        table.define(name, kind, default, None, _I.LOW, "Without effect here.")
+    for name, kind, default in _REFUSED:
+        table.define(name, kind, default, None, _I.LOW, "Refused: it does not exist here.")
+    return table
+
+
+S3_CONFIG = _table()
+
+
+def refusals(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What a config asks for that is not there: pairs of setting and message."""
+    for name, _, nothing in _REFUSED:
+        if config[name] not in (nothing, None):
+            yield (
+                name,
+                f"{name} is not supported here: take it out, or run Confluent's connector (docs/java-plugins.md)",
+            )
+    if config["s3.credentials.provider.class"] != _CHAIN:
+        yield (
+            "s3.credentials.provider.class",
+            (f"Only {_CHAIN} is there: keys in aws.access.key.id, the environment, ~/.aws, or the machine's role"),
+        )
+
+
+def names_of(config: Mapping[str, Any]) -> ConfluentNames:
+    """Errors: ConfigError."""
+    kind, delim = _PARTITIONERS[config["partitioner.class"]], config["directory.delim"]
+    fields: list[str] = []
+    buckets = None
+    if kind == "Field":
+        fields = config["partition.field.name"]
+        if not fields:
+            raise ConfigError.invalid("partition.field.name", "", "FieldPartitioner needs it")
+    elif kind != "Default":
+        buckets = _buckets(kind, config, delim)
+        if extractor_of(config) == "RecordField":
+            fields = [config["timestamp.field"]]
+    return ConfluentNames(
+        topics_dir=config["topics.dir"],
+        directory_delim=delim,
+        file_delim=config["file.delim"],
+        width=config["filename.offset.zero.pad.width"],
+        extension=_extension(config),
+        fields=fields,
+        buckets=buckets,
+        by_field=kind == "Field",
+    )
+
+
+def _buckets(kind: str, config: Mapping[str, Any], delim: str) -> TimeBuckets:
+    day = delim.join(("'year'=YYYY", "'month'=MM", "'day'=dd"))
+    pattern, length_ms = {
+        "Daily": (day, _DAY_MS),
+        "Hourly": (f"{day}{delim}'hour'=HH", _HOUR_MS),
+        "TimeBased": (config["path.format"], config["partition.duration.ms"]),
+    }[kind]
+    for name in ("locale", "timezone"):
+        if not config[name].strip():
+            raise ConfigError.invalid(name, config[name], f"{name.capitalize()} cannot be empty.")
+    if not pattern.strip() or pattern == delim:
+        raise ConfigError.invalid("path.format", pattern, "Path format cannot be empty.")
+    if length_ms <= 0:
+        raise ConfigError.invalid("partition.duration.ms", length_ms, "Partition duration needs to be a positive.")
+    form = joda_format(pattern.removesuffix(delim), config["locale"], "path.format")
+    return TimeBuckets(form, length_ms, zone_of(config))
+
+
+def zone_of(config: Mapping[str, Any]) -> ZoneInfo:
+    """Errors: ConfigError."""
+    return time_zone("timezone", config["timezone"], config["timezone"] or "UTC")
+
+
+def extractor_of(config: Mapping[str, Any]) -> str:
+    """Errors: ConfigError."""
+    given = config["timestamp.extractor"]
+    for name in _EXTRACTORS:
+        if given in (name, _EXTRACTOR_CLASS.format(name)):
+            return name
+    raise ConfigError.invalid("timestamp.extractor", given, f"There are {', '.join(_EXTRACTORS)}")
+
+
+def has_times(config: Mapping[str, Any]) -> bool:
+    """Whether its partitioner goes by time, and so rotate.interval.ms has effect."""
+    return _PARTITIONERS[config["partitioner.class"]] not in ("Default", "Field")
+
+
+def format_of(config: Mapping[str, Any]) -> tuple[str, str]:
+    """Our format and compression."""
+    found = _FORMATS[config["format.class"]]
+    if found == "avro":
+        return found, {"null": "none", "deflate": "gzip"}[config["avro.codec"]]
+    if found == "parquet":
+        codec = config["parquet.codec"]
+        return found, "NONE" if codec == "none" else codec  # as pyarrow takes it
+    return found, config["s3.compression.type"]
+
+
+def _extension(config: Mapping[str, Any]) -> str:
+    found = _FORMATS[config["format.class"]]
+    if found == "parquet":
+        return f"{_PARQUET[config['parquet.codec']]}.parquet"
+    if found == "avro":
+        return ".avro"
+    plain = ".json" if found == "jsonl" else str(config["format.bytearray.extension"])
+    return plain + (".gz" if config["s3.compression.type"] == "gzip" else "")
+
+
+def store_of(config: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    """The store's URL, and its options as those of ObjectSink."""
+    options: dict[str, str] = {}
+    if config["store.url"]:
+        options["endpoint_url"] = config["store.url"]
+    for name, setting in (("key", "aws.access.key.id"), ("secret", "aws.secret.access.key")):
+        if config[setting] is not None and config[setting].value:
+            options[name] = config[setting].value
+    options["client_kwargs"] = json.dumps({"region_name": config["s3.region"]})
+    more = {"ServerSideEncryption": config["s3.ssea.name"], "SSEKMSKeyId": config["s3.sse.kms.key.id"]}
+    more["ACL"] = config["s3.acl.canned"]
+    if given := {name: text for name, text in more.items() if text}:
+        options["s3_additional_kwargs"] = json.dumps(given)
+    return f"s3://{config['s3.bucket.name']}", {OPTIONS_PREFIX + name: text for name, text in options.items()}
 
 
 class S3SinkConnector(UniformSinkConnector):

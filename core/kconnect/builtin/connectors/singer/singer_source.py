@@ -23,8 +23,7 @@ from kconnect.api import (
     SourceTask,
 )
 from kconnect.builtin.connectors.checked_settings import raised_by, with_problems
-from kconnect.builtin.connectors.singer.messages import BadRecord, Messages, State
-from kconnect.builtin.connectors.singer.tap import Tap, secrets_of
+from kconnect.builtin.connectors.singer.tap import BadRecord, Messages, State, Tap, secrets_of
 from kconnect.builtin.types.declarations import with_value_schema
 from kconnect.builtin.version import KAFKA_VERSION
 

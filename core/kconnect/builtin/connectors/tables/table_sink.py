@@ -1,4 +1,7 @@
-"""TableSink: topics as tables, each record exactly once; the offsets are in the table's own commits."""
+"""TableSink: topics as tables, each record exactly once; the offsets are in the table's own commits.
+
+`possible_topics` is pure: it reads from a config which topics its transformations may give to records of a topic.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,12 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from kconnect.api import (
-    ConnectError,
-    DataError,
-    RecordBatch,
-    RetriableError,
-    SinkRecord,
-    SinkTask,
-    TopicPartition,
-)
+from kconnect.api import ConnectError, DataError, RecordBatch, RetriableError, SinkRecord, SinkTask, TopicPartition
 from kconnect.api.wording import pluralize
 from kconnect.builtin.connectors.checked_settings import UniformSinkConnector
 from kconnect.builtin.connectors.tables.compaction import Compaction
-from kconnect.builtin.connectors.tables.moved_topics import possible_topics
 from kconnect.builtin.connectors.tables.open_table import OpenTable, open_table
 from kconnect.builtin.connectors.tables.partition_columns import with_partition_columns
 from kconnect.builtin.connectors.tables.record_columns import Rows, batch_of, batches_of_records, rows_of_batch
@@ -39,9 +33,11 @@ from kconnect.builtin.stores.flush_plan import Waiting, due_plans
 from kconnect.builtin.types.contracts import DiscardedRowError, Discards
 from kconnect.builtin.types.evolution import conformed
 from kconnect.builtin.version import KAFKA_VERSION
+from kconnect.java.compat.regex import compile_java, replace_first
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
 
 log = logging.getLogger(__name__)
 
@@ -376,3 +372,49 @@ class TableSinkTask(SinkTask):
 
 def _place(record: SinkRecord) -> str:
     return f"{record.original_topic}-{record.original_kafka_partition}, offset {record.original_kafka_offset}"
+
+
+_ROUTER: Final = "RegexRouter"
+# What Kafka and kconnect bring that leaves the topic as it is
+_STAYING: Final = frozenset(
+    {
+        "Cast",
+        "DropHeaders",
+        "ExtractField",
+        "Filter",
+        "Flatten",
+        "HeaderFrom",
+        "HoistField",
+        "InsertField",
+        "InsertHeader",
+        "MaskField",
+        "ReplaceField",
+        "SetSchemaMetadata",
+        "TimestampConverter",
+        "ValueToKey",
+        "SqlTransform",
+        "WithSchema",
+    }
+)
+
+
+def possible_topics(config: Mapping[str, str], topic: str) -> set[str]:
+    """The topic itself, and what RegexRouters make of it; behind a predicate it may stay as well.
+
+    Errors: ConnectError for a transformation of which only a record can tell.
+    """
+    found = {topic}
+    for alias in filter(None, (part.strip() for part in config.get("transforms", "").split(","))):
+        settings = {name: config.get(f"transforms.{alias}.{name}", "") for name in ("type", "regex", "replacement")}
+        name = settings["type"].rpartition(".")[2].rpartition(":")[2].partition("$")[0]
+        if name in _STAYING:
+            continue
+        if name != _ROUTER:
+            raise ConnectError(
+                f"Transformation {alias} ({settings['type']}) may have moved records of {topic} to other topics, and "
+                "the tables of these keep their offsets",
+                hint="Delete the tables, or create the connector under another name, which is a new writer to them.",
+            )
+        pattern = compile_java(settings["regex"])
+        found |= {replace_first(pattern, one, settings["replacement"]) for one in found if pattern.fullmatch(one)}
+    return found
