@@ -15,7 +15,7 @@ from typing import Final
 
 import psutil
 
-from kconnect.java.devbroker.readiness import ask_broker
+from kconnect.java.devbroker.dev_broker import ask_broker
 from kit.brokers import PatientBroker
 from kit.leaks import KEPT
 from kit.ports import free_port

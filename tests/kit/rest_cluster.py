@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from kconnect.client.peers import Peers
 from kconnect.runtime.herder.cluster.cluster_parts import ClusterParts
+from kconnect.runtime.herder.cluster.group_status import RestLeader
 from kconnect.runtime.herder.cluster.herder import DistributedHerder
-from kconnect.runtime.herder.cluster.leader_client import RestLeader
 from kconnect.runtime.herder.cluster.rebalance_rounds import VERSIONS
 from kconnect.runtime.plugins import PluginRegistry
 from kconnect.runtime.rest import RestOptions, RestServer

@@ -13,14 +13,12 @@ from kconnect.builtin.converters.header_converter import SimpleHeaderConverter
 from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.java.plugins import PolledRuns
 from kconnect.model import ConnectorType, TaskId, TaskSpec
-from kconnect.runtime.pipeline.at_least_once import AtLeastOnce
 from kconnect.runtime.pipeline.boundaries import Boundary
 from kconnect.runtime.pipeline.build import OWN_OFFSETS
 from kconnect.runtime.pipeline.build_stages import SourceStages
 from kconnect.runtime.pipeline.conversion import Converters
 from kconnect.runtime.pipeline.exactly_once import ExactlyOnce, ExactlyOnceParts
-from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee
-from kconnect.runtime.pipeline.idle_closing_producer import IdleClosingProducer
+from kconnect.runtime.pipeline.guarantee import AtLeastOnce, DeliveryGuarantee
 from kconnect.runtime.pipeline.inflight import InFlight
 from kconnect.runtime.pipeline.java_chain import JavaPolls
 from kconnect.runtime.pipeline.offset_updates import OffsetUpdates
@@ -33,7 +31,7 @@ from kconnect.runtime.pipeline.stages import RaiseAlways, TransformChain, Transf
 from kconnect.runtime.pipeline.task_hooks import TaskHooks
 from kconnect.runtime.pipeline.tolerance import Tolerance, ToleranceSettings
 from kconnect.runtime.pipeline.topics import OtherTopics
-from kconnect.runtime.pipeline.unit_producer import UnitProducer
+from kconnect.runtime.pipeline.unit_producer import IdleClosingProducer, UnitProducer
 from kconnect.runtime.storage import CommittedOffsets
 from kconnect.runtime.storage.offset_topic import decode_value
 from kit.memory_producer import MemoryProducer

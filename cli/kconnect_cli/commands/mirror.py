@@ -98,7 +98,7 @@ def _of_flow(settings: MirrorSettings, flow: Flow) -> dict[str, Any]:
 
 
 def _run(command: list[str], settings: Mapping[Flow, Mapping[str, Any]], signals: StopSignals) -> None:
-    from kconnect.worker.mirror.processes import FlowProcesses
+    from kconnect.worker.mirror.flows import FlowProcesses
 
     processes = FlowProcesses(command, settings, _print_line)
     signals.stop_on_signal(processes)

@@ -63,7 +63,7 @@ def mirror_flow(
 
 @contextmanager
 def _connectors(flow: Flow, configs: dict[str, dict[str, str]], worker: DistributedWorker) -> Iterator[None]:
-    from kconnect.worker.mirror.connectors import FlowConnectors
+    from kconnect.worker.mirror.flows import FlowConnectors
 
     with FlowConnectors(flow, configs, worker.herder):
         yield

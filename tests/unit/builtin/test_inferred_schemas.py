@@ -18,7 +18,7 @@ from kconnect.builtin.converters.inferred_schemas import InferredSchemas
 from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.builtin.types.seen import NOTHING, Seen, see
 from kconnect.builtin.types.seen_schemas import as_data
-from kconnect.runtime.pipeline.inferred_memory import document_of, seen_of
+from kconnect.runtime.pipeline.build_stages import document_of, seen_of
 
 
 def inferring() -> JsonConverter:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kconnect.errors import ConfigError
-from kconnect.worker.cluster_stores import offset_topic_clients, status_topic_clients
+from kconnect.worker.distributed import offset_topic_clients, status_topic_clients
 
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="x9";'
 WORKER = {

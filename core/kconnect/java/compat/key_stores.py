@@ -2,21 +2,26 @@
 
 Python and librdkafka need PEM. The bytes of the file decide, as since Java 8: `ssl.keystore.type=JKS` also opens a
 PKCS12 file, which is what keytool has written since Java 9 whatever the file is called.
+
+JKS is read here, as pyjks had no release since 2020. Source: sun.security.provider.JavaKeyStore, KeyProtector (JDK
+8 and later).
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kconnect.errors import ConfigError
-from kconnect.java.compat import jks
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
     from cryptography.x509 import Certificate
+
 
 _CONVERT: Final = "Convert it: keytool -importkeystore -srckeystore OLD -destkeystore NEW.p12 -deststoretype PKCS12"
 
@@ -109,13 +114,13 @@ def _read(location: str, password: str | None, key_password: str | None, group: 
     if b"-----BEGIN" in data[:4096]:
         return _read_pem(data, key_password or password, source)
     try:
-        if data[:4] == jks.MAGIC:
+        if data[:4] == _JKS_MAGIC:
             return _read_jks(data, password, key_password)
-        if data[:4] == jks.MAGIC_OF_JCEKS:
+        if data[:4] == _JCEKS_MAGIC:
             raise ConfigError(f"{group}location={location} is a JCEKS store, which is not read here.", hint=_CONVERT)
         if data[:1] == b"\x30":
             return _read_pkcs12(data, password)
-    except jks.WrongPasswordError as err:
+    except _JksPasswordError as err:
         setting = f"{group}password" if err.of_store else key_setting or f"{group}password"
         raise ConfigError(
             f"{setting} does not open {group}location={location}, or the file is damaged.",
@@ -173,7 +178,7 @@ def _read_pkcs12(data: bytes, password: str | None) -> KeyStore:
     try:
         store = load_pkcs12(data, password.encode() if password is not None else None)
     except ValueError as err:
-        raise jks.WrongPasswordError(of_store=True) from err
+        raise _JksPasswordError(of_store=True) from err
     others = tuple(_pem(entry.certificate) for entry in store.additional_certs)
     if store.key is None:
         return KeyStore(None, (), others)
@@ -185,13 +190,13 @@ def _read_jks(data: bytes, password: str | None, key_password: str | None) -> Ke
     from cryptography.hazmat.primitives.serialization import load_der_private_key
     from cryptography.x509 import load_der_x509_certificate
 
-    entries = jks.read(data, password)
+    entries = _jks_entries(data, password)
     trusted = tuple(_pem(load_der_x509_certificate(der)) for der in entries.certificates)
     if not entries.keys:
         return KeyStore(None, (), trusted)
     protected, chain = entries.keys[0]
     secret = key_password if key_password is not None else password
-    key = load_der_private_key(jks.unlocked(protected, secret or ""), None)
+    key = load_der_private_key(_unlocked(protected, secret or ""), None)
     return KeyStore(_key_pem(key), tuple(_pem(load_der_x509_certificate(der)) for der in chain), trusted)
 
 
@@ -213,3 +218,109 @@ def _public(owner: Certificate | PrivateKeyTypes) -> bytes:
     from cryptography.hazmat.primitives import serialization
 
     return owner.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+
+
+_JKS_MAGIC: Final = bytes.fromhex("feedfeed")
+_JCEKS_MAGIC: Final = bytes.fromhex("cececece")
+_WHITENER: Final = b"Mighty Aphrodite"
+_SHA1_BYTES: Final = 20
+_KEY, _CERTIFICATE = 1, 2
+
+
+class _JksPasswordError(Exception):
+    """The password of the store or of its key is wrong, or the file was changed: the format cannot tell which."""
+
+    def __init__(self, *, of_store: bool) -> None:
+        super().__init__("wrong password")
+        self.of_store = of_store
+
+
+@dataclass(slots=True)
+class _JksEntries:
+    """Keys as pairs of the protected key and its chain; certificates that are trusted. All are DER."""
+
+    keys: list[tuple[bytes, list[bytes]]] = field(default_factory=list)
+    certificates: list[bytes] = field(default_factory=list)
+
+
+def _jks_entries(data: bytes, password: str | None) -> _JksEntries:
+    """The entries of a store; its integrity is checked only with a password, as in Java. Errors: _JksPasswordError."""
+    body, digest = data[:-_SHA1_BYTES], data[-_SHA1_BYTES:]
+    if password is not None and not hmac.compare_digest(_sha1(_chars(password), _WHITENER, body), digest):
+        raise _JksPasswordError(of_store=True)
+    entries = _JksEntries()
+    reader = _Reader(body, len(_JKS_MAGIC))
+    version, count = reader.number(4), reader.number(4)
+    for _ in range(count):
+        tag = reader.number(4)
+        reader.block(2)  # alias
+        reader.take(8)  # creation time
+        if tag == _KEY:
+            protected = reader.block(4)
+            chain = [reader.certificate(version) for _ in range(reader.number(4))]
+            entries.keys.append((protected, chain))
+        elif tag == _CERTIFICATE:
+            entries.certificates.append(reader.certificate(version))
+        else:
+            raise _JksPasswordError(of_store=True)
+    return entries
+
+
+def _unlocked(protected: bytes, password: str) -> bytes:
+    """The PKCS8 key in an EncryptedPrivateKeyInfo of JKS. Errors: _JksPasswordError."""
+    secret = _chars(password)
+    info = _Reader(_Reader(protected).der())
+    info.der()  # the algorithm: JKS has only one
+    octets = info.der()
+    salt, locked, check = octets[:_SHA1_BYTES], octets[_SHA1_BYTES:-_SHA1_BYTES], octets[-_SHA1_BYTES:]
+    stream = bytearray()
+    block = salt
+    while len(stream) < len(locked):
+        block = _sha1(secret, block)
+        stream += block
+    plain = bytes(left ^ right for left, right in zip(locked, stream, strict=False))
+    if not hmac.compare_digest(_sha1(secret, plain), check):
+        raise _JksPasswordError(of_store=False)
+    return plain
+
+
+class _Reader:
+    """Reads big-endian numbers and blocks from bytes; too few bytes mean a damaged file."""
+
+    def __init__(self, data: bytes, position: int = 0) -> None:
+        self._data = data
+        self._position = position
+
+    def take(self, size: int) -> bytes:
+        start, self._position = self._position, self._position + size
+        if self._position > len(self._data):
+            raise _JksPasswordError(of_store=True)
+        return self._data[start : self._position]
+
+    def number(self, size: int) -> int:
+        return int.from_bytes(self.take(size), "big")
+
+    def block(self, size_bytes: int) -> bytes:
+        return self.take(self.number(size_bytes))
+
+    def certificate(self, version: int) -> bytes:
+        if version > 1:
+            self.block(2)  # X.509
+        return self.block(4)
+
+    def der(self) -> bytes:
+        """Content of one DER element."""
+        self.take(1)
+        length = self.number(1)
+        return self.take(self.number(length & 0x7F) if length & 0x80 else length)
+
+
+def _sha1(*parts: bytes) -> bytes:
+    digest = hashlib.sha1(usedforsecurity=False)  # the format's own; it offers no other
+    for part in parts:
+        digest.update(part)
+    return digest.digest()
+
+
+def _chars(password: str) -> bytes:
+    return password.encode("utf-16-be")

@@ -214,7 +214,7 @@ OURS: Final[Mapping[str, tuple[str, ...]]] = {
     f"{_CONNECT}.runtime.AbstractHerder": ("kconnect.runtime.herder",),
     f"{_CONNECT}.runtime.AbstractWorkerSourceTask": ("kconnect.runtime.pipeline.source",),
     f"{_CONNECT}.runtime.ExactlyOnceWorkerSourceTask": ("kconnect.runtime.pipeline.exactly_once",),
-    f"{_CONNECT}.runtime.SourceTaskOffsetCommitter": ("kconnect.runtime.pipeline.at_least_once",),
+    f"{_CONNECT}.runtime.SourceTaskOffsetCommitter": ("kconnect.runtime.pipeline.guarantee",),
     f"{_CONNECT}.runtime.Worker": ("kconnect.worker", "kconnect.runtime.pipeline.host"),
     f"{_CONNECT}.runtime.WorkerConnector": ("kconnect.runtime.herder.connectors",),
     f"{_CONNECT}.runtime.WorkerSinkTask": ("kconnect.runtime.pipeline.sink", "kconnect.runtime.pipeline.sink_commits"),

@@ -31,12 +31,10 @@ from kconnect.runtime.config.own_worker_keys import own_topics
 from kconnect.runtime.config.topic_creation import topic_groups
 from kconnect.runtime.config.topic_pattern import TopicPattern
 from kconnect.runtime.kafka import BulkProducer, ConsumedRun, KafkaAdmin, RecordConsumer, RecordProducer
-from kconnect.runtime.pipeline.at_least_once import AtLeastOnce
 from kconnect.runtime.pipeline.build_stages import SinkStages, interceptors_of_producer, sink_stages, source_stages
 from kconnect.runtime.pipeline.build_transactions import note_usage, seconds, transactions_of, warn
 from kconnect.runtime.pipeline.exactly_once import ExactlyOnce
-from kconnect.runtime.pipeline.guarantee import DeliveryGuarantee
-from kconnect.runtime.pipeline.idle_closing_producer import IdleClosingProducer, TopicProducer
+from kconnect.runtime.pipeline.guarantee import AtLeastOnce, DeliveryGuarantee
 from kconnect.runtime.pipeline.inflight import InFlight
 from kconnect.runtime.pipeline.interceptors import (
     InterceptedConsumer,
@@ -67,6 +65,7 @@ from kconnect.runtime.pipeline.source_offsets import SourceOffsetCommitter
 from kconnect.runtime.pipeline.stages import TransformChain
 from kconnect.runtime.pipeline.task_hooks import TaskHooks, release, wants_each_record
 from kconnect.runtime.pipeline.topics import MissingTopics, OtherTopics, SourceTopics, TopicCreation
+from kconnect.runtime.pipeline.unit_producer import IdleClosingProducer, TopicProducer
 from kconnect.runtime.storage import CommittedOffsets
 
 log = logging.getLogger(__name__)

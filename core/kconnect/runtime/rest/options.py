@@ -28,8 +28,7 @@ from kconnect.runtime.rest.access.principals import PrincipalRules
 from kconnect.runtime.rest.access.roles_file import SETTING as ROLES
 from kconnect.runtime.rest.access.roles_file import RolesFile
 from kconnect.runtime.rest.audit.changes import shared_changes
-from kconnect.runtime.rest.audit.settings import audit_trail
-from kconnect.runtime.rest.audit.trail import AuditTrail
+from kconnect.runtime.rest.audit.trail import AuditTrail, audit_trail
 from kconnect.runtime.rest.connection import ConnectionLimits
 from kconnect.runtime.rest.cors import CrossOrigin, origin_check
 from kconnect.runtime.rest.extensions import load_extensions

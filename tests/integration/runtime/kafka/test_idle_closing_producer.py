@@ -13,7 +13,7 @@ import pytest
 from kconnect.java.devbroker import DevBroker
 from kconnect.model import RunState
 from kconnect.runtime.kafka import KafkaRecord, RecordProducer
-from kconnect.runtime.pipeline.idle_closing_producer import IdleClosingProducer
+from kconnect.runtime.pipeline.unit_producer import IdleClosingProducer
 from kit.pace import ample_s
 from kit.pipeline_host import FILE_SOURCE, PipelineHost
 from kit.places import TESTS

@@ -21,7 +21,7 @@ from kconnect.runtime.kafka import (
 )
 from kconnect.runtime.kafka.delivery import WrittenRecord
 from kconnect.runtime.pipeline.exactly_once import Transactions
-from kconnect.runtime.pipeline.idle_closing_producer import TopicProducer
+from kconnect.runtime.pipeline.unit_producer import TopicProducer
 from kit.memory_producer import MemoryProducer
 from kit.topics import committed_values, create_topic, topic_for
 from kit.waiting import eventually

@@ -19,8 +19,7 @@ from kconnect.runtime.rest import RestOptions, RestServer
 from kconnect.runtime.rest.access.access import CALLER_HEADER, SIGNATURE_HEADER, Gatekeeper
 from kconnect.runtime.rest.access.principals import PrincipalRules
 from kconnect.runtime.rest.access.roles_file import RolesFile
-from kconnect.runtime.rest.audit.settings import FileSink, TopicSink
-from kconnect.runtime.rest.audit.trail import AuditTrail
+from kconnect.runtime.rest.audit.trail import AuditTrail, FileSink, TopicSink
 from kconnect.runtime.rest.connection import ConnectionLimits
 from kconnect.runtime.rest.jaas import Login
 from kconnect.runtime.rest.tls import peer_context, server_context

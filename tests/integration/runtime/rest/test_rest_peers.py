@@ -18,7 +18,7 @@ from kconnect.client.peers import Peers
 from kconnect.clock import SystemClock
 from kconnect.errors import ForbiddenError, UnreachableError, WrongWorkerError
 from kconnect.model import Condition, TaskCondition, TaskId
-from kconnect.runtime.herder.cluster.leader_client import RestLeader
+from kconnect.runtime.herder.cluster.group_status import RestLeader
 from kconnect.runtime.herder.decisions.mismatches import utc_time
 from kconnect.runtime.rest import AppSettings, RestOptions, RestServer
 from kconnect.runtime.rest.jaas import Login

@@ -15,8 +15,7 @@ from kconnect.admin.console.console import ROUTES, worker_console
 from kconnect.runtime.rest import RestOptions, RestServer
 from kconnect.runtime.rest.access.access import Gatekeeper
 from kconnect.runtime.rest.app import ENDPOINTS
-from kconnect.runtime.rest.audit.settings import FileSink
-from kconnect.runtime.rest.audit.trail import AuditTrail
+from kconnect.runtime.rest.audit.trail import AuditTrail, FileSink
 from kconnect.runtime.rest.jaas import Login
 from kit.memory_herder import MemoryHerder, file_source
 from kit.pace import ample_s

@@ -20,7 +20,7 @@ from kconnect.model import (
 )
 from kconnect.runtime.herder.decisions.restart_plan import restart_plan
 from kconnect.runtime.storage import commit_source_offsets, connector_partitions, list_source_offsets
-from kconnect.runtime.storage.connector_offsets import ConnectorOffsetStore
+from kconnect.runtime.storage.offset_store import ConnectorOffsetStore
 from kconnect.runtime.storage.offset_topic import decode_key, decode_value
 from kconnect.runtime.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.runtime.storage.status_store import TopicStatusStore

@@ -15,7 +15,7 @@ from kconnect.runtime.storage import (
     list_source_offsets,
     read_source_offsets,
 )
-from kconnect.runtime.storage.connector_offsets import ConnectorOffsetStore
+from kconnect.runtime.storage.offset_store import ConnectorOffsetStore
 from kconnect.runtime.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.runtime.storage.topic_offsets import TopicOffsetStore
 from kit.record_logs import kafka_logs

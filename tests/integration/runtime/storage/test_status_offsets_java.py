@@ -10,12 +10,12 @@ from kconnect.java.compat.hash_map import grown_map_order
 from kconnect.model import ConnectorOffset, RunState, TaskId, offsets_from_json
 from kconnect.runtime.kafka import CompactedLog, KafkaAdmin, LogSpec
 from kconnect.runtime.storage import commit_source_offsets, list_source_offsets
-from kconnect.runtime.storage.connector_offsets import ConnectorOffsetStore
+from kconnect.runtime.storage.offset_store import ConnectorOffsetStore
 from kconnect.runtime.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.runtime.storage.status_store import TopicStatusStore
 from kconnect.runtime.storage.status_topic import StoredStatus, TopicUse
 from kconnect.runtime.storage.topic_offsets import TopicOffsetStore
-from kconnect.worker.cluster_stores import offset_topic_clients, status_topic_clients
+from kconnect.worker.distributed import offset_topic_clients, status_topic_clients
 from kit.java_connect import JavaConnect
 from kit.topics import topic_for
 from kit.waiting import eventually

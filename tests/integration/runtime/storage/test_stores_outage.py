@@ -10,7 +10,7 @@ from kconnect.runtime.kafka import CompactedLog, KafkaAdmin, LogSpec
 from kconnect.runtime.storage.status_store import TopicStatusStore
 from kconnect.runtime.storage.status_topic import StoredStatus, TopicUse
 from kconnect.runtime.storage.topic_offsets import TopicOffsetStore
-from kconnect.worker.cluster_stores import offset_topic_clients, status_topic_clients
+from kconnect.worker.distributed import offset_topic_clients, status_topic_clients
 from kit.topics import create_topic, topic_for
 from kit.waiting import eventually
 

@@ -6,7 +6,7 @@ import pytest
 
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.model import TargetState, TaskId
-from kconnect.runtime.herder.cluster.config_writes import carry_out
+from kconnect.runtime.herder.cluster.performer import carry_out
 from kconnect.runtime.herder.decisions.request_signatures import KeyForm
 from kconnect.runtime.herder.decisions.writes import (
     ConfigWrite,

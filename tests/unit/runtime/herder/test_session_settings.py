@@ -10,8 +10,7 @@ from kconnect.errors import ConfigError
 from kconnect.runtime.config import DistributedConfig
 from kconnect.runtime.herder.cluster.cluster_parts import ClusterParts
 from kconnect.runtime.herder.decisions.request_signatures import KeyForm, new_key
-from kconnect.worker.cluster_stores import ClusterStores
-from kconnect.worker.distributed import cluster_parts
+from kconnect.worker.distributed import ClusterStores, cluster_parts
 
 WORKER = {
     "bootstrap.servers": "localhost:1",

@@ -8,7 +8,7 @@ import pytest
 
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.runtime.kafka import KafkaRecord
-from kconnect.runtime.pipeline.idle_closing_producer import ClientUse, IdleClosingProducer
+from kconnect.runtime.pipeline.unit_producer import ClientUse, IdleClosingProducer
 from kit.memory_producer import MemoryProducer
 from kit.waiting import eventually
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kconnect.errors import ConnectError, TimedOutError
-from kconnect.runtime.storage.connector_offsets import ConnectorOffsetStore
-from kconnect.runtime.storage.offset_store import MemoryOffsetStore
+from kconnect.runtime.storage.offset_store import ConnectorOffsetStore, MemoryOffsetStore
 from kconnect.runtime.storage.offset_values import connector_partitions
 from kconnect.runtime.storage.record_log import MemoryTopic
 from kconnect.runtime.storage.topic_offsets import TopicOffsetStore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kconnect.runtime.config import DistributedConfig
 from kconnect.runtime.config.exactly_once_settings import transaction_timeout_ms
-from kconnect.worker.cluster_stores import offset_read_timeout_s
+from kconnect.worker.distributed import offset_read_timeout_s
 
 WORKER = {
     "bootstrap.servers": "localhost:9092",

@@ -10,7 +10,7 @@ import pytest
 from kconnect.errors import ConflictError, NotFoundError
 from kconnect.model import ConnectorInfo, ConnectorState, ConnectorStatus, ConnectorType, RunState, TaskState
 from kconnect.worker.mirror import Flow
-from kconnect.worker.mirror.connectors import FlowConnectors
+from kconnect.worker.mirror.flows import FlowConnectors
 
 _WANTED = {"MirrorSourceConnector": {"name": "MirrorSourceConnector", "topics": "orders"}, "Other": {"name": "Other"}}
 

@@ -11,7 +11,7 @@ import pytest
 
 from kconnect.errors import ConnectError
 from kconnect.worker.mirror import Flow
-from kconnect.worker.mirror.processes import FlowProcesses
+from kconnect.worker.mirror.flows import FlowProcesses
 from kit.waiting import eventually
 
 _FLOW = Flow("A", "B")

@@ -21,7 +21,7 @@ from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry
 from kconnect.runtime.herder.decisions.etags import require_offsets_match
 from kconnect.runtime.herder.offsets.offsets_admin import GroupOffsetsFactory, OffsetsAdmin
 from kconnect.runtime.storage import OffsetStore
-from kconnect.runtime.storage.connector_offsets import ConnectorOffsetStore
+from kconnect.runtime.storage.offset_store import ConnectorOffsetStore
 from kconnect.runtime.storage.record_log import ExclusiveWriter
 from kconnect.runtime.storage.topic_offsets import TopicOffsetStore
 

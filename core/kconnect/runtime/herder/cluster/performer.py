@@ -1,6 +1,10 @@
 """Performs the instructions of a cluster's state machine, one by one, on the herder's thread.
 
 Slow work that nothing waits for runs in a pool, and its result returns as an event.
+
+`carry_out` performs a leader's writes to the config topic.
+
+Source: DistributedHerder#putConnectorConfig, #stopConnector, #writeTaskConfigs, #checkForKeyRotation (Kafka 4.3).
 """
 
 from __future__ import annotations
@@ -13,12 +17,11 @@ from dataclasses import dataclass
 
 from kconnect.errors import ConflictError, ConnectError, TimedOutError, WrongWorkerError
 from kconnect.logs.wording import pluralize
-from kconnect.model import ConnectorOffset, ConnectorType, TaskId
+from kconnect.model import ConnectorOffset, ConnectorType, TargetState, TaskId
 from kconnect.runtime.herder.assignment.protocol import Work
 from kconnect.runtime.herder.cluster.cluster_parts import ClusterParts
 from kconnect.runtime.herder.cluster.cluster_status import ClusterStatus
 from kconnect.runtime.herder.cluster.config_entries import entry_of
-from kconnect.runtime.herder.cluster.config_writes import carry_out, described
 from kconnect.runtime.herder.cluster.failure_watch import FailureWatch
 from kconnect.runtime.herder.cluster.local_work import LocalWork
 from kconnect.runtime.herder.cluster.pending_requests import PendingRequests
@@ -64,9 +67,21 @@ from kconnect.runtime.herder.decisions.instructions import (
 )
 from kconnect.runtime.herder.decisions.mismatches import ClusterNames, ConfigTopicEnds, sentence
 from kconnect.runtime.herder.decisions.notice_texts import level_of, notice_text
+from kconnect.runtime.herder.decisions.request_signatures import KeyForm, new_key
 from kconnect.runtime.herder.decisions.restart_plan import restart_plan
-from kconnect.runtime.herder.decisions.writes import ForRequest
+from kconnect.runtime.herder.decisions.writes import (
+    ConfigWrite,
+    ForRequest,
+    NewSessionKey,
+    PutConfig,
+    PutRestart,
+    PutStopped,
+    PutTaskCount,
+    PutTasks,
+    RemoveConfig,
+)
 from kconnect.runtime.herder.membership import Membership
+from kconnect.runtime.storage.config_store import ConfigStore
 
 log = logging.getLogger(__name__)
 
@@ -381,3 +396,55 @@ class Performer:
 
 def _size(work: Work) -> str:
     return f"{pluralize(len(work.connectors), 'connector')} and {pluralize(len(work.tasks), 'task')}"
+
+
+def carry_out(write: ConfigWrite, configs: ConfigStore, key_form: KeyForm, sync_timeout_s: float) -> None:
+    """Write it and read it back. Errors: ConnectError, as of ConfigStore; ConflictError of PutTaskCount."""
+    match write:
+        case PutConfig(connector, config, target_state):
+            configs.put_connector_config(connector, config, target_state)
+        case RemoveConfig(connector):
+            configs.remove_connector_config(connector)
+        case PutTasks(connector, task_configs):
+            configs.put_task_configs(connector, task_configs)
+        case PutTaskCount(connector, count, generation):
+            if configs.snapshot().task_config_generation(connector) != generation:
+                raise ConflictError("Fencing failed because new task configurations were generated for the connector")
+            configs.put_task_count_record(connector, count)
+        case PutStopped(connector):
+            _stop(connector, configs, sync_timeout_s)
+        case PutRestart(request):
+            configs.put_restart_request(request)
+        case NewSessionKey(created_ms):
+            configs.put_session_key(new_key(key_form, created_ms))
+
+
+def _stop(connector: str, configs: ConfigStore, sync_timeout_s: float) -> None:
+    """Tasks first: a connector without tasks that is not STOPPED yet is fine, a STOPPED one with tasks is not."""
+    configs.remove_task_configs(connector)
+    configs.put_target_state(connector, TargetState.STOPPED)
+    try:
+        configs.refresh(sync_timeout_s)
+    except TimedOutError as err:  # both are written: readers will get them
+        log.warning(
+            "The target state STOPPED of connector %s was written but has not been read back yet: %s", connector, err
+        )
+
+
+def described(write: ConfigWrite) -> str:
+    """Names what is written, for a message."""
+    match write:
+        case PutConfig(connector):
+            return f"the config of connector {connector}"
+        case RemoveConfig(connector):
+            return f"the removal of connector {connector}"
+        case PutTasks(connector):
+            return f"the task configs of connector {connector}"
+        case PutTaskCount(connector):
+            return f"the number of tasks of connector {connector}"
+        case PutStopped(connector):
+            return f"the stop of connector {connector}"
+        case PutRestart(request):
+            return f"a restart request for connector {request.connector}"
+        case NewSessionKey():
+            return "a new session key"
