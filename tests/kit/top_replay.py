@@ -16,7 +16,7 @@ from kconnect_cli.top.events import Event, Fetch, Fetched, LookNow, Make, Prepar
 from kconnect_cli.top.facts import ClusterFacts, Look, StatusLook, WorkerLook
 from kconnect_cli.top.inbox import Inbox
 from kconnect_cli.top.lines import text_of
-from kconnect_cli.top.requests import Requests
+from kconnect_cli.top.run import Requests
 from kconnect_cli.top.screen_state import TopState
 from kconnect_cli.top.view import draw
 from kconnect_cli.top.watches import RestWatches

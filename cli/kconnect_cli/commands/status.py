@@ -1,14 +1,22 @@
-"""`connect status`: the health of a cluster, on one screen."""
+"""`connect status`: the health of a cluster, on one screen.
+
+`health_text` says whether it is well, what is not, and the numbers.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 import typer
 
+from kconnect.clock import now_ms
+from kconnect.logs.wording import pluralize
 from kconnect_cli.exits import FAILED
 from kconnect_cli.options.cluster import ClusterArguments
 from kconnect_cli.options.direct import DirectOrChecked
 from kconnect_cli.options.shared import takes
-from kconnect_cli.screen.output import Format, write_object, write_text
+from kconnect_cli.screen.output import Column, Format, fitted, painted, table_text, write_object, write_text
 from kconnect_cli.session import session_of
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -27,7 +35,6 @@ def status(ctx: typer.Context) -> None:
     """
     session = session_of(ctx)
     from kconnect_cli.admin.cluster_health import cluster_health
-    from kconnect_cli.screen.health_text import health_text
 
     found = cluster_health(session)
     if session.output is Format.NAME:
@@ -40,3 +47,59 @@ def status(ctx: typer.Context) -> None:
         write_object(found, session.output)
     if not found["healthy"]:
         raise typer.Exit(FAILED)
+
+
+# What failed is listed up to here: a screen, and what matters on it
+_MOST = 15
+
+
+def health_text(found: Mapping[str, Any]) -> str:
+    """The page of `cluster_health`; without its notes."""
+    return fitted("\n".join(_lines(found)) + "\n")
+
+
+def _lines(found: Mapping[str, Any]) -> Iterator[str]:
+    word = painted("HEALTHY", "green", bold=True) if found["healthy"] else painted("UNHEALTHY", "red", bold=True)
+    cluster = f"  cluster {found['cluster_id']}" if found["cluster_id"] else ""
+    yield f"{word}  {found['place']}{cluster}"
+    yield from (painted(f"  {problem}", "red") for problem in found["problems"])
+    yield ""
+    if found["workers"] is not None:
+        lost = sum(not worker["answers"] for worker in found["workers"])
+        names = ", ".join(worker["worker"] for worker in found["workers"])
+        more = f", {lost} without an answer" if lost else ""
+        yield f"{pluralize(len(found['workers']), 'worker')}{more}{f': {names}' if names else ''}"
+    yield _counts("connector", found["connectors"])
+    yield _counts("task", found["tasks"])
+    metrics = [("records/s", found["records_per_s"]), (f"records behind{_age(found)}", found["lag"])]
+    if known := [f"{value:,.0f} {what}" for what, value in metrics if value is not None]:
+        yield ", ".join(known)
+    if found["doctor"] is not None:
+        counts = [pluralize(count, kind) for kind, count in found["doctor"]["counts"].items() if count]
+        yield f"doctor: {', '.join(counts) or 'nothing found'}"
+    for key in ("failed", "late", "unassigned"):
+        if rows := found[key]:
+            yield ""
+            yield painted(key.upper(), bold=True)
+            yield from (f"  {line}" for line in table_text(_COLUMNS, rows[:_MOST], margin=2).rstrip().splitlines())
+            if len(rows) > _MOST:
+                yield f"  .. and {len(rows) - _MOST} more: connect connectors status"
+
+
+def _age(found: Mapping[str, Any]) -> str:
+    """How old a number of records behind is that is not zero: brokers are asked for it now and then."""
+    at_ms = found.get("lag_at_ms")
+    return f" {max(now_ms() - at_ms, 0) / 1000:.0f} s ago" if at_ms is not None and found["lag"] else ""
+
+
+def _counts(what: str, counts: Mapping[str, Any]) -> str:
+    states = ", ".join(f"{count} {state}" for state, count in counts["states"].items())
+    return f"{pluralize(counts['total'], what)}{f': {states}' if states else ''}"
+
+
+_COLUMNS = (
+    Column("NAME", lambda row: row["name"]),
+    Column("TASK", lambda row: "" if row["task"] is None else str(row["task"])),
+    Column("WORKER", lambda row: row["worker_id"]),
+    Column("WHY", lambda row: row["why"]),
+)

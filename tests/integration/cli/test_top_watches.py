@@ -11,7 +11,7 @@ from kconnect.client import ConnectClient
 from kconnect.errors import NotFoundError
 from kconnect_cli.top.events import Event, Fetch, Fetched, Part
 from kconnect_cli.top.facts import ClusterFacts, Look, StatusLook, WorkerLook, with_look
-from kconnect_cli.top.requests import Requests
+from kconnect_cli.top.run import Requests
 from kconnect_cli.top.watches import RestWatches
 from kit.rest_cluster import rest_cluster
 from kit.waiting import eventually

@@ -11,8 +11,8 @@ from kconnect.clock import now_ms
 from kconnect.model import Condition, TaskCondition
 from kconnect.runtime.health.flow_metrics import FlowMetrics
 from kconnect_cli.admin.cluster_health import health_document
-from kconnect_cli.screen.description_text import description_text
-from kconnect_cli.screen.health_text import health_text
+from kconnect_cli.commands.describe import description_text
+from kconnect_cli.commands.status import health_text
 from kit.top_world import connector
 
 UP = {"worker": "w1:8083", "answers": True, "problem": None, "records_per_s": None}

@@ -12,7 +12,7 @@ from kconnect.model import AutoRestart, ConnectorState, ConnectorStatus, Connect
 from kconnect.runtime.config.dropins import ConnectorFile
 from kconnect.runtime.config.label_keys import label_problems
 from kconnect.runtime.config.labels import LABELS, LabelSelector, labels_of, labels_text, parse_labels
-from kconnect_cli.admin.rollout import SETTLES_S, Rollout
+from kconnect_cli.commands.connectors.apply import SETTLES_S, Rollout
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.selection import Selection, select_names
 from kconnect_cli.settings.changes import Pruning, split_by_labels

@@ -30,8 +30,8 @@ from kconnect.runtime.herder.decisions.auto_restarts import Notice, NoticeKind
 from kconnect.runtime.herder.decisions.failures import NoHelp
 from kconnect.runtime.webhooks.documents import of_notice
 from kconnect_cli.admin.cluster_health import health_document
-from kconnect_cli.screen.description_text import description_text
-from kconnect_cli.screen.health_text import health_text
+from kconnect_cli.commands.describe import description_text
+from kconnect_cli.commands.status import health_text
 from kconnect_cli.screen.live_view import PageContent, page
 from kconnect_cli.screen.status_rows import more_of, part_of, status_rows, why
 from kit.top_world import Driven, look, worker

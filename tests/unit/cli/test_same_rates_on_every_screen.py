@@ -17,8 +17,8 @@ from kconnect.runtime.metrics.history import History
 from kconnect.runtime.metrics.history_sum import sum_of_overviews, with_moves
 from kconnect_cli.admin.cluster_health import health_document
 from kconnect_cli.admin.description import description_of
-from kconnect_cli.screen.description_text import description_text
-from kconnect_cli.screen.health_text import health_text
+from kconnect_cli.commands.describe import description_text
+from kconnect_cli.commands.status import health_text
 from kconnect_cli.screen.live_view import PageContent, page
 from kit.top_world import Driven, look, worker
 

@@ -1,9 +1,14 @@
-"""`connect connectors apply`: make connectors match files, and wait until they run."""
+"""`connect connectors apply`: make connectors match files, and wait until they run.
+
+`Rollout` decides whether what was written runs, `await_applied` looks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+import threading
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -11,8 +16,8 @@ from kconnect.client.masks import Masks
 from kconnect.errors import ConnectError, TimedOutError, UnreachableError
 from kconnect.logs.wording import pluralize
 from kconnect.runtime.config.labels import LABELS, LabelSelector
+from kconnect_cli.admin.awaited_states import is_reached, raise_if_hopeless, state_text
 from kconnect_cli.admin.reports import not_done
-from kconnect_cli.admin.rollout import await_applied
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import FAILED, UsageProblem
 from kconnect_cli.options.changes import DryRun
@@ -24,7 +29,9 @@ from kconnect_cli.settings.changes import Change, Pruning, plan_changes, split_b
 from kconnect_cli.settings.spelling import Strict, check_settings
 
 if TYPE_CHECKING:
+    from kconnect.model import ConnectorState, ConnectorStatus, TaskState
     from kconnect.runtime.config.dropins import ConnectorFile
+
 
 _FILES_HELP = ".properties, .json, .toml or .yaml, a folder of these, or - for stdin; may be repeated."
 
@@ -201,3 +208,104 @@ def _one(session: CliSession, change: Change) -> None:
     keys = f": {', '.join(change.keys)}" if change.action == "update" else ""
     for line in made.make():
         session.say(f"{line}{keys}")
+
+
+# A worker answers a new config before it restarts the connector; by then it has, and the tasks too
+SETTLES_S: Final = 3.0
+_IDLE_STATES: Final = ("PAUSED", "STOPPED")
+# As of `connectors wait`
+_FIRST_LOOK_S, _LONGEST_LOOK_S = 0.05, 0.5
+
+
+def await_applied(
+    session: CliSession, changes: Sequence[Change], before: Mapping[str, ConnectorStatus], timeout_s: float
+) -> None:
+    """Look until all of them run, are paused or stopped; says each. `before`: statuses ahead of the first change.
+
+    Errors: ConnectError when one is FAILED for good; TimedOutError.
+    """
+    updated = {change.name for change in changes if change.action == "update"}
+    applied = [change.name for change in changes if change.new is not None]
+    start = time.monotonic()
+    rollout, pause, pause_s = Rollout(applied, updated, before, start), threading.Event(), _FIRST_LOOK_S
+    while True:
+        for name, state in rollout.look(session.reader.connector_statuses(), time.monotonic()).items():
+            session.say(f"{name} is {state}")
+        if not rollout.open:
+            return
+        if time.monotonic() + pause_s > start + timeout_s:
+            raise TimedOutError(
+                f"Not RUNNING within {timeout_s:g} s: {'; '.join(rollout.open_texts())}",
+                hint="--timeout gives them more time; connect connectors status --watch shows what they are doing.",
+            )
+        pause.wait(pause_s)
+        pause_s = min(pause_s * 2, _LONGEST_LOOK_S)
+
+
+class Rollout:
+    """Whether applied connectors have arrived. Pure: times are given.
+
+    A connector has arrived when it and its tasks are RUNNING, or when it is paused or stopped. The status of one that
+    was updated is the old config's for a moment: it arrives after SETTLES_S in that state, and a failure it had before
+    counts after that only.
+    """
+
+    def __init__(
+        self, names: Sequence[str], updated: Collection[str], before: Mapping[str, ConnectorStatus], start_s: float
+    ) -> None:
+        self.open: list[str] = list(names)
+        self._updated = frozenset(updated)
+        self._before = before
+        self._start_s = start_s
+        self._since: dict[str, float] = {}
+        self._last: Mapping[str, ConnectorStatus] = {}
+
+    def look(self, statuses: Mapping[str, ConnectorStatus], now_s: float) -> dict[str, str]:
+        """Connectors that have arrived with this look, with their state.
+
+        Errors: ConnectError for one that is FAILED and no automatic restart follows, or that is gone.
+        """
+        self._last = statuses
+        arrived = {}
+        for name in list(self.open):
+            found = statuses.get(name)
+            if found is None:
+                if name in self._before:
+                    raise ConnectError(f"{name} was deleted meanwhile")
+                continue
+            if self._has_failed(name, found, now_s):
+                raise_if_hopeless([found], "RUNNING")
+            if self._has_arrived(name, found, now_s):
+                arrived[name] = str(found.connector.state)
+                self.open.remove(name)
+        return arrived
+
+    def open_texts(self) -> list[str]:
+        """What those that have not arrived are doing, with the cause of a failure."""
+        return [state_text(name, self._last.get(name)) for name in self.open]
+
+    def _has_arrived(self, name: str, found: ConnectorStatus, now_s: float) -> bool:
+        if not (_is_idle(found) or is_reached(found, "RUNNING")):
+            self._since[name] = now_s
+            return False
+        since_s = self._since.get(name, self._start_s)
+        return name not in self._updated or now_s - since_s >= SETTLES_S
+
+    def _has_failed(self, name: str, found: ConnectorStatus, now_s: float) -> bool:
+        is_old = name in self._updated and _failures(found) == _failures(self._before.get(name))
+        return not (is_old and now_s - self._start_s < SETTLES_S)
+
+
+def _is_idle(found: ConnectorStatus) -> bool:
+    state = str(found.connector.state)
+    return state in _IDLE_STATES and all(str(task.state) == state for task in found.tasks)
+
+
+def _failures(found: ConnectorStatus | None) -> list[tuple[int | None, str | None]]:
+    """What is FAILED, with its trace."""
+    return [] if found is None else [(getattr(part, "id", None), part.trace) for part in _failed(found)]
+
+
+def _failed(found: ConnectorStatus) -> list[ConnectorState | TaskState]:
+    parts: list[ConnectorState | TaskState] = [found.connector, *found.tasks]
+    return [part for part in parts if str(part.state) == "FAILED"]

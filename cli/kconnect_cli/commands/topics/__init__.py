@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kconnect_cli.commands.topics import archive, doctor, edit, get, history, repair, show
+from kconnect_cli.commands.topics import archive, doctor, edit, history, show
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.options.topic_groups import TopicGroups
 
@@ -16,5 +16,5 @@ _groups = TopicGroups(
 for _word, _below in _groups.each:
     app.add_typer(_below, name=_word)
 # In the order in which `connect topics --help` names them
-for _module in (show, get, history, edit, doctor, repair, archive):
+for _module in (show, history, edit, doctor, archive):
     _module.mount(_groups)

@@ -1,4 +1,4 @@
-"""`connect topics doctor`: problems of the internal topics, and the commands that repair them."""
+"""`connect topics doctor`: problems of the internal topics, and the commands that repair them, `repair` among these."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from kconnect.errors import ConnectError
 from kconnect_cli.exits import FOUND
+from kconnect_cli.options.changes import DryRun
 from kconnect_cli.options.cluster import ON_CLUSTER, ClusterOptions, cluster_of
 from kconnect_cli.screen.output import Format, painted, write_object, write_text
-from kconnect_cli.session import CliSession, session_of
+from kconnect_cli.session import CliSession, Yes, session_of
 
 if TYPE_CHECKING:
     from kconnect_cli.options.topic_groups import TopicGroups
@@ -38,6 +39,8 @@ _FLAGS = {
 def mount(groups: TopicGroups) -> None:
     """Add the commands to their groups."""
     groups.topics.command("doctor", cls=ON_CLUSTER)(doctor)
+    for word, group in groups.each:
+        group.command("repair", cls=ON_CLUSTER)(_repair_of(word))
 
 
 def doctor(ctx: typer.Context) -> None:
@@ -137,3 +140,34 @@ def _place(topic: str, partition: int | None, offset: int | None, key: str | Non
     if offset is None:
         return f"topic {topic}" if key is None else f"topic {topic}, key {key}"
     return f"{topic}-{partition}@{offset} {key}"
+
+
+def _repair_of(word: str) -> Callable[..., None]:
+    def repair(ctx: typer.Context, dry_run: DryRun = False, yes: Yes = False) -> None:
+        """Create the topic if it is missing, and correct settings with which no worker starts or writes.
+
+        It is created as a worker of this file would; an existing one gets cleanup.policy=compact, and a
+        min.insync.replicas that its replicas can meet. Its records stay as they are.
+        """
+        session = session_of(ctx)
+        cluster = cluster_of(session)
+        from kconnect.admin.direct.doctor.topic_repair import topic_repair
+        from kconnect.admin.direct.read.reader import ClusterReader
+        from kconnect_cli.options.topic_groups import internal_topic
+
+        access = cluster.access()
+        with ClusterReader(access) as reader:
+            found = topic_repair(access, reader, internal_topic(word))
+            if found.is_empty:
+                session.say(f"Topic {found.topic}: nothing must be repaired.")
+                return
+            for line in found.lines():
+                session.say(line)
+            if dry_run:
+                session.say("Nothing was changed: this was a dry run.")
+                return
+            session.confirm(f"Repair topic {found.topic}?", yes=yes)
+            found.carry_out(access, reader)
+            session.say(f"Repaired topic {found.topic}.")
+
+    return repair
