@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -11,7 +12,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 from kconnect.errors import ConnectError
 
 T = TypeVar("T")
-_Version: TypeAlias = tuple[tuple[int, int, int] | None, ...]
+Version: TypeAlias = tuple[int, int, int] | None
 
 # How old the answer to "has it changed?" may be: what an administrator does not notice, and a request does not pay
 LOOK_EVERY_S: Final = 1.0
@@ -31,14 +32,19 @@ class Reread(Generic[T]):
         *,
         reported: Callable[[T], None],
         failed: Callable[[ConnectError], None],
+        also: Callable[[], object] = lambda: None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`reported` and `failed` are called after a change. Errors: those of `read`."""
-        self._read, self._files = read, files
+        """`reported` and `failed` are called after a change. Errors: those of `read`.
+
+        `also`: what else a change of has the files read again. A value that equals the one before is no change.
+        """
+        self._read, self._files, self._also = read, files, also
         self._reported, self._failed = reported, failed
         self._monotonic = monotonic
         self._lock = threading.Lock()  # guards the fields below; readers of `_value` need none
-        self._seen = self._version()
+        self._seen, self._seen_also = self._versions(), also()
+        self._changed: tuple[Path, ...] = ()
         self._value = read()
         self._looked_s = monotonic()
         self._problem: str | None = None
@@ -47,6 +53,11 @@ class Reread(Generic[T]):
     def problem(self) -> str | None:
         """Why the newest version of the files does not hold; None if it does."""
         return self._problem
+
+    @property
+    def changed(self) -> tuple[Path, ...]:
+        """The files that differed when they were last read again; for messages."""
+        return self._changed
 
     def value(self) -> T:
         """What holds now. Costs a clock's reading, and a look at the files once a second."""
@@ -59,31 +70,42 @@ class Reread(Generic[T]):
         return self._value
 
     def _look(self) -> None:
-        version = self._version()
-        if version == self._seen:
+        versions, also = self._versions(), self._also()
+        if versions == self._seen and also == self._seen_also:
             return
-        self._seen = version
+        self._changed = tuple(path for path in versions if versions[path] != self._seen.get(path))
+        self._seen, self._seen_also = versions, also
         try:
-            self._value = self._read()
+            value = self._read()
         except ConnectError as err:
             self._problem = str(err)
             self._failed(err)
-        else:
-            self._problem = None
-            self._reported(self._value)
+            return
+        self._problem = None
+        if value != self._value:
+            self._value = value
+            self._reported(value)
 
-    def _version(self) -> _Version:
-        """What differs when a file does; nothing of one that is not there."""
+    def _versions(self) -> dict[Path, Version]:
+        """What differs when a file does."""
         try:
-            files = list(self._files())
+            return {path: version_of(path) for path in self._files()}
         except ConnectError:  # which files there are stands in one of them
-            return ()
-        return tuple(map(_version_of, files))
+            return {}
 
 
-def _version_of(path: Path) -> tuple[int, int, int] | None:
+def version_of(path: Path) -> Version:
+    """What differs when the file does; None if it is not there."""
     try:
         found = path.stat()
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def digest_of(path: Path) -> bytes | None:
+    """What differs when the content of the file does; None if it cannot be read."""
+    try:
+        return hashlib.sha256(path.read_bytes()).digest()
+    except OSError:
+        return None

@@ -24,6 +24,7 @@ from kconnect.errors import ConfigError, ConfigProblem, ConnectError
 from kconnect.model import TopicPartition
 from kconnect.runtime.config import DistributedConfig
 from kconnect.runtime.config.client_config import InternalClients, internal_clients
+from kconnect.runtime.config.live_settings import live_clients
 from kconnect.runtime.config.restart_keys import RestartSettings
 from kconnect.runtime.herder.assignment.protocol import PROTOCOL_TYPE
 from kconnect.runtime.herder.cluster.cluster_parts import ClusterParts, RebalanceCallbacks
@@ -34,7 +35,12 @@ from kconnect.runtime.herder.decisions.facts import HerderTimes
 from kconnect.runtime.herder.decisions.request_signatures import key_form
 from kconnect.runtime.herder.health.reasons import Health, Reason
 from kconnect.runtime.herder.membership import Membership
-from kconnect.runtime.storage.config_clients import config_topic_clients, leader_transactional_id, overruled
+from kconnect.runtime.storage.config_clients import (
+    ConfigTopicClients,
+    config_topic_clients,
+    leader_transactional_id,
+    overruled,
+)
 from kconnect.runtime.storage.config_store import TopicConfigStore
 from kconnect.runtime.storage.internal_topic_specs import internal_topic_specs
 from kconnect.runtime.storage.status_store import TopicStatusStore
@@ -265,29 +271,43 @@ class ClusterStores:
 
         worker, base = config.originals, client_id_base(config)
         self._specs = internal_topic_specs(config)
-        configs = config_topic_clients(worker, client_id_base=base)
-        statuses = status_topic_clients(worker, client_id_base=base)
-        offsets = offset_topic_clients(worker, client_id_base=base)
+        live = live_clients(lambda: worker, lambda: _Clients.of_worker(worker, base), "the internal topics")
+        clients = live.value()
+        configs, statuses, offsets = clients.configs, clients.statuses, clients.offsets
         for warning in (*configs.warnings, *statuses.warnings, *offsets.warnings):
             log.warning("%s", warning)
-        self._admin = KafkaAdmin(configs.log.admin, "internal topics", witness=witness)
+        self._admin = KafkaAdmin(
+            configs.log.admin, "internal topics", witness=witness, renewed=lambda: live.value().configs.log.admin
+        )
         self._looked_at = TopicPartition(config.config_storage_topic, 0)
 
-        def topic_log(
-            name: str, clients: InternalClients, isolation_level: str, read_setting: str = "worker.sync.timeout.ms"
-        ) -> CompactedLog:
-            return _topic_log(name, clients, isolation_level, config, self._admin, read_setting)
+        def leader() -> Mapping[str, Any]:
+            settings = live.value().configs.leader
+            assert settings is not None
+            return settings
 
-        writer = None
+        def topic_log(
+            name: str,
+            live: Callable[[], InternalClients],
+            isolation_level: str,
+            read_setting: str = "worker.sync.timeout.ms",
+        ) -> CompactedLog:
+            return _topic_log(name, live, isolation_level, config, self._admin, read_setting)
+
+        topic, writer = config.config_storage_topic, None
         if configs.leader is not None:
-            writer = KafkaExclusiveWriter(config.config_storage_topic, configs.leader, leader_transactional_id(worker))
+            writer = KafkaExclusiveWriter(topic, configs.leader, leader_transactional_id(worker), renewed=leader)
         self.configs = TopicConfigStore(
-            topic_log(config.config_storage_topic, configs.log, configs.isolation_level), writer
+            topic_log(topic, lambda: live.value().configs.log, configs.isolation_level), writer
         )
-        self.statuses = TopicStatusStore(topic_log(statuses.topic, statuses.log, statuses.isolation_level))
+        self.statuses = TopicStatusStore(
+            topic_log(statuses.topic, lambda: live.value().statuses.log, statuses.isolation_level)
+        )
 
         def offsets_of(topic: str) -> TopicOffsetStore:
-            log_of_topic = topic_log(topic, offsets.log, offsets.isolation_level, "kconnect.offsets.request.timeout.ms")
+            log_of_topic = topic_log(
+                topic, lambda: live.value().offsets.log, offsets.isolation_level, "kconnect.offsets.request.timeout.ms"
+            )
             return TopicOffsetStore(
                 log_of_topic,
                 read_timeout_s=offset_read_timeout_s(config),
@@ -359,7 +379,7 @@ def offset_read_timeout_s(config: DistributedConfig) -> float:
 
 def _topic_log(
     name: str,
-    clients: InternalClients,
+    live: Callable[[], InternalClients],
     isolation_level: str,
     config: DistributedConfig,
     admin: KafkaAdmin,
@@ -368,11 +388,13 @@ def _topic_log(
     from kconnect.runtime.kafka.log import CompactedLog, LogSpec
 
     started: Mapping[str, Any] = config.values
+    clients = live()
     return CompactedLog(
         LogSpec(
             topic=name,
             consumer=clients.consumer,
             producer=clients.producer,
+            renewed=live,
             isolation_level=isolation_level,
             # Differs: Java's start waits for transactions that killed tasks left open, up to their time-out
             start_awaits_open_transactions=False,
@@ -395,6 +417,24 @@ class TopicClients:
     isolation_level: str
     warnings: tuple[str, ...] = ()
     """Warnings about user settings that are overridden, to be logged once each."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Clients:
+    """Settings of all three topics' clients, as the worker's settings and their files say at one time."""
+
+    configs: ConfigTopicClients
+    statuses: TopicClients
+    offsets: TopicClients
+
+    @classmethod
+    def of_worker(cls, worker: Mapping[str, str], base: str) -> _Clients:
+        """Errors: ConfigError in Java's words."""
+        return cls(
+            config_topic_clients(worker, client_id_base=base),
+            status_topic_clients(worker, client_id_base=base),
+            offset_topic_clients(worker, client_id_base=base),
+        )
 
 
 def status_topic_clients(worker: Mapping[str, str], *, client_id_base: str) -> TopicClients:

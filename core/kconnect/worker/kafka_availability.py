@@ -156,9 +156,9 @@ class KafkaAvailability:
         return str(err)
 
     def _access(self) -> Access:
-        from kconnect.runtime.herder.group.security import access
+        from kconnect.runtime.herder.group.security import access_now
 
-        return access(admin_settings(self._props, {}, client_id="watch"), "worker-watch")
+        return access_now(lambda: admin_settings(self._props, {}, client_id="watch"), "worker-watch")
 
     def _warn_unavailable(self, problem: str) -> None:
         """Warn once, however many attempts fail."""

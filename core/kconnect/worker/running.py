@@ -26,13 +26,13 @@ from kconnect.errors import (
 )
 from kconnect.files.guarded import guard
 from kconnect.java.plugins import JavaSettings, Preparation
-from kconnect.logs import redaction
 from kconnect.logs.log_tail import LogTail
 from kconnect.logs.timeline import note_step
 from kconnect.model import ConnectorStatus, RunState, TaskCondition, TaskId
+from kconnect.runtime.config.live_settings import LiveSettings
 from kconnect.runtime.config.removed_settings import removed_of_worker
 from kconnect.runtime.config.restart_keys import RestartSettings
-from kconnect.runtime.config.variables import Variables, secret_values
+from kconnect.runtime.config.variables import Variables
 from kconnect.runtime.config.worker_config import WorkerConfig
 from kconnect.runtime.herder.connectors.hosted_connector import PluginTimes
 from kconnect.runtime.herder.health.reasons import Health, Reason
@@ -103,10 +103,9 @@ class RunningWorker(ABC, Generic[H, C]):
     def __init__(
         self, worker_props: Mapping[str, str], *, file: Path | None = None, launcher: MakeLauncher | None = None
     ) -> None:
-        self._props = dict(worker_props)
-        if file is not None:
-            # A JVM has its own idea of the present folder in slots elsewhere
-            self._props.setdefault("kconnect.java.command", f"{self.java_main} {file.resolve()}")
+        # A JVM has its own idea of the present folder in slots elsewhere
+        own = {} if file is None else {"kconnect.java.command": f"{self.java_main} {file.resolve()}"}
+        self._props: Mapping[str, str] = {**own, **worker_props}
         self._file = file
         self._new_launcher = launcher or _spark_launcher
         self._launcher: Launcher | None = None
@@ -297,9 +296,7 @@ class RunningWorker(ABC, Generic[H, C]):
         """Resolve the worker's own `${..}`. Errors: ConfigError. Source: AbstractConfig (Kafka 4.3)."""
         variables = worker_variables(self._props, plugins)
         self._stack.callback(variables.close)
-        resolved = variables.resolve(self._props, "the worker")
-        redaction.remember("worker", {*secret_values(resolved.values), *resolved.references})
-        self._props = dict(resolved.values)
+        self._props = LiveSettings(self._props, variables)
         return variables
 
     def _make_launcher(self) -> Launcher:

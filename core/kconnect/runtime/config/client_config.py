@@ -43,6 +43,7 @@ class InterceptorSettings:
     """All settings of the client, in Java's names."""
 
 
+_OF_CONNECTORS: Final[tuple[Literal["producer", "consumer"], ...]] = ("producer", "consumer")
 _PASSTHROUGH: Final = "librdkafka."
 INTERCEPTORS: Final = "interceptor.classes"
 _FIXED: Final = frozenset({"enable.auto.commit", "key.deserializer", "value.deserializer"})
@@ -220,6 +221,13 @@ def _of_admin(
     own = {key: worker[key] for key in worker if key in ADMIN or key in SECURITY_KEYS}
     given = _layers(worker, "admin.", connector, "admin.override.")
     return own, {key: value for key, value in given.items() if not key.startswith("listeners")}
+
+
+def check_security(worker: Mapping[str, str], connector: Mapping[str, str]) -> None:
+    """Errors: ConfigError if what a connector's clients show and trust cannot be read: it may be half written."""
+    for client in _OF_CONNECTORS:
+        security_settings(brokers_of(client, worker, connector))
+    security_settings(admin_settings(worker, connector, client_id=""))
 
 
 def internal_clients(worker: Mapping[str, str], *, client_id: str) -> InternalClients:

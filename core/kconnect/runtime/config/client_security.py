@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 from kconnect.errors import ConfigError, ConfigProblem
 from kconnect.java.compat.key_stores import key_store, trust_store
 from kconnect.runtime.config.security_keys import SASL, SSL
 
+# Under any prefix: a connector's own clients have theirs, such as `source.cluster.`; REST sees to its listeners itself
+_ANY: Final = r"^(?!(?:admin\.)?listeners\.)(?:[\w-]+\.)*"
+_SECURITY: Final = re.compile(_ANY + r"(?:ssl|sasl)\.")
+_FILE: Final = re.compile(_ANY + r"(?:ssl\.[a-z.]+\.location|sasl\.oauthbearer\.assertion\.(?:[a-z.]+\.)?file)$")
 SECURITY_KEYS: Final = frozenset(row[0] for row in (*SSL, *SASL))
 """Every `ssl.*` and `sasl.*` setting that a Java client has."""
 
@@ -100,6 +105,25 @@ def security_settings(java: Mapping[str, str]) -> tuple[dict[str, Any], list[tup
     if java.get("security.protocol", "").strip().upper() in ("SSL", "SASL_SSL"):
         settings |= _stores(java)
     return {**settings, **own}, warnings
+
+
+def client_secrets(config: Mapping[str, str]) -> dict[str, str]:
+    """The `ssl.*` and `sasl.*` settings of clients in a worker's or a connector's config, under any prefix.
+
+    Those without a prefix are none where brokers are spoken to in plain text: REST may have them then.
+    """
+    is_plain = config.get("security.protocol", "PLAINTEXT").strip().upper() == "PLAINTEXT"
+    return {
+        key: config[key]
+        for key in config
+        if _SECURITY.match(key) and not (is_plain and key.startswith(("ssl.", "sasl.")))
+    }
+
+
+def client_files(config: Mapping[str, str]) -> tuple[Path, ...]:
+    """The files that clients read for TLS and logins, by a worker's or a connector's config."""
+    secrets = client_secrets(config)
+    return tuple(dict.fromkeys(Path(secrets[key]) for key in secrets if _FILE.match(key) and secrets[key].strip()))
 
 
 def _own_login(java: Mapping[str, str]) -> dict[str, Any]:

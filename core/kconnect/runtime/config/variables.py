@@ -145,6 +145,16 @@ class Variables:
                     found.append((key, message))
         return found
 
+    def files(self, config: Mapping[str, str]) -> tuple[Path, ...]:
+        """The files that hold what the config refers to; those of providers that are not ours are unknown."""
+        found: dict[Path, None] = {}
+        for text in config.values():
+            for match in _REFERENCE.finditer(text or ""):
+                provider = self._providers.get(match[1])
+                if isinstance(provider, _PathProvider):
+                    found[provider.file(*_path_and_variable(match))] = None
+        return tuple(found)
+
     def watch(self, config: Mapping[str, str], of: str, changed: Callable[[], None]) -> Callable[[], None]:
         """Have providers that can tell it call `changed` when a value that the config refers to is another.
 
@@ -320,6 +330,10 @@ class _PathProvider(ConfigProvider):
             self._ttl_ms = parse_type("ttl.ms", ttl, ConfigDef.Type.LONG)
             ConfigDef.Range.at_least(1).ensure_valid("ttl.ms", self._ttl_ms)
 
+    def file(self, path: str, variable: str) -> Path:
+        """The file that a reference is about."""
+        return Path(path)
+
     def _path(self, path: str) -> Path:
         """The path, if it may be read. Errors: ConfigError.
 
@@ -362,6 +376,9 @@ class FileConfigProvider(_PathProvider):
 
 class DirectoryConfigProvider(_PathProvider):
     """`${dir:/path:file}`: the full content of a file, as mounted secrets have it; includes a final newline."""
+
+    def file(self, path: str, variable: str) -> Path:
+        return Path(path, variable)
 
     def get(self, path: str, keys: Collection[str]) -> ConfigData:
         folder = self._path(path)

@@ -166,7 +166,7 @@ class WorkerConfig:
     response_http_headers_config: str
     kconnect: KConnectSettings
     values: Mapping[str, Any] = field(repr=False)  # any type that ConfigDef parses to; secrets live here
-    originals: Mapping[str, str] = field(repr=False)  # the file's own text; secrets live here
+    originals: Mapping[str, str] = field(repr=False)  # those given, which may be live; secrets live here
 
     @property
     def spark(self) -> dict[str, str]:
@@ -249,7 +249,7 @@ def _parse(cls: type[W], table: ConfigDef, props: Mapping[str, str], find_class:
     by_field = {name.replace(".", "_"): value for name, value in values.items()}
     names = {item.name for item in fields(cls)}
     typed = {name: value for name, value in by_field.items() if name in names}
-    return cls(**typed, kconnect=KConnectSettings.parse(props), values=values, originals=dict(props))
+    return cls(**typed, kconnect=KConnectSettings.parse(props), values=values, originals=props)
 
 
 def _misspelt(problems: Sequence[ConfigProblem], table: ConfigDef, props: Mapping[str, str]) -> str | None:

@@ -82,12 +82,22 @@ class KafkaAdmin:
         timeout_setting: str = "",
         witness: Witness | None = None,
         make_client: Callable[[Mapping[str, Any], ClientLog], AdminClient] = admin_client,
+        renewed: Callable[[], Mapping[str, Any]] | None = None,
     ) -> None:
-        """`timeout_setting`: the setting that gives `timeout_s`, for messages. `witness`: as of `AnsweringClient`."""
-        self._config = dict(config)
+        """`timeout_setting`: the setting that gives `timeout_s`, for messages. `witness`: as of `AnsweringClient`.
+
+        `renewed`: what `config` is now, where that may change: the next request then has another client.
+        """
+        self._config = config
+        now = renewed or (lambda: self._config)
+
+        def made() -> AdminClient:
+            self._config = now()
+            return make_client(self._config, self._log)
+
         self._in_setting = f" ({timeout_setting})" if timeout_setting else ""
         self._log = ClientLog(log, f"Admin client of {name}")
-        self._client = AnsweringClient(name, lambda: make_client(self._config, self._log), witness)
+        self._client = AnsweringClient(name, made, witness, is_outdated=lambda: now() is not self._config)
 
     def __enter__(self) -> Self:
         return self

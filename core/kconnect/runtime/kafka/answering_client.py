@@ -55,10 +55,12 @@ class AnsweringClient:
         make: Callable[[], AdminClient],
         witness: Witness | None = None,
         silence: Silence | None = None,
+        is_outdated: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`name`: what the client is for, in the log."""
+        """`name`: what the client is for, in the log. `is_outdated`: whether `make` would now make another client."""
         self._name = name
         self._make = make
+        self._is_outdated = is_outdated
         self._witness = witness
         self._lock = threading.Lock()  # guards the two below
         self._silence = silence or Silence(next_after_s=_NEXT_AFTER_S if witness else _NEXT_AFTER_UNSEEN_S)
@@ -110,16 +112,26 @@ class AnsweringClient:
             self._silence.answered(time.monotonic())
 
     def _current(self) -> AdminClient:
-        """The client; another one if it is wedged."""
+        """The client; another one if it is wedged, or its settings are others now."""
         with self._lock:
             client = self._client
             if client is None:
                 raise ConnectError(f"The admin client of {self._name} is closed")
-            if not self._silence.is_wedged(self._answering()):
+            is_wedged = self._silence.is_wedged(self._answering())
+            if not is_wedged and not self._is_outdated():
                 return client
             fresh = self._client = self._make()
-            began_s, now_s = self._silence.began_s(self._answering()), time.monotonic()
-            is_first = self._silence.replaced(now_s)
+            if is_wedged:
+                self._note_wedged()
+        # Its end may take long, and must not come on the thread of a request that still waits for it
+        retired = [client]
+        threading.Thread(target=self._retire, args=(retired,), name=f"admin-retire-{self._name}", daemon=True).start()
+        return fresh
+
+    def _note_wedged(self) -> None:
+        """Holds the lock."""
+        began_s, now_s = self._silence.began_s(self._answering()), time.monotonic()
+        is_first = self._silence.replaced(now_s)
         if self._witness is not None:
             self._witness.client_replaced()
             log.log(
@@ -128,10 +140,6 @@ class AnsweringClient:
                 self._name,
                 length_text(now_s - (began_s or now_s)),
             )
-        # Its end may take long, and must not come on the thread of a request that still waits for it
-        retired = [client]
-        threading.Thread(target=self._retire, args=(retired,), name=f"admin-retire-{self._name}", daemon=True).start()
-        return fresh
 
     def _retire(self, client: list[AdminClient]) -> None:
         self._closed.wait(_RETIRES_AFTER_S)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -34,19 +34,19 @@ class KafkaExclusiveWriter:
     """
 
     def __init__(
-        self, topic: str, config: Mapping[str, Any], transactional_id: str, *, timeout_setting: str = ""
+        self,
+        topic: str,
+        config: Mapping[str, Any],
+        transactional_id: str,
+        *,
+        timeout_setting: str = "",
+        renewed: Callable[[], Mapping[str, Any]] | None = None,
     ) -> None:
+        """`renewed`: what `config` is now, where that may change: the next write then claims by another client."""
         self._topic = topic
         self._id = transactional_id
-        self._config = {
-            # Idempotence alone keeps the order here, so five requests may be in flight, as in Java.
-            "linger.ms": 0,
-            "max.in.flight.requests.per.connection": 5,
-            **config,
-            "acks": "all",
-            "enable.idempotence": True,
-            "transactional.id": transactional_id,
-        }
+        self._settings = renewed or (lambda: config)
+        self._made_of: Mapping[str, Any] | None = None
         self._in_setting = f" ({timeout_setting})" if timeout_setting else ""
         self._log = ClientLog(log, f"Exclusive producer of {topic}")
         self._lock = threading.Lock()  # guards the client and the transaction
@@ -60,16 +60,7 @@ class KafkaExclusiveWriter:
         doing = f"The right to write to topic {self._topic} as {self._id} cannot be claimed"
         deadline = time.monotonic() + timeout_s
         with self._lock:
-            self._drop_client()
-            client = self._client = producer_client(self._config, self._log)
-            try:
-                _retry_until(deadline, lambda left_s: client.init_transactions(left_s))
-            except KafkaException as error:
-                self._drop_client()
-                raise self._error(doing, error.args[0], timeout_s) from error
-            except BaseException:
-                self._drop_client()
-                raise
+            self._claim(doing, deadline, timeout_s)
 
     def write(self, entries: Sequence[tuple[bytes, bytes | None]], timeout_s: float) -> None:
         """Write all or nothing.
@@ -84,6 +75,8 @@ class KafkaExclusiveWriter:
             client = self._client
             if client is None:
                 raise FencedError(f"{doing}: the right to write as {self._id} was not claimed")
+            if self._settings() is not self._made_of:  # the brokers may refuse what the client shows
+                client = self._claim(doing, deadline, timeout_s)
             try:
                 self._transact(client, entries, deadline)
             except KafkaException as error:
@@ -100,6 +93,32 @@ class KafkaExclusiveWriter:
         """Give up the right. Idempotent."""
         with self._lock:
             self._drop_client()
+
+    def _claim(self, doing: str, deadline: float, timeout_s: float) -> Producer:
+        """Holds the lock."""
+        self._drop_client()
+        self._made_of = self._settings()
+        client = self._client = producer_client(self._client_settings(self._made_of), self._log)
+        try:
+            _retry_until(deadline, lambda left_s: client.init_transactions(left_s))
+        except KafkaException as error:
+            self._drop_client()
+            raise self._error(doing, error.args[0], timeout_s) from error
+        except BaseException:
+            self._drop_client()
+            raise
+        return client
+
+    def _client_settings(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            # Idempotence alone keeps the order here, so five requests may be in flight, as in Java.
+            "linger.ms": 0,
+            "max.in.flight.requests.per.connection": 5,
+            **config,
+            "acks": "all",
+            "enable.idempotence": True,
+            "transactional.id": self._id,
+        }
 
     def _transact(self, client: Producer, entries: Sequence[tuple[bytes, bytes | None]], deadline: float) -> None:
         failed: list[KafkaError] = []

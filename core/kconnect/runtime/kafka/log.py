@@ -12,12 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
 from kconnect.logs.wording import pluralize
 from kconnect.model import LogPosition, LogRecord, TopicPartition
+from kconnect.runtime.config.client_config import InternalClients
 from kconnect.runtime.kafka.admin import KafkaAdmin
 from kconnect.runtime.kafka.log_sender import LogSender
 from kconnect.runtime.kafka.partition_reader import LOG, READ_UNCOMMITTED, LogReader, PartitionReader
@@ -46,6 +47,8 @@ class LogSpec:
     topic: str
     consumer: Mapping[str, Any] = field(repr=False)  # librdkafka's settings; may hold secrets
     producer: Mapping[str, Any] | None = field(default=None, repr=False)  # None: a read-only log
+    renewed: Callable[[], InternalClients] | None = None
+    """What both are now, where that may change: others then take the place of the clients."""
     isolation_level: str = READ_UNCOMMITTED
     awaits_open_transactions: bool = True
     """Whether a read_committed log ends at the last record written, as in Java, or at the last stable offset."""
@@ -93,6 +96,7 @@ class CompactedLog:
         self._progress = threading.Condition()
         self._given: dict[int, int] = {}  # partition -> offset before which all was delivered; guarded by _progress
         self._watch = StallWatch(spec.stalled_after_s)  # guarded by _progress
+        self._clients = None if spec.renewed is None else spec.renewed()  # touched by the reading thread
         self._is_stalled = threading.Event()  # asks the reading thread to replace the reader
 
     @property
@@ -227,16 +231,29 @@ class CompactedLog:
         while not self._stop.is_set():
             try:
                 if self._is_stalled.is_set():
+                    log.warning("The consumer of topic %s has stalled and is replaced", self.topic)
                     reader = self._replace(reader)
+                reader = self._renewed(reader)
                 self._read_batch(reader, on_record)
             except Exception as error:  # top of the thread: rights may be granted, a broker repaired
                 trace = None if isinstance(error, ConnectError) else error
                 log.error("Topic %s cannot be tailed, will be retried: %s", self.topic, error, exc_info=trace)
                 self._stop.wait(_AFTER_ERROR_S)
 
+    def _renewed(self, reader: LogReader) -> LogReader:
+        """The reader, and another one, beside another sender, if the settings of clients are others now."""
+        now = None if self._spec.renewed is None else self._spec.renewed()
+        if now is None or now is self._clients:
+            return reader
+        self._spec = replace(self._spec, consumer=now.consumer, producer=now.producer)
+        fresh = self._replace(reader)
+        if self._sender is not None:
+            self._sender.renew(now.producer)
+        self._clients = now
+        return fresh
+
     def _replace(self, stalled: LogReader) -> LogReader:
         """Replace the reader with one that continues at its position."""
-        log.warning("The consumer of topic %s has stalled and is replaced", self.topic)
         fresh = self._make_reader(self._spec)
         fresh.open(stalled.reached)
         self._reader = fresh

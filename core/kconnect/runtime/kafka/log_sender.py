@@ -7,9 +7,10 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
-from typing import Any, Final
+from itertools import count
+from typing import Any, Final, TypeAlias
 
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.model import LogPosition
@@ -19,8 +20,13 @@ from kconnect.runtime.kafka.retriable_codes import RETRIABLE_CODES
 
 log = logging.getLogger(__name__)
 
+_Sent: TypeAlias = tuple[int, bytes, bytes | None, Future[LogPosition]]
+"""A number in the order of sending, key, value, and what becomes of it."""
+
 # The length of one wait for acknowledgements, which end it at once.
 _SERVE_S: Final = 0.1
+# Where the broker answers, all is acknowledged long before; whoever sends waits for it
+_MOVE_S: Final = 1.0
 # Purged messages are reported at once, unless the machine is frozen.
 _PURGE_S: Final = 2.0
 
@@ -36,16 +42,15 @@ class LogSender:
 
     def __init__(self, topic: str, config: Mapping[str, Any], *, is_idempotent: bool) -> None:
         self._topic = topic
+        self._is_idempotent = is_idempotent
         self._log = ClientLog(log, f"Producer of log of {topic}")
-        fixed = {
-            "acks": "all",
-            "max.in.flight.requests.per.connection": 1,
-            "enable.idempotence": is_idempotent,
-        }
-        # Callers wait for each record: batching would gain nothing.
-        self._client = producer_client({"linger.ms": 0, **config, **fixed}, self._log)
+        self._client = self._made(config)
+        self._renewal: Mapping[str, Any] | None = None
+        self._numbers = count()
+        self._unmoved: list[_Sent] | None = None  # while the client is replaced: what it has not delivered
         self._stop = threading.Event()
-        self._ending = threading.Lock()  # held while sending and closing, so that nothing is sent to a closed client
+        # Held while sending, replacing and closing, so that nothing is sent to a closed client; a callback may send
+        self._ending = threading.RLock()
         self._is_ended = False  # guarded by _ending
         self._served = threading.Condition()  # notified when the thread has taken reports in; guards the next
         self._flushing = 0  # threads that wait in flush()
@@ -63,23 +68,19 @@ class LogSender:
         is added when the future has ended runs at once, as always.
         """
         done: Future[LogPosition] = Future()
-
-        def delivered(error: KafkaError | None, message: Message) -> None:
-            if error is not None:
-                done.set_exception(self._refusal(error))
-            else:
-                done.set_result(LogPosition(self._topic, message.partition() or 0, message.offset() or 0))
-
         with self._ending:
             if self._is_ended:
                 raise ConnectError(f"The log of {self._topic} is stopped")
-            try:
-                self._client.produce(self._topic, value, key, on_delivery=delivered)
-            except BufferError:
-                done.set_exception(RetriableError(f"Too many records for topic {self._topic} are not acknowledged yet"))
-            except KafkaException as error:
-                done.set_exception(self._refusal(error.args[0]))
+            sent = (next(self._numbers), key, value, done)
+            if self._unmoved is not None:
+                self._unmoved.append(sent)
+            else:
+                self._produce(self._client, sent)
         return done
+
+    def renew(self, config: Mapping[str, Any]) -> None:
+        """Have another client write from now on, and what this one has not delivered, in order. Threads: any."""
+        self._renewal = config
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until all sends have succeeded or failed; False if the timeout came first.
@@ -89,7 +90,7 @@ class LogSender:
         with self._served:
             self._flushing += 1
             try:
-                return self._served.wait_for(lambda: not len(self._client), timeout_s)
+                return self._served.wait_for(self._has_reported_all, timeout_s)
             finally:
                 self._flushing -= 1
 
@@ -107,8 +108,64 @@ class LogSender:
         with kafka_errors("The producer cannot be closed"):
             self._client.close()
 
+    def _has_reported_all(self) -> bool:
+        with self._ending:
+            return not len(self._client)
+
+    def _made(self, config: Mapping[str, Any]) -> Producer:
+        fixed = {
+            "acks": "all",
+            "max.in.flight.requests.per.connection": 1,
+            "enable.idempotence": self._is_idempotent,
+        }
+        # Callers wait for each record: batching would gain nothing.
+        return producer_client({"linger.ms": 0, **config, **fixed}, self._log)
+
+    def _produce(self, client: Producer, sent: _Sent) -> None:
+        _, key, value, done = sent
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is None:
+                done.set_result(LogPosition(self._topic, message.partition() or 0, message.offset() or 0))
+            elif self._unmoved is not None and error.code() in _PURGED:
+                self._unmoved.append(sent)
+            else:
+                done.set_exception(self._refusal(error))
+
+        try:
+            client.produce(self._topic, value, key, on_delivery=delivered)
+        except BufferError:
+            done.set_exception(RetriableError(f"Too many records for topic {self._topic} are not acknowledged yet"))
+        except KafkaException as error:
+            done.set_exception(self._refusal(error.args[0]))
+
+    def _replace(self, config: Mapping[str, Any]) -> None:
+        """Sends wait meanwhile: a record must not overtake one before it that the former client retries.
+
+        A record whose acknowledgement did not come in time may be there twice, as after any retry.
+        """
+        try:
+            fresh = self._made(config)
+        except ConnectError as error:
+            log.error("The producer of the log of %s stays as it was: %s", self._topic, error)
+            return
+        with self._ending:
+            if self._is_ended:
+                return
+            former, self._unmoved = self._client, []
+            former.flush(_MOVE_S)
+            former.purge(in_queue=True, in_flight=True, blocking=True)
+            former.flush(_PURGE_S)
+            unmoved, self._unmoved = sorted(self._unmoved, key=lambda sent: sent[0]), None
+            self._client = fresh
+            for sent in unmoved:
+                self._produce(fresh, sent)
+
     def _serve(self) -> None:
         while not self._stop.is_set():
+            if (renewal := self._renewal) is not None:
+                self._renewal = None
+                self._replace(renewal)
             self._take_reports()
         deadline = time.monotonic() + _PURGE_S
         while len(self._client) and time.monotonic() < deadline:

@@ -8,7 +8,8 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Final
 
 from kconnect.errors import AlreadyExistsError, NotFoundError, TimedOutError
-from kconnect.runtime.config.client_config import internal_clients
+from kconnect.runtime.config.client_config import InternalClients, internal_clients
+from kconnect.runtime.config.live_settings import live_clients
 from kconnect.runtime.kafka import KafkaAdmin, TopicInfo
 from kconnect.runtime.kafka.log_sender import LogSender
 from kconnect.runtime.kafka.partition_reader import READ_COMMITTED
@@ -33,17 +34,19 @@ class CompactedTopic:
         """
         self.topic = topic
         self._purpose = purpose
-        self._clients = internal_clients(worker, client_id=f"{worker.get('group.id') or 'connect'}-{purpose}")
+        client_id = f"{worker.get('group.id') or 'connect'}-{purpose}"
+        self._live = live_clients(lambda: worker, lambda: internal_clients(worker, client_id=client_id))
         self._config_topic = worker.get("config.storage.topic", "").strip()
         self._timeout_s = timeout_s
         self._timeout_setting = timeout_setting
         self._sender: LogSender | None = None
+        self._sender_of: InternalClients | None = None  # what it was made of
 
     def read(self) -> dict[bytes, bytes]:
         """What is in force by key, in the order in which it was written; nothing where the topic does not exist."""
         spec = ScanSpec(
             topic=self.topic,
-            consumer=self._clients.consumer,
+            consumer=self._live.value().consumer,
             isolation_level=READ_COMMITTED,
             timeout_s=self._timeout_s,
             timeout_setting=self._timeout_setting,
@@ -79,8 +82,11 @@ class CompactedTopic:
 
     def write(self, key: bytes, value: bytes | None) -> None:
         """Write one record, or a tombstone, to a topic that exists, and wait for it."""
+        clients = self._live.value()
+        if clients is not self._sender_of:
+            self.close()
         if self._sender is None:
-            self._sender = LogSender(self.topic, self._clients.producer, is_idempotent=False)
+            self._sender, self._sender_of = LogSender(self.topic, clients.producer, is_idempotent=False), clients
             self._sender.start()
         try:
             self._sender.send(key, value).result(self._timeout_s)
@@ -99,4 +105,4 @@ class CompactedTopic:
 
     def _admin(self) -> KafkaAdmin:
         what = f"the {self._purpose} in {self.topic}"
-        return KafkaAdmin(self._clients.admin, what, timeout_setting=self._timeout_setting)
+        return KafkaAdmin(self._live.value().admin, what, timeout_setting=self._timeout_setting)

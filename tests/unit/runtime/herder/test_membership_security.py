@@ -144,7 +144,7 @@ def test_stores_of_java_become_a_tls_context(tmp_path):
         "ssl.cipher.suites": "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
     }
 
-    tls = access(settings, "me").tls
+    tls = access(settings, "me").tls()
 
     assert tls is not None
     assert tls.check_hostname
@@ -157,7 +157,7 @@ def test_stores_of_java_become_a_tls_context(tmp_path):
 
 
 def test_an_empty_identification_algorithm_trusts_any_name_but_not_any_authority():
-    tls = access({"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": ""}, "me").tls
+    tls = access({"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": ""}, "me").tls()
     assert tls is not None
     assert not tls.check_hostname
     assert tls.verify_mode is ssl.CERT_REQUIRED

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Collection, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,11 @@ from kconnect.api import ConfigData
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.logs import redaction
 from kconnect.runtime.config.variables import FileConfigProvider, Variables
+from kconnect.runtime.herder.connectors import host
+from kconnect.runtime.herder.connectors.client_files import WatchedFiles
 from kconnect.runtime.herder.validation.connector_checks import ConnectorValidator
 from kconnect.runtime.plugins import PluginRegistry
+from kit.certificates import Authority
 from kit.herders import Bench, herder_bench
 from kit.waiting import eventually
 
@@ -171,6 +176,64 @@ def test_a_secret_that_vanishes_leaves_the_connector_running(
         "the loss is reported",
     )
     assert watching.states() == ("RUNNING", ["RUNNING"])
+
+
+# -- files of Kafka clients ---------------------------------------------------------------------------------------
+
+
+def overriding(file: Path) -> dict[str, str]:
+    return {
+        "producer_override_security_protocol": "SSL",
+        "producer_override_ssl_truststore_type": "PEM",
+        "producer_override_ssl_truststore_location": str(file),
+    }
+
+
+@pytest.fixture
+def trust(tmp_path: Path) -> Path:
+    return Authority("old").file(tmp_path / "trust.pem")
+
+
+@pytest.fixture
+def looking(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    """Looks at files of clients every 20 ms."""
+    monkeypatch.setattr(host, "WatchedFiles", partial(WatchedFiles, every_s=0.02))
+    with herder_bench() as made:
+        yield made
+
+
+def test_a_changed_file_of_a_client_restarts_the_connectors_that_use_it(
+    looking: Bench, trust: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    looking.create(**overriding(trust))
+    looking.create("other", **overriding(Authority("another").file(tmp_path / "another.pem")))
+    (run,) = [spec.run for spec in looking.launcher.tasks.values() if spec.id.connector == "fsrc"]
+
+    trust.write_bytes(trust.read_bytes())
+    Authority("new").file(trust)
+
+    said = f"{trust} changed, which clients of its tasks read: connector fsrc and its tasks restart"
+    eventually(lambda: said in caplog.messages, 5, "the restart is reported")
+    eventually(lambda: looking.states() == ("RUNNING", ["RUNNING"]), 5, "it runs")
+    runs = {spec.id.connector: spec.run for spec in looking.launcher.tasks.values()}
+    assert runs["fsrc"] > run
+    assert looking.journal.calls.count("start") == 3, "the other one goes on"
+    assert [text for text in caplog.messages if "clients of its tasks" in text] == [said]
+
+
+def test_a_file_of_a_client_that_is_half_written_restarts_nothing(
+    looking: Bench, trust: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    looking.create(**overriding(trust))
+    whole = Authority("new").pem
+
+    trust.write_bytes(whole[:100])
+    eventually(lambda: any("is not readable PEM" in text for text in caplog.messages), 5, "it is reported")
+    assert looking.journal.calls.count("start") == 1
+    trust.write_bytes(whole)
+    eventually(lambda: looking.journal.calls.count("start") == 2, 5, "it restarts once the file is whole")
 
 
 # -- validation ---------------------------------------------------------------------------------------------------

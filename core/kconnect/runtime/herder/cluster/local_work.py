@@ -14,7 +14,6 @@ from kconnect.errors import ConnectError
 from kconnect.logs.redaction import redact
 from kconnect.logs.wording import pluralize
 from kconnect.model import ConnectorType, RunState, TargetState, TaskId
-from kconnect.runtime.config.variables import has_reference
 from kconnect.runtime.herder.assignment.protocol import Work
 from kconnect.runtime.herder.cluster.cluster_status import ClusterStatus
 from kconnect.runtime.herder.cluster.config_entries import entry_of
@@ -119,8 +118,8 @@ class LocalWork:
         The herder's thread decides, so that work that was just revoked does not restart. Threads: any.
         """
         try:
-            if self._host.has_changed(entry):
-                self._post(ValuesChanged(entry.name))
+            if (what := self._host.change_of(entry)) is not None:
+                self._post(ValuesChanged(entry.name, what))
         except ConnectError as err:
             log.error("Connector %s and its tasks keep the values they have: %s", entry.name, err)
 
@@ -314,7 +313,7 @@ class LocalWork:
         start and its note is found with the next one.
         """
         present = [entry for entry in entries if entry is not None]
-        referring = [entry for entry in present if any(has_reference(value) for value in entry.config.values())]
+        referring = [entry for entry in present if self._host.refers(entry)]
         wait([self._in_pool(self._note_tasks, entry) for entry in referring], self._times.note_s)
 
     def _note_tasks(self, entry: ConnectorEntry) -> None:

@@ -19,12 +19,17 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from kconnect.errors import ConfigError, ConnectError, RetriableError, TimedOutError
+from kconnect.files.reread import digest_of
 from kconnect.logs import redaction
 from kconnect.model import ConnectorType, RunState, TargetState
+from kconnect.runtime.config.client_config import check_security
+from kconnect.runtime.config.client_security import client_files, client_secrets
 from kconnect.runtime.config.variables import Resolved, Variables, has_reference, plain_names, secret_values
+from kconnect.runtime.herder.connectors.client_files import WatchedFiles
 from kconnect.runtime.herder.connectors.hosted_connector import ConnectorParts, HostedConnector, PluginTimes, TaskPlan
 from kconnect.runtime.herder.connectors.plugin_classes import ConnectorPlugins, connector_kind, new_connector
 from kconnect.runtime.herder.decisions.connector_entry import (
@@ -74,6 +79,11 @@ class HostParts(Protocol):
         ...
 
     @property
+    def worker_config(self) -> Mapping[str, str]:
+        """The raw worker properties, which tasks get as well."""
+        ...
+
+    @property
     def times(self) -> PluginTimes: ...
 
 
@@ -83,6 +93,25 @@ class GivenTasks:
 
     configs: list[dict[str, str]] = field(repr=False)
     version: str
+
+
+@dataclass(frozen=True, slots=True)
+class _TaskValues:
+    """What tasks start with, as far as it may change while a config stays the same."""
+
+    connector: Mapping[str, str] = field(repr=False)
+    worker: Mapping[str, str] = field(repr=False)
+    """Says what clients show, trust and log in with where connectors do not."""
+    files: Mapping[Path, bytes | None]
+    """Files that clients read, with digests of what is in them."""
+
+
+def _client_settings(worker: Mapping[str, str]) -> dict[str, str]:
+    return {**client_secrets(worker), "security.protocol": worker.get("security.protocol", "PLAINTEXT")}
+
+
+def _restarts(config: Mapping[str, str]) -> bool:
+    return (config.get("config.action.reload") or "restart").strip().lower() == "restart"
 
 
 class ConnectorHost:
@@ -109,12 +138,14 @@ class ConnectorHost:
         self._offsets_of = offsets_of or (lambda _name: parts.offsets)
         self._reloads = Reloads(look_again)
         self._watched = WatchedConfigs(parts.variables, look_again)
+        self._files = WatchedFiles(look_again)
+        self._worker_secrets = _client_settings(parts.worker_config)
         self._hosted: dict[str, HostedConnector] = {}  # a connector's entry is touched only under its order
         self._metrics: dict[str, PluginMetricsRegistry] = {}  # of their own, likewise
         # configs that tasks here were started with, as written and with values
-        self._tasks_have: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {}
+        self._tasks_have: dict[str, tuple[Mapping[str, str], _TaskValues]] = {}
         self._passwords: dict[str, frozenset[str]] = {}  # settings of that type, since the last start
-        self._changed_to: dict[str, Mapping[str, str]] = {}  # touched by the thread of `_reloads`, and when forgotten
+        self._changed_to: dict[str, _TaskValues] = {}  # touched by the threads that look again, and when forgotten
 
     def find(self, name: str) -> HostedConnector | None:
         return self._hosted.get(name)
@@ -197,12 +228,14 @@ class ConnectorHost:
         self._passwords.pop(name, None)
         self._reloads.schedule(name, None)
         self._watched.watch(name, {})
+        self._files.watch(name, ())
         redaction.forget(f"connector {name}")
 
     def close_reloads(self, timeout_s: float) -> None:
         """Stop all checks of config references."""
         self._reloads.close(timeout_s)
         self._watched.close()
+        self._files.close(timeout_s)
 
     def shut_down_all(self) -> None:
         """Stop all instances; no other thread may start one meanwhile."""
@@ -222,36 +255,61 @@ class ConnectorHost:
         passwords = self._passwords.get(entry.name, frozenset())
         secrets = {*secret_values(resolved.values, passwords), *resolved.references}
         redaction.remember(f"connector {entry.name}", secrets, {entry.name, *plain_names(entry.config, passwords)})
-        restarts = (resolved.values.get("config.action.reload") or "restart").strip().lower() == "restart"
+        restarts = _restarts(resolved.values)
         self._reloads.schedule(entry.name, resolved.ttl_ms if restarts else None)
         self._watched.watch(entry.name, entry.config if restarts else {})
         return resolved
 
+    def refers(self, entry: ConnectorEntry) -> bool:
+        """Whether anything that its tasks use may change while its config stays: references, and files of clients."""
+        used = (*entry.config.values(), *self._worker_secrets.values())
+        return any(map(has_reference, used)) or bool(client_files(self._worker_secrets) or client_files(entry.config))
+
     def note_tasks(self, entry: ConnectorEntry) -> None:
-        """A connector's tasks start here: watch its config references, whether or not its instance is here too.
+        """A connector's tasks start here: watch its config references, whether or not its instance is here too, and the
+        files that the tasks' clients read.
 
         May wait for a config provider.
         """
         try:
-            self._tasks_have[entry.name] = (entry.config, self.resolved(entry).values)
+            have = self._task_values(entry)
         except ConfigError as err:  # the tasks fail for the same reason, and their status shows it
             log.debug("What the config of connector %s refers to cannot be watched: %s", entry.name, err)
+            return
+        self._tasks_have[entry.name] = (entry.config, have)
+        referred = {**self._worker_secrets, **client_secrets(entry.config)}
+        files = {*have.files, *self._parts.variables.files(referred)}
+        self._files.watch(entry.name, files if _restarts(have.connector) else ())
 
-    def has_changed(self, entry: ConnectorEntry) -> bool:
-        """Whether it, or tasks noted here, run with outdated values of its config references; reported once per change,
-        as a restart takes some time. Errors: ConfigError.
+    def change_of(self, entry: ConnectorEntry) -> str | None:
+        """What has changed of what it, or tasks noted here, run with, as a sentence without its point; None: nothing.
+
+        It is reported once per change, as a restart takes some time. Errors: ConfigError, also for what is only half
+        written.
         """
-        hosted, tasks_have = self.find(entry.name), self._tasks_have.get(entry.name)
-        has = [hosted.resolved.values] if hosted is not None and hosted.is_running else []
-        if tasks_have is not None and tasks_have[0] == entry.config:  # else they are about to be replaced anyway
-            has.append(tasks_have[1])
-        if not has:
-            return False
-        now = self.resolved(entry).values
-        is_news = any(values != now for values in has) and self._changed_to.get(entry.name) != now
-        if is_news:
-            self._changed_to[entry.name] = now
-        return is_news
+        hosted, (of_config, have) = self.find(entry.name), self._tasks_have.get(entry.name, (None, None))
+        if of_config != entry.config:  # the tasks are about to be replaced anyway
+            have = None
+        instance = hosted.resolved.values if hosted is not None and hosted.is_running else None
+        if have is None and instance is None:
+            return None
+        now = self._task_values(entry)
+        is_old = (instance is not None and instance != now.connector) or (have is not None and have != now)
+        if not is_old or self._changed_to.get(entry.name) == now:
+            return None
+        check_security({**self._parts.worker_config, **now.worker}, now.connector)
+        self._changed_to[entry.name] = now
+        files = [] if have is None else [path for path in now.files if now.files[path] != have.files.get(path)]
+        if files:
+            return f"{', '.join(map(str, files))} changed, which clients of its tasks read"
+        return "What its config refers to has changed"
+
+    def _task_values(self, entry: ConnectorEntry) -> _TaskValues:
+        """Errors: ConfigError."""
+        connector = self.resolved(entry).values
+        worker = self._parts.variables.resolve(self._worker_secrets, "the worker").values
+        files = dict.fromkeys([*client_files(worker), *client_files(connector)])
+        return _TaskValues(connector, worker, {path: digest_of(path) for path in files})
 
     def new_plugin(self, config: Mapping[str, str]) -> Connector:
         """A new instance, neither initialized nor started. Errors: ConnectError, and any error of its constructor."""

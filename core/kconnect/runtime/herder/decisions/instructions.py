@@ -114,6 +114,8 @@ class RestartHere:
     """Restart all parts of a connector here, because values that its config refers to have changed."""
 
     connector: str
+    what: str
+    """What `ValuesChanged` says of it."""
     here: Work
     snapshot: ClusterSnapshot = field(repr=False)
 

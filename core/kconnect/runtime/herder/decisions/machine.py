@@ -188,8 +188,8 @@ class HerderState:
                 return []
             case FirstOffsetsWritten():
                 return self._requests.first_offsets_written(event)
-            case ValuesChanged(connector):
-                self._restarts.values_changed(connector)
+            case ValuesChanged():
+                self._restarts.values_changed(event)
                 return []
             case StatusesRead():
                 return self._automatic.read(event)

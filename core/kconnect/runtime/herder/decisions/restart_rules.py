@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kconnect.runtime.herder.decisions.events import ValuesChanged
 from kconnect.runtime.herder.decisions.facts import HerderFacts
 from kconnect.runtime.herder.decisions.instructions import Instruction, RestartByPlan, RestartHere
 from kconnect.runtime.storage.config_topic import RestartRequested
@@ -21,7 +22,7 @@ class RestartRules:
     def __init__(self, facts: HerderFacts) -> None:
         self._facts = facts
         self._wanted: dict[str, RestartRequested] = {}
-        self._changed: dict[str, None] = {}
+        self._changed: dict[str, str] = {}
 
     def want(self, request: RestartRequested) -> None:
         known = self._wanted.get(request.connector)
@@ -32,9 +33,9 @@ class RestartRules:
         elif known is None or impact(request) > impact(known):
             self._wanted[request.connector] = request
 
-    def values_changed(self, connector: str) -> None:
+    def values_changed(self, event: ValuesChanged) -> None:
         """Each worker sees this for itself, so that each restarts its own."""
-        self._changed[connector] = None
+        self._changed[event.connector] = event.what
 
     def due(self) -> list[Instruction]:
         """Restart the parts that run here; a deleted connector, or one without parts here, needs nothing."""
@@ -46,10 +47,10 @@ class RestartRules:
             if here and facts.snapshot.contains(name):
                 instructions.append(RestartByPlan(request, here, facts.snapshot))
         changed, self._changed = self._changed, {}
-        for name in changed:
+        for name, what in changed.items():
             here = facts.running_of(name)
             if here and facts.snapshot.contains(name):
-                instructions.append(RestartHere(name, here, facts.snapshot))
+                instructions.append(RestartHere(name, what, here, facts.snapshot))
         return instructions
 
 

@@ -40,7 +40,7 @@ class BrokerConnection:
         self._versions: Mapping[int, tuple[int, int]] = {}
         self._expires_at = float("inf")
         deadline = time.monotonic() + timeout_s
-        self._socket = self._connected(access.tls, deadline)
+        self._socket = self._connected(access.tls() if access.tls is not None else None, deadline)
         try:
             self._versions = self.ask(ApiVersions(), _left(deadline))
             if access.login is not None:

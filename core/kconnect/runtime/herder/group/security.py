@@ -21,6 +21,7 @@ from kconnect.errors import ConfigError, UnreachableError
 from kconnect.java.compat.tls_contexts import client_context
 from kconnect.runtime.config.addresses import Address, parse_servers
 from kconnect.runtime.config.client_security import security_settings
+from kconnect.runtime.config.live_settings import live_clients
 from kconnect.runtime.config.rights import Client, client_of
 from kconnect.runtime.config.tokens import TOKEN_TIMEOUT, TOKEN_TIMEOUT_S, TokenEndpoint, Tokens
 from kconnect.runtime.herder.group.errors import Unanswered
@@ -35,7 +36,8 @@ class Access:
 
     bootstrap: tuple[Address, ...]
     client_id: str
-    tls: ssl.SSLContext | None = field(default=None, repr=False)
+    tls: Callable[[], ssl.SSLContext] | None = field(default=None, repr=False)
+    """Asked for each connection, as `login` is."""
     login: Callable[[], SaslLogin] | None = field(default=None, repr=False)
     who: Client = field(default_factory=Client)
     """For messages about rights."""
@@ -62,19 +64,32 @@ class Access:
 def access(java: Mapping[str, str], client_id: str) -> Access:
     """Reads a worker's settings: `bootstrap.servers`, `security.protocol`, `ssl.*`, `sasl.*`.
 
+    Each connection shows, trusts and logs in with what they and their files say then.
     Errors: ConfigError that names the setting, never a secret.
     """
+    return access_now(lambda: java, client_id)
+
+
+def access_now(settings: Callable[[], Mapping[str, str]], client_id: str) -> Access:
+    """Works as `access`, for settings that may be others later."""
+    java = settings()
     protocol = java.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in _PROTOCOLS:
         raise ConfigError.invalid("security.protocol", protocol, f"expected one of {', '.join(_PROTOCOLS)}")
-    settings, _ = security_settings(java)
+    translated, _ = security_settings(java)
+    tls = live_clients(settings, lambda: client_context(settings())) if protocol.endswith("SSL") else None
+    login = live_clients(settings, lambda: _login_of(settings())) if protocol.startswith("SASL") else None
     return Access(
         bootstrap=parse_servers(java.get("bootstrap.servers", "localhost:9092")),
         client_id=client_id,
-        tls=client_context(java) if protocol.endswith("SSL") else None,
-        login=_login(settings, _token_timeout_s(java)) if protocol.startswith("SASL") else None,
-        who=client_of({**java, **settings}),
+        tls=None if tls is None else tls.value,
+        login=None if login is None else lambda: login.value()(),
+        who=client_of({**java, **translated}),
     )
+
+
+def _login_of(java: Mapping[str, str]) -> Callable[[], SaslLogin]:
+    return _login(security_settings(java)[0], _token_timeout_s(java))
 
 
 def _login(settings: Mapping[str, Any], token_timeout_s: float) -> Callable[[], SaslLogin]:

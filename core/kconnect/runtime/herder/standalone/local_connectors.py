@@ -81,6 +81,8 @@ class HostedConnectors:
         if given is not None and entry.tasks_differ(given.configs):
             self.remove_tasks(name)
             entry = self._config.put(entry.with_tasks(given.configs))
+            if self.host.refers(entry):
+                self.host.note_tasks(entry)
             self._tasks.start(entry, entry.task_ids, self.host.kind(entry.config), given.version)
 
     def update_tasks_soon(self, name: str) -> None:
@@ -114,9 +116,10 @@ class HostedConnectors:
         """Restart connector and tasks if a value they were started with has changed; returns True: done."""
         entry = self._config.find(name)
         try:
-            if entry is None or not self.host.has_changed(entry):
+            what = None if entry is None else self.host.change_of(entry)
+            if what is None:
                 return True
-            log.info("What the config of connector %s refers to has changed: connector and tasks restart", name)
+            log.info("%s: connector %s and its tasks restart", what, name)
             self.remove_tasks(name)
             self.host.shut_down(name)
             self.start(name)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.logs.wording import pluralize
 from kconnect.runtime.config.client_config import internal_clients
+from kconnect.runtime.config.live_settings import live_clients
 from kconnect.runtime.config.worker_config import WorkerConfig
 from kconnect.runtime.herder.health.reasons import Reason
 
@@ -207,7 +208,8 @@ def audit_trail(config: WorkerConfig) -> AuditTrail | None:
             raise ConfigError.invalid("kconnect.audit.log.file", own.audit_log_file, str(err)) from err
     if own.audit_log_topic:
         props = config.originals
-        sinks.append(TopicSink(own.audit_log_topic, lambda: internal_clients(props, client_id="audit-log").producer))
+        live = live_clients(lambda: props, lambda: internal_clients(props, client_id="audit-log").producer)
+        sinks.append(TopicSink(own.audit_log_topic, live.value))
     if not sinks and own.audit_log_required:
         raise ConfigError.invalid(
             "kconnect.audit.log.required",
@@ -293,9 +295,10 @@ class TopicSink:
     """Implements Sink. The topic must exist, unless the brokers create topics by themselves."""
 
     def __init__(self, topic: str, settings: Callable[[], Mapping[str, Any]]) -> None:
-        """`settings`: librdkafka's, of a producer."""
+        """`settings`: librdkafka's, of a producer, as they are now."""
         self._topic = topic
         self._settings = settings
+        self._made_of: Mapping[str, Any] | None = None
         self._sender: LogSender | None = None
 
     @property
@@ -318,9 +321,12 @@ class TopicSink:
             sender.stop(_STOP_S)
 
     def _started(self) -> LogSender:
+        settings = self._settings()
+        if settings is not self._made_of:
+            self.close()
         if self._sender is None:
             from kconnect.runtime.kafka.log_sender import LogSender
 
-            self._sender = LogSender(self._topic, self._settings(), is_idempotent=False)
+            self._sender, self._made_of = LogSender(self._topic, settings, is_idempotent=False), settings
             self._sender.start()
         return self._sender
