@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from kconnect.errors import RetriableError
 from kconnect.model import LogPosition, LogRecord, RunState, TaskId
 from kconnect.runtime.herder.cluster.cluster_status import ClusterStatus
-from kconnect.runtime.herder.cluster.status_keeper import StatusKeeper
+from kconnect.runtime.herder.cluster.status_watch import StatusKeeper
 from kconnect.runtime.storage.status_store import TopicStatusStore
 from kconnect.runtime.storage.status_topic import StoredStatus, Subject
 from kconnect.testing.manual_clock import ManualClock

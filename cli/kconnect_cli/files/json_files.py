@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from kconnect.errors import ConfigError
-from kconnect.files.whole_files import replace_file
+from kconnect.files.durable_file import replace_file
 from kconnect_cli.screen.output import write_text
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from kconnect.errors import ConflictError, ConnectError, DataError, NotFoundError
+from kconnect.files.durable_file import replace_file
 from kconnect.files.folders import state_folder
-from kconnect.files.whole_files import replace_file
 from kconnect.model import ConnectorOffset
 
 _MOST_KEPT = 100

@@ -16,8 +16,7 @@ from kconnect.runtime.config.addresses import parse_servers
 from kconnect.runtime.config.client_config import admin_config, admin_settings
 from kconnect.runtime.config.reach import reach_any
 from kconnect.runtime.config.worker_config import WorkerConfig
-from kconnect.runtime.herder.health.kafka_contact import KafkaContact
-from kconnect.runtime.herder.health.kafka_watch import KafkaWatch, Probe
+from kconnect.runtime.herder.health.kafka_contact import KafkaContact, KafkaWatch, Probe
 from kconnect.runtime.herder.health.reasons import Health, Reason
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ class KafkaAvailability:
         """
 
         def probe() -> Probe:
-            from kconnect.runtime.herder.group.probe import BrokerProbe
+            from kconnect.runtime.herder.group.connection import BrokerProbe
 
             return BrokerProbe(self._access())
 
@@ -142,7 +141,7 @@ class KafkaAvailability:
 
     def _why_unanswered(self, err: ConnectError) -> str:
         """What a connection of our own meets, as that says more than the client, such as of another protocol."""
-        from kconnect.runtime.herder.group.probe import BrokerProbe
+        from kconnect.runtime.herder.group.connection import BrokerProbe
 
         reached = reach_any(parse_servers(self.contact.servers), _LOOK_S)
         if reached.address is None:

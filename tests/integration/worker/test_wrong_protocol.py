@@ -11,7 +11,7 @@ import pytest
 from kconnect.admin.preflight.checks import check_start
 from kconnect.errors import ConnectError, UnreachableError
 from kconnect.runtime.config.worker_config import DistributedConfig
-from kconnect.runtime.herder.group.probe import BrokerProbe
+from kconnect.runtime.herder.group.connection import BrokerProbe
 from kconnect.runtime.herder.group.security import access
 from kconnect.runtime.herder.health.reasons import Health
 from kconnect.worker.kafka_availability import KafkaAvailability

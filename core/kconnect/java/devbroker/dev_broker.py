@@ -24,8 +24,7 @@ from kconnect.errors import EnvironmentProblemError, TimedOutError
 from kconnect.files.folders import cache_folder, data_folder
 from kconnect.java.archives import ARCHIVE_FLAGS, ClassArchive, make_in_background
 from kconnect.java.devbroker.broker_archive import broker_archive
-from kconnect.java.devbroker.folder import NODE_ID, BrokerFolder
-from kconnect.java.devbroker.server_folder import telling_lines
+from kconnect.java.devbroker.server_folder import NODE_ID, BrokerFolder, telling_lines
 from kconnect.java.devbroker.server_process import STOP_TIMEOUT_S, ServerProcess
 from kconnect.java.installed import Java, find_java
 from kconnect.java.kafka_jars import JarSet

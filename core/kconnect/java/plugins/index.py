@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Final
 
 from kconnect.errors import ConnectError
+from kconnect.files.durable_file import replace_file
 from kconnect.files.folders import cache_folder
-from kconnect.files.whole_files import replace_file
 from kconnect.java.plugins.class_files import JavaClass
 from kconnect.java.plugins.folders import JavaFolder, folders_of
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from kconnect.errors import ConnectError
+from kconnect.files.durable_file import replace_file
 from kconnect.files.folders import cache_folder
-from kconnect.files.whole_files import replace_file
 from kconnect.java.plugins.host import HostProcess
 from kconnect.java.plugins.index import JavaIndex
 from kconnect.java.plugins.java_error import JavaHostDiedError, JavaTraced

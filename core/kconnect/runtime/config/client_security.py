@@ -134,7 +134,7 @@ def _own_login(java: Mapping[str, str]) -> dict[str, Any]:
     mechanism = java.get("sasl.mechanism", "").strip().upper()
     handler = java.get(_HANDLER, "").strip()
     if mechanism == "AWS_MSK_IAM" or java.get("sasl.client.callback.handler.class", "").strip() == _MSK_HANDLER:
-        from kconnect.runtime.config.msk_tokens import msk_tokens  # here: few clusters are Amazon's
+        from kconnect.runtime.config.tokens import msk_tokens  # here: few clusters are Amazon's
 
         _, options = parse_jaas(java.get("sasl.jaas.config") or f"{_MSK_MODULE} required;")
         return {"sasl.mechanism": "OAUTHBEARER", "oauth_cb": msk_tokens(options, java.get("bootstrap.servers", ""))}

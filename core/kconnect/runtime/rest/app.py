@@ -48,13 +48,12 @@ from kconnect.runtime.rest import (
 )
 from kconnect.runtime.rest.access.access import CHALLENGE, Access, DeniedError, Gatekeeper
 from kconnect.runtime.rest.access.needs import NOTHING, Of
-from kconnect.runtime.rest.audit.attempt import Recorder
+from kconnect.runtime.rest.audit.entry import Recorder
 from kconnect.runtime.rest.audit.trail import AuditTrail
 from kconnect.runtime.rest.bodies import BodyTooLargeError, read_body
 from kconnect.runtime.rest.exchange import Answer, Call, Endpoint, Handler, Others, ServerState, json_bytes
 from kconnect.runtime.rest.forward import CARRIED_HEADERS, Forwarder
-from kconnect.runtime.rest.openapi import openapi_document
-from kconnect.runtime.rest.operation import Operation
+from kconnect.runtime.rest.operation import Operation, openapi_document
 from kconnect.runtime.rest.problems import error_body, status_and_message
 
 log = logging.getLogger(__name__)

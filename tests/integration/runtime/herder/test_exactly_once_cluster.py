@@ -10,7 +10,7 @@ from kconnect.errors import FencedError
 from kconnect.java.devbroker import DevBroker
 from kconnect.model import ConnectorOffset, RunState, TargetState
 from kconnect.runtime.config.exactly_once_settings import exactly_once_producer
-from kconnect.runtime.herder.cluster.exactly_once_sources import fence_zombies
+from kconnect.runtime.herder.cluster.fenced_starts import fence_zombies
 from kconnect.runtime.kafka import KafkaRecord, TransactionalProducer
 from kconnect.runtime.storage.offset_topic import encode_key
 from kconnect.testing.thread_launcher import ThreadLauncher

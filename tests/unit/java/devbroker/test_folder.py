@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from kconnect.errors import ConflictError, EnvironmentProblemError
-from kconnect.java.devbroker.folder import BrokerFolder
-from kconnect.java.devbroker.server_folder import RunningServer, telling_lines
+from kconnect.java.devbroker.server_folder import BrokerFolder, RunningServer, telling_lines
 
 GOOD_META = (
     "#\n#Sat Nov 21 05:09:12 UTC 2026\nnode.id=1\ndirectory.id=poPMbKFEoAsBW525xGdRxA\nversion=1\ncluster.id=abc\n"

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from kconnect.errors import ConflictError, ConnectError, TimedOutError
-from kconnect.runtime.herder.cluster.pending_requests import PendingRequests
+from kconnect.runtime.herder.cluster.change_requests import PendingRequests
 from kconnect.runtime.herder.cluster.thread_stage import ThreadStage
 from kconnect.runtime.herder.decisions.events import Asked, Event, GivenUp
 from kconnect.runtime.herder.decisions.requests import AskRemove

@@ -9,7 +9,7 @@ import pytest
 from kconnect.errors import TimedOutError
 from kconnect.model import ConnectorType, RunState, TaskId, TaskState
 from kconnect.runtime.herder.cluster.cluster_status import ClusterStatus
-from kconnect.runtime.herder.cluster.status_keeper import StatusKeeper
+from kconnect.runtime.herder.cluster.status_watch import StatusKeeper
 from kconnect.runtime.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.runtime.storage.status_store import TopicStatusStore
 from kconnect.runtime.storage.status_topic import StoredStatus, encode_status, status_key

@@ -18,7 +18,7 @@ from kconnect.errors import (
 )
 from kconnect.model import ConnectorOffset, ConnectorType, RunState, TargetState, TaskId
 from kconnect.runtime.config.variables import Variables
-from kconnect.runtime.herder.cluster.exactly_once_sources import ExactlyOnceSources
+from kconnect.runtime.herder.cluster.fenced_starts import ExactlyOnceSources
 from kconnect.runtime.storage import commit_source_offsets
 from kconnect.runtime.storage.session_key import SessionKey
 from kit.distributed import TIMES, Cluster, memory_cluster

@@ -9,8 +9,7 @@ import pytest
 
 from kconnect.errors import ConflictError, ConnectError, FencedError, ForbiddenError, NotFoundError, NotReadyError
 from kconnect.model import TaskId
-from kconnect.runtime.herder.cluster.exactly_once_sources import FencingPlan, FencingRounds, fencing_plan
-from kconnect.runtime.herder.cluster.fenced_starts import FencedStarts
+from kconnect.runtime.herder.cluster.fenced_starts import FencedStarts, FencingPlan, FencingRounds, fencing_plan
 from kconnect.runtime.herder.cluster.performer import carry_out
 from kconnect.runtime.herder.decisions.request_signatures import KeyForm
 from kconnect.runtime.herder.decisions.writes import PutTaskCount

@@ -10,8 +10,7 @@ import pytest
 
 from kconnect.client.outage import OUTAGE_HEADER, Outage
 from kconnect.errors import ConnectError
-from kconnect.runtime.herder.health.kafka_contact import KafkaContact
-from kconnect.runtime.herder.health.kafka_watch import KafkaWatch
+from kconnect.runtime.herder.health.kafka_contact import KafkaContact, KafkaWatch
 from kit.waiting import eventually
 
 REFUSED = "the broker at localhost:9092: Connection refused"
@@ -140,7 +139,7 @@ def test_the_next_look_is_due_an_interval_after_the_last_answer(clock, contact):
 def test_an_outage_is_two_lines_of_log_whatever_it_lasts(clock, contact, caplog):
     watch = watch_over(contact, clock)
     contact.answered()
-    with caplog.at_level(logging.INFO, "kconnect.runtime.herder.health.kafka_watch"):
+    with caplog.at_level(logging.INFO, "kconnect.runtime.herder.health.kafka_contact"):
         for _ in range(100):
             clock.now_s += 1
             watch.note_silence(REFUSED)

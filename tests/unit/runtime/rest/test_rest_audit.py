@@ -17,7 +17,7 @@ from kconnect.runtime.plugins import PluginRegistry
 from kconnect.runtime.rest.access.access import Gatekeeper
 from kconnect.runtime.rest.access.roles_file import RolesFile
 from kconnect.runtime.rest.app import ENDPOINTS
-from kconnect.runtime.rest.audit.attempt import VIEWS
+from kconnect.runtime.rest.audit.entry import VIEWS
 from kconnect.runtime.rest.audit.trail import AuditTrail, FileSink
 from kit.asgi import RestCaller
 from kit.memory_herder import MemoryHerder, file_source

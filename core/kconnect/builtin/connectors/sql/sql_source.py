@@ -46,8 +46,7 @@ from kconnect.builtin.connectors.sql.sql_reader import (
 )
 from kconnect.builtin.connectors.sql.sql_source_checks import database_problems, problems
 from kconnect.builtin.connectors.sql.sql_source_config import CONFIG, query_of, settings_of
-from kconnect.builtin.connectors.sql.sql_table_monitor import TableMonitor
-from kconnect.builtin.connectors.sql.sql_tables import TABLES, TableId, joined, mapped, parted
+from kconnect.builtin.connectors.sql.sql_tables import TABLES, TableId, TableMonitor, joined, mapped, parted
 from kconnect.builtin.connectors.sql.sql_url import address_of, kind_of_url, reported_ignored
 from kconnect.builtin.version import KAFKA_VERSION
 

@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 
 from kconnect.api import DataError, Date, Decimal, Schema, Time, Timestamp, Type
 from kconnect.api.columns import arrow_type
-from kconnect.builtin.schema_registry.avro.array_elements import read_elements
-from kconnect.builtin.schema_registry.avro.avro_cursor import AvroBytes, AvroCursor
+from kconnect.builtin.schema_registry.avro.avro_cursor import AvroBytes, AvroCursor, read_elements
 from kconnect.builtin.schema_registry.avro.avro_names import is_union
 from kconnect.builtin.schema_registry.avro.avro_schema import AvroType
 from kconnect.builtin.schema_registry.avro.byte_words import WORD, number, reversed_bytes, sign_of

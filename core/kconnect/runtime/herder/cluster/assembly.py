@@ -11,22 +11,24 @@ from kconnect.clock import Clock
 from kconnect.errors import ConflictError
 from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId
 from kconnect.runtime.herder.assignment.protocol import Work
-from kconnect.runtime.herder.cluster.change_requests import ChangeRequests, ThreadAccess, ThreadRequests
+from kconnect.runtime.herder.cluster.change_requests import (
+    ChangeRequests,
+    PendingRequests,
+    ThreadAccess,
+    ThreadRequests,
+)
 from kconnect.runtime.herder.cluster.cluster_parts import ClusterParts
 from kconnect.runtime.herder.cluster.cluster_status import ClusterStatus
 from kconnect.runtime.herder.cluster.config_entries import ClusterConfig
-from kconnect.runtime.herder.cluster.exactly_once_sources import ExactlyOnceSources, offset_writer_of
-from kconnect.runtime.herder.cluster.failure_watch import FailureWatch
-from kconnect.runtime.herder.cluster.fenced_starts import FencedStarts
+from kconnect.runtime.herder.cluster.fenced_starts import ExactlyOnceSources, FencedStarts, offset_writer_of
 from kconnect.runtime.herder.cluster.group_status import GroupStatus
 from kconnect.runtime.herder.cluster.herder_inbox import HerderInbox
 from kconnect.runtime.herder.cluster.herder_thread import CutOffWatch, HerderThread, ThreadParts, save_trace
 from kconnect.runtime.herder.cluster.local_work import LocalWork
 from kconnect.runtime.herder.cluster.offset_stores import ClusterOffsets
-from kconnect.runtime.herder.cluster.pending_requests import PendingRequests
 from kconnect.runtime.herder.cluster.performer import Performer, PerformerParts
 from kconnect.runtime.herder.cluster.rebalance_rounds import RebalanceRounds
-from kconnect.runtime.herder.cluster.status_keeper import KnownWork, StatusKeeper
+from kconnect.runtime.herder.cluster.status_watch import FailureWatch, KnownWork, StatusKeeper
 from kconnect.runtime.herder.cluster.thread_stage import ThreadStage
 from kconnect.runtime.herder.cluster.topic_tracking import ClusterTopics
 from kconnect.runtime.herder.connectors.host import ConnectorHost

@@ -19,13 +19,13 @@ from kconnect.errors import ConflictError, ConnectError, TimedOutError, WrongWor
 from kconnect.logs.wording import pluralize
 from kconnect.model import ConnectorOffset, ConnectorType, TargetState, TaskId
 from kconnect.runtime.herder.assignment.protocol import Work
+from kconnect.runtime.herder.cluster.change_requests import PendingRequests
 from kconnect.runtime.herder.cluster.cluster_parts import ClusterParts
 from kconnect.runtime.herder.cluster.cluster_status import ClusterStatus
 from kconnect.runtime.herder.cluster.config_entries import entry_of
-from kconnect.runtime.herder.cluster.failure_watch import FailureWatch
 from kconnect.runtime.herder.cluster.local_work import LocalWork
-from kconnect.runtime.herder.cluster.pending_requests import PendingRequests
 from kconnect.runtime.herder.cluster.rebalance_rounds import RebalanceRounds
+from kconnect.runtime.herder.cluster.status_watch import FailureWatch
 from kconnect.runtime.herder.cluster.thread_stage import ThreadStage
 from kconnect.runtime.herder.decisions.auto_restarts import Notice
 from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry

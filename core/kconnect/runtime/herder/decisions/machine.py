@@ -31,7 +31,7 @@ from kconnect.errors import FencedError
 from kconnect.runtime.config.restart_keys import RestartSettings
 from kconnect.runtime.herder.assignment.protocol import Assignment
 from kconnect.runtime.herder.decisions.auto_restarts import AutoRestarts
-from kconnect.runtime.herder.decisions.config_rules import ConfigRules
+from kconnect.runtime.herder.decisions.config_rules import ConfigRules, TaskRules
 from kconnect.runtime.herder.decisions.events import (
     Asked,
     CaughtUp,
@@ -58,10 +58,9 @@ from kconnect.runtime.herder.decisions.instructions import Instruction, Write
 from kconnect.runtime.herder.decisions.membership_rules import MembershipRules
 from kconnect.runtime.herder.decisions.mismatch_rules import MismatchRules, OwnSettings
 from kconnect.runtime.herder.decisions.rebalances import Rebalances
-from kconnect.runtime.herder.decisions.request_rules import AutoRestartRules, RequestRules
+from kconnect.runtime.herder.decisions.request_rules import RequestRules
 from kconnect.runtime.herder.decisions.request_signatures import KeyForm
-from kconnect.runtime.herder.decisions.restart_rules import RestartRules
-from kconnect.runtime.herder.decisions.task_config_rules import TaskRules
+from kconnect.runtime.herder.decisions.restart_rules import AutoRestartRules, RestartRules
 from kconnect.runtime.herder.decisions.trace import HerderTrace
 from kconnect.runtime.herder.decisions.writes import ForAutoRestart, ForKey, ForRequest, ForTasks, NewSessionKey
 from kconnect.runtime.herder.membership import Joining, Lost

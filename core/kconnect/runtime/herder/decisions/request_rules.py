@@ -4,12 +4,6 @@ Source: DistributedHerder#putConnectorConfig, #deleteConnectorConfig, #stopConne
 #putTaskConfigs, #modifyConnectorOffsetsChecks, #checkRebalanceNeeded (Kafka 4.3).
 Differs: a request that meets a rebalance, or an imminent one that affects it, waits for its end, up to its own
 deadline; Java answers 409. A new connector starts also where a deleted one of its name left a target state.
-
-Rules for automatic restarts in a cluster: its leader decides them, and writes them to the config topic like restarts
-that were requested, so that each worker carries out its part.
-
-AutoRestartRules are the requests that nobody made: the leader decides on automatic restarts, and writes them to the
-config topic like restarts that were requested, so that each worker carries out its part.
 """
 
 from __future__ import annotations
@@ -28,17 +22,13 @@ from kconnect.errors import (
     WrongWorkerError,
 )
 from kconnect.model import TargetState, TaskId
-from kconnect.runtime.config.restart_keys import RestartSettings
 from kconnect.runtime.herder.assignment.protocol import Work
-from kconnect.runtime.herder.decisions.auto_restarts import AutoRestarts, RestartParts, Verdict, budget_of, name_of
 from kconnect.runtime.herder.decisions.config_rules import ConfigRules
 from kconnect.runtime.herder.decisions.connector_entry import not_stopped
 from kconnect.runtime.herder.decisions.etags import require_config, tags_of_offsets
-from kconnect.runtime.herder.decisions.events import Asked, FirstOffsetsWritten, GivenUp, StatusesRead, Written
+from kconnect.runtime.herder.decisions.events import Asked, FirstOffsetsWritten, GivenUp, Written
 from kconnect.runtime.herder.decisions.facts import HerderFacts
-from kconnect.runtime.herder.decisions.failures import NoHelp
 from kconnect.runtime.herder.decisions.instructions import (
-    Announce,
     Complete,
     FenceZombies,
     Instruction,
@@ -63,7 +53,6 @@ from kconnect.runtime.herder.decisions.requests import (
 )
 from kconnect.runtime.herder.decisions.writes import (
     ConfigWrite,
-    ForAutoRestart,
     ForRequest,
     PutConfig,
     PutRestart,
@@ -72,8 +61,6 @@ from kconnect.runtime.herder.decisions.writes import (
     PutTasks,
     RemoveConfig,
 )
-from kconnect.runtime.storage.config_topic import AutomaticRestart, PartRestarts, RestartRequested
-from kconnect.runtime.storage.status_topic import Subject
 
 _NO_LEADER = "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
 
@@ -263,96 +250,3 @@ class RequestRules:
         snapshot = self._facts.snapshot
         if snapshot.target_state(connector) is not TargetState.STOPPED or snapshot.task_count(connector):
             raise BadRequestError(not_stopped(connector))
-
-
-class AutoRestartRules:
-    """Part of a HerderState."""
-
-    def __init__(self, facts: HerderFacts, defaults: RestartSettings, restarts: AutoRestarts) -> None:
-        self._facts = facts
-        self._budgets = ClusterBudgets(facts, defaults)
-        self._restarts = restarts
-
-    def read(self, event: StatusesRead) -> list[Instruction]:
-        """Statuses were read, in their order."""
-        now_ms = self._facts.now_ms
-        if event.is_all:
-            self._restarts.only(subject for subject, _ in event.failed)
-        for subject, failure in event.failed:
-            if not (event.is_all and subject in self._restarts.failing()):
-                self._restarts.fails(subject, failure, now_ms)
-        for subject, state in event.others:
-            self._restarts.stands(subject, state, now_ms, self._budgets)
-        return []
-
-    def written(self, event: Written, connector: str) -> None:
-        if event.error is not None:
-            self._restarts.refused(connector, self._facts.now_ms)
-
-    def due(self) -> list[Instruction]:
-        """What time allows now, for a member that leads."""
-        facts = self._facts
-        if not facts.is_leader:
-            self._restarts.follow()
-            return []
-        self._restarts.lead(facts.now_ms - facts.times.session_timeout_ms)
-        instructions: list[Instruction] = [
-            Announce(notice) for notice in self._restarts.notices(facts.now_ms, self._budgets)
-        ]
-        if facts.may_write and (found := self._restarts.restart(facts.now_ms, self._budgets)) is not None:
-            facts.is_writing = True
-            instructions.append(Write(ForAutoRestart(found.connector), PutRestart(_request(found))))
-        return instructions
-
-    def next_due_ms(self) -> int | None:
-        facts = self._facts
-        if not facts.is_leader:
-            return None
-        return self._restarts.next_due_ms(facts.now_ms, self._budgets, may_restart=facts.may_write)
-
-    def verdicts(self) -> dict[Subject, Verdict]:
-        """What becomes of all that is FAILED now and may run. Threads: the herder's."""
-        facts = self._facts
-        return {
-            subject: self._restarts.verdict(subject, facts.now_ms, self._budgets)
-            for subject in self._restarts.failing()
-            if self._budgets.may_run(subject)
-        }
-
-
-class ClusterBudgets:
-    """Implements `Budgets` on the config topic as read last, and on what the group shows of its members."""
-
-    def __init__(self, facts: HerderFacts, defaults: RestartSettings) -> None:
-        self._facts = facts
-        self._defaults = defaults
-        self._read: dict[str, tuple[Mapping[str, str] | None, RestartSettings]] = {}  # by connector, and from what
-
-    def settings(self, connector: str) -> RestartSettings:
-        config = self._facts.snapshot.raw_config(connector) or {}
-        read_from, found = self._read.get(connector, (None, self._defaults))
-        if read_from is not config:  # a hundred failing tasks ask for it with each event
-            found = self._defaults.of_connector(config)
-            self._read[connector] = (config, found)
-        return found
-
-    def most(self, connector: str) -> int:
-        return budget_of(self.settings(connector), self._facts.javas_place).most
-
-    def why_none(self, connector: str) -> NoHelp | None:
-        return budget_of(self.settings(connector), self._facts.javas_place).why_none
-
-    def restarts(self, connector: str) -> Sequence[PartRestarts]:
-        return self._facts.snapshot.automatic_restarts.get(connector, ())
-
-    def may_run(self, subject: Subject) -> bool:
-        snapshot, name = self._facts.snapshot, name_of(subject)
-        exists = subject in snapshot.tasks(name) if isinstance(subject, TaskId) else snapshot.contains(name)
-        return exists and snapshot.contains(name) and snapshot.target_state(name) is TargetState.STARTED
-
-    def is_here(self, worker_id: str) -> bool:
-        return not self._facts.workers or worker_id in self._facts.workers
-
-
-def _request(found: RestartParts) -> RestartRequested:
-    return RestartRequested(found.connector, True, True, AutomaticRestart(found.parts, found.restarts))

@@ -2,16 +2,28 @@
 those of a worker whose connectors and tasks run with outdated values.
 
 Source: DistributedHerder#onRestartRequest, #processRestartRequests, RestartRequest#compareTo (Kafka 4.3).
+
+AutoRestartRules: a cluster's leader decides on automatic restarts, and writes them to the config topic like
+restarts that were requested, so that each worker carries out its part.
+
+Every worker follows the statuses, so that any of them can lead at once. Differs: Java leaves what is FAILED as it is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kconnect.runtime.herder.decisions.events import ValuesChanged
+from kconnect.model import TargetState, TaskId
+from kconnect.runtime.config.restart_keys import RestartSettings
+from kconnect.runtime.herder.decisions.auto_restarts import AutoRestarts, RestartParts, Verdict, budget_of, name_of
+from kconnect.runtime.herder.decisions.events import StatusesRead, ValuesChanged, Written
 from kconnect.runtime.herder.decisions.facts import HerderFacts
-from kconnect.runtime.herder.decisions.instructions import Instruction, RestartByPlan, RestartHere
-from kconnect.runtime.storage.config_topic import RestartRequested
+from kconnect.runtime.herder.decisions.failures import NoHelp
+from kconnect.runtime.herder.decisions.instructions import Announce, Instruction, RestartByPlan, RestartHere, Write
+from kconnect.runtime.herder.decisions.writes import ForAutoRestart, PutRestart
+from kconnect.runtime.storage.config_topic import AutomaticRestart, PartRestarts, RestartRequested
+from kconnect.runtime.storage.status_topic import Subject
 
 
 class RestartRules:
@@ -57,3 +69,96 @@ class RestartRules:
 def impact(request: RestartRequested) -> tuple[bool, bool, bool]:
     """How much a request touches: all before only failed, with tasks before without, all parts before some."""
     return (not request.only_failed, request.include_tasks, request.automatic is None)
+
+
+class AutoRestartRules:
+    """Part of a HerderState."""
+
+    def __init__(self, facts: HerderFacts, defaults: RestartSettings, restarts: AutoRestarts) -> None:
+        self._facts = facts
+        self._budgets = ClusterBudgets(facts, defaults)
+        self._restarts = restarts
+
+    def read(self, event: StatusesRead) -> list[Instruction]:
+        """Statuses were read, in their order."""
+        now_ms = self._facts.now_ms
+        if event.is_all:
+            self._restarts.only(subject for subject, _ in event.failed)
+        for subject, failure in event.failed:
+            if not (event.is_all and subject in self._restarts.failing()):
+                self._restarts.fails(subject, failure, now_ms)
+        for subject, state in event.others:
+            self._restarts.stands(subject, state, now_ms, self._budgets)
+        return []
+
+    def written(self, event: Written, connector: str) -> None:
+        if event.error is not None:
+            self._restarts.refused(connector, self._facts.now_ms)
+
+    def due(self) -> list[Instruction]:
+        """What time allows now, for a member that leads."""
+        facts = self._facts
+        if not facts.is_leader:
+            self._restarts.follow()
+            return []
+        self._restarts.lead(facts.now_ms - facts.times.session_timeout_ms)
+        instructions: list[Instruction] = [
+            Announce(notice) for notice in self._restarts.notices(facts.now_ms, self._budgets)
+        ]
+        if facts.may_write and (found := self._restarts.restart(facts.now_ms, self._budgets)) is not None:
+            facts.is_writing = True
+            instructions.append(Write(ForAutoRestart(found.connector), PutRestart(_request(found))))
+        return instructions
+
+    def next_due_ms(self) -> int | None:
+        facts = self._facts
+        if not facts.is_leader:
+            return None
+        return self._restarts.next_due_ms(facts.now_ms, self._budgets, may_restart=facts.may_write)
+
+    def verdicts(self) -> dict[Subject, Verdict]:
+        """What becomes of all that is FAILED now and may run. Threads: the herder's."""
+        facts = self._facts
+        return {
+            subject: self._restarts.verdict(subject, facts.now_ms, self._budgets)
+            for subject in self._restarts.failing()
+            if self._budgets.may_run(subject)
+        }
+
+
+class ClusterBudgets:
+    """Implements `Budgets` on the config topic as read last, and on what the group shows of its members."""
+
+    def __init__(self, facts: HerderFacts, defaults: RestartSettings) -> None:
+        self._facts = facts
+        self._defaults = defaults
+        self._read: dict[str, tuple[Mapping[str, str] | None, RestartSettings]] = {}  # by connector, and from what
+
+    def settings(self, connector: str) -> RestartSettings:
+        config = self._facts.snapshot.raw_config(connector) or {}
+        read_from, found = self._read.get(connector, (None, self._defaults))
+        if read_from is not config:  # a hundred failing tasks ask for it with each event
+            found = self._defaults.of_connector(config)
+            self._read[connector] = (config, found)
+        return found
+
+    def most(self, connector: str) -> int:
+        return budget_of(self.settings(connector), self._facts.javas_place).most
+
+    def why_none(self, connector: str) -> NoHelp | None:
+        return budget_of(self.settings(connector), self._facts.javas_place).why_none
+
+    def restarts(self, connector: str) -> Sequence[PartRestarts]:
+        return self._facts.snapshot.automatic_restarts.get(connector, ())
+
+    def may_run(self, subject: Subject) -> bool:
+        snapshot, name = self._facts.snapshot, name_of(subject)
+        exists = subject in snapshot.tasks(name) if isinstance(subject, TaskId) else snapshot.contains(name)
+        return exists and snapshot.contains(name) and snapshot.target_state(name) is TargetState.STARTED
+
+    def is_here(self, worker_id: str) -> bool:
+        return not self._facts.workers or worker_id in self._facts.workers
+
+
+def _request(found: RestartParts) -> RestartRequested:
+    return RestartRequested(found.connector, True, True, AutomaticRestart(found.parts, found.restarts))

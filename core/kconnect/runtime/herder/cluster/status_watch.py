@@ -1,4 +1,7 @@
-"""Makes the worker that runs a connector or task rewrite its status when the topic contradicts it.
+"""What this worker does when the status topic was read: FailureWatch tells the state machine what is FAILED in the
+cluster.
+
+StatusKeeper makes the worker that runs a connector or task rewrite its status when the topic contradicts it.
 
 A record written late, by a worker that was frozen or whose broker was unreachable, overwrites the correct one. Our
 readers know which is newer; Java's take the last one, as does anyone who reads the topic directly. It also tries again
@@ -12,13 +15,62 @@ import threading
 from collections.abc import Callable
 
 from kconnect.clock import Clock
-from kconnect.model import TaskId
+from kconnect.model import RunState, TaskId
 from kconnect.runtime.herder.cluster.cluster_status import ClusterStatus
 from kconnect.runtime.herder.cluster.config_entries import ClusterConfig
+from kconnect.runtime.herder.decisions.events import StatusesRead
 from kconnect.runtime.herder.decisions.facts import HerderFacts, Phase
-from kconnect.runtime.storage.status_topic import Subject
+from kconnect.runtime.herder.decisions.failures import Failure, failure_of
+from kconnect.runtime.storage.status_store import StatusReader
+from kconnect.runtime.storage.status_topic import StoredStatus, Subject
 
 log = logging.getLogger(__name__)
+
+
+class FailureWatch:
+    """Threads: any; nothing blocks. `post` queues an event of the herder's.
+
+    Statuses of what has never failed, which are most, are not passed on.
+    """
+
+    def __init__(self, statuses: StatusReader, post: Callable[[StatusesRead], None]) -> None:
+        self._statuses = statuses
+        self._post = post
+        self._lock = threading.Lock()
+        self._failed: set[Subject] = set()  # guarded by _lock: FAILED last, or not RUNNING since
+
+    def note(self, subject: Subject) -> None:
+        """The status of a connector or task was read, or deleted."""
+        with self._lock:
+            status = self._statuses.status(subject)
+            if status is not None and status.state is RunState.FAILED:
+                self._failed.add(subject)
+                self._post(StatusesRead(((subject, _failure(status)),)))
+            elif subject in self._failed:
+                state = None if status is None else status.state
+                if state is None or state is RunState.RUNNING:
+                    self._failed.discard(subject)
+                self._post(StatusesRead((), ((subject, state),)))
+
+    def look_at_all(self) -> None:
+        """After a rebalance, which may change whose statuses are in force."""
+        with self._lock:
+            found: dict[Subject, Failure] = {}
+            for name in sorted(self._statuses.connectors()):
+                own = self._statuses.status(name)
+                statuses: dict[Subject, StoredStatus] = dict(self._statuses.tasks(name).items())
+                if own is not None:
+                    statuses[name] = own
+                for subject, status in statuses.items():
+                    if status.state is RunState.FAILED:
+                        found[subject] = _failure(status)
+            self._failed |= found.keys()
+            self._post(StatusesRead(tuple(found.items()), is_all=True))
+
+
+def _failure(status: StoredStatus) -> Failure:
+    return failure_of(status.worker_id, status.trace, status.at_ms)
+
 
 # Late records arrive in a burst, when a broker is back; correcting a status within a second is soon enough
 _PAUSE_S = 1.0
