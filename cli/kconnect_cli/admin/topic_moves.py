@@ -11,7 +11,7 @@ from kconnect.admin.cluster.rest_changes import offset_table
 from kconnect.admin.direct.edit.apply import Checked, check_plan
 from kconnect.admin.direct.edit.plan import EditPlan, Stopped
 from kconnect.admin.direct.offsets.changes import PlanSequence, plan_offsets
-from kconnect.admin.direct.offsets.moves import CopyPlan, plan_copy
+from kconnect.admin.direct.offsets.transfers import CopyPlan, plan_copy
 from kconnect.errors import ConnectError
 from kconnect.model import TargetState
 

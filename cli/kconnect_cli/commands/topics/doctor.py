@@ -151,7 +151,7 @@ def _repair_of(word: str) -> Callable[..., None]:
         """
         session = session_of(ctx)
         cluster = cluster_of(session)
-        from kconnect.admin.direct.doctor.topic_repair import topic_repair
+        from kconnect.admin.direct.doctor.repairs import topic_repair
         from kconnect.admin.direct.read.reader import ClusterReader
         from kconnect_cli.options.topic_groups import internal_topic
 

@@ -1,4 +1,8 @@
-"""The console's pages put together: every route and every entry of the navigation."""
+"""The console's pages put together: every route and every entry of the navigation.
+
+`/ui/banners` is here, too: what every page says at its top, kept current on those that are not read again by
+themselves. While the worker does not answer this request, the page that is open says that.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +11,16 @@ from typing import Final
 
 from starlette.types import ASGIApp
 
+from kconnect.admin.console.answers import banners
 from kconnect.admin.console.cluster import Clusters
 from kconnect.admin.console.openers import WorkerClusters
-from kconnect.admin.console.page_request import Route, Tab
+from kconnect.admin.console.page_request import Fragment, PageRequest, Reply, Route, Tab, Unchanged
 from kconnect.admin.console.pages import (
     actions,
-    activity,
-    banners,
     bulk,
     config,
     connector,
-    dead_letters,
     doctor,
-    history,
     letters,
     loggers,
     offsets,
@@ -32,6 +33,16 @@ from kconnect.admin.console.routing import ConsoleRoute
 from kconnect.admin.direct.access import ClusterAccess
 from kconnect.client.patience import LIMIT_S
 
+
+def _show_banners(request: PageRequest) -> Reply:
+    """The banners, if they are others than those of the page."""
+    values = banners(request)
+    return Unchanged() if request.query.get("v") == values["reported"] else Fragment("banners.html", values)
+
+
+_BANNERS: Final = (Route("/banners", {"GET": _show_banners}),)
+
+
 ROUTES: Final[tuple[Route, ...]] = (
     *overview.ROUTES,
     *connector.ROUTES,
@@ -39,16 +50,13 @@ ROUTES: Final[tuple[Route, ...]] = (
     *bulk.ROUTES,
     *config.ROUTES,
     *offsets.ROUTES,
-    *history.ROUTES,
     *topics.ROUTES,
-    *dead_letters.ROUTES,
     *letters.ROUTES,
-    *activity.ROUTES,
     *workers.ROUTES,
     *plugins.ROUTES,
     *loggers.ROUTES,
     *doctor.ROUTES,
-    *banners.ROUTES,
+    *_BANNERS,
 )
 
 TABS: Final = (

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from kconnect.admin.preflight.brokers import broker_probes, only_with_brokers
-from kconnect.admin.preflight.clients import client_identities
+from kconnect.admin.preflight.brokers import broker_probes, client_identities, only_with_brokers
 from kconnect.admin.preflight.cluster import clock_probe, cluster_probes
 from kconnect.admin.preflight.connectors import connector_probes, plugin_path_probe
 from kconnect.admin.preflight.machine import listening_probes, machine_probes

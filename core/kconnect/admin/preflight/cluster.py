@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeVar
 
-from kconnect.admin.preflight.clients import ClientIdentity
+from kconnect.admin.preflight.brokers import ClientIdentity
 from kconnect.admin.preflight.probe import Probe
 from kconnect.admin.preflight.results import Result, Verdict
 from kconnect.errors import ConnectError, DataError

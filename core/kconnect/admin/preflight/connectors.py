@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kconnect.admin.preflight.clients import ClientIdentity
+from kconnect.admin.preflight.brokers import ClientIdentity
 from kconnect.admin.preflight.probe import Probe
 from kconnect.admin.preflight.results import Result, Verdict
 from kconnect.admin.preflight.settings import WorkerStart

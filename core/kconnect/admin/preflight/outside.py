@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from kconnect.admin.preflight.clients import ClientIdentity
+from kconnect.admin.preflight.brokers import ClientIdentity
 from kconnect.admin.preflight.probe import Probe
 from kconnect.admin.preflight.results import Result, Verdict
 from kconnect.client.http_exchange import HttpExchange, Request, Terms

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from kconnect.admin.preflight.clients import ClientIdentity
+from kconnect.admin.preflight.brokers import ClientIdentity
 from kconnect.admin.preflight.probe import Probe
 from kconnect.admin.preflight.results import Result, Verdict
 from kconnect.logs.wording import pluralize

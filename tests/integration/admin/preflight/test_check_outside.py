@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.admin.preflight.clients import client_identities
+from kconnect.admin.preflight.brokers import client_identities
 from kconnect.admin.preflight.outside import certificate_probes, registry_probes
 from kconnect.admin.preflight.probe import run
 from kconnect.admin.preflight.results import Verdict

@@ -9,9 +9,8 @@ from html.parser import HTMLParser
 import pytest
 from starlette.responses import JSONResponse
 
-from kconnect.admin.console.dead_letter_reader import Wanted
+from kconnect.admin.console.dead_letters import How, Wanted, _within, parsed_ends, parsed_json
 from kconnect.admin.console.html import render
-from kconnect.admin.console.letter_replay import How, _within, parsed_ends, parsed_json
 from kconnect.admin.console.pages import letters
 from kconnect.admin.console.shared_view import ClusterView
 from kconnect.admin.dead_letters import Marks, Tally, dead_letter, letter_documents, letter_view

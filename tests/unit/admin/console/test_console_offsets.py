@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from kconnect.admin.console.offset_form import target_of
+from kconnect.admin.console.pages.offsets import target_of
 from kconnect.errors import BadRequestError
 from kconnect.model import ConnectorOffset, TargetState
 from kit.memory_herder import MemoryHerder, file_source

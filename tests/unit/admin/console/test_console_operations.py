@@ -8,8 +8,8 @@ import re
 import pytest
 
 from kconnect.admin.console.html import render
-from kconnect.admin.console.plots import plots_of
-from kconnect.admin.console.worker_rows import HOUR_MS, LINE_WIDTH, rounds, spreads, worker_rows, workers_of_statuses
+from kconnect.admin.console.pages.connector import plots_of
+from kconnect.admin.console.pages.workers import HOUR_MS, LINE_WIDTH, rounds, spreads, worker_rows, workers_of_statuses
 from kconnect.client import ConnectClient
 from kconnect.logs.log_tail import MOST_LINES
 from kconnect.model import ConnectorState, ConnectorStatus, ConnectorType, RunState, TaskId, TaskState

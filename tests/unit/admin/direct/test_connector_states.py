@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from kconnect.admin.direct.edit.connector_plans import with_task_statuses_removed
-from kconnect.admin.direct.edit.plan import EditPlan
-from kconnect.admin.direct.read.connector_states import (
+from kconnect.admin.direct.client import (
     connector_info,
     connector_status,
     connector_statuses,
     connector_type,
     states_to_come,
 )
+from kconnect.admin.direct.edit.connector_plans import with_task_statuses_removed
+from kconnect.admin.direct.edit.plan import EditPlan
 from kconnect.errors import NotFoundError
 from kconnect.model import ConnectorType, LogRecord, RunState, TargetState, TaskId
 from kconnect.runtime.storage import config_topic

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kconnect.admin.preflight.clients import client_identities
+from kconnect.admin.preflight.brokers import client_identities
 from kconnect.admin.preflight.results import Result, Verdict
 from kconnect.admin.preflight.settings import WorkerStart
 from kconnect.logs import redaction

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from kconnect.admin.console.plots import plots_of
+from kconnect.admin.console.pages.connector import plots_of
 from kconnect.model import RunState, TaskId
 from kconnect.runtime.metrics import PluginValue, Spread, TaskCounters, TaskMeter
 from kconnect.runtime.metrics.history import EVERY_S, KEPT, MOST_TASKS, History, SlotLoad

@@ -1,21 +1,28 @@
-"""`/ui/connectors/{name}`: one connector: its state, tasks with what failed, settings, topics, offsets."""
+"""`/ui/connectors/{name}`: one connector: its state, tasks with what failed, settings, topics, offsets.
+
+Its activity is an hour of it, plotted: a part of the page that keeps itself current. `plots_of` is pure.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+import orjson
+
+from kconnect.admin.console.connector_rows import number_text
 from kconnect.admin.console.html import render, segment
 from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Reply, Route, Unchanged
 from kconnect.client.masks import Masks
 from kconnect.clock import now_ms
-from kconnect.errors import ConnectError
+from kconnect.errors import ConnectError, NotFoundError
 from kconnect.logs.redaction import redact
 from kconnect.model import ConnectorStatus, RunState
 from kconnect.runtime.health.views import ConnectorHealth, connector_view
+from kconnect.runtime.metrics.history_sum import sum_of_tasks
 
 T = TypeVar("T")
 
@@ -124,7 +131,109 @@ def cell(value: object) -> str:
     return "none" if value is None else json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
+def show_activity(request: PageRequest) -> Reply:
+    """The plots' place, their values and metrics."""
+    return Fragment("activity.html", _activity_values(request))
+
+
+def refresh_activity(request: PageRequest) -> Reply:
+    """The values and metrics alone."""
+    return Fragment("activity_data.html", _activity_values(request))
+
+
+def _activity_values(request: PageRequest) -> dict[str, Any]:
+    name, rest = request.path["name"], request.cluster.rest
+    empty: dict[str, Any] = {"name": name, "plots": [], "data": "", "why": ""}
+    if rest is None or not request.cluster.capabilities().is_ours:
+        return {**empty, "why": "Rates of the last hour are kept by kconnect's own workers."}
+    try:
+        history = rest.history(name, cluster=True)
+    except NotFoundError:
+        return {**empty, "why": "This worker is an older kconnect, which keeps no history."}
+    if not history["tasks"]:
+        return {**empty, "why": "No task has run within the last hour, or the first ten seconds are not over."}
+    plots = plots_of(history)
+    data = {"times": [time // 1000 for time in history["times"]], "plots": [plot.to_json() for plot in plots]}
+    return {**empty, "plots": plots, "data": orjson.dumps(data).decode()}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a plot. `now`, `mean`, `most`: of the hour, as people read them; empty without any value."""
+
+    label: str
+    values: tuple[float | None, ...]
+    now: str
+    mean: str
+    most: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """`unit` follows its numbers."""
+
+    title: str
+    unit: str
+    lines: tuple[Line, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        lines = [{"label": line.label, "values": line.values} for line in self.lines]
+        return {"title": self.title, "unit": self.unit, "lines": lines}
+
+
+# Title, unit, and lines: label, series, how tasks are put together
+_PLOTS: Final[tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...]] = (
+    ("Records", "/s", (("in", "records_in_per_s", "sum"), ("out", "records_out_per_s", "sum"))),
+    ("Lag", " records", (("most behind", "lag", "most"),)),
+    ("Poll", " ms", (("mean", "poll_ms", "most"), ("longest", "poll_max_ms", "most"))),
+    ("Put", " ms", (("mean", "put_ms", "most"), ("longest", "put_max_ms", "most"))),
+    ("Commit of offsets", " ms", (("mean", "commit_ms", "most"),)),
+    ("Bytes", "/s", (("to and from Kafka", "bytes_per_s", "sum"),)),
+    ("Errors", " in ten seconds", (("records failed", "errors", "sum"), ("retries", "retries", "sum"))),
+    ("Restarts", " in ten seconds", (("tasks", "restarts", "sum"),)),
+)
+
+
+_MOST_LINES: Final = 6
+_MOST_MBEANS: Final = 40
+
+
+def plots_of(history: Mapping[str, Any]) -> list[Plot]:
+    """`history` of one connector. The records always, the others where there was anything."""
+    found = []
+    for title, unit, wanted in _PLOTS:
+        lines = tuple(_line(label, sum_of_tasks(history["tasks"], name, how)) for label, name, how in wanted)
+        if title == "Records" or any(any(line.values) for line in lines):
+            found.append(Plot(title, unit, lines))
+    return found + _of_mbeans(history["tasks"])
+
+
+def _of_mbeans(tasks: Sequence[Mapping[str, Any]]) -> list[Plot]:
+    """The numbers of MBeans that moved within the hour, a line for each task and set of labels."""
+    lines: dict[str, list[Line]] = {}
+    for task in tasks:
+        for each in task.get("mbeans", ()):
+            if len({value for value in each["series"] if value is not None}) > 1:
+                label = ", ".join([str(task["task"]), *each["labels"].values()])
+                lines.setdefault(each["name"], []).append(_line(label, each["series"]))
+    return [Plot(name, "", tuple(lines[name][:_MOST_LINES])) for name in sorted(lines)][:_MOST_MBEANS]
+
+
+def _line(label: str, values: Sequence[float | None]) -> Line:
+    known = [value for value in values if value is not None]
+    last = next((value for value in reversed(values[-3:]) if value is not None), None)
+    return Line(
+        label,
+        tuple(values),
+        now="" if last is None else number_text(last),
+        mean=number_text(sum(known) / len(known)) if known else "",
+        most=number_text(max(known)) if known else "",
+    )
+
+
 ROUTES: Final = (
     Route("/connectors/{name}", {"GET": show}),
     Route("/connectors/{name}/state", {"GET": state}),
+    Route("/connectors/{name}/activity", {"GET": show_activity}),
+    Route("/connectors/{name}/activity/now", {"GET": refresh_activity}),
 )

@@ -1,7 +1,9 @@
-"""A connector's dead letters one by one: the list, each with its record, and the replay: shown first, then asked.
+"""A connector's dead letters counted, and one by one: the list, each with its record, and the replay.
 
-Records may be private: who may read the connector over REST need not be allowed to read these. `DeadLetterReader.allow`
-asks.
+A replay is shown first, then asked. Records may be private: who may read the connector over REST need not be
+allowed to read these. `DeadLetterReader.allow` asks.
+
+The summary is for all: how many, of which stage, exception and topic, and what they failed with.
 """
 
 from __future__ import annotations
@@ -9,28 +11,31 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from kconnect.admin.cluster.port import Announced
-from kconnect.admin.console.dead_letter_reader import MOST_SEEN, DeadLetterReader, Wanted
-from kconnect.admin.console.html import segment
-from kconnect.admin.console.letter_replay import (
+from kconnect.admin.console.dead_letters import (
     MOST_REPLAYED,
+    MOST_SEEN,
+    DeadLetterReader,
     How,
     LetterReplay,
     Plan,
+    Wanted,
     ends_text,
     parsed_ends,
     parsed_json,
     typed,
     why_not_through,
 )
+from kconnect.admin.console.html import segment
 from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Redirect, Reply, Route
 from kconnect.admin.console.pages.connector import header
-from kconnect.admin.dead_letters import DeadLetter, Marks, Outcome, Tally, letter_view
+from kconnect.admin.dead_letters import DeadLetter, Marks, Outcome, Tally, letter_view, summary, summary_view
 from kconnect.admin.dead_letters.edits import PATCH_EXAMPLE, patch_between
-from kconnect.errors import BadRequestError, ConfigError, ConflictError
+from kconnect.errors import BadRequestError, ConfigError, ConflictError, NotFoundError
 from kconnect.logs.redaction import redact
 from kconnect.logs.wording import pluralize
 
@@ -298,9 +303,38 @@ def _others(found: Tally) -> list[tuple[str, int, str]]:
     ]
 
 
+def show_summary(request: PageRequest) -> Reply:
+    """The groups, the largest first."""
+    name = request.path["name"]
+    info, status = request.cluster.connector(name), request.cluster.connector_status(name)
+    values = {**header(request, status, info.config, "dead-letters"), "found": None, "problem_text": ""}
+    try:
+        with DeadLetterReader(request) as reader:
+            marks = reader.topic.marks()
+            with reader.topic.latest(MOST_SEEN) as latest:
+                view = summary_view(name, reader.settings.topic, summary(latest, reader.selection(), marks))
+        values |= {"found": _shown(view), "earlier": latest.earlier, "most_seen": MOST_SEEN}
+    except (NotFoundError, BadRequestError) as err:
+        hint = f" {err.hint}" if err.hint else ""
+        values["problem_text"] = redact(f"{err}.{hint}")
+    return Page("dead_letters.html", f"Dead letters of {name}", values, tab="connectors")
+
+
+def _shown(view: dict[str, Any]) -> dict[str, Any]:
+    """With the query that finds the dead letters of each group. Messages of exceptions may quote settings."""
+    groups = []
+    for group in view["groups"]:
+        filters = {key: group[key] for key in ("stage", "exception", "topic") if group[key]}
+        reported = {key: redact(value) if isinstance(value, str) else value for key, value in group.items()}
+        last_ms = None if group["last"] is None else round(datetime.fromisoformat(group["last"]).timestamp() * 1000)
+        groups.append({**reported, "query": urlencode(filters), "last_ms": last_ms})
+    return {**view, "groups": groups}
+
+
 ROUTES: Final = (
     Route("/connectors/{name}/dead-letters/letters", {"GET": show_list}),
     Route("/connectors/{name}/dead-letters/letters/{at}", {"GET": show_letter}),
     Route("/connectors/{name}/dead-letters/replay", {"GET": preview, "POST": replay}),
     Route("/connectors/{name}/dead-letters/replay/preview", {"POST": preview_again}),
+    Route("/connectors/{name}/dead-letters", {"GET": show_summary}),
 )

@@ -1,24 +1,28 @@
 """A connector's offsets: shown, changed by partition, reset, moved, and the last change taken back.
 
 Those of a stopped connector are changed as they are. One that runs is stopped for it, and runs on: see `OffsetMove`.
+
+In the form each partition has a field; where a person wants offsets moved to is read off it by pure functions.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from kconnect.admin.cluster.kept_change import KeptChange
 from kconnect.admin.cluster.port import PreparedChange
 from kconnect.admin.console.html import segment
-from kconnect.admin.console.offset_form import row_of, target_of, typed_offsets
 from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Redirect, Reply, Route, note_of, shown
 from kconnect.admin.console.pages.connector import header
 from kconnect.admin.console.seen import SeenOffsets
 from kconnect.admin.direct.history.offset_changes import topic_offsets
 from kconnect.admin.direct.offsets.changes import check_readable
-from kconnect.admin.direct.offsets.sink_targets import Chosen, sink_offsets_at
+from kconnect.admin.direct.offsets.sink_targets import Chosen, ShiftBy, SinkTarget, sink_offsets_at
 from kconnect.admin.direct.offsets.source_targets import source_offsets_at
 from kconnect.client.offset_history import (
     MovedOffset,
@@ -32,7 +36,7 @@ from kconnect.client.offset_history import (
 from kconnect.client.offset_move import OffsetMove
 from kconnect.client.shared_offsets import SharedOffsets
 from kconnect.errors import BadRequestError, ConnectError, PreconditionFailedError
-from kconnect.model import AtTime, ConnectorOffset, ConnectorType, RunState, offsets_from_json, offsets_to_json
+from kconnect.model import AtTime, ConnectorOffset, ConnectorType, Edge, RunState, offsets_from_json, offsets_to_json
 
 # A page ends within 120 s, and the change itself takes its time too
 _MOST_STOPPING_S: Final = 45.0
@@ -235,6 +239,82 @@ def _json(text: str) -> Any:  # any JSON value
         return json.loads(text)
     except (ValueError, RecursionError) as err:
         raise BadRequestError(f"The form's offsets are not JSON: {err}") from None
+
+
+PREFIX: Final = "o:"
+"""Before the partition in a field's name."""
+_MOST_SHIFTED: Final = 10**15
+# As many digits as an offset of Kafka can have
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One partition in the form: `value` is the offset as it is written there."""
+
+    partition: str
+    shown: str
+    value: str
+
+
+def row_of(item: ConnectorOffset) -> Row:
+    value, at = "" if item.offset is None else offset_text(item.offset), item.partition
+    if _is_number(item):
+        value = str(item.offset["kafka_offset"]) if item.offset is not None else ""
+    is_topics = at.keys() == {"kafka_topic", "kafka_partition"}
+    shown = f"{at['kafka_topic']}-{at['kafka_partition']}" if is_topics else offset_text(at)
+    return Row(offset_text(at), shown, value)
+
+
+def typed_offsets(form: Sequence[tuple[str, str]], base: Sequence[ConnectorOffset]) -> list[ConnectorOffset]:
+    """What the form changes of `base`, from which it was made; an empty field resets its partition.
+
+    Errors: BadRequestError for what is no offset.
+    """
+    known = {offset_text(item.partition): item for item in base}
+    found = []
+    for name, text in form:
+        key = name.removeprefix(PREFIX)
+        if key == name or key not in known or (text := text.strip()) == row_of(known[key]).value:
+            continue
+        found.append(ConnectorOffset(known[key].partition, _offset(key, text, known[key])))
+    return found
+
+
+def target_of(to: str, text: str) -> SinkTarget:
+    """Errors: BadRequestError."""
+    text = text.strip()
+    if to in ("earliest", "latest"):
+        return Edge(to)
+    if to == "time":
+        try:
+            at = datetime.fromisoformat(text)
+        except ValueError:
+            raise BadRequestError(f"{text or 'Nothing'} is not a time; write it as 2026-11-22T03:00, in UTC") from None
+        at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+        return AtTime(round(at.timestamp() * 1000))
+    if to == "shift" and _NUMBER.fullmatch(text) and abs(int(text)) < _MOST_SHIFTED:
+        return ShiftBy(int(text))
+    raise BadRequestError("Say how many records on, or back with a minus: -1000")
+
+
+def _offset(key: str, text: str, old: ConnectorOffset) -> Any:  # data of JSON
+    if not text:
+        return None
+    if _NUMBER.fullmatch(text) and _is_number(old):
+        return {"kafka_offset": int(text)}
+    try:
+        offset = json.loads(text)
+    except (ValueError, RecursionError) as err:
+        raise BadRequestError(f"{key}: {text} is not JSON: {err}") from None
+    if not isinstance(offset, dict):
+        raise BadRequestError(f"The offset of {key} must be a JSON object, such as {offset_text(old.offset)}")
+    return offset
+
+
+def _is_number(item: ConnectorOffset) -> bool:
+    """A sink's: the number alone is enough."""
+    return item.offset is not None and item.offset.keys() == {"kafka_offset"}
 
 
 ROUTES: Final = (
