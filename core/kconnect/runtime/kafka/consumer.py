@@ -20,10 +20,13 @@ from kconnect.runtime.config.rights import Right
 from kconnect.runtime.config.topic_pattern import TopicPattern
 from kconnect.runtime.kafka.client_statistics import ClientStatistics, ClientUsage
 from kconnect.runtime.kafka.clients import ClientLog, consumer_client, kafka_errors
-from kconnect.runtime.kafka.consumer_facts import ConsumerFacts
-from kconnect.runtime.kafka.pattern_topics import PatternTopics
-from kconnect.runtime.kafka.timed_resets import TimedResets
-from kconnect.runtime.kafka.unanswered_commits import CommitDone, UnansweredCommits
+from kconnect.runtime.kafka.consumer_additions import (
+    CommitDone,
+    ConsumerFacts,
+    PatternTopics,
+    TimedResets,
+    UnansweredCommits,
+)
 
 log = logging.getLogger(__name__)
 

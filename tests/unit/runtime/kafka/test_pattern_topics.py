@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from kconnect.runtime.config.topic_pattern import TopicPattern
-from kconnect.runtime.kafka import pattern_topics
-from kconnect.runtime.kafka.pattern_topics import PatternTopics
+from kconnect.runtime.kafka import consumer_additions
+from kconnect.runtime.kafka.consumer_additions import PatternTopics
 
 
 class Cluster:
@@ -35,7 +35,7 @@ class Cluster:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     made = Cluster()
-    monkeypatch.setattr(pattern_topics, "time", SimpleNamespace(monotonic=lambda: made.now_s))
+    monkeypatch.setattr(consumer_additions, "time", SimpleNamespace(monotonic=lambda: made.now_s))
     return made
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kconnect.errors import ConnectError
 from kconnect.model import TopicPartition
-from kconnect.runtime.kafka.unanswered_commits import UnansweredCommits
+from kconnect.runtime.kafka.consumer_additions import UnansweredCommits
 
 P = TopicPartition("t", 0)
 
