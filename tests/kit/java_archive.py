@@ -6,9 +6,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from kconnect.java.archives import ARCHIVE_FLAGS, ClassArchive
+from kconnect.java.archives import ARCHIVE_FLAGS, ClassArchive, recording
 from kconnect.java.devbroker import Java, cache_folder
-from kconnect.java.devbroker.broker_archive import recording
 
 __all__ = ["JavaArchive"]
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import kconnect
 from kconnect.errors import ConnectError, EnvironmentProblemError
-from kconnect.java.archives import ClassArchive
+from kconnect.java.archives import ClassArchive, recording
 from kconnect.java.installed import find_java
 from kconnect.logs.timeline import note_step
 from kconnect.runtime.herder.interface import ExecutorInfo, RuntimeInfo
@@ -27,7 +27,7 @@ from kconnect.spark import entry
 from kconnect.spark.cluster import ClusterView, slot_group
 from kconnect.spark.conf import SLOT_POOL, executors_python, spark_conf, starts_our_daemon
 from kconnect.spark.jvm import FAST_FLAGS, Jvm, log4j_properties
-from kconnect.spark.jvm_archive import RECORDING, dump_classes, make_archive_in_background, spark_archive
+from kconnect.spark.jvm_archive import make_archive_in_background, spark_archive
 from kconnect.spark.local_cores import LocalCores
 from kconnect.spark.master import await_master, warn_while_queued
 from kconnect.spark.processes import await_end, birth, session_members
@@ -198,18 +198,12 @@ class SparkApplication:
             self._archive = spark_archive(self.settings.cache, find_java("Spark"))
         return self._archive
 
-    def write_archive(self) -> None:
-        """Run a job and have the JVM write the classes it loaded; only with `records_classes`.
-
-        Errors: ConnectError.
-        """
+    def run_job(self) -> None:
+        """Run an empty job, for the classes that it loads. Errors: ConnectError."""
         try:
             self._context.parallelize([0], 1).foreachPartition(list)
-            dump_classes(self._context._gateway, self.archive.unfinished)
-        except ConnectError:
-            raise
-        except Exception as error:  # py4j's errors share no root
-            raise EnvironmentProblemError(f"The JVM wrote no class archive: {_reason(error)}") from error
+        except Exception as error:  # py4j's and Spark's errors share no root
+            raise EnvironmentProblemError(f"Spark cannot run a job: {_reason(error)}") from error
 
     def kill(self) -> None:
         """Kill the JVM from any thread, and remove our folders; for a process that is about to exit."""
@@ -320,7 +314,7 @@ class SparkApplication:
             (self._folder / "gateway").unlink()
         jvm = Jvm(self._folder)
         conf = spark_conf(self.settings, self._folder)
-        use = [RECORDING] if self._records_classes else archive_flags
+        use = recording(self.archive.unfinished) if self._records_classes else archive_flags
         own = [
             *FAST_FLAGS,
             *(() if self.settings.query_cores else _SMALL_HEAP),  # rows of queries pass through the heap

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 from kconnect.errors import ConnectError
 from kconnect.files.folders import cache_folder
 from kconnect.java.archives import ClassArchive, arguments, run_maker
 from kconnect.spark.application import SparkApplication
 from kconnect.spark.settings import SparkSettings
+
+# The JVM writes the archive when it ends; the maker's own limit is shorter
+_END_S: Final = 600.0
 
 
 def main(given: Sequence[str]) -> int:
@@ -39,9 +43,9 @@ class SparkMaking:
     def make(self) -> None:
         try:
             self._app.start()
-            self._app.write_archive()
+            self._app.run_job()
         finally:
-            self._app.stop(10.0)
+            self._app.stop(_END_S)
 
     def abort(self) -> None:
         self._app.kill()

@@ -27,7 +27,7 @@ from kconnect.files.file_turn import turn
 log = logging.getLogger(__name__)
 
 _FORBIDDEN_BY = "KCONNECT_MAKE_CLASS_ARCHIVE"
-# Archives take 50 MB each. Those of other virtual environments and Java versions stay while they are in use.
+# Archives take 50 to 75 MB each. Those of other virtual environments and Java versions stay while they are in use.
 _KEEP = 3
 _KEEP_UNUSED_S = 7 * 24 * 3600.0
 # A JVM that cannot write archives should not try at every start.
@@ -41,10 +41,16 @@ ARCHIVE_FLAGS: Final = (
     "-Xlog:all=error:stderr",
 )
 """For each JVM that we start, whether it has an archive or not."""
+RECORDS_AT_EXIT: Final = "-XX:ArchiveClassesAtExit"
 # OpenJDK puts archives at a random address, as libraries are: each JVM rewrites all of them and shares nothing. At the
 # address for which they were made a plugin JVM takes 45 MB, not 53, with three of them. A JVM that writes an archive
 # does not start so.
 _IN_PLACE: Final = ("-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0")
+
+
+def recording(unfinished: Path) -> tuple[str, ...]:
+    """JVM options that have the classes of a run written at its end."""
+    return (f"{RECORDS_AT_EXIT}={unfinished}",)
 
 
 class ClassArchive:

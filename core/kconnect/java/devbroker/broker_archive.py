@@ -8,13 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kconnect.java.archives import ClassArchive
+from kconnect.java.archives import RECORDS_AT_EXIT, ClassArchive
 from kconnect.java.installed import Java
-
-
-def recording(unfinished: Path) -> tuple[str, ...]:
-    """JVM options that have the classes of a run written at its end."""
-    return (f"-XX:ArchiveClassesAtExit={unfinished}",)
 
 
 def broker_archive(cache: Path, java: Java, jars: Sequence[Path], options: Sequence[str]) -> ClassArchive | None:
@@ -22,7 +17,7 @@ def broker_archive(cache: Path, java: Java, jars: Sequence[Path], options: Seque
 
     The JVM refuses an archive of another build, class path, jar time or collector.
     """
-    if any(option.startswith("-XX:ArchiveClassesAtExit") for option in options):
+    if any(option.startswith(RECORDS_AT_EXIT) for option in options):
         return None
     facts = [java.version, str(java.executable.resolve()), *filter(_matters, options)]
     facts += [f"{jar}:{stat.st_size}:{stat.st_mtime_ns}" for jar in jars if (stat := jar.stat())]

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from kconnect.errors import ConnectError
 from kconnect.files.folders import cache_folder
-from kconnect.java.archives import ClassArchive, arguments, run_maker
-from kconnect.java.devbroker.broker_archive import recording
+from kconnect.java.archives import ClassArchive, arguments, recording, run_maker
 from kconnect.java.devbroker.dev_broker import DevBroker, free_port
 
 # A broker that has just started has done little; it writes for 2 s, and ten times that on a machine under load.

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kconnect.errors import ConnectError
+from kconnect.java.archives import recording
 from kconnect.java.compat.mbean_names import DEFAULT_MBEANS, object_name_patterns
 from kconnect.java.installed import find_java
 from kconnect.java.plugins.connection import Answer, JavaConnection
@@ -241,7 +242,7 @@ class HostProcess:
         if self._recorded is None:
             program.have_archive_made()
         else:
-            options.append(f"-XX:ArchiveClassesAtExit={self._recorded}")
+            options += recording(self._recorded)
         command = program.command(options, self._settings.heap, has_records=self._settings.has_records)
         jvm = HostJvm(command, silent_after_s=self._settings.silent_after_s, taken=taken)
         jvm.start(
