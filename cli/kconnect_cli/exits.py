@@ -9,7 +9,7 @@
 | 4    | conflict: the name is taken, it was changed meanwhile, or a rebalance is in progress |
 | 5    | unreachable: nothing answers at the URL |
 | 6    | timed out: the worker did not answer in time |
-| 7    | found: `connect topics doctor` has looked, and there is an error or a warning |
+| 7    | found: the command has looked, and what it looked at is not well, does not fit, or would change |
 | 130  | Ctrl-C |
 | 141  | stdout was closed early (`connect .. | head`) |
 
@@ -61,6 +61,10 @@ class UsageProblem(ConnectError):
     """The command was called in a way that cannot be carried out; exit code 2."""
 
 
+class FoundError(ConnectError):
+    """The command has done its work, which was to look, and found what its caller must know; exit code 7."""
+
+
 class Explained(NamedTuple):
     """What the user is shown, and the exit code."""
 
@@ -75,6 +79,8 @@ def explain(error: BaseException) -> Explained:
         return Explained(str(error.error), error.error.hint, error.code)
     if isinstance(error, UsageProblem):
         return Explained(str(error), error.hint, USAGE)
+    if isinstance(error, FoundError):
+        return Explained(str(error), error.hint, FOUND)
     code = next((code for kind, code in _CODE_OF if isinstance(error, kind)), FAILED)
     if isinstance(error, ConnectError):
         explained = plain_words(str(error))

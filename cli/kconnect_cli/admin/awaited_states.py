@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kconnect.clock import now_ms
-from kconnect.errors import ConnectError
 from kconnect.model import AutoRestart, ConnectorStatus
 from kconnect.runtime.health.views import ConnectorHealth, connector_view
+from kconnect_cli.exits import FoundError
 
 
 def is_reached(found: ConnectorStatus | None, wished: str) -> bool:
@@ -22,7 +22,7 @@ def is_reached(found: ConnectorStatus | None, wished: str) -> bool:
 
 
 def raise_if_hopeless(statuses: Sequence[ConnectorStatus], wished: str) -> None:
-    """What is FAILED recovers only if an automatic restart follows. Errors: ConnectError with the cause."""
+    """What is FAILED recovers only if an automatic restart follows. Errors: FoundError with the cause."""
     if wished in ("FAILED", "GONE", "STOPPED"):
         return
     for status in statuses:
@@ -32,7 +32,7 @@ def raise_if_hopeless(statuses: Sequence[ConnectorStatus], wished: str) -> None:
             ):
                 what = status.name if part.task is None else f"{status.name} {part.words}"
                 hint = f"connect connectors show {status.name} has its trace."
-                raise ConnectError(f"{what} FAILED: {part.why(now_ms())}", hint=hint)
+                raise FoundError(f"{what} FAILED: {part.why(now_ms())}", hint=hint)
 
 
 def state_text(name: str, found: ConnectorStatus | None) -> str:

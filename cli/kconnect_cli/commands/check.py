@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect_cli.durations import seconds_of
-from kconnect_cli.exits import FAILED
+from kconnect_cli.exits import FOUND
 from kconnect_cli.options.shared import takes
 from kconnect_cli.processes.worker_settings import FromEnvironmentFlag, any_worker_settings, source_of
 from kconnect_cli.screen.output import Column, Format, Row, table_text, write_object, write_text
@@ -43,7 +43,7 @@ def check(
 
     Settings, config providers, brokers (name, port, TLS, login), topics, group, what principals may do, the clock,
     certificates, schema registries, connector files, plugin.path, Java, Spark, ports, folders, memory. Nothing is
-    written, and no group is joined. Without a file the worker is the one that CONNECT_* variables describe. Ends with 1
+    written, and no group is joined. Without a file the worker is the one that CONNECT_* variables describe. Ends with 7
     if a check failed, and with 0 if there are only warnings.
     """
     from kconnect.admin.preflight.checks import check_start
@@ -58,7 +58,7 @@ def check(
     _show(session, results)
 
     if has_failed(results):
-        raise typer.Exit(FAILED)
+        raise typer.Exit(FOUND)
 
 
 def _quiet(session: CliSession) -> None:

@@ -24,7 +24,7 @@ from kconnect.errors import (
     PreconditionFailedError,
     did_you_mean,
 )
-from kconnect_cli.exits import FAILED, UsageProblem
+from kconnect_cli.exits import FOUND, UsageProblem
 from kconnect_cli.options.changes import DryRun
 from kconnect_cli.options.cluster import ClusterArguments, cluster_of
 from kconnect_cli.options.command_group import command_group
@@ -46,7 +46,7 @@ app = command_group("Get, set, unset, edit settings of connectors.")
 
 _Keys = Annotated[list[str], typer.Argument(metavar="KEY", help="Settings.", show_default=False)]
 _Pairs = Annotated[list[str], typer.Argument(metavar="KEY=VALUE", help="Settings and values.", show_default=False)]
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; exit code 1 if anything would.")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; exit code 7 if anything would.")]
 _Yes = Annotated[bool, typer.Option("--yes", "-y", help="Taken as elsewhere; nothing is asked, as you have saved.")]
 _EDITORS = ("VISUAL", "EDITOR")
 
@@ -136,7 +136,7 @@ def _patch(
         check_settings(session, {name: change.new or {}}, strict=strict, only=added)
     if dry_run:
         say_changes(session, [change])
-        raise typer.Exit(FAILED)
+        raise typer.Exit(FOUND)
     with cause_of_failed_start(session.client, name), _lost_update(session, change):
         session.on_connector(name, lambda name: session.client.patch_config(name, patch, if_match=etag))
     session.say(f"updated {name}: {', '.join(change.keys)}")

@@ -12,7 +12,7 @@ import typer
 
 from kconnect.clock import now_ms
 from kconnect.logs.wording import pluralize
-from kconnect_cli.exits import FAILED
+from kconnect_cli.exits import FOUND
 from kconnect_cli.options.cluster import ClusterArguments
 from kconnect_cli.options.direct import DirectOrChecked
 from kconnect_cli.options.shared import takes
@@ -29,7 +29,7 @@ def status(ctx: typer.Context) -> None:
     The doctor looks at the topics, too: that of the worker, or here with --worker or --bootstrap-servers, as Java's
     workers have none. With --direct only the topics are read.
 
-    Exit code: 0 if all is well; 1 if something failed, is UNASSIGNED, stuck, retrying or not committing, a worker does
+    Exit code: 0 if all is well; 7 if something failed, is UNASSIGNED, stuck, retrying or not committing, a worker does
     not answer or is starting, Kafka is away, or the doctor finds an error or a warning; 5 if no worker answers; 6 if it
     does not answer in time. PAUSED, STOPPED and lagging are not faults. `-o name` prints the problems.
     """
@@ -46,7 +46,7 @@ def status(ctx: typer.Context) -> None:
     else:
         write_object(found, session.output)
     if not found["healthy"]:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(FOUND)
 
 
 # What failed is listed up to here: a screen, and what matters on it

@@ -46,7 +46,7 @@ def test_apply_sends_only_what_differs(connect, herder, files):
 def test_a_dry_run_shows_the_diff_changes_nothing_and_says_so_by_its_code(connect, herder, files):
     herder.calls.clear()
     code, out, _ = connect("connectors", "apply", "-f", str(files), "--dry-run")
-    assert code == 1
+    assert code == 7
     assert "update orders\n  - topic = t\n  + topic = other\n" in out
     assert "create fresh\n  + connector.class = FileStreamSource\n" in out
     assert changed(herder) == []
@@ -250,7 +250,7 @@ def test_config_set_sends_the_changes_alone(connect, herder):
 
 def test_config_set_as_a_dry_run(connect, herder):
     code, out, _ = connect("config", "set", "orders", "topic=x", "--dry-run")
-    assert (code, out) == (1, "update orders\n  - topic = t\n  + topic = x\n")
+    assert (code, out) == (7, "update orders\n  - topic = t\n  + topic = x\n")
     assert herder.known["orders"].config["topic"] == "t"
 
 

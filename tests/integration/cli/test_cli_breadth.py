@@ -168,7 +168,7 @@ def test_wait_gives_up_at_its_deadline_and_says_what_was_seen(connect, herder):
 def test_wait_does_not_wait_for_what_failed_or_is_not_there(connect, herder):
     herder.traces["orders"] = TRACE
     code, _, err = connect("connectors", "wait", "orders")
-    assert (code, err.splitlines()[0]) == (1, "orders task 0 FAILED: java.io.IOException: disk is full")
+    assert (code, err.splitlines()[0]) == (7, "orders task 0 FAILED: java.io.IOException: disk is full")
     assert connect("connectors", "wait", "nobody")[0] == 3
     assert connect("connectors", "wait", "orders", "--state", "FAILED")[0] == 0
     assert connect("connectors", "wait", "nobody", "--state", "GONE")[0] == 0
@@ -291,7 +291,7 @@ def test_validate_lists_what_is_wrong_and_creates_nothing(connect, herder, tmp_p
     path = tmp_path / "c.properties"
     path.write_text("name=c\nconnector.class=FileStreamSource\nbatch.size=0\npin=1234\n")
     code, out, err = connect("plugins", "validate", str(path))
-    assert code == 1
+    assert code == 7
     assert out.startswith("c\nSETTING")
     assert "topic" in out
     assert re.search(r"\nbatch\.size +0 +must be at least 1, not 0\n", out)

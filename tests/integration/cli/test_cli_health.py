@@ -38,11 +38,11 @@ def test_a_healthy_cluster_is_a_screen_and_exit_code_0(connect, moving):
     assert connect("status", "-o", "name")[:2] == (0, "")
 
 
-def test_what_failed_is_reported_with_its_root_cause_and_exit_code_1(connect, herder):
+def test_what_failed_is_reported_with_its_root_cause_and_exit_code_7(connect, herder):
     herder.traces["orders"] = TRACE
     herder.conditions[TaskId("lines", 0)] = TaskCondition(Condition.STUCK, 0, 0, "poll() hangs")
     code, out, _ = connect("status")
-    assert code == 1
+    assert code == 7
     assert out.splitlines()[:3] == [out.splitlines()[0], "  1 task FAILED", "  1 task RUNNING without progress"]
     assert "OSError: disk is full" in out
     assert "stuck for" in out
@@ -63,7 +63,7 @@ def test_an_outage_is_a_problem_and_what_is_paused_is_none(connect, herder):
     assert connect("status")[0] == 0
     herder.kafka_away = Outage(1_700_000_000_000, 83.0, "kafka:9092", "kafka:9092: Connection refused", 5)
     code, out, _ = connect("status")
-    assert code == 1
+    assert code == 7
     assert "Kafka has been away since" in out.splitlines()[1]
 
 

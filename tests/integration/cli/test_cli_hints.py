@@ -170,7 +170,7 @@ def test_validate_shows_an_unknown_class_as_create_tells_it(connect, file):
     code, out, _ = connect("plugins", "validate", path)
     rows = dict(re.split(r" +- +", line, maxsplit=1) for line in out.splitlines()[2:])
     assert (code, rows) == (
-        1,
+        7,
         {
             "key.converter": "unknown class JsonConvertr. Did you mean JsonConverter?",
             "transforms.a.type": "unknown class no.Such.",

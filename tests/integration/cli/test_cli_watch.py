@@ -47,7 +47,7 @@ def test_changes_are_events_and_the_first_look_tells_what_has_failed() -> None:
     assert changes.look([])[0]["was"] == "RUNNING"
 
 
-def test_one_look_tells_a_command_without_a_shell_and_ends_with_1(connect, herder, tmp_path: Path) -> None:
+def test_one_look_tells_a_command_without_a_shell_and_ends_with_7(connect, herder, tmp_path: Path) -> None:
     message = tmp_path / "reported; rm -rf $HOME"
     script = tmp_path / "tell me.py"
     script.write_text(
@@ -63,7 +63,7 @@ def test_one_look_tells_a_command_without_a_shell_and_ends_with_1(connect, herde
     assert not message.exists()
     herder.traces["orders"] = TRACE
     code, out, err = connect("connectors", "watch", "--once", "--on-failure", command, "-o", "json")
-    assert (code, err.splitlines()[0]) == (1, "FAILED: orders task 0")
+    assert (code, err.splitlines()[0]) == (7, "FAILED: orders task 0")
     event, environment = json.loads(message.read_text())
     assert json.loads(out) == event
     assert {key: event[key] for key in ("event", "name", "task", "state", "was", "cause")} == {
@@ -86,12 +86,12 @@ def test_a_hook_that_cannot_work_is_refused_and_one_that_fails_is_reported(conne
         assert (code, "--on-failure" in err) == (2, True), wrong
     herder.traces["orders"] = TRACE
     code, out, err = connect("connectors", "watch", "--once", "--on-failure", "false")
-    assert code == 1
+    assert code == 7
     assert "orders task 0 FAILED: java.io.IOException: disk is full" in out
     assert "false ended with exit code 1" in err
     with webhook_target() as target:
         target.answers = [503, 204]
-        assert connect("connectors", "watch", "--once", "--on-failure", target.url)[0] == 1
+        assert connect("connectors", "watch", "--once", "--on-failure", target.url)[0] == 7
         target.answers = [404]
         _, _, err = connect("connectors", "watch", "--once", "--on-failure", target.url)
     assert [body["name"] for body in target.bodies] == ["orders"] * 3

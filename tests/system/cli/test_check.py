@@ -39,7 +39,7 @@ def test_each_thing_that_is_wrong_is_reported_with_its_place_and_what_to_do(home
             f"listeners=http://127.0.0.1:{port}\nspark.master=spark://127.0.0.1:{refused}\n"
             "kconnect.rest.roles.file=/no/roles\n"
         )
-        reported = cli_run("check", str(file), home=home, env={"JAVA_HOME": "/no/java"}, expect=1)
+        reported = cli_run("check", str(file), home=home, env={"JAVA_HOME": "/no/java"}, expect=7)
     lines = [line for line in reported.stdout.splitlines() if line.startswith("FAILED")]
     assert len(lines) == 6
     for check, place, problem, remedy in (
@@ -68,7 +68,7 @@ def test_without_a_file_the_worker_is_the_environments_and_secrets_are_not_shown
         "CONNECT_SASL_JAAS_CONFIG_FILE": str(home / "jaas"),
         "CONNECT_LISTENERS": f"http://127.0.0.1:{free_port()}",
     }
-    reported = cli_run("check", "-o", "json", home=home, env=env, expect=1)
+    reported = cli_run("check", "-o", "json", home=home, env=env, expect=7)
     settings = reported.json["checks"][0]
     assert (settings["where"], settings["message"]) == ("the environment", "9 settings of a distributed worker")
     assert "opensesame" not in reported.stdout + reported.stderr

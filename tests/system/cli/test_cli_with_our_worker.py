@@ -138,7 +138,7 @@ def test_only_what_failed_is_restarted_and_watch_tells_it(
     file.write_text(json.dumps({"name": name, "config": sink}))
     operator.connect("connectors", "create", str(file))
     operator.connect("connectors", "wait", name, "--state", "FAILED", "--timeout", ample_text(30))
-    assert "No such file or directory" in operator.run("connectors", "wait", name, expect=1).stderr
+    assert "No such file or directory" in operator.run("connectors", "wait", name, expect=7).stderr
     command = [
         *connect_command(),
         "connectors",

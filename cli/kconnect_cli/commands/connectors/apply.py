@@ -19,7 +19,7 @@ from kconnect.runtime.config.labels import LABELS, LabelSelector
 from kconnect_cli.admin.awaited_states import is_reached, raise_if_hopeless, state_text
 from kconnect_cli.admin.reports import not_done
 from kconnect_cli.durations import seconds_of
-from kconnect_cli.exits import FAILED, UsageProblem
+from kconnect_cli.exits import FOUND, UsageProblem
 from kconnect_cli.options.changes import DryRun
 from kconnect_cli.options.selection import checked_prefixes, parsed_selector, require_positive
 from kconnect_cli.screen.output import Format, write_object
@@ -68,11 +68,11 @@ def apply(
 ) -> None:
     """Create and update connectors so that they match the files; those that already match are left unchanged.
 
-    Exit code: 0 when everything matches the files. With --dry-run 1 when something would change. Accepts the output of
+    Exit code: 0 when everything matches the files. With --dry-run 7 when something would change. Accepts the output of
     `connectors show -o json`; a masked secret keeps its current value. --prune deletes connectors that are in no file,
     but only those whose name begins with --prefix and whose labels -l matches, as clusters are shared.
 
-    With --wait also 1 as soon as one that should run is FAILED for good, and 6 on timeout. What is paused or stopped
+    With --wait also 7 as soon as one that should run is FAILED for good, and 6 on timeout. What is paused or stopped
     does not have to run. One that was updated has to be RUNNING for 3 s, as workers restart it a moment later.
     """
     session = session_of(ctx)
@@ -82,7 +82,7 @@ def apply(
     if dry_run:
         say_changes(session, changes)
         if any(change.action != "unchanged" for change in changes):
-            raise typer.Exit(FAILED)
+            raise typer.Exit(FOUND)
         return
     if doomed := [change.name for change in changes if change.action == "delete"]:
         session.confirm(

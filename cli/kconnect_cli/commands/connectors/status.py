@@ -99,7 +99,7 @@ def wait(
 
     For example: wait NAME --state RUNNING --timeout 60s. It also waits for a worker that does not listen yet, or is
     still starting.
-    Exit code: 0 when they are; 1 as soon as one that should run is FAILED and no automatic restart follows; 6 on
+    Exit code: 0 when they are; 7 as soon as one that should run is FAILED and no automatic restart follows; 6 on
     timeout.
     """
     session = session_of(ctx)

@@ -22,7 +22,7 @@ import typer
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.logs.traces import root_cause
 from kconnect.logs.wording import pluralize
-from kconnect_cli.exits import FAILED, ExitError, UsageProblem
+from kconnect_cli.exits import FoundError, UsageProblem
 from kconnect_cli.options.looks import Interval, Regexp, interval_s
 from kconnect_cli.options.selection import LabelOption, Selection, find_names
 from kconnect_cli.processes.signals import signals_raise
@@ -52,7 +52,7 @@ def watch(
         ),
     ] = None,
     interval: Interval = "2s",
-    once: Annotated[bool, typer.Option("--once", help="Look once; exit code 1 if something is FAILED.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Look once; exit code 7 if something is FAILED.")] = False,
     regexp: Regexp = False,
     labels: LabelOption = None,
 ) -> None:
@@ -157,14 +157,14 @@ class _Watcher:
         return len(chosen)
 
     def raise_if_failed(self) -> None:
-        """Errors: ExitError when something was FAILED."""
+        """Errors: FoundError when something was FAILED."""
         failed = self._changes.failed()
         if not failed:
             return
         first = failed[0]
         what = first["name"] if first["task"] is None else f"{first['name']} task {first['task']}"
         more = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
-        raise ExitError(ConnectError(f"FAILED: {what}{more}", hint="connect connectors status shows why."), FAILED)
+        raise FoundError(f"FAILED: {what}{more}", hint="connect connectors status shows why.")
 
     def _names(self, statuses: Mapping[str, ConnectorStatus]) -> list[str]:
         """The connectors that are there: one that is deleted while it is watched may come back."""

@@ -12,7 +12,7 @@ from kconnect.errors import NotFoundError, UnreachableError
 from kconnect.logs.java_messages import setting_problem
 from kconnect.logs.log_context import mask
 from kconnect.logs.redaction import HIDDEN
-from kconnect_cli.exits import FAILED, UsageProblem
+from kconnect_cli.exits import FOUND, UsageProblem
 from kconnect_cli.screen.output import Column, Format, Row, table_text, write_object, write_rows, write_text
 from kconnect_cli.session import CliSession, session_of
 from kconnect_cli.settings.spelling import unknown_settings_of
@@ -82,7 +82,7 @@ def validate(
     ctx: typer.Context,
     paths: Annotated[list[str], typer.Argument(metavar="FILE|DIR", help="Connector files; - reads stdin.")],
 ) -> None:
-    """Validate connector files on the worker, without creating anything. Exit code 1 if there are errors."""
+    """Validate connector files on the worker, without creating anything. Exit code 7 if there are errors."""
     session = session_of(ctx)
     from kconnect_cli.files.connector_files import read_connector_files
 
@@ -109,7 +109,7 @@ def validate(
     else:
         _write(problems, session.output)
     if problems:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(FOUND)
 
 
 def _settings_of(session: CliSession, plugin: str, version: str | None) -> list[dict[str, Any]]:

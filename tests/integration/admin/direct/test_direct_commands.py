@@ -350,7 +350,7 @@ def test_during_a_rebalance_nobody_is_taken_for_gone_and_what_is_not_known_is_sa
 
 def test_status_of_topics_says_that_no_worker_is_running_and_what_the_doctor_finds(cluster, connect, name):
     cluster.add_connector(name, SOURCE, [{"file": "/in"}])
-    out, err = connect("status", "--direct", expect=1)
+    out, err = connect("status", "--direct", expect=7)
     assert "No worker is running" in out.splitlines()[1]
     assert "doctor: " in out
     assert "states are the last ones that workers wrote" in err
