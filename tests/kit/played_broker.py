@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from ctypes import POINTER, c_char_p, c_int, c_int16, c_size_t, c_void_p
 from typing import Any, Final
 
-from kconnect.runtime.kafka.librdkafka import PRODUCER, librdkafka
+from kconnect.runtime.kafka.bulk_client import PRODUCER, librdkafka
 
 __all__ = ["END_TRANSACTION", "PRODUCE", "PlayedBroker", "played_broker"]
 

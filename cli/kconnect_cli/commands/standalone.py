@@ -32,10 +32,11 @@ if TYPE_CHECKING:
     from kconnect.worker import StandaloneWorker
     from kconnect.worker.running import MakeLauncher
 
+log = logging.getLogger(__name__)
+
+
 DROP_INS = Path("connectors.d")
 _EXIT_CONNECTORS = 3
-
-log = logging.getLogger(__name__)
 
 
 def standalone(
@@ -123,7 +124,7 @@ def _beside(worker: StandaloneWorker, plan: _Plan, watched: Sequence[Path] | Non
         log.info("No connectors yet: connect connectors create FILE, or put files into %s/", DROP_INS)
     if watched is None:
         return nullcontext()
-    from kconnect_cli.files.file_watch import ConnectorFileWatch
+    from kconnect_cli.files.connector_files import ConnectorFileWatch
 
     folder = None if watched else DROP_INS
     log.info("Connectors follow %s", f"the files in {DROP_INS}/" if folder else ", ".join(map(str, watched)))

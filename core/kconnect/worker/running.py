@@ -40,7 +40,7 @@ from kconnect.runtime.herder.interface import Herder, Launcher
 from kconnect.runtime.herder.offsets.consumer_groups import kafka_group_offsets
 from kconnect.runtime.herder.offsets.sink_lags import Lags, SinkLags
 from kconnect.runtime.herder.parts import HerderParts
-from kconnect.runtime.herder.queries.samplers import HistorySampler, LagWatch
+from kconnect.runtime.herder.queries.worker_metrics import HistorySampler, LagWatch
 from kconnect.runtime.herder.validation.connector_checks import ConnectorValidator
 from kconnect.runtime.herder.validation.override_policies import load_policy
 from kconnect.runtime.herder.validation.plugin_config import plugin_config_keys

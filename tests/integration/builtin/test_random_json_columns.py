@@ -7,7 +7,7 @@ from random import Random
 
 from kconnect.api import ConnectError, Schema, Type
 from kconnect.api.columns import values_of
-from kconnect.builtin.converters.columns_from_json import ByRecordsError
+from kconnect.builtin.converters.json_columns import ByRecordsError
 from kconnect.builtin.converters.json_converter import JsonConverter
 from kit.java_answers import without_order, written_schema, written_value
 from kit.random_data import random_gaps, random_struct_schema, random_value

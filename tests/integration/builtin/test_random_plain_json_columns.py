@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from kconnect.api import DataError
 from kconnect.api.columns import values_of
-from kconnect.builtin.converters.columns_from_json import ByRecordsError
 from kconnect.builtin.converters.columns_from_plain_json import PlainJsonColumns
+from kconnect.builtin.converters.json_columns import ByRecordsError
 from kconnect.builtin.converters.json_converter import JsonConverter
 
 TOPICS = 1_500

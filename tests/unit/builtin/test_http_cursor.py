@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kconnect.api import DataError
-from kconnect.builtin.connectors.http_cursor import Cursor, Had, Reach
+from kconnect.builtin.connectors.http_reading import Cursor, Had, Reach
 
 ROWS = [
     ["2026-11-27T00:00:00Z", "2026-11-27T00:00:00.5Z", "2026-11-27T00:00:00.500000001Z", "2026-11-27T00:00:01Z"],

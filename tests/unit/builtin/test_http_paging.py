@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kconnect.api import DataError
-from kconnect.builtin.connectors.http_paging import Page, at_base, filled
+from kconnect.builtin.connectors.http_reading import Page, at_base, filled
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from kconnect.api import DataError, Decimal, Schema, SchemaBuilder, Struct, Type
 from kconnect.api.columns import values_of
-from kconnect.builtin.converters.columns_from_json import ByRecordsError
 from kconnect.builtin.converters.inferred_schemas import InferredSchemas
+from kconnect.builtin.converters.json_columns import ByRecordsError
 from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.builtin.types.seen import NOTHING, Seen, see
 from kconnect.builtin.types.seen_schemas import as_data

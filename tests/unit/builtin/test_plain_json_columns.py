@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from kconnect.api import RecordBatch, TimestampType
-from kconnect.builtin.converters.columns_from_json import ByRecordsError
 from kconnect.builtin.converters.columns_from_plain_json import PlainJsonColumns
+from kconnect.builtin.converters.json_columns import ByRecordsError
 from kconnect.builtin.converters.json_converter import FEWEST_PLAIN_ROWS, JsonConverter
 from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.builtin.python_function import PythonTransform

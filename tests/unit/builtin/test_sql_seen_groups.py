@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kconnect.api import DataError, RecordBatch, SinkRecord
-from kconnect.builtin.converters.columns_from_json import ByRecordsError
 from kconnect.builtin.converters.columns_from_plain_json import PlainJsonColumns
+from kconnect.builtin.converters.json_columns import ByRecordsError
 from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.builtin.sql.sql_transform import SqlTransform
 from kconnect.runtime.pipeline.stages import StageError, TransformChain, TransformStep

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from kconnect.runtime.config.dropins import load_folder
-from kconnect_cli.files.file_watch import ConnectorFileWatch
+from kconnect_cli.files.connector_files import ConnectorFileWatch
 from kit.memory_herder import MemoryHerder
 
 

@@ -6,8 +6,8 @@ import urllib.parse
 from typing import Any
 
 from kconnect.api import ConfigDef, ConfigError
-from kconnect.builtin.connectors.http_auth import HEADER_PREFIX, TOKEN_PARAM_PREFIX
-from kconnect.builtin.connectors.http_paging import KINDS
+from kconnect.builtin.connectors.http_reading import KINDS
+from kconnect.builtin.connectors.http_requests import HEADER_PREFIX, TOKEN_PARAM_PREFIX
 from kconnect.builtin.types.declarations import with_value_schema
 
 _T, _I = ConfigDef.Type, ConfigDef.Importance

@@ -1,11 +1,17 @@
-"""HTTP requests of the JSON source: who signs them, and what an answer means for the source."""
+"""HTTP requests of the JSON source: who signs them, and what an answer means for the source.
+
+Requests are signed with headers that stay as they are, or with a token that is fetched and renewed.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
 import ssl
+import time
+import urllib.parse
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kconnect.api import ConfigError, ConnectError, DataError, RetriableError
 from kconnect.api.http_client import (
@@ -20,7 +26,6 @@ from kconnect.api.http_client import (
     origin,
     shown_url,
 )
-from kconnect.builtin.connectors.http_auth import OAuthToken
 
 # As urllib and browsers
 _MOST_REDIRECTS = 10
@@ -132,3 +137,107 @@ def said(url: str, answer: Response) -> str:
 def same_origin(one: str, other: str) -> bool:
     """Whether two URLs share scheme, host and port."""
     return origin(one) == origin(other)
+
+
+HEADER_PREFIX: Final = "header."
+TOKEN_PARAM_PREFIX: Final = "auth.token.param."
+# Before a token ends, so that it does not on its way; a tenth of it where it lives shorter
+_MARGIN_S: Final = 30.0
+_LIFE_S: Final = 300.0
+
+Send = Callable[[Request], Response]
+"""One exchange. Errors: BusyError where it may succeed later."""
+
+
+class OAuthToken:
+    """A token by client credentials (RFC 6749, 4.4), fetched when it is first needed, and kept until it ends.
+
+    Threads: one. Errors: RetriableError while the token's server is away, ConnectError when it refuses.
+    """
+
+    def __init__(self, config: Mapping[str, Any], props: Mapping[str, str]) -> None:
+        """Errors: ConfigError names the setting that is missing."""
+        for name in ("auth.token.url", "auth.client.id"):
+            if not config[name]:
+                raise ConfigError.invalid(name, config[name], "auth.type=oauth2 needs it")
+        if config["auth.client.secret"] is None:
+            raise ConfigError.invalid("auth.client.secret", "", "auth.type=oauth2 needs it")
+        self._url: str = config["auth.token.url"]
+        form = {"grant_type": "client_credentials"}
+        if config["auth.scope"]:
+            form["scope"] = config["auth.scope"]
+        form |= {name.removeprefix(TOKEN_PARAM_PREFIX): text for name, text in props.items() if _is_param(name)}
+        client, secret = config["auth.client.id"], config["auth.client.secret"].value
+        self._headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
+        if config["auth.client.in"] == "body":
+            form |= {"client_id": client, "client_secret": secret}
+        else:
+            pair = f"{urllib.parse.quote_plus(client)}:{urllib.parse.quote_plus(secret)}"
+            self._headers["Authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
+        self._form = urllib.parse.urlencode(form).encode()
+        self._token = ""
+        self._ends_s = 0.0
+
+    def header(self, send: Send) -> dict[str, str]:
+        if not self._token or time.monotonic() >= self._ends_s:
+            self._fetch(send)
+        return {"Authorization": f"Bearer {self._token}"}
+
+    def drop(self) -> None:
+        """It was refused: the next one is fetched."""
+        self._token = ""
+
+    def _fetch(self, send: Send) -> None:
+        answer = send(Request("POST", self._url, self._form, self._headers))
+        shown = shown_url(self._url)
+        if answer.may_pass:
+            raise RetriableError(f"{shown} answers {answer.status} {answer.reason}", retry_after_s=answer.retry_after_s)
+        try:
+            reported = json.loads(answer.body)
+            error = str(reported.get("error") or "") if isinstance(reported, dict) else ""
+        except ValueError:
+            reported, error = None, ""
+        if answer.status != 200:
+            what = f"{shown} gives no token: {answer.status} {answer.reason}"
+            hint = "Check auth.token.url, auth.client.id, auth.client.secret, auth.scope and auth.client.in."
+            raise ConnectError(f"{what}, {error}" if error else what, hint=hint)
+        token = reported.get("access_token") if isinstance(reported, dict) else None
+        if not isinstance(token, str) or not token:
+            raise ConnectError(f"{shown} answers without access_token", hint="Check auth.token.url.")
+        life_s = _life_s(reported.get("expires_in"))
+        self._token, self._ends_s = token, time.monotonic() + life_s - min(_MARGIN_S, life_s / 10)
+
+
+def _life_s(text: Any) -> float:
+    try:
+        return max(float(text), 1.0)
+    except (TypeError, ValueError):
+        return _LIFE_S
+
+
+def _is_param(name: str) -> bool:
+    return name.startswith(TOKEN_PARAM_PREFIX) and len(name) > len(TOKEN_PARAM_PREFIX)
+
+
+def own_headers(config: Mapping[str, Any], props: Mapping[str, str]) -> dict[str, str]:
+    """The headers of each request that stay as they are. Errors: ConfigError for incomplete authentication settings."""
+    found = {
+        key[len(HEADER_PREFIX) :]: value
+        for key, value in props.items()
+        if key.startswith(HEADER_PREFIX)
+        and key not in ("header.converter",)
+        and not key.startswith("header.converter.")
+    }
+    for name, value in found.items():
+        if not name or any(sign in name + value for sign in "\r\n"):
+            raise ConfigError(f"{HEADER_PREFIX}{name} is not a header: a name and a value of one line are needed")
+    if config["auth.type"] == "bearer":
+        if config["auth.token"] is None:
+            raise ConfigError("auth.type=bearer needs auth.token")
+        found["Authorization"] = f"Bearer {config['auth.token'].value}"
+    elif config["auth.type"] == "basic":
+        if not config["auth.user"] or config["auth.password"] is None:
+            raise ConfigError("auth.type=basic needs auth.user and auth.password")
+        pair = f"{config['auth.user']}:{config['auth.password'].value}"
+        found["Authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
+    return found

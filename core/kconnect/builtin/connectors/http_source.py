@@ -25,19 +25,21 @@ from kconnect.api import (
 from kconnect.api.http_client import Response, shown_url
 from kconnect.api.wording import pluralize
 from kconnect.builtin.connectors.checked_settings import raised_by, with_problems
-from kconnect.builtin.connectors.http_auth import OAuthToken, own_headers
 from kconnect.builtin.connectors.http_config import CONFIG
-from kconnect.builtin.connectors.http_cursor import Cursor, Had, Reach, cursor_before
-from kconnect.builtin.connectors.http_paging import (
+from kconnect.builtin.connectors.http_reading import (
     COUNTED,
+    Cursor,
+    Had,
     Page,
     Paging,
+    Reach,
+    cursor_before,
     filled,
     pointer,
     variables_of,
     with_parameter,
 )
-from kconnect.builtin.connectors.http_requests import HttpClient, json_of, refused
+from kconnect.builtin.connectors.http_requests import HttpClient, OAuthToken, json_of, own_headers, refused
 from kconnect.builtin.types.declarations import declarations
 from kconnect.builtin.types.exact_numbers import exact_json
 from kconnect.builtin.version import KAFKA_VERSION

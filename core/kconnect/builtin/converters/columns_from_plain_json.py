@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from kconnect.api.plain_columns import NULL_IS_MISSING, WHOLE_IS_INT
-from kconnect.builtin.converters.columns_from_json import NO_OBJECTS, ByRecordsError, check_lengths, refusal_of
+from kconnect.builtin.converters.json_columns import NO_OBJECTS, ByRecordsError, check_lengths, refusal_of
 from kconnect.builtin.converters.plain_json_type import (
     Gap,
     Kind,

@@ -11,10 +11,9 @@ import orjson
 
 from kconnect.api import ConfigDef, DataError, Decimal, Headers, Schema, SchemaAndValue, Type
 from kconnect.builtin.converters.builtin_converter import BuiltinConverter, converter_config, with_type
-from kconnect.builtin.converters.columns_from_json import ByRecordsError, columns_from_json
 from kconnect.builtin.converters.columns_from_plain_json import PlainJsonColumns, plain_values_of
 from kconnect.builtin.converters.inferred_schemas import InferredSchemas
-from kconnect.builtin.converters.json_columns import json_column
+from kconnect.builtin.converters.json_columns import ByRecordsError, columns_from_json, json_column
 from kconnect.java.compat import jackson
 from kconnect.java.compat.json_reader import InexactError, JsonReader
 from kconnect.java.compat.json_writer import JsonWriter

@@ -19,12 +19,14 @@ from kconnect.builtin.sql.spark_casts import (
     alike,
     cast_sql,
     comparable,
+    json_of,
     quoted_text,
     require_no_decimals,
     shown,
+    strftime_pattern,
+    strptime_pattern,
     text_of,
 )
-from kconnect.builtin.sql.spark_texts import json_of, strftime_pattern, strptime_pattern
 
 Make = Callable[[Sequence[Term]], str]
 _ANY_NUMBER: Final = 1000

@@ -4,6 +4,8 @@ For each record the binding parses arguments, allocates a state, and takes and d
 it, and as it is acknowledged. Here librdkafka reads a table that Arrow's functions fill, and its reports are counted by
 them, so that no step of Python is made for a record (measured: BulkProducer). What librdkafka does with records (order,
 retries, acks, limits, errors) is the same, as it is the same library.
+
+Its functions, called by ctypes, are those of the very library that confluent_kafka brings.
 """
 
 from __future__ import annotations
@@ -13,19 +15,21 @@ import threading
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+import confluent_kafka.cimpl
 from confluent_kafka import KafkaError, KafkaException
 
 from kconnect.errors import ConnectError
-from kconnect.runtime.kafka import librdkafka as api
 from kconnect.runtime.kafka.byte_column import ByteColumn
 from kconnect.runtime.kafka.clients import ClientLog, producer_settings
-from kconnect.runtime.kafka.librdkafka import RdKafkaMessage
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
 
 # Rows that librdkafka is given at once: 1.2 MB of table.
 _ROWS_AT_ONCE: Final = 16_384
@@ -34,6 +38,88 @@ _TEXT_BYTES: Final = 512
 _CALLS_END_S: Final = 5.0
 # One wait of a flush: reports are polled between two.
 _FLUSH_STEP_MS: Final = 10
+
+
+PRODUCER: Final = 0
+MESSAGE_COPY: Final = 2
+EVENT_DELIVERIES: Final = 0x1
+EVENT_LOG: Final = 0x4
+EVENT_ERROR: Final = 0x8
+EVENT_STATISTICS: Final = 0x40
+PURGE_ALL: Final = 0x1 | 0x2 | 0x4  # in queue, in flight, without waiting
+
+
+class RdKafkaMessage(ctypes.Structure):
+    """rd_kafka_message_t of rdkafka.h, which has been the same since librdkafka 0.9."""
+
+    _fields_ = (
+        ("err", c_int),
+        ("topic", c_void_p),
+        ("partition", c_int32),
+        ("payload", c_void_p),
+        ("payload_size", c_size_t),
+        ("key", c_void_p),
+        ("key_size", c_size_t),
+        ("offset", c_int64),
+        ("opaque", c_size_t),
+    )
+
+
+@cache
+def is_callable() -> bool:
+    """Whether we can call the library: not if confluent_kafka was linked with it in a way that hides its names."""
+    try:
+        librdkafka()
+    except (OSError, AttributeError):
+        return False
+    return ctypes.sizeof(RdKafkaMessage) == 72  # BulkClient fills it as nine words of 64 bits
+
+
+@cache
+def librdkafka() -> Any:
+    """The library, its functions typed. Calls let other threads of Python run meanwhile.
+
+    Errors: OSError, AttributeError where it cannot be called.
+    """
+    library = ctypes.CDLL(confluent_kafka.cimpl.__file__)  # finds what the binding is linked with
+    for name, (result, arguments) in _FUNCTIONS.items():
+        function = getattr(library, f"rd_kafka_{name}")
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+_FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
+    "conf_new": (c_void_p, ()),
+    "conf_set": (c_int, (c_void_p, c_char_p, c_char_p, c_char_p, c_size_t)),
+    "conf_set_events": (None, (c_void_p, c_int)),
+    "conf_destroy": (None, (c_void_p,)),
+    "new": (c_void_p, (c_int, c_void_p, c_char_p, c_size_t)),
+    "destroy": (None, (c_void_p,)),
+    "name": (c_char_p, (c_void_p,)),
+    "set_log_queue": (c_int, (c_void_p, c_void_p)),
+    "outq_len": (c_int, (c_void_p,)),
+    "flush": (c_int, (c_void_p, c_int)),
+    "purge": (c_int, (c_void_p, c_int)),
+    "fatal_error": (c_int, (c_void_p, c_char_p, c_size_t)),
+    "last_error": (c_int, ()),
+    "topic_new": (c_void_p, (c_void_p, c_char_p, c_void_p)),
+    "topic_destroy": (None, (c_void_p,)),
+    "topic_name": (c_char_p, (c_void_p,)),
+    "produce_batch": (c_int, (c_void_p, c_int32, c_int, c_void_p, c_int)),
+    "queue_get_main": (c_void_p, (c_void_p,)),
+    "queue_destroy": (None, (c_void_p,)),
+    "queue_poll": (c_void_p, (c_void_p, c_int)),
+    "event_type": (c_int, (c_void_p,)),
+    "event_message_count": (c_size_t, (c_void_p,)),
+    "event_message_array": (c_size_t, (c_void_p, c_void_p, c_size_t)),
+    "event_error": (c_int, (c_void_p,)),
+    "event_error_string": (c_char_p, (c_void_p,)),
+    "event_log": (c_int, (c_void_p, POINTER(c_char_p), POINTER(c_char_p), POINTER(c_int))),
+    "event_stats": (c_char_p, (c_void_p,)),
+    "event_destroy": (None, (c_void_p,)),
+}
+
+
 # RdKafkaMessage as a row of the table, in words of 64 bits
 _LAYOUT: Any = RdKafkaMessage  # its fields are made at run time
 _ROW: Final = ctypes.sizeof(RdKafkaMessage) // 8
@@ -81,7 +167,7 @@ class BulkClient:
     @staticmethod
     def can_have(config: Mapping[str, Any]) -> bool:
         """Whether there can be one with these settings: functions among them are for the binding only."""
-        return api.is_callable() and not any(callable(value) for value in config.values())
+        return is_callable() and not any(callable(value) for value in config.values())
 
     def __init__(self, config: Mapping[str, Any], log: ClientLog) -> None:
         self._log = log
@@ -94,7 +180,7 @@ class BulkClient:
         self._last_number = 0
         self._table = bytearray()
         self._table_address = 0
-        self._library = api.librdkafka()
+        self._library = librdkafka()
         log.settings(config)  # it keeps the CA of these settings for its messages; its callbacks are called below
         own = {"log.queue": True, "delivery.report.only.error": False}  # what was acknowledged is counted
         self._handle = _opened(self._library, {**producer_settings(config), **own})
@@ -167,7 +253,7 @@ class BulkClient:
         """Drop what has not ended: it ends as refused when it is polled. Quick."""
         with self._call() as is_open:
             if is_open:
-                self._library.rd_kafka_purge(self._handle, api.PURGE_ALL)
+                self._library.rd_kafka_purge(self._handle, PURGE_ALL)
 
     def close(self) -> None:
         """End the client; what has not ended is dropped without a report. Idempotent."""
@@ -210,7 +296,7 @@ class BulkClient:
         value_column = _fill(words, _VALUE, _VALUE_SIZE, values, rows)
         key_column = _fill(words, _KEY, _KEY_SIZE, keys, rows)
         words[_OPAQUE : _ROW * rows : _ROW] = memoryview(array("q", [number]) * rows)
-        taken = self._library.rd_kafka_produce_batch(topic, -1, api.MESSAGE_COPY, self._table_address, rows)
+        taken = self._library.rd_kafka_produce_batch(topic, -1, MESSAGE_COPY, self._table_address, rows)
         del value_column, key_column  # the rows pointed into them
         if taken == rows:
             return []
@@ -235,15 +321,15 @@ class BulkClient:
 
     def _take(self, events: Sequence[int]) -> None:
         kinds = [(self._library.rd_kafka_event_type(event), event) for event in events]
-        deliveries = [event for kind, event in kinds if kind == api.EVENT_DELIVERIES]
+        deliveries = [event for kind, event in kinds if kind == EVENT_DELIVERIES]
         if deliveries:
             self._take_deliveries(deliveries)
         for kind, event in kinds:
-            if kind == api.EVENT_ERROR:
+            if kind == EVENT_ERROR:
                 self._take_error(event)
-            elif kind == api.EVENT_LOG:
+            elif kind == EVENT_LOG:
                 self._take_log(event)
-            elif kind == api.EVENT_STATISTICS:
+            elif kind == EVENT_STATISTICS:
                 self._take_statistics(self._library.rd_kafka_event_stats(event).decode())
 
     def _take_deliveries(self, events: Sequence[int]) -> None:
@@ -309,9 +395,9 @@ def _opened(library: Any, settings: Mapping[str, Any]) -> int:
         if library.rd_kafka_conf_set(config, key.encode(), text.encode(), room, _TEXT_BYTES):
             library.rd_kafka_conf_destroy(config)
             raise ConnectError(f"The producer cannot be built: {room.value.decode(errors='replace')}")
-    events = api.EVENT_DELIVERIES | api.EVENT_LOG | api.EVENT_ERROR | api.EVENT_STATISTICS
+    events = EVENT_DELIVERIES | EVENT_LOG | EVENT_ERROR | EVENT_STATISTICS
     library.rd_kafka_conf_set_events(config, events)
-    handle = library.rd_kafka_new(api.PRODUCER, config, room, _TEXT_BYTES)
+    handle = library.rd_kafka_new(PRODUCER, config, room, _TEXT_BYTES)
     if not handle:
         library.rd_kafka_conf_destroy(config)
         raise ConnectError(f"The producer cannot be built: {room.value.decode(errors='replace')}")

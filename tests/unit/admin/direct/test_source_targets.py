@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.admin.direct.offsets.source_targets import source_offsets_at
-from kconnect.builtin.connectors.http_cursor import cursor_before
+from kconnect.builtin.connectors.http_reading import cursor_before
 from kconnect.errors import BadRequestError
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType
 

@@ -12,10 +12,9 @@ from kconnect.api import DataError, Date, Decimal, Schema, SchemaBuilder, Struct
 from kconnect.builtin.schema_registry.avro.avro_codec import AvroCodec
 from kconnect.builtin.schema_registry.avro.avro_names import AvroOptions
 from kconnect.builtin.schema_registry.avro.avro_schema import avro_text, parse_avro
+from kconnect.builtin.schema_registry.avro.avro_values import reader_of, writer_of
 from kconnect.builtin.schema_registry.avro.schema_from_avro import connect_of
 from kconnect.builtin.schema_registry.avro.schema_to_avro import avro_of
-from kconnect.builtin.schema_registry.avro.values_from_avro import reader_of
-from kconnect.builtin.schema_registry.avro.values_to_avro import writer_of
 
 PLAIN = AvroOptions()
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kconnect.api import DataError, Date, Decimal, RecordBatch, Schema, SchemaBuilder, SinkRecord, Struct, Timestamp
 from kconnect.api.columns import column_of, values_of
-from kconnect.builtin.converters.columns_from_json import ByRecordsError
+from kconnect.builtin.converters.json_columns import ByRecordsError
 from kconnect.builtin.transforms.with_schema import WithSchema
 from kconnect.builtin.types.declared import Declared, declared_type
 

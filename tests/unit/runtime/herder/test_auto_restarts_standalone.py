@@ -11,7 +11,7 @@ from kconnect.clock import now_ms
 from kconnect.model import AutoRestart, Restarts, RunState, TargetState, TaskId
 from kconnect.runtime.config.restart_keys import RestartSettings
 from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry
-from kconnect.runtime.herder.standalone.auto_restarter import AutoRestarter
+from kconnect.runtime.herder.standalone.local_connectors import AutoRestarter
 from kconnect.runtime.herder.standalone.memory_config import MemoryConfig
 from kit.herders import config, herder_bench
 from kit.pace import ample_s

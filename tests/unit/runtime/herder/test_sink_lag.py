@@ -13,7 +13,7 @@ from kconnect.runtime.herder.offsets.sink_lag import (
     starts_at_end,
 )
 from kconnect.runtime.herder.offsets.sink_lags import SinkLags
-from kconnect.runtime.herder.queries.samplers import LagWatch
+from kconnect.runtime.herder.queries.worker_metrics import LagWatch
 from kconnect.runtime.metrics import prometheus_text
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)

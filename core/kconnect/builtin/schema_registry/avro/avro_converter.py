@@ -12,10 +12,9 @@ from kconnect.api.columns import column_of, values_of
 from kconnect.builtin.schema_registry.avro.avro_codec import AvroCodec
 from kconnect.builtin.schema_registry.avro.avro_names import AvroOptions
 from kconnect.builtin.schema_registry.avro.avro_schema import AvroType, avro_text, parse_avro
+from kconnect.builtin.schema_registry.avro.avro_values import Reader, Writer, reader_of, schemaless_value, writer_of
 from kconnect.builtin.schema_registry.avro.schema_from_avro import connect_of
 from kconnect.builtin.schema_registry.avro.schema_to_avro import ANYTHING, avro_of
-from kconnect.builtin.schema_registry.avro.values_from_avro import Reader, reader_of, schemaless_value
-from kconnect.builtin.schema_registry.avro.values_to_avro import Writer, writer_of
 from kconnect.builtin.schema_registry.registry.registration import (
     CACHE_SIZE,
     define_registration,

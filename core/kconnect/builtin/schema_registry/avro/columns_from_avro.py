@@ -1,4 +1,4 @@
-"""Reads Avro into Arrow columns, with the values that fastavro and values_from_avro.py give row by row.
+"""Reads Avro into Arrow columns, with the values that fastavro and avro_values.py give row by row.
 
 A schema becomes a tree of readers once. Each of them reads its value in all rows at once and leaves the cursor behind
 it. What cannot be read so goes by records, bytes that are wrong as well: there the error names its record.

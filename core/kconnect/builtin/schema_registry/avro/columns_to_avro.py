@@ -1,4 +1,4 @@
-"""Writes Arrow columns as Avro, byte for byte as values_to_avro.py and fastavro do row by row.
+"""Writes Arrow columns as Avro, byte for byte as avro_values.py and fastavro do row by row.
 
 A schema becomes a tree of writers once. Each of them makes, for all rows at once, the pieces that a row consists of;
 pieces are joined for whole records, and for the elements of arrays and maps, which then lie in the rows as they are.
@@ -22,6 +22,7 @@ from kconnect.api.columns import arrow_type, column_of
 from kconnect.builtin.schema_registry.avro.avro_codec import AvroCodec
 from kconnect.builtin.schema_registry.avro.avro_names import AvroOptions, is_union
 from kconnect.builtin.schema_registry.avro.avro_schema import AvroType
+from kconnect.builtin.schema_registry.avro.avro_values import branch_of, constant_datum, union_branches
 from kconnect.builtin.schema_registry.avro.byte_words import (
     ByteWords,
     Piece,
@@ -35,7 +36,6 @@ from kconnect.builtin.schema_registry.avro.byte_words import (
 )
 from kconnect.builtin.schema_registry.avro.column_rules import KEY_TYPES, NotInColumns, Present, refuse_repeated_keys
 from kconnect.builtin.schema_registry.avro.decimal_words import decimal_words, fixed_decimal_words
-from kconnect.builtin.schema_registry.avro.values_to_avro import branch_of, constant_datum, union_branches
 
 _WHOLE: Final = frozenset({Type.INT8, Type.INT16, Type.INT32, Type.INT64})
 _TIMES: Final = frozenset({Date.LOGICAL_NAME, Time.LOGICAL_NAME, Timestamp.LOGICAL_NAME})

@@ -20,8 +20,7 @@ from kconnect.api import (
 )
 from kconnect.builtin.schema_registry.json_schema.json_document import JsonDocument, require_valid
 from kconnect.builtin.schema_registry.json_schema.json_names import JsonOptions
-from kconnect.builtin.schema_registry.json_schema.schema_from_json import connect_of
-from kconnect.builtin.schema_registry.json_schema.schema_to_json import json_schema_of
+from kconnect.builtin.schema_registry.json_schema.json_schema_mapping import connect_of, json_schema_of
 from kconnect.builtin.schema_registry.json_schema.values_from_json import Reader, has_decimals, reader_of
 from kconnect.builtin.schema_registry.json_schema.values_to_json import Writer, writer_of
 from kconnect.builtin.schema_registry.registry.registration import (

@@ -1,19 +1,31 @@
-"""A worker's metrics as readings: statuses, plugins in use and the meters of its tasks, at one moment."""
+"""A worker's metrics as readings: statuses, plugins in use and the meters of its tasks, at one moment.
+
+Samplers look something up now and then, each on a thread of its own: the lag of all sinks at once, for `/metrics`,
+the history and webhooks, and the samples of the history, every ten seconds.
+"""
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Protocol
+from typing import Final, Protocol
 
 from kconnect.model import ConnectorStatus, ConnectorType, TaskCondition, TaskId
 from kconnect.runtime.herder.connectors.plugin_classes import ConnectorPlugins
 from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry
+from kconnect.runtime.herder.health.watch_thread import WatchThread
 from kconnect.runtime.herder.interface import Launcher
+from kconnect.runtime.herder.offsets.sink_lags import Lags, SinkLags
 from kconnect.runtime.herder.validation.plugin_keys import PluginLike
 from kconnect.runtime.metrics import PluginUse, PluginValue, Reading, Startups, WorkerView, readings_of
+from kconnect.runtime.metrics.history import EVERY_S, History, SlotLoad
+
+log = logging.getLogger(__name__)
+
 
 _CONVERTERS = ("key.converter", "value.converter", "header.converter")
 _DEFAULT_HEADER_CONVERTER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
@@ -106,3 +118,124 @@ def _used(role: str, name: str, known: Sequence[PluginLike], alias: str = "") ->
         if any(simple.endswith((f".{suffix}", f".{suffix}.Value")) for suffix in suffixes):
             return PluginUse(role, plugin.class_name, plugin.version, alias)
     return PluginUse(role, name, None, alias)
+
+
+# How soon a sink that has come is looked at
+_NOTICE_S: Final = 5.0
+_LASTING: Final = 2
+
+
+class LagWatch:
+    """States: new -> start() -> stop(). Threads: start and stop from one.
+
+    `sinks`: the configs, with references resolved, of the sinks to look at: running, paused or stopped. `lags` is made
+    when there is a first one, and closed at the end.
+    """
+
+    def __init__(
+        self,
+        sinks: Callable[[], Mapping[str, Mapping[str, str]]],
+        lags: Callable[[], Lags],
+        into: SinkLags,
+        interval_s: float,
+        is_away: Callable[[], bool] = lambda: False,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`interval_s` 0: never. `is_away`: whether Kafka is known not to answer; then nobody is asked."""
+        self._sinks = sinks
+        self._make_lags = lags
+        self._into = into
+        self._interval_s = interval_s
+        self._is_away = is_away
+        self._monotonic = monotonic
+        self._lags: Lags | None = None
+        self._known: Collection[str] = ()
+        self._looked_at_s = float("-inf")
+        self._troubles = 0
+        self._thread = WatchThread("sink-lag", self._run)
+
+    def start(self) -> None:
+        if self._interval_s > 0:
+            self._thread.start()
+
+    def stop(self, timeout_s: float = 1.0) -> None:
+        """Idempotent."""
+        self._thread.stop(timeout_s)
+
+    def _run(self, stop: threading.Event) -> None:
+        try:
+            while not stop.wait(min(self._interval_s, _NOTICE_S)):
+                try:
+                    self.look()
+                except Exception:  # thread top; a worker does not end for want of a number
+                    log.exception("The lag of sinks was not looked up")
+        finally:
+            if self._lags is not None:
+                self._lags.close()
+
+    def look(self) -> None:
+        """Look the sinks up if the interval has passed, or others have come."""
+        if self._is_away():
+            self._into.set({})
+            self._known = ()
+            return
+        sinks, now_s = self._sinks(), self._monotonic()
+        if now_s - self._looked_at_s < self._interval_s and sinks.keys() <= set(self._known):
+            return
+        self._known, self._looked_at_s = set(sinks), now_s
+        if not sinks:
+            self._into.set({})
+            return
+        self._lags = self._lags or self._make_lags()
+        at_ms = int(time.time() * 1000)
+        found = self._lags.read(sinks)
+        self._into.set(found, at_ms)
+        self._tell(next((f"{name}: {lag.problem}" for name, lag in sorted(found.items()) if lag.problem), None))
+
+    def _tell(self, problem: str | None) -> None:
+        """Once for each trouble that lasts: while it does, `/metrics` has no lag of these sinks. Of an outage, which
+        ends what is being looked up, others tell.
+        """
+        self._troubles = 0 if problem is None else self._troubles + 1
+        if self._troubles == _LASTING:
+            log.warning("The lag of a sink cannot be looked up, so /metrics does not show it: %s", problem)
+
+
+class HistorySampler:
+    """States: new -> start() -> stop(). Threads: start and stop from one."""
+
+    def __init__(
+        self, launcher: Launcher, history: History, lags: SinkLags, wall_s: Callable[[], float] = time.time
+    ) -> None:
+        self._launcher = launcher
+        self._history = history
+        self._lags = lags
+        self._wall_s = wall_s
+        self._thread = WatchThread("history", self._run)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 1.0) -> None:
+        """Idempotent."""
+        self._thread.stop(timeout_s)
+
+    def _run(self, stop: threading.Event) -> None:
+        # At the multiples of the interval, as all workers do: their samples can be added up
+        while not stop.wait(EVERY_S - self._wall_s() % EVERY_S):
+            try:
+                self.take()
+            except Exception:  # thread top; a worker does not end for want of a plot
+                log.exception("A sample of the worker's history was not taken")
+
+    def take(self) -> None:
+        """One sample of now."""
+        loads = [
+            SlotLoad(slot.slot, slot.cpu_percent, slot.memory_bytes, len(slot.tasks))
+            for slot in self._launcher.slots()
+            if slot.slot is not None
+        ]
+        meters = self._launcher.task_meters()
+        self._history.sample(
+            time.monotonic(), int(self._wall_s() * 1000), meters, loads, self._lags.totals(), self._lags.at_ms()
+        )

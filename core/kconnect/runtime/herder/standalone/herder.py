@@ -46,8 +46,7 @@ from kconnect.runtime.herder.queries.logger_levels import WorkerLoggers
 from kconnect.runtime.herder.queries.restart_views import RestartViews
 from kconnect.runtime.herder.queries.start_state import StartState
 from kconnect.runtime.herder.queries.worker_metrics import worker_readings
-from kconnect.runtime.herder.standalone.auto_restarter import AutoRestarter
-from kconnect.runtime.herder.standalone.local_connectors import ActiveTopics, HostedConnectors
+from kconnect.runtime.herder.standalone.local_connectors import ActiveTopics, AutoRestarter, HostedConnectors
 from kconnect.runtime.herder.standalone.memory_config import MemoryConfig
 from kconnect.runtime.herder.standalone.memory_status import MemoryStatus
 from kconnect.runtime.herder.validation.connector_checks import InvalidConnectorError
