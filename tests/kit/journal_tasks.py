@@ -1,8 +1,8 @@
 """A source connector for launcher tests: what it is asked, it writes to a file, since it may live in another process.
 
 Settings: `journal` (file), `raise.in` / `hang.in` (start, poll, stop), `says` (text for standard output in start),
-`eats` (bytes that are kept from start on), `print.offset` (a partition name whose committed offset goes to the
-journal).
+`eats` (bytes that are kept from start on), `busy.while` (a file: as long as it is there, a poll computes),
+`print.offset` (a partition name whose committed offset goes to the journal).
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ class JournalTask(SourceTask):
     def poll(self) -> None:
         log.debug("journal task polls")
         self._enter("poll", quiet=True)
-        self.context.wait(0.05)
+        if "busy.while" in self._props and Path(self._props["busy.while"]).exists():
+            sum(range(500_000))
+        else:
+            self.context.wait(0.05)
 
     def stop(self) -> None:
         self._enter("stop")

@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from kconnect.client.slots import bounds, whose
 from kconnect.errors import NotFoundError
 from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.output import Column, Format, Row, write_object, write_rows
@@ -19,13 +20,14 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 def slots(ctx: typer.Context) -> None:
     """Show each slot of all workers: Spark job, executor, host, process, tasks, CPU, memory; queries run in the driver.
 
-    A slot is a connector's own where its config has kconnect.slot=own; the others are shared.
+    A slot is a connector's own where its config has kconnect.slot=own; the others are shared. Between bounds, as in
+    kconnect.slots=2..8, they come and go with the load.
     Where kconnect.java.opts name a port, the JVMs of each slot, and of the worker (driver), have their own.
     Workers that do not answer, and Java's, are named on stderr.
 
     JSON: a list of objects with worker, slot (null: the driver), attached, job_group, executor, host, pid, tasks,
     cpu_seconds, cpu_percent, memory_bytes, java_ports, connector (whose own it is; null: shared),
-    memory_limit_bytes, cores_limit.
+    memory_limit_bytes, cores_limit, shared_least, shared_most (how many slots the worker has that are shared).
     """
     session = session_of(ctx)
     workers = _workers(session)
@@ -56,8 +58,8 @@ def _workers(session: CliSession) -> list[dict[str, Any]]:
 def _columns(found: Sequence[Mapping[str, Any]], workers: int) -> Sequence[Column]:
     has_ports = any(slot.get("java_ports") for slot in found)
     number, *others = _COLUMNS
-    has_own = any(slot.get("connector") for slot in found)
-    first = (*([_WORKER] if workers > 1 else []), number, *([_WHOSE] if has_own else []))
+    differ = any(slot.get("connector") for slot in found) or bounds(found)
+    first = (*([_WORKER] if workers > 1 else []), number, *([_WHOSE] if differ else []))
     return (*first, *others, *([_PORTS] if has_ports else []))
 
 
@@ -91,7 +93,7 @@ def _number(key: str, form: str) -> Column:
 
 
 _PORTS = Column("JAVA PORTS", lambda slot: ", ".join(map(str, slot.get("java_ports") or ())) or "-")
-_WHOSE = Column("WHOSE", lambda slot: slot.get("connector") or "shared")
+_WHOSE = Column("WHOSE", whose)
 _WORKER = Column("WORKER", lambda slot: slot["worker"])
 _COLUMNS = (
     Column("SLOT", _name),

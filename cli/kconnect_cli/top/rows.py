@@ -9,6 +9,7 @@ from typing import Any
 
 from kconnect.admin.cluster.activity import NO_ACTIVITY, task_metrics
 from kconnect.client.outage import away_reason
+from kconnect.client.slots import whose
 from kconnect.clock import now_ms
 from kconnect.logs.wording import length_text
 from kconnect.model import RunState, TaskId, TaskState
@@ -101,6 +102,7 @@ COLUMNS: Mapping[View, tuple[Column, ...]] = {
         Column("CPU %", 1, True, percent),
         Column("MEMORY", 2, True, mebibytes),
         Column("COUNT", 3, True),
+        Column("WHOSE", 7),
         Column("TASKS", 4, is_flexible=True),
     ),
     View.WORKERS: (
@@ -220,9 +222,10 @@ def _slot_row(worker: WorkerFacts, slot: Mapping[str, Any]) -> Row:
         "CPU %": slot.get("cpu_percent"),
         "MEMORY": slot.get("memory_bytes"),
         "COUNT": len(tasks),
+        "WHOSE": whose(slot),
         "TASKS": " ".join(tasks),
     }
-    search = f"{worker.id} {slot.get('host')} {' '.join(tasks)}".lower()
+    search = f"{worker.id} {slot.get('host')} {values['WHOSE']} {' '.join(tasks)}".lower()
     grade = WELL if attached and not worker.problem else WORRYING
     return Row(f"{worker.id} {slot.get('slot')}", values, grade, is_old=bool(worker.problem), search=search)
 

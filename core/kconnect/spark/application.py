@@ -62,7 +62,7 @@ class SparkApplication:
         self._archive: ClassArchive | None = None
         self._shipped_plugins: tuple[str, ...] = ()
         self._stopping = threading.Event()
-        self._cores = LocalCores()
+        self._cores = LocalCores(settings.slot_count())
         self._daemons: dict[int, str] = {}
         """Python daemons that slots were forked from: number and birth; one dictionary operation at a time."""
         self._jvm_session: int | None = None  # of the thread that stops
@@ -152,7 +152,7 @@ class SparkApplication:
             context.setJobGroup(slot_group(spec.slot), description, interruptOnCancel=True)
             context.setLocalProperty("spark.scheduler.pool", SLOT_POOL)
             local = self.settings.is_local
-            if local and spec.connector is not None:
+            if local:
                 self._cores.take(spec.slot, context)
             partition = context.parallelize([spec.slot], 1) if local else self.cluster.partition_for(spec.slot)
             partition.foreachPartition(partial(entry.enter, order))

@@ -14,7 +14,7 @@ from kconnect.logs.log_context import given_levels
 from kconnect.logs.timeline import note_step
 from kconnect.logs.wording import pluralize
 from kconnect.model import RunState, TargetState, TaskCondition, TaskId, TaskSpec
-from kconnect.runtime.config.slot_keys import SHARED, SLOT, SlotSettings
+from kconnect.runtime.config.slot_keys import SHARED, SLOT, SlotBounds, SlotSettings
 from kconnect.runtime.herder.interface import LauncherEvents, RuntimeInfo, SlotInfo
 from kconnect.runtime.metrics import TaskCounters, TaskMeter, TaskMeters
 from kconnect.spark.application import SparkApplication
@@ -33,6 +33,7 @@ from kconnect.spark.messages import (
     RunCheck,
     SetLogLevel,
     SetTargetState,
+    SlotDemand,
     StartTask,
     StopTasks,
     TaskConditions,
@@ -45,8 +46,10 @@ from kconnect.spark.own_slots import OwnSlots
 from kconnect.spark.ports import Application, PoolPorts
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_pool import SlotPool
+from kconnect.spark.slot_scaling import Look, Move, Shared, SlotScaling
 from kconnect.spark.slot_spec import TallyAddress
 from kconnect.spark.slot_target import SlotTarget, UnreachableSlots
+from kconnect.spark.task_moves import TaskMoves
 from kconnect.spark.task_table import TaskTable
 
 log = logging.getLogger(__name__)
@@ -57,6 +60,8 @@ _WAIT_FOR_SLOT_S = 10.0
 _WAIT_FOR_FIRST_START_S = 30.0
 # Poll interval while there is no executor
 _LOOK_AGAIN_S = 0.1
+# How long a task that moves may take to stop: as long as Java gives it by default (task.shutdown.graceful.timeout.ms).
+_MOVE_STOP_MS = 5000
 # Stopping Spark takes 1.3 s (measured); this much of the stop timeout is reserved for it.
 _SPARK_STOP_S = 4.0
 
@@ -100,10 +105,12 @@ class SparkLauncher:
         self._meters = TaskMeters()
         self._relay = EventRelay()
         self._stop_numbers = itertools.count(1)
-        self._lock = threading.Lock()  # guards the twelve below; nothing that blocks is called under it
+        self._lock = threading.Lock()  # guards the fourteen below; nothing that blocks is called under it
         self._tasks = TaskTable()
         self._shared: set[int] = set()
         self._own = OwnSlots()
+        self._scaling = _scaling_of(settings)
+        self._moves = TaskMoves()
         self._over_bound: dict[int, str] = {}
         """Slots that are killed for the memory that they take, with a sentence on it."""
         self._stops: dict[int, _Stop] = {}
@@ -192,6 +199,7 @@ class SparkLauncher:
         hellos, beats = self._pool.attached(), self._pool.beats()
         with self._lock:
             tasks, owners, bounds = self._tasks.by_slot(), self._own.owners(), self._tasks.bounds()
+            shared = self._shared_bounds()
             numbers = sorted({*self._down_since_s, *self._attached})
         return [
             replace(
@@ -199,6 +207,8 @@ class SparkLauncher:
                 connector=owners.get(slot),
                 memory_limit_bytes=bounds.get(slot, SHARED).memory_bytes,
                 cores_limit=bounds.get(slot, SHARED).cores,
+                shared_least=None if slot in owners else shared.least,
+                shared_most=None if slot in owners else shared.most,
             )
             for slot in numbers
         ]
@@ -299,8 +309,12 @@ class SparkLauncher:
                     if stop := self._stops.get(request):
                         stop.left = left
                         stop.answered.set()
+                    elif (way := self._moves.stopped(request)) is not None:
+                        self._go_on_elsewhere(*way)
             case TaskMetrics(counted):
                 self._note_counters(slot, counted)
+            case SlotDemand(percent, demands):
+                self._note_demand(slot, percent, dict(demands))
             case TaskConditions(found):
                 self._note_conditions(slot, found)
             case ReconfigureRequest() | TaskTopic():
@@ -322,9 +336,11 @@ class SparkLauncher:
                     stop.answered.set()
             if (problem := self._over_bound.pop(slot, None)) is not None:
                 self._fail(slot, problem)
+            self._moves.lost(slot)
             for spec in self._tasks.lost(slot):
                 self._meters.forget([spec.id])  # the next process counts from zero
                 self._relay.post(TaskReport(spec.id, spec.run, RunState.UNASSIGNED, None))
+            self._place()  # those that were on their way to another slot
 
     def query_said(self, message: TaskMetrics | FailedRecords) -> FailedRecords | None:
         return self._query_said(message)
@@ -336,6 +352,7 @@ class SparkLauncher:
             for slot, connector in late.items():
                 self._fail(slot, self._without_slot(slot, connector))
         self._begin_and_end_own()
+        self._follow_load()
 
     def has_tasks(self, slot: int) -> bool:
         with self._lock:
@@ -369,14 +386,66 @@ class SparkLauncher:
     def _grow(self, count: int) -> None:
         """Begin so many slots that connectors share. Their number never decreases, as an executor may come back."""
         with self._lock:
-            free = (number for number in itertools.count() if number not in self._shared | self._own.owners().keys())
-            new: dict[int, str | None] = dict.fromkeys(itertools.islice(free, count - len(self._shared)))
-            self._shared |= new.keys()
+            new = self._numbered(count - len(self._shared), ())
             # Waiting tasks are placed before the first slot is up, so that they spread over all slots.
             self._await_slots(new)
         self._pool.begin(new)
         log.info("Starting %s, %d in all", pluralize(len(new), "slot"), count)
         self._begin_and_end_own()
+
+    def _numbered(self, count: int, taken: Collection[int]) -> dict[int, None]:
+        """So many more slots that connectors share, with numbers that are free. Call with the lock held."""
+        used = {*self._shared, *self._own.owners(), *taken}
+        new = dict.fromkeys(itertools.islice((number for number in itertools.count() if number not in used), count))
+        self._shared |= new.keys()
+        return new
+
+    def _follow_load(self) -> None:
+        """Begin and end slots that connectors share, and move tasks between them, as the load says."""
+        taken = self._pool.taken()
+        with self._lock:
+            if self._scaling is None or not self._shared or self._stopping.is_set():
+                return
+            now_s, up = self._clock.monotonic(), self._attached - self._pool.given_up()
+            working = self._tasks.working(self._shared)
+            steps = self._scaling.look({slot: Shared(ids, slot in up) for slot, ids in working.items()}, now_s)
+            for move in steps.moves:
+                self._begin_move(move)
+            for slot in steps.end:
+                self._shared.discard(slot)
+                self._attached.discard(slot)
+                self._down_since_s.pop(slot, None)
+                self._tasks.leave(slot)
+            new = self._numbered(steps.begin, taken)
+            self._down_since_s |= dict.fromkeys(new, now_s)
+            self._place()
+        for slot in new:
+            log.info("Slot %d starts: %s", slot, steps.begin_why)
+        self._pool.begin(dict(new))
+        for slot, why in steps.end.items():
+            log.info("Slot %d ends: %s", slot, why)
+            self._pool.end(slot, why)
+
+    def _begin_move(self, move: Move) -> None:
+        """Have a task stop in its slot, with a commit, to go on in another. Call with the lock held."""
+        source = self._tasks.move(move.task, move.slot)
+        if source is not None:
+            request = next(self._stop_numbers)
+            self._moves.begin(request, move.task, source, move.slot, move.why, self._clock.monotonic())
+            self._pool.send(source, StopTasks(request, (move.task,), _MOVE_STOP_MS, is_cut_off=False))
+
+    def _go_on_elsewhere(self, slot: int, task_id: TaskId) -> None:
+        """The slot has stopped a task that moves. Call with the lock held."""
+        spec = self._tasks.stopped(slot, task_id)
+        if spec is not None:
+            self._meters.forget([task_id])  # the next process counts from zero
+            self._relay.post(TaskReport(task_id, spec.run, RunState.UNASSIGNED, None))
+            self._place()
+
+    def _shared_bounds(self) -> SlotBounds:
+        """How many slots connectors share. Call with the lock held."""
+        least = self._settings.slots or len(self._shared)
+        return SlotBounds(least, self._settings.most_slots or least)
 
     def _await_slots(self, slots: Iterable[int]) -> None:
         """Place tasks in slots that begin now. Call with the lock held."""
@@ -390,7 +459,7 @@ class SparkLauncher:
             if not self._shared or self._stopping.is_set():  # the most that one may have is not known yet
                 return
             tasks, now_s = self._tasks.own_tasks(), self._clock.monotonic()
-            begin, end = self._own.look(tasks, len(self._shared), taken | self._shared, now_s)
+            begin, end = self._own.look(tasks, self._shared_bounds().most, taken | self._shared, now_s)
             for slot in end:
                 self._attached.discard(slot)
                 self._down_since_s.pop(slot, None)
@@ -402,7 +471,7 @@ class SparkLauncher:
             log.info("Starting slot %d for connector %s alone", slot, connector)
         self._pool.begin(dict(begin))
         for slot in end:
-            self._pool.end(slot)
+            self._pool.end(slot, "its connector has left this worker")
 
     def _bounds(self) -> dict[int, tuple[str, SlotSettings]]:
         with self._lock:
@@ -460,7 +529,8 @@ class SparkLauncher:
         if self._stopping.is_set():
             return
         owners = self._own.owners()
-        up = self._attached - self._pool.given_up()
+        ending = self._scaling.ending if self._scaling is not None else ()
+        up = self._attached - self._pool.given_up() - set(ending)
         usable = [*up, *(slot for slot in self._down_since_s if slot in owners or self._is_awaited(slot))]
         self._tasks.place(usable, owners)
         for slot, spec in self._tasks.take_unsent(up):
@@ -477,6 +547,9 @@ class SparkLauncher:
                 return
             self._meters.entered(report.id, report.run, report.state)
             self._relay.post(report)
+            moved = self._moves.reached(slot, report.id, report.state, self._clock.monotonic())
+        if moved is not None:
+            log.info("%s", moved)
         note_step(f"Task {report.id} is {report.state}")
 
     def _note_counters(self, slot: int, counted: Iterable[tuple[TaskId, int, TaskCounters]]) -> None:
@@ -485,11 +558,26 @@ class SparkLauncher:
                 if self._tasks.is_run_of(slot, task_id, run):
                     self._meters.take(task_id, run, counters)
 
+    def _note_demand(self, slot: int, percent: float, demands: Mapping[TaskId, float]) -> None:
+        with self._lock:
+            if self._scaling is None or slot not in self._shared:
+                return
+            counters = self._meters.counters()
+            behind = sum(counters[task].lag_most for task in self._tasks.working([slot])[slot] if task in counters)
+            self._scaling.saw(slot, Look(self._clock.monotonic(), percent, demands, behind))
+
     def _note_conditions(self, slot: int, found: Iterable[tuple[TaskId, int, TaskCondition]]) -> None:
         with self._lock:
             for task_id, run, condition in found:
                 if self._tasks.is_run_of(slot, task_id, run):
                     self._meters.fares(task_id, run, condition)
+
+
+def _scaling_of(settings: SparkSettings) -> SlotScaling | None:
+    """Returns None where the number of slots is fixed."""
+    if settings.slots is None or settings.most_slots is None:
+        return None
+    return SlotScaling(settings.slots, settings.most_slots, settings.start_timeout_s)
 
 
 def _note_fork(slot: int, hello: Hello, *, is_first: bool) -> None:

@@ -137,6 +137,15 @@ class FailedRecords:
 
 
 @dataclass(frozen=True, slots=True)
+class SlotDemand:
+    """What a slot's threads want: percent of a core, used or waited for, since the last time."""
+
+    percent: float
+    tasks: tuple[tuple[TaskId, float], ...]
+    """The part of the threads of these tasks. Others want nothing, or it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
 class TaskConditions:
     """Changed conditions: task, run, and condition."""
 
@@ -263,6 +272,7 @@ Message = (
     | TaskMetrics
     | FailedRecords
     | TaskConditions
+    | SlotDemand
     | LogLine
     | Console
     | StartTask
@@ -374,6 +384,16 @@ def _read_counted(value: Any) -> tuple[TaskId, int, TaskCounters]:
     return TaskId(_TEXT.read(connector), _INT.read(task)), _INT.read(run), TaskCounters.from_json(_MAP.read(counters))
 
 
+def _write_share(value: tuple[TaskId, float]) -> list[Any]:
+    task_id, percent = value
+    return [task_id.connector, task_id.task, percent]
+
+
+def _read_share(value: Any) -> tuple[TaskId, float]:
+    connector, task, percent = value
+    return TaskId(_TEXT.read(connector), _INT.read(task)), _FLOAT.read(percent)
+
+
 def _write_condition(value: tuple[TaskId, int, TaskCondition]) -> list[Any]:
     task_id, run, condition = value
     return [task_id.connector, task_id.task, run, condition.to_json()]
@@ -426,6 +446,7 @@ _BY_NAME: Final[dict[str, tuple[Any, dict[str, _Codec]]]] = {
             "are_reported": _BOOL,
         },
     ),
+    "slot_demand": (SlotDemand, {"percent": _FLOAT, "tasks": _many(_Codec(_write_share, _read_share))}),
     "task_conditions": (TaskConditions, {"tasks": _many(_Codec(_write_condition, _read_condition))}),
     "log": (
         LogLine,

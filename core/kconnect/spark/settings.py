@@ -22,6 +22,9 @@ class SparkSettings:
 
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold the secrets of a file system
     slots: int | None = None
+    """Is how many connectors share, at first and at least; None means as many as Spark has cores."""
+    most_slots: int | None = None
+    """Is how many they may become by load; None means that their number is fixed."""
     query_cores: int | None = None
     """Is what was configured; None means one, where it costs no slot."""
     link_bind_host: str = "127.0.0.1"
@@ -42,16 +45,25 @@ class SparkSettings:
         spark = {key: value.strip() for key, value in worker.items() if key.startswith("spark.")}
         local = is_local(spark.get("spark.master", "local"))
         ours = KConnectSettings.parse(worker)
-        slots, query_cores = ours.slots, ours.query_cores
+        slots, most = ours.slots or (None, None)
+        query_cores = ours.query_cores
         threads = _local_threads(spark.get("spark.master", ""))
-        if slots is not None and threads is not None and slots > threads:
-            raise ConfigError.invalid("kconnect.slots", slots, f"spark.master={spark['spark.master']} has fewer cores")
+        if most is not None and threads is not None and most > threads:
+            given = worker["kconnect.slots"]
+            raise ConfigError.invalid("kconnect.slots", given, f"spark.master={spark['spark.master']} has fewer cores")
+        if slots != most and not local and spark.get("spark.dynamicAllocation.enabled", "").lower() != "true":
+            why = (
+                f"Executors of spark.master={spark['spark.master']} keep their cores, whether slots use them or not: "
+                "give one number, or set spark.dynamicAllocation.enabled=true"
+            )
+            raise ConfigError.invalid("kconnect.slots", worker["kconnect.slots"], why)
         if query_cores and threads is not None and (slots or 1) + query_cores > threads:
             why = f"spark.master={spark['spark.master']} has no core left for slots then"
             raise ConfigError.invalid("kconnect.query.cores", query_cores, why)
         return cls(
             spark=spark,
             slots=slots,
+            most_slots=most if most != slots else None,
             query_cores=query_cores,
             link_bind_host=ours.link_bind_host or ("127.0.0.1" if local else "0.0.0.0"),
             link_advertised_host=ours.link_advertised_host or ("127.0.0.1" if local else None),
@@ -74,7 +86,7 @@ class SparkSettings:
         return is_local(self.spark.get("spark.master", "local"))
 
     def slot_count(self) -> int:
-        """Slots on this machine: as configured, else Spark's cores without those for queries.
+        """Slots on this machine at first: as configured, else Spark's cores without those for queries.
 
         A cluster's cores are known later.
         """

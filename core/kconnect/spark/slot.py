@@ -36,6 +36,7 @@ from kconnect.spark.messages import (
     RunCheck,
     SetLogLevel,
     SetTargetState,
+    SlotDemand,
     StartTask,
     StopTasks,
     TaskConditions,
@@ -47,6 +48,7 @@ from kconnect.spark.messages import (
 from kconnect.spark.process_cores import ProcessCores
 from kconnect.spark.slot_io import LinkLogHandler, StdoutForwarder, borrow_stdin
 from kconnect.spark.slot_spec import SlotSpec
+from kconnect.spark.thread_demand import ThreadDemand
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +107,7 @@ class _Slot:
         self._ending = threading.Event()
         self._exit_code: int | None = None
         self._usage = _Usage()
+        self._demand = ThreadDemand() if spec.tells_demand else None
         self._cores = ProcessCores(spec.slot)
         self._sent_counters: Mapping[tuple[TaskId, int], TaskCounters] = {}
         self._sent_conditions: Mapping[tuple[TaskId, int], TaskCondition] = {}
@@ -198,8 +201,12 @@ class _Slot:
 
     def _beat(self) -> None:
         while not self._ending.wait(self._spec.heartbeat_interval_s):
-            self._send(self._usage.heartbeat(self._host.leftovers(), self._plugins.java_ports()))
+            heartbeat = self._usage.heartbeat(self._host.leftovers(), self._plugins.java_ports())
+            self._send(heartbeat)
             self._send_counters()
+            if self._demand is not None:  # behind the counters, which have the backlog
+                percent, tasks = self._demand.look(self._host.threads()) or (heartbeat.cpu_percent, {})
+                self._send(SlotDemand(percent, tuple(tasks.items())))
             self._send_conditions()
 
     def _send_counters(self) -> None:

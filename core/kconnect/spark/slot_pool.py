@@ -96,15 +96,15 @@ class SlotPool:
         for slot, connector in slots.items():
             self._start_thread(self._keep_running, f"slot-job-{slot}", slot, connector)
 
-    def end(self, slot: int) -> None:
+    def end(self, slot: int, why: str) -> None:
         """End a slot for good, at once: it has no task. `slot_lost` follows if it was up."""
         with self._lock:
             self._ended.add(slot)
             attached = self._attached.get(slot)
         if attached is not None:
             attached.is_over = True
-            # Killed: Spark would use a process again that ends by itself, with all that the connector left in it
-            self.replace(slot, "its connector has left this worker")
+            # Killed: Spark would use a process again that ends by itself, with all that connectors left in it
+            self.replace(slot, why)
         else:
             self._jobs.cancel_slot(slot)
 
@@ -269,6 +269,7 @@ class SlotPool:
             worker_host=socket.gethostname(),
             worker_pid=os.getpid(),
             connector=connector,
+            tells_demand=connector is None and settings.most_slots is not None,
         )
 
     # The link of a slot.

@@ -26,6 +26,8 @@ class SlotSpec:
     worker_pid: int
     connector: str | None = None
     """Whose own it is; None: connectors share it."""
+    tells_demand: bool = False
+    """Whether it says with each heartbeat what its tasks want of a core."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The tasks of a launcher: the slot of each, and whether that slot's process has been sent it.
 
-Slots are balanced by task count. A placed task never moves, since a move is a restart. Tasks of a connector that wants
-slots of its own (kconnect.slot) go into these alone, and those of the others into the slots that all share.
+Slots are balanced by task count. A placed task moves by order alone, since a move is a restart. Tasks of a connector
+that wants slots of its own (kconnect.slot) go into these alone, and those of the others into the slots that all share.
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ class TaskTable:
     def reached(self, slot: int, task_id: TaskId, run: int, state: RunState) -> bool:
         """Record a state that a slot reports. False: it comes from an earlier run or a lost process."""
         task = self._tasks.get(task_id)
-        if task is None or task.spec.run != run or task.slot != slot or not task.sent:
-            return False
+        if task is None or task.spec.run != run or task.slot != slot or not task.sent or task.target is not None:
+            return False  # of one that moves, its next slot says what becomes of it
         ended = state in (RunState.FAILED, RunState.STOPPED)
         if ended and not task.ended:
             self._loads.remove(task_id, slot)
@@ -128,7 +128,10 @@ class TaskTable:
         gone = [task for task in self._tasks.values() if task.slot == slot and task.sent and not task.ended]
         for task in gone:
             task.sent = False
-            self._unsent[slot][task.spec.id] = task
+            if task.target is not None:  # it was on its way
+                self._take_over(task)
+            else:
+                self._unsent[slot][task.spec.id] = task
         return [task.spec for task in gone]
 
     def fail(self, slot: int) -> list[TaskSpec]:
@@ -136,9 +139,47 @@ class TaskTable:
         failed = [task for task in self._tasks.values() if task.slot == slot and not task.ended]
         self._unsent.pop(slot, None)
         for task in failed:
-            task.ended, task.sent = True, False
+            task.ended, task.sent, task.target = True, False, None
             self._loads.remove(task.spec.id, slot)
         return [task.spec for task in failed]
+
+    def move(self, task_id: TaskId, slot: int) -> int | None:
+        """Have a task go on in another slot; gives the slot whose process must stop it first, and be waited for."""
+        task = self._tasks.get(task_id)
+        if task is None or task.slot is None or task.ended or task.target is not None or task.slot == slot:
+            return None
+        task.target = slot
+        if task.sent:
+            return task.slot
+        del self._unsent[task.slot][task_id]
+        self._take_over(task)
+        return None
+
+    def stopped(self, slot: int, task_id: TaskId) -> TaskSpec | None:
+        """The slot's process has stopped a task that moves: gives it, to be sent to its next slot.
+
+        None: it moves no more.
+        """
+        task = self._tasks.get(task_id)
+        if task is None or task.slot != slot or task.target is None:
+            return None
+        task.sent = False
+        self._take_over(task)
+        return task.spec
+
+    def leave(self, slot: int) -> None:
+        """The slot has ended for good: tasks that have ended in it are in none."""
+        for task in self._tasks.values():
+            if task.slot == slot and task.ended:
+                task.slot, task.sent = None, False
+
+    def working(self, slots: Collection[int]) -> dict[int, list[TaskId]]:
+        """The tasks of each of these slots that have not ended; one that moves away is there until it is stopped."""
+        found: dict[int, list[TaskId]] = {slot: [] for slot in slots}
+        for task_id, task in self._tasks.items():
+            if task.slot in found and not task.ended:
+                found[task.slot].append(task_id)
+        return found
 
     def own_tasks(self) -> dict[str, list[int | None]]:
         """The connectors that want slots of their own: the slot of each of their tasks here, None without one."""
@@ -163,6 +204,15 @@ class TaskTable:
                 found[task.slot].append(task_id)
         return {slot: tuple(ids) for slot, ids in found.items()}
 
+    def _take_over(self, task: _Task) -> None:
+        """Let a task that no process runs be in the slot that it moves to."""
+        assert task.slot is not None, "it comes from there"
+        assert task.target is not None, "it moves"
+        self._loads.remove(task.spec.id, task.slot)
+        task.slot, task.target = task.target, None
+        self._loads.add(task.spec.id, task.slot)
+        self._unsent[task.slot][task.spec.id] = task
+
     def _drop(self, task_id: TaskId) -> _Task | None:
         task = self._tasks.pop(task_id, None)
         if task is None:
@@ -185,6 +235,8 @@ class _Task:
     """Whether the slot's current process has been sent it."""
     ended: bool = False
     """FAILED or STOPPED by itself; stays so even when its slot is lost."""
+    target: int | None = None
+    """Where it goes on as soon as its slot has stopped it."""
 
 
 class Loads:

@@ -21,6 +21,8 @@ class Slots(RuleBasedStateMachine):
         self.processes: dict[int, dict[TaskId, int]] = {0: {}, 1: {}, 2: {}}
         self.wanted: dict[TaskId, int] = {}
         self.runs = 0
+        self.moving: dict[TaskId, tuple[int, int]] = {}
+        """The slot and the run that was asked to stop there."""
 
     def _serve(self) -> None:
         self.table.place(sorted(self.up))
@@ -48,6 +50,26 @@ class Slots(RuleBasedStateMachine):
         self.table.lost(slot)
         self._serve()
 
+    @rule(name=st.sampled_from("abc"), task=st.integers(0, 3), slot=st.integers(0, 2))
+    def move(self, name: str, task: int, slot: int) -> None:
+        task_id = TaskId(name, task)
+        source = self.table.move(task_id, slot)
+        if source is not None:
+            assert self.processes[source][task_id] == self.wanted[task_id]
+            self.moving[task_id] = source, self.wanted[task_id]
+        self._serve()
+
+    @rule(data=st.data())
+    def end_of_a_move(self, data: st.DataObject) -> None:
+        if not self.moving:
+            return
+        task_id = data.draw(st.sampled_from(sorted(self.moving)))
+        source, run = self.moving.pop(task_id)
+        if self.processes[source].get(task_id) == run:
+            del self.processes[source][task_id]
+            self.table.stopped(source, task_id)
+            self._serve()
+
     @rule(slot=st.integers(0, 2))
     def attach(self, slot: int) -> None:
         self.up.add(slot)
@@ -58,6 +80,9 @@ class Slots(RuleBasedStateMachine):
         running = [(slot, *item) for slot in self.up for item in self.processes[slot].items()]
         if running:
             slot, task_id, run = data.draw(st.sampled_from(running))
+            if self.moving.get(task_id) == (slot, run):  # what becomes of it, its next slot says
+                assert not self.table.reached(slot, task_id, run, RunState.FAILED)
+                return
             assert self.table.reached(slot, task_id, run, RunState.FAILED)
             del self.wanted[task_id], self.processes[slot][task_id]
             self.table.remove(task_id)

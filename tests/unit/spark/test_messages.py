@@ -55,6 +55,7 @@ EVERY_KIND = [
             (TASK, 8, TaskCondition(Condition.STUCK, 2, 3, "poll() has not returned", 'File "a.py", line 1')),
         )
     ),
+    m.SlotDemand(97.5, ((TASK, 61.25), (TaskId("lines", 3), 4.0))),
     m.ForgetTopics("orders"),
     m.SetLogLevel("kconnect.runtime.pipeline", 10),
 ]

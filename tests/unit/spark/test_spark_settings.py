@@ -107,6 +107,25 @@ def test_more_slots_than_a_local_spark_has_cores_are_refused():
         SparkSettings.parse({"spark.master": "local[2]", "kconnect.slots": "3"})
 
 
+def test_a_worker_begins_with_the_least_of_its_slots_and_knows_the_most():
+    settings = SparkSettings.parse({"kconnect.slots": "2..8"})
+
+    assert (settings.slot_count(), settings.most_slots, settings.query_room()) == (2, 8, 1)
+    assert SparkSettings.parse({"kconnect.slots": "3"}).most_slots is None
+    assert SparkSettings.parse({"kconnect.slots": "3..3"}).most_slots is None
+    with pytest.raises(ConfigError, match=r"2..8 for configuration kconnect.slots: spark.master=local\[4\] has fewer"):
+        SparkSettings.parse({"spark.master": "local[4]", "kconnect.slots": "2..8"})
+
+
+def test_slots_between_bounds_need_executors_on_a_cluster_that_come_and_go():
+    cluster = {"spark.master": "spark://one:7077", "kconnect.slots": "2..8"}
+    with pytest.raises(ConfigError, match=r"keep their cores.*give one number, or set spark.dynamicAllocation.enabled"):
+        SparkSettings.parse(cluster)
+    allowed = SparkSettings.parse({**cluster, "spark.dynamicAllocation.enabled": "true"})
+    assert (allowed.slots, allowed.most_slots) == (2, 8)
+    assert SparkSettings.parse({**cluster, "kconnect.slots": "2"}).most_slots is None
+
+
 def test_settings_of_spark_are_not_shown():
     assert "s3cret" not in repr(SparkSettings.parse({"spark.hadoop.fs.s3a.secret.key": "s3cret"}))
 

@@ -57,7 +57,9 @@ def _spark(properties: Mapping[str, str], within_s: float) -> Iterator[Result]:
     version = _pyspark_version()
     python = f"Python {platform.python_version()}"
     if settings.is_local:
-        size = f"{pluralize(settings.slot_count(), 'slot')} on {pluralize(own_cores(), 'core')}"
+        up_to = f"{settings.slots} to " if settings.most_slots else ""
+        size = f"{up_to}{pluralize(settings.most_slots or settings.slot_count(), 'slot')} on "
+        size += pluralize(own_cores(), "core")
         message = f"Spark {version} in this process's JVM, {size}, {python}"
         yield Result(check="spark", verdict=Verdict.OK, where=master, message=message)
         return

@@ -13,7 +13,7 @@ from kconnect.java.compat.mbean_names import DEFAULT_MBEANS, object_name_pattern
 from kconnect.runtime.config.key_table import Rows
 from kconnect.runtime.config.labels import LABELS
 from kconnect.runtime.config.restart_keys import OF_WORKER, RESTART_KEYS
-from kconnect.runtime.config.slot_keys import SLOT_KEYS
+from kconnect.runtime.config.slot_keys import SLOT_KEYS, check_slots
 from kconnect.runtime.config.webhook_keys import LAG_ABOVE
 from kconnect.runtime.config.webhook_keys import OF_WORKER as WEBHOOKS
 from kconnect.runtime.config.worker_keys import (
@@ -120,11 +120,12 @@ READ_AS_WRITTEN: Final = (*RESTART_KEYS, *SLOT_KEYS, LABELS)
 KCONNECT: Final[Rows] = (
     (
         "kconnect.slots",
-        INT,
+        STRING,
         None,
-        OPTIONAL_POSITIVE,
+        ConfigDef.LambdaValidator(check_slots, "4, or 2..8"),
         MEDIUM,
-        "Slots (Spark tasks that run Connect tasks) to start; by default one per core of Spark.",
+        "Slots (Spark tasks that run Connect tasks) to start; by default one per core of Spark. Bounds such as 2..8: "
+        "the worker starts and ends slots by what their tasks want of a core and by their lag, and moves tasks.",
     ),
     (
         "kconnect.query.cores",

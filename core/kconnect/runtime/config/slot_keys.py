@@ -1,4 +1,4 @@
-"""Settings with which a connector gets slots of its own, and bounds for them: `kconnect.slot*`.
+"""How many slots a worker has, and the settings with which a connector gets slots of its own: `kconnect.slot*`.
 
 Differs: Java's workers have no slots, and keep them as any unknown settings.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kconnect.api.config_key import Importance
 from kconnect.api.configdef import ConfigDef
@@ -24,6 +24,36 @@ _OWN: Final = "own"
 _UNITS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 # An idle slot has 61 MB, most of it shared with the others, and the first batches of a task need as much again
 _LEAST_BYTES: Final = 128 * 2**20
+
+
+class SlotBounds(NamedTuple):
+    """How many slots connectors share; the two are equal where their number is fixed."""
+
+    least: int
+    most: int
+
+    @classmethod
+    def parse(cls, text: str) -> SlotBounds:
+        """Gives those of `4` and of `2..8`. Errors: ConfigError for anything else."""
+        found = re.fullmatch(r"(\d{1,6})(?:\s*\.\.\s*(\d{1,6}))?", text.strip(), re.ASCII)
+        if found is None:
+            raise ConfigError("A number is expected, as in 4, or bounds, as in 2..8")
+        bounds = cls(int(found[1]), int(found[2] or found[1]))
+        if bounds.least < 1:
+            raise ConfigError("At least one slot is needed")
+        if bounds.least > bounds.most:
+            raise ConfigError("The first number is the least, the second the most")
+        return bounds
+
+
+def check_slots(name: str, value: Any) -> None:
+    """Whether kconnect.slots can be read. Errors: ConfigError with the key, the value and what is wrong."""
+    if value is None:
+        return
+    try:
+        SlotBounds.parse(value)
+    except ConfigError as error:
+        raise ConfigError.invalid(name, value, str(error)) from error
 
 
 def memory_bytes(text: str) -> int:

@@ -17,6 +17,7 @@ from kconnect.runtime.config.key_table import define_rows
 from kconnect.runtime.config.own_worker_keys import KCONNECT
 from kconnect.runtime.config.removed_settings import opens_rest
 from kconnect.runtime.config.security_keys import SASL, SSL
+from kconnect.runtime.config.slot_keys import SlotBounds
 from kconnect.runtime.config.worker_keys import REST, STANDALONE, TOPIC_TRACKING, WORKER
 
 _BASE: Final = define_rows(None, WORKER, SSL, TOPIC_TRACKING, REST)
@@ -73,7 +74,7 @@ W = TypeVar("W", bound="WorkerConfig")
 class KConnectSettings:
     """Our own settings; times are in milliseconds, as everywhere in worker files."""
 
-    slots: int | None
+    slots: SlotBounds | None
     query_cores: int | None
     slot_heartbeat_interval_ms: int
     slot_heartbeat_timeout_ms: int
@@ -134,6 +135,8 @@ class KConnectSettings:
     @classmethod
     def parse(cls, props: Mapping[str, str]) -> KConnectSettings:
         values = KCONNECT_CONFIG.parse(props)
+        if values["kconnect.slots"] is not None:
+            values["kconnect.slots"] = SlotBounds.parse(values["kconnect.slots"])
         settings = cls(**{name.removeprefix("kconnect.").replace(".", "_"): value for name, value in values.items()})
         if settings.slot_heartbeat_timeout_ms < 2 * settings.slot_heartbeat_interval_ms:
             raise ConfigError.invalid(

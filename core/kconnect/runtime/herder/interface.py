@@ -61,6 +61,10 @@ class SlotInfo:
     """Is kconnect.slot.memory of that connector."""
     cores_limit: int | None = None
     """Is kconnect.slot.cores of that connector."""
+    shared_least: int | None = None
+    """How many slots the worker has at least that connectors share, by kconnect.slots; None: a connector's own."""
+    shared_most: int | None = None
+    """Says as much of the most."""
 
     def to_json(self) -> dict[str, Any]:
         body = asdict(self)

@@ -300,6 +300,13 @@ OWN: Final[tuple[Metric, ...]] = (
         ("is-given-up", _G, "", "1 if it is FAILED and its restarts are used up."),
     ),
     *_group(
+        "connect-worker-slot-metrics",
+        (),
+        ("slot-count", _G, "", "Slots that are up and that connectors share."),
+        ("slot-count-min", _G, "", "The least of them that kconnect.slots allows."),
+        ("slot-count-max", _G, "", "The most of them that kconnect.slots allows."),
+    ),
+    *_group(
         "connect-worker-kafka-metrics",
         (),
         ("available", _G, "", "1 while Kafka answers this worker, 0 while it does not."),

@@ -22,7 +22,7 @@ scrape_configs:
 
 - Tasks count in their slots; what has changed reaches the worker once a second.
 - Rates, means and maxima go over the last minute. A mean of nothing is NaN, as in Java.
-- Totals begin at 0 with each start of a task, also when its slot was lost.
+- Totals begin at 0 with each start of a task, also when its slot was lost or it has moved to another.
 - A word such as a status is a line with the value 1 and the word as label `value`.
 - Parts such as `..-percentage` and `..-ratio` go from 0 to 1, as in Java.
 - A standalone worker has no group of workers, and so neither `connect-worker-rebalance-metrics` nor

@@ -67,6 +67,17 @@ class WorkerView:
     """The metrics that connectors here keep of themselves."""
     connector_starts: StartupCount = field(default_factory=StartupCount)
     task_starts: StartupCount = field(default_factory=StartupCount)
+    slots: SlotCount | None = None
+    """Is None before the first begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotCount:
+    """How many slots connectors share: now, at least, at most. Java has nothing comparable."""
+
+    now: int
+    least: int
+    most: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +170,10 @@ def _worker(view: WorkerView) -> Iterator[Reading]:
         yield _reading(group, f"{what}-startup-success-percentage", (), _part(starts.successes, starts.failures))
         yield _reading(group, f"{what}-startup-failure-total", (), starts.failures)
         yield _reading(group, f"{what}-startup-failure-percentage", (), _part(starts.failures, starts.successes))
+    if view.slots is not None:
+        yield _reading("connect-worker-slot-metrics", "slot-count", (), view.slots.now)
+        yield _reading("connect-worker-slot-metrics", "slot-count-min", (), view.slots.least)
+        yield _reading("connect-worker-slot-metrics", "slot-count-max", (), view.slots.most)
 
 
 _TASK_STATES: Final = ("running", "paused", "failed", "unassigned", "destroyed", "restarting")

@@ -90,7 +90,8 @@ class TaskHost:
         `is_cut_off`: they may soon run elsewhere, so their plugins stop before they commit.
         """
         with self._lock:
-            tasks = [self._tasks.pop(task_id) for task_id in ids if task_id in self._tasks]
+            asked = [task for task in self._stopping if task.id in ids]  # who asks again waits for them as well
+            tasks = [*asked, *(self._tasks.pop(task_id) for task_id in ids if task_id in self._tasks)]
             self._stopping += tasks
         for task in tasks:
             task.request_stop(is_cut_off=is_cut_off)
@@ -164,6 +165,12 @@ class TaskHost:
             tasks = list(self._tasks.values())
         looks = (((task.id, task.spec.run), task.look()) for task in tasks)
         return {key: condition for key, condition in looks if condition is not None}
+
+    def threads(self) -> Mapping[TaskId, int]:
+        """The system's number of each task's thread."""
+        with self._lock:
+            found = {task.id: task.thread_id for task in self._tasks.values()}
+        return {task_id: number for task_id, number in found.items() if number is not None}
 
     def leftovers(self) -> int:
         """How many threads of stopped tasks are still alive."""

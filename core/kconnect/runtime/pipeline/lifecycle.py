@@ -91,6 +91,11 @@ class TaskThread:
         """The state reported last; UNASSIGNED before the first report."""
         return self._control.state
 
+    @property
+    def thread_id(self) -> int | None:
+        """The system's number of its thread; None before it begins."""
+        return self._thread.native_id
+
     def counter_snapshot(self) -> TaskCounters:
         """A copy of its counters so far."""
         return self._control.counter_snapshot()

@@ -34,6 +34,8 @@ SLOT = object_of(
         "connector": {"type": ["string", "null"]},
         "memory_limit_bytes": _NUMBER,
         "cores_limit": _NUMBER,
+        "shared_least": _NUMBER,
+        "shared_most": _NUMBER,
     }
 )
 RUNTIME = object_of(

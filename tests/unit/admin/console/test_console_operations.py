@@ -72,6 +72,21 @@ def test_spark_is_not_starting_where_slots_run():
     assert re.findall(r'<td><span class="muted">(\w+)</span></td></tr>', html)[:2] == ["starting", "unknown"]
 
 
+def test_a_worker_whose_slots_follow_the_load_says_between_which_numbers():
+    slots = [
+        SlotInfo(0, True, "node", 42, (), shared_least=2, shared_most=8).to_json(),
+        SlotInfo(3, True, "node", 43, (), connector="hog").to_json(),
+    ]
+    spark = {"version": "4.1.0", "application_id": "app", "executors": [], "ui_url": None, "master": "local[2]"}
+    rows = worker_rows([{**worker("a:1", slots=slots), "spark": spark}], {})
+    html = render("workers_body.html", {"workers": rows, "is_ours": True, "spreads": [], "rounds": []})
+    assert "Slots that connectors share follow the load: kconnect.slots=2..8." in html
+    fixed = SlotInfo(0, True, "node", 42, (), shared_least=2, shared_most=2).to_json()
+    rows = worker_rows([{**worker("a:1", slots=[fixed]), "spark": spark}], {})
+    html = render("workers_body.html", {"workers": rows, "is_ours": True, "spreads": [], "rounds": []})
+    assert "follow the load" not in html
+
+
 def test_the_driver_has_a_row_with_its_queries():
     driver = SlotInfo(None, True, "node", 41, (TaskId("lake", 0),), executor="driver")
     one = {**worker("a:1", ["lake-0"]), "slots": [SlotInfo(0, True, "node", 42, ()).to_json(), driver.to_json()]}

@@ -25,15 +25,22 @@ def test_without_a_file_the_settings_are_javas_sample_with_offsets_in_the_users_
 
 def test_our_own_settings_have_defaults_and_are_parsed() -> None:
     assert parse().kconnect.slots is None
-    assert parse(kconnect_slots="3").kconnect.slots == 3
+    assert parse(kconnect_slots="3").kconnect.slots == (3, 3)
+    assert parse(kconnect_slots="2..8").kconnect.slots == (2, 8)
+    assert parse(kconnect_slots=" 2 .. 2 ").kconnect.slots == (2, 2)
     assert parse().kconnect.request_timeout_ms == 90_000
 
 
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("kconnect_slots", "0", "Value must be at least 1"),
-        ("kconnect_slots", "many", "Not a number of type INT"),
+        ("kconnect_slots", "0", "At least one slot is needed"),
+        ("kconnect_slots", "0..2", "At least one slot is needed"),
+        ("kconnect_slots", "8..2", "The first number is the least, the second the most"),
+        ("kconnect_slots", "many", "A number is expected, as in 4, or bounds, as in 2..8"),
+        ("kconnect_slots", "2..", "A number is expected, as in 4, or bounds, as in 2..8"),
+        ("kconnect_slots", "2-8", "A number is expected, as in 4, or bounds, as in 2..8"),
+        ("kconnect_slots", "-1", "A number is expected, as in 4, or bounds, as in 2..8"),
         (
             "kconnect_slot_heartbeat_timeout_ms",
             "1000",

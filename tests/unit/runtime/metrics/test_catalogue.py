@@ -49,6 +49,7 @@ from kconnect.runtime.metrics.document import metrics_document
 from kconnect.runtime.metrics.readings import (
     RestartsView,
     RestView,
+    SlotCount,
     WebhookView,
     rest_readings,
     restart_readings,
@@ -107,6 +108,7 @@ def view() -> WorkerView:
             ),
         },
         connector_starts=StartupCount(3, 1),
+        slots=SlotCount(3, 2, 8),
     )
 
 
@@ -252,6 +254,8 @@ def test_every_metric_is_collected_or_says_why_not(view):
 
 def test_readings_say_what_the_counters_hold(view):
     readings = list(readings_of(view))
+    counted = [values(readings, "connect-worker-slot-metrics", f"slot-count{part}") for part in ("", "-min", "-max")]
+    assert counted == [{(): 3}, {(): 2}, {(): 8}]
     assert values(readings, "source-task-metrics", "source-record-poll-rate") == {("in", "0"): 50}
     assert values(readings, "source-task-metrics", "source-record-active-count") == {("in", "0"): 100}
     assert values(readings, "source-task-metrics", "poll-batch-avg-time-ms") == {("in", "0"): 5}

@@ -210,6 +210,33 @@ def test_a_run_that_starts_while_the_one_before_still_stops_runs_and_the_other_i
     assert reported[2:] == [(2, RunState.STOPPED)]
 
 
+def test_who_asks_for_a_stop_that_is_under_way_waits_for_its_end() -> None:
+    loops: list[Loop] = []
+
+    def build(control: TaskControl, _: Any) -> Loop:
+        loops.append(Loop(control))
+        loops[0].hold.clear()
+        return loops[0]
+
+    host = TaskHost(
+        report=lambda *_: None,
+        offsets=cast("Any", None),
+        reconfigure=lambda name: None,
+        plugins=PluginRegistry.load(None),
+        build=build,
+    )
+    try:
+        host.start(SPEC)
+        eventually(lambda: len(loops) == 1, 5, pause_s=0.002)
+        first, second = host.begin_stop([SPEC.id]), host.begin_stop([SPEC.id])
+        assert host.await_end(second, 0.05) == {SPEC.id}
+        loops[0].hold.set()
+        assert host.await_end(first, 5) == set()
+        assert host.leftovers() == 0
+    finally:
+        host.close(5)
+
+
 def test_a_task_stopped_while_it_waits_paused_builds_nothing() -> None:
     spec = TaskSpec(TaskId("orders", 0), 7, ConnectorType.SOURCE, {}, {}, {}, TargetState.PAUSED)
     bench = Bench(spec=spec)

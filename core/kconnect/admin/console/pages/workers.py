@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kconnect.admin.console.connector_rows import sparkline
 from kconnect.admin.console.page_request import Fragment, Page, PageRequest, Reply, Route
+from kconnect.client.slots import bounds
 from kconnect.errors import NotFoundError
 from kconnect.logs.wording import pluralize
 from kconnect.model import ConnectorStatus
@@ -89,6 +90,8 @@ class WorkerRow:
     tasks: int
     share: int
     slots: tuple[SlotRow, ...]
+    bounds: str
+    """Between which numbers the slots are that connectors share, as `2..8`; empty where their number is fixed."""
     spark: Mapping[str, Any] | None
 
 
@@ -127,6 +130,7 @@ def worker_rows(workers: Sequence[Mapping[str, Any]], history: Mapping[str, Any]
             tasks=len(worker["tasks"]),
             share=round(100 * len(worker["tasks"]) / most) if most else 0,
             slots=tuple(_slot_row(slot, loads.get((worker["worker"], slot["slot"]), {})) for slot in worker["slots"]),
+            bounds=bounds(worker["slots"]),
             spark=worker.get("spark"),
         )
         for worker in workers

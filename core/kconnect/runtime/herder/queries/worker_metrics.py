@@ -18,10 +18,10 @@ from kconnect.model import ConnectorStatus, ConnectorType, TaskCondition, TaskId
 from kconnect.runtime.herder.connectors.plugin_classes import ConnectorPlugins
 from kconnect.runtime.herder.decisions.connector_entry import ConnectorEntry
 from kconnect.runtime.herder.health.watch_thread import WatchThread
-from kconnect.runtime.herder.interface import Launcher
+from kconnect.runtime.herder.interface import Launcher, SlotInfo
 from kconnect.runtime.herder.offsets.sink_lags import Lags, SinkLags
 from kconnect.runtime.herder.validation.plugin_keys import PluginLike
-from kconnect.runtime.metrics import PluginUse, PluginValue, Reading, Startups, WorkerView, readings_of
+from kconnect.runtime.metrics import PluginUse, PluginValue, Reading, SlotCount, Startups, WorkerView, readings_of
 from kconnect.runtime.metrics.history import EVERY_S, History, SlotLoad
 
 log = logging.getLogger(__name__)
@@ -83,8 +83,19 @@ def worker_readings(
         connector_plugins=connector_plugins,
         connector_starts=status.connector_starts.count(),
         task_starts=status.task_starts.count(),
+        slots=_shared_slots(launcher.slots()),
     )
     return list(readings_of(view))
+
+
+def _shared_slots(slots: Iterable[SlotInfo]) -> SlotCount | None:
+    shared = [slot for slot in slots if slot.shared_least is not None and slot.shared_most is not None]
+    if not shared:
+        return None
+    least, most = shared[0].shared_least, shared[0].shared_most
+    assert least is not None
+    assert most is not None
+    return SlotCount(sum(slot.attached for slot in shared), least, most)
 
 
 def plugins_in_use(
