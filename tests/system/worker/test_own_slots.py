@@ -138,7 +138,11 @@ def test_the_settings_are_known_to_who_checks_a_config_before(worker):
     assert "Unknown setting" not in found.stdout
     with worker.client() as client:
         answer = client.validate("PythonSource", {"name": "bad", **hog(worker.folder), MEMORY: "much"})
+        query = {"name": "query", "topics": "t", "spark.format": "parquet", "spark.path": str(worker.folder / "table")}
+        refused = client.validate("SparkSink", {**query, "connector.class": "SparkSink", "kconnect.slot": "own"})
     assert [info["value"]["name"] for info in answer["configs"] if info["value"]["errors"]] == [MEMORY]
+    (why,) = [error for info in refused["configs"] for error in info["value"]["errors"]]
+    assert why.startswith("SparkSink runs as a query of Spark")
 
 
 def test_a_connector_moves_between_shared_slots_and_its_own_as_its_config_says(worker):

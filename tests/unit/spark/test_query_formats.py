@@ -53,6 +53,32 @@ def test_validate_recommends_the_guarantee_and_refuses_a_better_one() -> None:
     assert found.recommended_values == ["at_least_once"]
 
 
+@pytest.mark.parametrize(
+    ("slot", "refused"),
+    [
+        ({"kconnect.slot": "own"}, {"kconnect.slot"}),
+        ({"kconnect.slot": "own", "kconnect.slot.memory": "1g", "kconnect.slot.cores": "1"}, 3),
+        ({"kconnect.slot": "shared"}, set()),
+        ({"kconnect.slot": "shared", "kconnect.slot.cores": "1"}, {"kconnect.slot.cores"}),
+        ({}, set()),
+    ],
+)
+def test_a_query_is_refused_slots_of_its_own(slot: dict[str, str], refused: set[str] | int) -> None:
+    sink = {"spark.format": "parquet", **slot}
+    source = {"spark.format": "rate", "topic": "t", **slot}
+    for name, found in (
+        ("SparkSink", check_sink(sink, Config(SINK_QUERY_CONFIG.validate(sink)))),
+        ("SparkSource", check_source(source, Config(SOURCE_QUERY_CONFIG.validate(source)))),
+    ):
+        said = {key: text for key, text in errors(found).items() if key.startswith("kconnect.")}
+        assert said.keys() == (slot.keys() if refused == len(slot) else refused)
+        for key, text in said.items():
+            assert text == (
+                f"{name} runs as a query of Spark, in the worker's process and on executors, and in no slot: "
+                f"leave {key} out, and see kconnect.query.cores"
+            )
+
+
 def test_a_merge_needs_keys_and_a_format_that_merges() -> None:
     props = {"spark.format": "jdbc", "spark.mode": "merge"}
 

@@ -20,6 +20,7 @@ MEMORY: Final = "kconnect.slot.memory"
 CORES: Final = "kconnect.slot.cores"
 SLOT_KEYS: Final = (SLOT, MEMORY, CORES)
 
+SHARED_SLOTS: Final = "shared"
 _OWN: Final = "own"
 _UNITS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 # An idle slot has 61 MB, most of it shared with the others, and the first batches of a task need as much again
@@ -84,11 +85,11 @@ _ROWS: Final[Rows] = (
     (
         SLOT,
         ConfigDef.Type.STRING,
-        "shared",
-        ConfigDef.ValidString.in_("shared", _OWN),
+        SHARED_SLOTS,
+        ConfigDef.ValidString.in_(SHARED_SLOTS, _OWN),
         Importance.MEDIUM,
         "own: the tasks run in slots that no other connector uses, beside those of kconnect.slots: one for each task, "
-        "at most as many as these. Plain text, no reference, as for the two below. Without effect for SparkSink and "
+        "at most as many as these. Plain text, no reference, as for the two below. Refused for SparkSink and "
         "SparkSource, which run in the driver.",
     ),
     (
@@ -147,6 +148,6 @@ def slot_problems(config: Mapping[str, str | None]) -> list[tuple[str, str]]:
         except ConfigError as error:
             problems.append((key, str(error)))
         else:
-            if key != SLOT and config.get(SLOT, "shared") == "shared":
+            if key != SLOT and config.get(SLOT, SHARED_SLOTS) == SHARED_SLOTS:
                 problems.append((key, f"{key} bounds a slot of the connector's own: set {SLOT}={_OWN} too"))
     return problems

@@ -9,6 +9,7 @@ from typing import Any, Final
 from kconnect.api.config_key import Config, ConfigValue
 from kconnect.builtin.types.contracts import contract_problems
 from kconnect.errors import ConfigError
+from kconnect.runtime.config.slot_keys import SHARED_SLOTS, SLOT, SLOT_KEYS
 from kconnect.spark.query.engine import QueryEngine, current_engine
 from kconnect.spark.query.failures import root_cause
 from kconnect.spark.query.formats import guarantee_of, known, missing
@@ -23,6 +24,7 @@ _TASKS: Final = "tasks.max"
 def check_sink(props: Mapping[str, str], config: Config) -> Config:
     """Adds problems of a SparkSink to the result of its table, and recommends the guarantee that its format has."""
     values = {value.name: value for value in config.config_values}
+    _refuse_slots(props, config, "SparkSink")
     try:
         settings = SinkQuerySettings.parse(props)
     except ConfigError:
@@ -38,6 +40,7 @@ def check_sink(props: Mapping[str, str], config: Config) -> Config:
 def check_source(props: Mapping[str, str], config: Config) -> Config:
     """Works as check_sink, for a SparkSource."""
     values = {value.name: value for value in config.config_values}
+    _refuse_slots(props, config, "SparkSource")
     try:
         settings = SourceQuerySettings.parse(props)
     except ConfigError:
@@ -52,6 +55,16 @@ def check_source(props: Mapping[str, str], config: Config) -> Config:
     for key, problem in _problems_in_spark(settings.format, settings.query, settings.schema):
         values[key].add_error_message(problem)
     return config
+
+
+def _refuse_slots(props: Mapping[str, str], config: Config, connector: str) -> None:
+    """A query has no slot that could be its own or have bounds; nobody shall believe that it has."""
+    for key in SLOT_KEYS:
+        if props.get(key) is not None and (key, props[key].strip()) != (SLOT, SHARED_SLOTS):
+            why = f"{connector} runs as a query of Spark, in the worker's process and on executors, and in no slot"
+            found = ConfigValue(key, props[key])
+            found.add_error_message(f"{why}: leave {key} out, and see kconnect.query.cores")
+            config.config_values.append(found)
 
 
 def _recommend_one_task(props: Mapping[str, str], config: Config) -> None:
