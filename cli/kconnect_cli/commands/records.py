@@ -24,7 +24,7 @@ from kconnect_cli.options.shared import takes
 from kconnect_cli.options.topic_points import milliseconds_of
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.screen.output import Format
-from kconnect_cli.screen.record_lines import RecordFormat, RecordWriter
+from kconnect_cli.screen.topic_pages import RecordFormat, RecordWriter
 from kconnect_cli.session import CliSession, ShowSecrets, session_of
 
 if TYPE_CHECKING:

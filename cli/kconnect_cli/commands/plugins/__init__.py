@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kconnect_cli.commands.plugins.catalogue import list_, show, validate
-from kconnect_cli.commands.plugins.install import install
+from kconnect_cli.commands.plugins.java import app as path
+from kconnect_cli.commands.plugins.java import install
 from kconnect_cli.commands.plugins.new import new
-from kconnect_cli.commands.plugins.path import app as path
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.options.shared import takes
 

@@ -34,7 +34,6 @@ class Outcome(StrEnum):
     LEFT_OUT = "left out by the edit"
 
 
-SENDS = frozenset({Outcome.REPLAY})
 FAILURES = frozenset({Outcome.FAILED, Outcome.OVER_BUDGET, Outcome.NO_TOPIC, Outcome.IN_DOUBT, Outcome.LOSSY})
 """Letters that stay behind, which the user must see."""
 

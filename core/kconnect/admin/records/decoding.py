@@ -183,10 +183,6 @@ class RecordDecoder:
             tuple((name, self._headers.decode(topic, data, name)) for name, data in record.headers),
         )
 
-    def decode_all(self, records: Sequence[ConsumerRecord]) -> list[DecodedRecord]:
-        """The same of several."""
-        return [self.decode(record) for record in records]
-
     def close(self) -> None:
         for part in (self._key, self._value, self._headers):
             close = getattr(part, "close", None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kconnect.api import DataError
 from kconnect.builtin.types.contracts import EVOLVES, Contract, Contracts
-from kconnect.builtin.types.leaf_columns import is_bytes, is_text
+from kconnect.builtin.types.leaf_columns import is_bytes, is_list, is_text
 from kconnect.builtin.types.seen import is_untyped, joined
 from kconnect.builtin.types.settling import kept
 
@@ -97,7 +97,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(field.name, _plain(field.type)) for field in kind])
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if is_list(kind):
         return pa.list_(_plain(kind.value_type))
     if pa.types.is_map(kind):
         return pa.map_(_plain(kind.key_type), _plain(kind.item_type))
@@ -133,7 +133,7 @@ def _new_type(kind: pa.DataType, rules: SchemaRules) -> pa.DataType:
     if pa.types.is_struct(kind):
         fields = [pa.field(field.name, _new_type(field.type, rules)) for field in kind]
         return pa.struct([field for field in fields if not is_untyped(field.type)])
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if is_list(kind):
         return pa.list_(_new_type(kind.value_type, rules))
     if pa.types.is_map(kind):
         return pa.map_(_new_type(kind.key_type, rules), _new_type(kind.item_type, rules))
@@ -151,7 +151,7 @@ def merged(old: pa.DataType, column: pa.Array, path: str, rules: SchemaRules) ->
         return old
     if pa.types.is_struct(old) and pa.types.is_struct(new):
         return _merged_struct(old, column, path, rules)
-    if pa.types.is_list(old) and (pa.types.is_list(new) or pa.types.is_large_list(new)):
+    if pa.types.is_list(old) and is_list(new):
         return pa.list_(merged(old.value_type, column.flatten(), f"{path}[]", rules))
     if pa.types.is_map(old) and pa.types.is_map(new):
         return pa.map_(old.key_type, merged(old.item_type, column.items, f"{path}[]", rules))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kconnect.api import DataError, Struct
 from kconnect.api.plain_values import plain
-from kconnect.builtin.types.leaf_columns import is_text, leaf, may_be
+from kconnect.builtin.types.leaf_columns import is_list, is_text, leaf, may_be
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,7 +77,7 @@ def fit(column: pa.Array, kind: pa.DataType, rules: FitRules = DECLARED, path: s
         return pa.array([None if value is None else as_text(_as_it_came(value)) for value in values], kind)
     if pa.types.is_struct(kind) and pa.types.is_struct(old):
         return _fit_struct(column, kind, rules, path)
-    if pa.types.is_list(kind) and _is_list(old):
+    if pa.types.is_list(kind) and is_list(old):
         values = fit(column.flatten(), kind.value_type, rules, f"{path}[]")
         return pa.ListArray.from_arrays(_offsets_of(column), values, type=kind, mask=_mask_of(column))
     if pa.types.is_map(kind) and pa.types.is_map(old):
@@ -284,12 +284,6 @@ _MOST_SHOWN = 60  # characters of a value in a message
 
 def _below(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
 def _offsets_of(column: Any) -> pa.Array:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import DataError, Struct
 from kconnect.builtin.types.fitting import as_mapping
-from kconnect.builtin.types.leaf_columns import exact_decimal, is_bytes, is_text
+from kconnect.builtin.types.leaf_columns import exact_decimal, is_bytes, is_list, is_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -228,7 +228,7 @@ def joined(first: pa.DataType, second: pa.DataType) -> pa.DataType:
         return pa.struct(list(fields.items()))
     if pa.types.is_map(first) and pa.types.is_map(second) and first.key_type == second.key_type:
         return pa.map_(first.key_type, joined(first.item_type, second.item_type))
-    if _is_list(first) and _is_list(second):
+    if is_list(first) and is_list(second):
         return pa.list_(joined(first.value_type, second.value_type))
     if pa.types.is_signed_integer(first) and pa.types.is_signed_integer(second):
         return max(first, second, key=lambda kind: int(kind.bit_width))
@@ -261,7 +261,7 @@ def with_members(old: pa.DataType, new: pa.DataType) -> pa.DataType:
     if pa.types.is_map(old) and pa.types.is_map(new):
         item = with_members(old.item_type, new.item_type)
         return old if item == old.item_type else pa.map_(old.key_type, item)
-    if _is_list(old) and _is_list(new):
+    if is_list(old) and is_list(new):
         item = with_members(old.value_type, new.value_type)
         return old if item == old.value_type else pa.list_(item)
     return old
@@ -285,7 +285,7 @@ def _turns_to_text(old: pa.DataType, new: pa.DataType) -> bool:
         return turns_to_text(old, new)
     if pa.types.is_map(new) and pa.types.is_map(old):
         return _turns_to_text(old.item_type, new.item_type)
-    return bool(pa.types.is_list(new) and _is_list(old) and _turns_to_text(old.value_type, new.value_type))
+    return bool(pa.types.is_list(new) and is_list(old) and _turns_to_text(old.value_type, new.value_type))
 
 
 def is_untyped(kind: pa.DataType) -> bool:
@@ -294,7 +294,7 @@ def is_untyped(kind: pa.DataType) -> bool:
 
     if pa.types.is_struct(kind):
         return all(is_untyped(part.type) for part in kind)
-    return bool(pa.types.is_null(kind) or (_is_list(kind) and is_untyped(kind.value_type)))
+    return bool(pa.types.is_null(kind) or (is_list(kind) and is_untyped(kind.value_type)))
 
 
 _UNITS: Final = ("s", "ms", "us", "ns")
@@ -308,7 +308,7 @@ def without_empty(kind: pa.DataType) -> pa.DataType:
         parts = [(part.name, without_empty(part.type)) for part in kind]
         kept = [part for part, old in zip(parts, kind, strict=True) if part[1] == old.type or not is_untyped(part[1])]
         return pa.struct(kept) if kept else pa.null()
-    return pa.list_(without_empty(kind.value_type)) if _is_list(kind) else kind
+    return pa.list_(without_empty(kind.value_type)) if is_list(kind) else kind
 
 
 def _kind_of(value: Any) -> Kind:
@@ -420,9 +420,3 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     import pyarrow as pa
 
     return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))

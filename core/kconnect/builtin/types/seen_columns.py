@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def seen_type(values: Sequence[Any]) -> pa.DataType:
-    """The type of a column with these values. Errors: DataError."""
-    return seen_column(values).type
-
-
 class MixedError(DataError):
     """Values have nothing in common but their JSON text."""
 

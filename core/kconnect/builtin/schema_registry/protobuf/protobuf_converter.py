@@ -12,8 +12,7 @@ from google.protobuf.message_factory import GetMessageClass
 from kconnect.api import ConfigDef, Converter, DataError, Headers, Schema, SchemaAndValue
 from kconnect.builtin.schema_registry.protobuf.proto_schema import ProtoSchema, proto_text, read_proto
 from kconnect.builtin.schema_registry.protobuf.protobuf_names import ProtobufOptions
-from kconnect.builtin.schema_registry.protobuf.schema_from_protobuf import connect_of
-from kconnect.builtin.schema_registry.protobuf.schema_to_protobuf import file_of
+from kconnect.builtin.schema_registry.protobuf.schema_mapping import connect_of, file_of
 from kconnect.builtin.schema_registry.protobuf.values_from_protobuf import Reader, reader_of
 from kconnect.builtin.schema_registry.protobuf.values_to_protobuf import Writer, lost_fields, writer_of
 from kconnect.builtin.schema_registry.registry.registration import (

@@ -14,7 +14,7 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 
 from kconnect.api import DataError, Schema, Struct, Timestamp, Type
 from kconnect.builtin.schema_registry.protobuf.protobuf_names import WRAPPED, ProtobufOptions
-from kconnect.builtin.schema_registry.protobuf.schema_from_protobuf import Parts, is_map, union_name
+from kconnect.builtin.schema_registry.protobuf.schema_mapping import Parts, is_map, union_name
 
 Reader = Callable[[Any], Any]
 
