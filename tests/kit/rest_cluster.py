@@ -17,7 +17,7 @@ from kconnect.runtime.herder.cluster.rebalance_rounds import VERSIONS
 from kconnect.runtime.plugins import PluginRegistry
 from kconnect.runtime.rest import RestOptions, RestServer
 from kconnect.runtime.rest.jaas import Login
-from kconnect.runtime.rest.server import MakeConsole
+from kconnect.runtime.rest.late_console import MakeConsole
 from kconnect.runtime.rest.tls import peer_context, server_context
 from kconnect.runtime.storage.config_store import TopicConfigStore
 from kconnect.runtime.storage.record_log import MemoryRecordLog, MemoryTopic

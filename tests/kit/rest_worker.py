@@ -12,7 +12,7 @@ from kconnect.runtime.herder.validation.connector_checks import ConnectorValidat
 from kconnect.runtime.herder.validation.plugin_config import plugin_config_keys
 from kconnect.runtime.plugins import PluginRegistry
 from kconnect.runtime.rest import RestServer
-from kconnect.runtime.rest.server import MakeConsole
+from kconnect.runtime.rest.late_console import MakeConsole
 from kconnect.runtime.storage import MemoryOffsetStore
 from kit.herders import MemoryGroups
 from kit.memory_launcher import MemoryLauncher

@@ -54,6 +54,7 @@ from kconnect.worker.webhook_parts import WorkerWebhooks
 
 if TYPE_CHECKING:
     from kconnect.runtime.rest import RestServer
+    from kconnect.runtime.rest.late_console import Console, MakeConsole
 
 log = logging.getLogger(__name__)
 
@@ -359,7 +360,6 @@ class RunningWorker(ABC, Generic[H, C]):
     def _serve(self, config: C, herder: H, plugins: PluginRegistry) -> None:
         """Let REST answer; /health says that the worker is starting."""
         # Here: they load while Spark's JVM starts
-        from kconnect.admin.console import worker_console
         from kconnect.admin.served.routes import served_endpoints
         from kconnect.runtime.rest import AppSettings, RestOptions, RestServer
 
@@ -370,8 +370,7 @@ class RunningWorker(ABC, Generic[H, C]):
             if options.trail is not None:
                 self.health.add_source(options.trail.reasons)
             read_s = config.kconnect.ui_read_timeout_ms / 1000
-            shown = partial(worker_console, settings=self._props, read_s=read_s)
-            console = shown if config.kconnect.ui_enable else None
+            console = _console(self._props, read_s) if config.kconnect.ui_enable else None
             served = served_endpoints(self._props, lambda: plugins) if config.kconnect.rest_records_enable else ()
             rest = self._rest = RestServer(herder, config.listeners, settings, options, console, served)
             self._stack.callback(lambda: rest.stop(_REST_STOP_S, log_level=self._stop_level()))
@@ -449,6 +448,15 @@ def _lag_reader(config: WorkerConfig) -> Lags:
     from kconnect.runtime.herder.offsets.lag_reader import LagReader  # here: a worker without sinks needs none of it
 
     return LagReader(config.originals, _LAG_TIMEOUT_S, "the deadline for lag")
+
+
+def _console(props: Mapping[str, str], read_s: float) -> MakeConsole:
+    def load() -> Callable[..., Console]:
+        from kconnect.admin.console import worker_console  # here: for the first page that somebody asks for
+
+        return worker_console
+
+    return lambda app: load()(app, props, read_s)
 
 
 def _spark_launcher(props: Mapping[str, str]) -> Launcher:

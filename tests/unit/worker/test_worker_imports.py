@@ -56,3 +56,24 @@ def test_a_list_of_plugins_loads_no_engine() -> None:
     number, *loaded = reported.stdout.split()
     assert int(number) > 40, reported.stderr
     assert [name for name in loaded if name != "fastavro"] == []
+
+
+SERVES = """
+import sys
+import kconnect.worker.distributed
+from kconnect.admin.served.routes import served_endpoints
+from kconnect.runtime.rest import RestServer
+print(len(served_endpoints({"bootstrap.servers": "127.0.0.1:1"}, dict)))
+print(*sorted(name for name in sys.modules if name.startswith(("kconnect.admin.", "jinja2"))))
+"""
+
+
+def test_rest_serves_without_the_pages_and_what_reads_topics() -> None:
+    """They are a sixth of the Python that a start would load, and 9 MB: the first request for one loads them."""
+    reported = subprocess.run([sys.executable, "-c", SERVES], capture_output=True, text=True, timeout=ample_s(60))
+    number, loaded = reported.stdout.splitlines()
+    assert int(number) > 8, reported.stderr
+    rooms = {".".join(name.split(".")[:3]) for name in loaded.split()}
+    assert rooms == {"kconnect.admin.direct", "kconnect.admin.served"}
+    assert "kconnect.admin.served.handlers" not in loaded
+    assert "kconnect.admin.direct.read" not in loaded

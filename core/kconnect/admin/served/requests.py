@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
-from kconnect.admin.dead_letters import OffsetRange, Selection
 from kconnect.errors import BadRequestError
 from kconnect.runtime.rest.exchange import Call
-from kconnect.runtime.rest.operation import Query, boolean, integer, text
+from kconnect.runtime.rest.operation import Query, Schema, array_of, boolean, integer, text
+
+if TYPE_CHECKING:
+    from kconnect.admin.dead_letters import Selection
 
 # What is left of a request's deadline is for the answer on its way
 MOST_S: Final = 20.0
@@ -24,10 +27,22 @@ LETTER_QUERY: Final = (
     Query("all", "Also records that name another connector, or none", boolean),
     Query("limit", "How many at most", integer),
 )
+REPLAY_FIELDS: Final[Mapping[str, Schema]] = {
+    "patch": {"type": "array", "description": "A JSON patch (RFC 6902) of each record"},
+    "letters": array_of({"type": "object"}),
+    "to_topic": text,
+    "max_replays": integer,
+    "again": boolean,
+    "limit": integer,
+    "ends": {"type": "object", "additionalProperties": integer},
+    "show": boolean,
+}
 
 
 def letter_selection(call: Call[Any], connector: str, *, takes_unknown: bool) -> Selection:
     """The dead letters that the parameters name. Errors: BadRequestError."""
+    from kconnect.admin.dead_letters import OffsetRange, Selection  # here: a worker's start needs the names alone
+
     return Selection(
         connector=connector,
         takes_unknown=takes_unknown,

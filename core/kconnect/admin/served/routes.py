@@ -2,55 +2,21 @@
 
 Records are read for who may read them: a grant names their topics, and dead letters are for editors of the connector.
 One answer ends after some seconds, some thousand records or some megabytes, and says that it did.
+What they do is in handlers.py and replay.py, which are loaded with the first such request.
 Differs: Java has none; its users need a login to Kafka.
 """
 
 from __future__ import annotations
 
-import base64
-import json
-import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
-from dataclasses import dataclass, replace
-from itertools import islice
-from typing import Any, Final, Protocol
-from urllib.parse import urlsplit
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Final
 
-from kconnect.admin.dead_letters.archive import archived
-from kconnect.admin.dead_letters.selection import selected, summary
-from kconnect.admin.dead_letters.views import letter_view, summary_view
 from kconnect.admin.direct.access import ClusterAccess
-from kconnect.admin.direct.doctor.diagnosis import diagnose, diagnosis_to_json
-from kconnect.admin.direct.doctor.gathering import gather_facts
-from kconnect.admin.direct.edit.change_notes import shared_log
-from kconnect.admin.direct.group.live_group import LiveWorker
-from kconnect.admin.direct.history.config_rows import config_rows
-from kconnect.admin.direct.offsets.sink_targets import Chosen, target_of_json
-from kconnect.admin.direct.offsets.source_targets import offsets_at
-from kconnect.admin.direct.read.cluster_state import cluster_state
-from kconnect.admin.direct.read.installed_plugins import config_masks
-from kconnect.admin.direct.read.reader import ClusterReader
-from kconnect.admin.records import Last, Range, RecordFilter, TopicRecords
-from kconnect.admin.records.bounds import Span
-from kconnect.admin.records.decoders import record_decoder
-from kconnect.admin.records.decoding import DecodedRecord
-from kconnect.admin.served.letters import ConnectorLetters
-from kconnect.admin.served.replay_routes import replay_endpoints
-from kconnect.admin.served.requests import (
-    LETTER_QUERY,
-    MOST_BYTES,
-    MOST_S,
-    as_number,
-    letter_selection,
-    number_of,
-    text_of,
-)
-from kconnect.client.response_json import as_conditions
-from kconnect.errors import BadRequestError, ConnectError, NotFoundError, TimedOutError, UnreachableError
-from kconnect.logs.wording import pluralize
-from kconnect.model import AtOffset, AtTime, ConnectorInfo, Edge, TaskCondition, TaskId, offsets_to_json
-from kconnect.runtime.herder.interface import Connectors, Herder, Offsets, Work
+from kconnect.admin.served.requests import LETTER_QUERY, REPLAY_FIELDS
+from kconnect.errors import UnreachableError
+from kconnect.runtime.herder.interface import Herder
 from kconnect.runtime.plugins import PluginRegistry
 from kconnect.runtime.rest.access.needs import ADMINISTERS, EDITS, READS, SEES_SOME, Needs, Of, Role
 from kconnect.runtime.rest.exchange import Answer, Call, Endpoint, Handler
@@ -64,249 +30,16 @@ from kconnect.runtime.rest.operation import (
     object_of,
     ref,
     text,
+    texts,
 )
 
-_MOST_RECORDS: Final = 10_000
+if TYPE_CHECKING:
+    from kconnect.admin.served.handlers import Served
+    from kconnect.admin.served.replay import ServedReplay
+
 _OBJECT: Final[Schema] = {"type": "object"}
 _READS_TOPICS: Final = Needs(Role.READER, Of.ANY)
 """A reader of any connector; the handler asks for the topic."""
-
-
-class _ConnectorOffsets(Connectors, Offsets, Protocol):
-    """What the offsets of a connector at a target need."""
-
-
-class _Watched(Connectors, Work, Protocol):
-    """What the doctor asks of this worker itself."""
-
-
-class _SpentError(Exception):
-    """The time for one answer is over."""
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """The handlers of one worker. Threads: those of the REST server's pool, each with clients of its own."""
-
-    access: ClusterAccess
-    plugins: Callable[[], PluginRegistry]
-    monotonic: Callable[[], float] = time.monotonic
-
-    def cluster(self, call: Call[Connectors]) -> Answer:
-        """The group as the broker knows it. Errors: NotFoundError on a standalone worker, which has none."""
-        if not self.access.has_group:
-            raise BadRequestError("This worker is standalone and has no group")
-        self.access.raise_if_refused()
-        return Answer(cluster_state(self.access).to_json())
-
-    def doctor(self, call: Call[_Watched]) -> Answer:
-        """What `connect topics doctor` finds. Errors: NotFoundError on a standalone worker, which has no topics."""
-        if not self.access.has_group:
-            raise NotFoundError("This worker is standalone: the doctor looks at a cluster's topics, and it has none")
-        self.access.raise_if_refused()
-
-        def ask(worker: LiveWorker) -> Mapping[TaskId, TaskCondition] | ConnectError:
-            id_ = urlsplit(worker.url).netloc
-            if id_ == call.herder.worker_id:
-                return call.herder.task_conditions()
-            if call.others is None:
-                return {}
-            asked = {path: call.headers_for("GET", path) for path in ("/conditions", "/")}
-            found = call.others.ask_all([id_], asked)
-            if id_ in found["/conditions"]:
-                return as_conditions(found["/conditions"][id_])
-            return {} if id_ in found["/"] else UnreachableError(f"{worker.url} does not answer")  # Java's has none
-
-        with ClusterReader(self.access) as reader:
-            facts = gather_facts(self.access, reader, time.time_ns() // 1_000_000, ask)
-        return Answer(diagnosis_to_json(diagnose(facts), facts.not_checked, _BY_FILE))
-
-    def changes(self, call: Call[Connectors]) -> Answer:
-        """Who changed a connector's config and offsets, secrets masked; a null topic where nobody keeps that."""
-        log = shared_log(self.access)
-        if log is None:
-            return Answer({"topic": None, "changes": []})
-        self.access.raise_if_refused()
-        with log:
-            return Answer({"topic": log.topic, "changes": log.entries(call.path["name"])})
-
-    def config_versions(self, call: Call[Connectors]) -> Answer:
-        """Errors: NotFoundError on a standalone worker, which keeps no configs, and for a connector without any."""
-        if not self.access.has_group:
-            raise NotFoundError("This worker is standalone: it takes configs from files, and keeps none of before")
-        self.access.raise_if_refused()
-        return Answer(config_rows(self.access, call.path["name"]))
-
-    def records(self, call: Call[Connectors]) -> Answer:
-        """Records of a topic, decoded, with what was not shown, and from where to go on."""
-        topic = call.path["topic"]
-        call.require_topic(topic)
-        asked = _Asked.of(call)
-        connector = asked.connector
-        if connector is not None:
-            call.require(READS, connector)
-        config = None if connector is None else call.herder.connector_config(connector)
-        self.access.raise_if_refused()
-        notes: list[str] = []
-        decoder = record_decoder(self.access.worker, self.plugins(), config=config)
-        with closing(RecordFilter(decoder, self.plugins(), key=asked.key, where=asked.where)) as chosen:
-            found, ends, more = self._read(topic, asked, chosen, notes)
-            return Answer(
-                {
-                    "records": [_record_json(record, with_raw=asked.with_raw) for record in found],
-                    "notes": notes,
-                    "untested": chosen.untested,
-                    "first_untested": chosen.first_untested,
-                    "more": more,
-                    "positions": {str(number): end for number, end in ends.items()},
-                }
-            )
-
-    def _read(
-        self, topic: str, asked: _Asked, chosen: RecordFilter, notes: list[str]
-    ) -> tuple[list[DecodedRecord], dict[int, int], bool]:
-        """The records, for each partition the first offset that was not read, and whether others are there."""
-        clients, mask = self.access.clients(), config_masks(self.access, topic)
-        deadline = self.monotonic() + MOST_S
-
-        def accept(raw: Any) -> Any:  # as of RecordFilter
-            if self.monotonic() > deadline:
-                raise _SpentError
-            return chosen.accept(mask(raw))
-
-        with TopicRecords(
-            topic,
-            clients.consumer,
-            clients.admin,
-            self.access.timeout_s,
-            is_committed=asked.is_committed,
-            note=notes.append,
-        ) as records:
-            spans = records.spans(asked.range)
-            ends = {number: span.end for number, span in spans.items()}
-            if asked.positions is not None:
-                spans = {
-                    number: Span(min(asked.positions.get(number, span.end), span.end), span.end)
-                    for number, span in spans.items()
-                }
-            if isinstance(asked.range.start, Last) and asked.positions is None:
-                try:
-                    last = records.last(asked.range.start.count, spans, accept)
-                    return [chosen.shown(one) for one in last], ends, False
-                except _SpentError:
-                    raise TimedOutError(
-                        f"The last {pluralize(asked.range.start.count, 'record')} of this kind were not found within "
-                        f"{MOST_S:.0f} s",
-                        hint="Say where to begin, as --from -1h does, or ask for fewer.",
-                    ) from None
-            found, size, more = list[DecodedRecord](), 0, False
-            try:
-                for one in records.within(spans, accept):
-                    found.append(chosen.shown(one))
-                    size += found[-1].size
-                    if len(found) >= asked.limit or size > MOST_BYTES:
-                        more = True
-                        break
-            except _SpentError:
-                more = True
-            return found, ends | (_reached(found, spans) if more else {}), more
-
-    def letters(self, call: Call[Connectors]) -> Answer:
-        """A connector's dead letters, counted, or with `show` or `export` each by itself."""
-        name, wanted = call.path["name"], call.query_values("as") or ["summary"]
-        info, notes = call.herder.connector_info(name), list[str]()
-        with ConnectorLetters(info, self.access, notes.append, self.plugins) as reader:
-            reader.brokers.raise_if_refused()
-            chosen = letter_selection(call, name, takes_unknown=not reader.settings.context_headers)
-            if wanted[0] == "summary":
-                found = summary(reader.topic.letters(), chosen, reader.topic.marks())
-                return Answer({"summary": summary_view(name, reader.settings.topic, found), "notes": notes})
-            limit = min(number_of(call, "limit") or _MOST_RECORDS, _MOST_RECORDS)
-            letters = selected(reader.topic.letters(), chosen)
-            taken = list(islice(letters, limit + 1))
-            if wanted[0] == "export":
-                shown = [archived(one, reader.documents.document(one.as_read()).body) for one in taken[:limit]]
-            else:
-                marks = reader.topic.marks()
-                shown = [letter_view(one, reader.documents, marks) for one in taken[:limit]]
-            body = {"topic": reader.settings.topic, "letters": shown, "more": len(taken) > limit, "notes": notes}
-            return Answer(body)
-
-    def target(self, call: Call[_ConnectorOffsets]) -> Answer:
-        """The offsets that a connector has at a target, such as a time; changes nothing."""
-        body = call.json_object('a JSON object such as {"to_time": 1700000000000}', known=_TARGET_FIELDS)
-        target = target_of_json(body)
-        topics, partitions = body.get("topics", []), body.get("partitions", [])
-        if not (isinstance(topics, list) and isinstance(partitions, list)):
-            raise BadRequestError('"topics" and "partitions" must be lists')
-        chosen = Chosen(frozenset(map(str, topics)), frozenset(int(number) for number in partitions))
-        info: ConnectorInfo = call.herder.connector_info(call.path["name"])
-        committed = call.herder.connector_offsets(info.name)
-        return Answer(offsets_to_json(offsets_at(self.access, info, committed, target, chosen)))
-
-
-# The worker does not know by which file its operators reach its topics
-_BY_FILE: Final = ("--worker", "WORKER.properties")
-_TARGET_FIELDS: Final = ("to_time", "to", "to_offset", "shift_by", "topics", "partitions")
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a request for records asks for."""
-
-    range: Range
-    limit: int
-    key: str | None
-    where: str | None
-    connector: str | None
-    is_committed: bool
-    with_raw: bool
-    positions: Mapping[int, int] | None
-
-    @classmethod
-    def of(cls, call: Call[Any]) -> _Asked:
-        """Errors: BadRequestError that names the parameter."""
-        last, offset, from_ = number_of(call, "last"), number_of(call, "offset"), text_of(call, "from")
-        start: Edge | AtTime | AtOffset | Last = Last(10 if last is None else min(last, _MOST_RECORDS))
-        if offset is not None:
-            start = AtOffset(offset)
-        elif from_ is not None:
-            edges = {edge.value: edge for edge in Edge}
-            start = edges[from_] if from_ in edges else AtTime(number_of(call, "from") or 0)
-        partitions = frozenset(as_number("partition", value) for value in call.query_values("partition"))
-        limit = number_of(call, "limit")
-        return cls(
-            range=Range(start, partitions, number_of(call, "until")),
-            limit=min(_MOST_RECORDS if limit is None else limit, _MOST_RECORDS),
-            key=text_of(call, "key"),
-            where=text_of(call, "where"),
-            connector=text_of(call, "as"),
-            is_committed=not call.flag("uncommitted"),
-            with_raw=call.flag("raw"),
-            positions=_positions(text_of(call, "positions")),
-        )
-
-
-def _positions(given: str | None) -> dict[int, int] | None:
-    if given is None:
-        return None
-    try:
-        return {int(number): int(offset) for number, offset in json.loads(given).items()}
-    except (ValueError, TypeError, AttributeError) as err:
-        raise BadRequestError('positions must be those of an earlier answer, such as {"0": 17}') from err
-
-
-def _reached(found: list[DecodedRecord], spans: Mapping[int, Span]) -> dict[int, int]:
-    """The first offset of each partition behind what was found; where nothing was, where it began."""
-    ends = {number: span.begin for number, span in spans.items()}
-    return ends | {record.raw.partition: record.raw.offset + 1 for record in found}
-
-
-def _record_json(record: DecodedRecord, *, with_raw: bool) -> dict[str, Any]:
-    body = record.to_json()
-    if with_raw:
-        body["raw"] = None if record.raw.value is None else base64.b64encode(record.raw.value).decode()
-    return body
 
 
 _RECORD_QUERY: Final = (
@@ -330,9 +63,26 @@ def served_endpoints(worker: Mapping[str, str], plugins: Callable[[], PluginRegi
 
     While the worker knows that its Kafka is away, all of them say so at once.
     """
+
+    @cache
+    def access() -> ClusterAccess:
+        return ClusterAccess(worker)
+
+    @cache
+    def served() -> Served:
+        from kconnect.admin.served.handlers import Served
+
+        return Served(access(), plugins)
+
+    @cache
+    def replay() -> ServedReplay:
+        from kconnect.admin.served.replay import ServedReplay
+
+        return ServedReplay(access(), plugins)
+
     return tuple(
         replace(route, handlers={method: _while_kafka_answers(handler) for method, handler in route.handlers.items()})
-        for route in _endpoints(Served(ClusterAccess(worker), plugins), plugins)
+        for route in (*_replay_endpoints(replay), *_endpoints(served))
     )
 
 
@@ -345,14 +95,16 @@ def _while_kafka_answers(handler: Handler) -> Handler:
     return replace(handler, handler=handle) if isinstance(handler, Operation) else handle
 
 
-def _endpoints(served: Served, plugins: Callable[[], PluginRegistry]) -> tuple[Endpoint, ...]:
+def _endpoints(served: Callable[[], Served]) -> tuple[Endpoint, ...]:
     return (
-        *replay_endpoints(served.access, plugins),
         Endpoint(
             "/admin/cluster",
             {
                 "GET": Operation(
-                    served.cluster, "The workers' group, as the broker knows it", {200: _OBJECT}, needs=SEES_SOME
+                    lambda call: served().cluster(call),
+                    "The workers' group, as the broker knows it",
+                    {200: _OBJECT},
+                    needs=SEES_SOME,
                 )
             },
         ),
@@ -360,7 +112,7 @@ def _endpoints(served: Served, plugins: Callable[[], PluginRegistry]) -> tuple[E
             "/admin/doctor",
             {
                 "GET": Operation(
-                    served.doctor,
+                    lambda call: served().doctor(call),
                     "Problems of the cluster's topics, where they are seen, and which commands repair them",
                     {200: object_of({"ok": boolean, "counts": _OBJECT, "findings": array_of(_OBJECT)})},
                     needs=ADMINISTERS,
@@ -371,7 +123,7 @@ def _endpoints(served: Served, plugins: Callable[[], PluginRegistry]) -> tuple[E
             "/admin/connectors/{name}/changes",
             {
                 "GET": Operation(
-                    served.changes,
+                    lambda call: served().changes(call),
                     "Who changed a connector's config and offsets, when, from where, before and after",
                     {200: object_of({"topic": {"type": ["string", "null"]}, "changes": array_of(_OBJECT)})},
                     needs=READS,
@@ -382,7 +134,7 @@ def _endpoints(served: Served, plugins: Callable[[], PluginRegistry]) -> tuple[E
             "/admin/connectors/{name}/config/versions",
             {
                 "GET": Operation(
-                    served.config_versions,
+                    lambda call: served().config_versions(call),
                     "The configs that a connector has had, and who made them; the newest first",
                     {200: array_of(_OBJECT)},
                     needs=READS,
@@ -393,7 +145,7 @@ def _endpoints(served: Served, plugins: Callable[[], PluginRegistry]) -> tuple[E
             "/admin/topics/{topic}/records",
             {
                 "GET": Operation(
-                    served.records,
+                    lambda call: served().records(call),
                     "Records of a topic, decoded; the last ten by default",
                     {200: object_of({"records": array_of(_OBJECT), "notes": array_of(text), "positions": _OBJECT})},
                     query=_RECORD_QUERY,
@@ -405,7 +157,7 @@ def _endpoints(served: Served, plugins: Callable[[], PluginRegistry]) -> tuple[E
             "/admin/connectors/{name}/dead-letters/letters",
             {
                 "GET": Operation(
-                    served.letters,
+                    lambda call: served().letters(call),
                     "Dead letters of a connector: counted, shown, or as lines for a replay",
                     {200: _OBJECT},
                     query=LETTER_QUERY,
@@ -417,12 +169,48 @@ def _endpoints(served: Served, plugins: Callable[[], PluginRegistry]) -> tuple[E
             "/admin/connectors/{name}/offsets/target",
             {
                 "POST": Operation(
-                    served.target,
+                    lambda call: served().target(call),
                     "The offsets that a connector has at a time, at an end, or some records on",
                     {200: ref("Offsets")},
                     body=_OBJECT,
                     needs=READS,
                     changes=False,
+                )
+            },
+        ),
+    )
+
+
+def _replay_endpoints(served: Callable[[], ServedReplay]) -> tuple[Endpoint, ...]:
+    counts = {"type": "object", "additionalProperties": integer}
+    reported = {"outcomes": counts, "targets": counts, "why": texts, "more": boolean, "notes": array_of(text)}
+    planned = {**reported, "ends": counts, "warnings": array_of(text), "shown": array_of(_OBJECT)}
+    body, query = object_of(REPLAY_FIELDS, closed=True), LETTER_QUERY[1:]
+    return (
+        Endpoint(
+            "/admin/connectors/{name}/dead-letters/replay/plan",
+            {
+                "POST": Operation(
+                    lambda call: served().plan(call),
+                    "What a replay of a connector's dead letters would send",
+                    {200: object_of(planned)},
+                    body=body,
+                    query=query,
+                    needs=EDITS,
+                    changes=False,
+                )
+            },
+        ),
+        Endpoint(
+            "/admin/connectors/{name}/dead-letters/replay",
+            {
+                "POST": Operation(
+                    lambda call: served().run(call),
+                    "Send a connector's dead letters to their topics again, each once",
+                    {200: object_of(reported)},
+                    body=body,
+                    query=query,
+                    needs=EDITS,
                 )
             },
         ),

@@ -12,10 +12,9 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Protocol, TypeAlias
 
 import uvicorn
 from starlette.routing import BaseRoute
@@ -31,22 +30,12 @@ from kconnect.runtime.rest.exchange import Endpoint
 from kconnect.runtime.rest.extensions import Extensions
 from kconnect.runtime.rest.forward import Forwarder
 from kconnect.runtime.rest.guards import Guards
+from kconnect.runtime.rest.late_console import LateConsole, MakeConsole
 from kconnect.runtime.rest.listeners import BoundListener, Listeners, bind_listeners
 from kconnect.runtime.rest.options import RestOptions
 
 log = logging.getLogger(__name__)
 
-
-class Console(Protocol):
-    """Pages about the cluster, as one route; implemented by `kconnect.admin.console`."""
-
-    @property
-    def route(self) -> BaseRoute: ...
-    def close(self) -> None: ...
-
-
-MakeConsole: TypeAlias = Callable[[ASGIApp], Console]
-"""Makes the pages for an application that has everything around it: what they ask of it is asked as by the caller."""
 
 # Requests that wait for the herder at one time; threads are only made when needed
 _POOL_THREADS = 32
@@ -75,7 +64,7 @@ class RestServer:
         self._guards = Guards(self._options, herder)
         self._make_console = console
         self._more = tuple(more)
-        self._consoles: list[Console] = []
+        self._consoles: list[LateConsole] = []
         self._listeners: Listeners | None = None
         self._admin: Listeners | None = None
         self._servers: list[tuple[uvicorn.Server, list[socket.socket]]] = []
@@ -235,9 +224,9 @@ class RestServer:
         """The console's route. That of the main listeners does not see what only admin listeners serve."""
         if self._make_console is None:
             return ()
-        console = self._make_console(app)
+        console = LateConsole(self._make_console, app)
         self._consoles.append(console)
-        return (console.route,)
+        return (console,)
 
     def _close_consoles(self) -> None:
         while self._consoles:

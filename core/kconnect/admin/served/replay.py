@@ -1,9 +1,4 @@
-"""Routes by which a worker replays a connector's dead letters for who has its URL alone: shown first, then sent.
-
-Whoever may edit the connector may replay its dead letters, to topics that its config might name as well. Each request
-sends some thousand dead letters at most and says whether there are more: the next one goes on, as what was sent is
-marked. Differs: Java has none.
-"""
+"""What the routes of a replay do: loaded with the first request for one of them."""
 
 from __future__ import annotations
 
@@ -30,28 +25,15 @@ from kconnect.admin.dead_letters.planning import MAX_REPLAYS
 from kconnect.admin.direct.access import ClusterAccess
 from kconnect.admin.served.letters import ConnectorLetters
 from kconnect.admin.served.replaying import Replaying, in_time, of_file
-from kconnect.admin.served.requests import LETTER_QUERY, MOST_BYTES, MOST_S, letter_selection
+from kconnect.admin.served.requests import MOST_BYTES, MOST_S, REPLAY_FIELDS, letter_selection
 from kconnect.errors import BadRequestError
 from kconnect.runtime.herder.interface import Connectors
 from kconnect.runtime.plugins import PluginRegistry
-from kconnect.runtime.rest.access.needs import EDITS
 from kconnect.runtime.rest.dead_letters import require_targets
-from kconnect.runtime.rest.exchange import Answer, Call, Endpoint
-from kconnect.runtime.rest.operation import Operation, Schema, array_of, boolean, integer, object_of, text, texts
+from kconnect.runtime.rest.exchange import Answer, Call
 
 # A transaction of 500 dead letters takes some 30 ms: a request ends within a second or two
 _MOST_LETTERS: Final = 5_000
-_OBJECT: Final[Schema] = {"type": "object"}
-_FIELDS: Final[Mapping[str, Schema]] = {
-    "patch": {"type": "array", "description": "A JSON patch (RFC 6902) of each record"},
-    "letters": array_of(_OBJECT),
-    "to_topic": text,
-    "max_replays": integer,
-    "again": boolean,
-    "limit": integer,
-    "ends": {"type": "object", "additionalProperties": integer},
-    "show": boolean,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +52,7 @@ class _Wanted:
     @classmethod
     def of(cls, call: Call[Any]) -> _Wanted:
         """Errors: BadRequestError that names the field."""
-        body = call.json_object('a JSON object such as {"max_replays": 3}', known=tuple(_FIELDS))
+        body = call.json_object('a JSON object such as {"max_replays": 3}', known=tuple(REPLAY_FIELDS))
         kinds = {"to_topic": str, "max_replays": int, "again": bool, "limit": int, "show": bool, "letters": list}
         for name, kind in kinds.items():
             if name in body and type(body[name]) is not kind:
@@ -171,41 +153,3 @@ class ServedReplay:
                     return selected(given, chosen)
 
             yield _Open(wanted, reader, letters, Replaying(reader, wanted.rules(), edit), ends, notes)
-
-
-def replay_endpoints(access: ClusterAccess, plugins: Callable[[], PluginRegistry]) -> tuple[Endpoint, ...]:
-    """`access`: the worker's brokers, and its login there. `plugins`: the worker's registry."""
-    served = ServedReplay(access, plugins)
-    counts = {"type": "object", "additionalProperties": integer}
-    reported = {"outcomes": counts, "targets": counts, "why": texts, "more": boolean, "notes": array_of(text)}
-    planned = {**reported, "ends": counts, "warnings": array_of(text), "shown": array_of(_OBJECT)}
-    body, query = object_of(_FIELDS, closed=True), LETTER_QUERY[1:]
-    return (
-        Endpoint(
-            "/admin/connectors/{name}/dead-letters/replay/plan",
-            {
-                "POST": Operation(
-                    served.plan,
-                    "What a replay of a connector's dead letters would send",
-                    {200: object_of(planned)},
-                    body=body,
-                    query=query,
-                    needs=EDITS,
-                    changes=False,
-                )
-            },
-        ),
-        Endpoint(
-            "/admin/connectors/{name}/dead-letters/replay",
-            {
-                "POST": Operation(
-                    served.run,
-                    "Send a connector's dead letters to their topics again, each once",
-                    {200: object_of(reported)},
-                    body=body,
-                    query=query,
-                    needs=EDITS,
-                )
-            },
-        ),
-    )
