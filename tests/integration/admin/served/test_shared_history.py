@@ -117,11 +117,15 @@ def test_what_is_done_on_the_topics_is_written_there_too(connect, world, sink):
     assert connect("config", "set", sink, "tasks.max=2").code == 0
     changed = connect("config", "rollback", sink, *direct)
     assert (changed.code, "not in the history" in changed.stderr) == (0, False), changed.stderr
-    rows = connect("config", "history", sink, "-o", "json").json
-    assert [(row["changed"], row["user"]) for row in rows[:2]] == [
-        (["tasks.max"], entry["user"]),
-        (["tasks.max"], "ANONYMOUS"),
-    ]
+
+    def have_authors() -> bool:
+        rows = connect("config", "history", sink, "-o", "json").json
+        return [(row["changed"], row["user"]) for row in rows[:2]] == [
+            (["tasks.max"], entry["user"]),
+            (["tasks.max"], "ANONYMOUS"),
+        ]
+
+    eventually(have_authors, 10, "both versions have their author")
 
 
 def test_who_changed_a_config_is_shown_and_its_secrets_are_not(connect, world, sink):
