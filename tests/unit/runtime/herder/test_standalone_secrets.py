@@ -15,7 +15,7 @@ from kconnect.errors import ConfigError, ConnectError
 from kconnect.logs import redaction
 from kconnect.runtime.config.variables import FileConfigProvider, Variables
 from kconnect.runtime.herder.connectors import host
-from kconnect.runtime.herder.connectors.client_files import WatchedFiles
+from kconnect.runtime.herder.connectors.reloads import WatchedFiles
 from kconnect.runtime.herder.validation.connector_checks import ConnectorValidator
 from kconnect.runtime.plugins import PluginRegistry
 from kit.certificates import Authority

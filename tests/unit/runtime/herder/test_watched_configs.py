@@ -8,7 +8,7 @@ import pytest
 
 from kconnect.api import ConfigChangeCallback, ConfigData, ConfigProvider
 from kconnect.runtime.config.variables import Variables
-from kconnect.runtime.herder.connectors.host import WatchedConfigs
+from kconnect.runtime.herder.connectors.reloads import WatchedConfigs
 
 
 class Vault(ConfigProvider):

@@ -1,20 +1,11 @@
 """Connector instances of this process, for either herder: start, transition and stop them, and get their task configs.
 
 Source: Worker, AbstractHerder, HerderConnectorContext, WorkerConnector (Kafka 4.3).
-
-`Reloads` checks, after the time a config provider names, whether the values that a connector's config refers to
-have changed.
-
-Source: WorkerConfigTransformer.scheduleReload (Kafka 4.3).
-Differs: Java restarts a connector when the time is over, changed or not, and leaves its tasks alone; here the values
-are checked repeatedly, and connector and tasks restart when one has changed.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -29,9 +20,9 @@ from kconnect.model import ConnectorType, RunState, TargetState
 from kconnect.runtime.config.client_config import check_security
 from kconnect.runtime.config.client_security import client_files, client_secrets
 from kconnect.runtime.config.variables import Resolved, Variables, has_reference, plain_names, secret_values
-from kconnect.runtime.herder.connectors.client_files import WatchedFiles
 from kconnect.runtime.herder.connectors.hosted_connector import ConnectorParts, HostedConnector, PluginTimes, TaskPlan
 from kconnect.runtime.herder.connectors.plugin_classes import ConnectorPlugins, connector_kind, new_connector
+from kconnect.runtime.herder.connectors.reloads import Reloads, WatchedConfigs, WatchedFiles
 from kconnect.runtime.herder.decisions.connector_entry import (
     ConnectorEntry,
     complete_task_configs,
@@ -381,97 +372,3 @@ class SourceHostContext(SinkHostContext):
 
     def offset_storage_reader(self) -> OffsetStorageReader:
         return self._reader
-
-
-class Reloads:
-    """One thread with the due times of all connectors; it runs only while some connector has one.
-
-    States: open -> closed. Threads: any. `look` is called on the thread and must return at once.
-    """
-
-    def __init__(self, look: Callable[[str], None]) -> None:
-        self._look = look
-        self._changed = threading.Condition()  # guards the fields below
-        self._due: dict[str, tuple[float, float]] = {}  # connector -> (due time, interval in seconds)
-        self._thread: threading.Thread | None = None
-        self._closed = False
-
-    def schedule(self, connector: str, after_ms: int | None) -> None:
-        """Check the connector every `after_ms`; None: stop checking it."""
-        with self._changed:
-            if self._closed or after_ms is None:
-                self._due.pop(connector, None)
-                return
-            period_s = max(after_ms, 1) / 1000
-            self._due[connector] = (time.monotonic() + period_s, period_s)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="herder-reloads", daemon=True)
-                self._thread.start()
-            self._changed.notify_all()
-
-    def close(self, timeout_s: float) -> None:
-        """Look at nothing any more. Idempotent."""
-        with self._changed:
-            self._closed = True
-            self._due.clear()
-            self._changed.notify_all()
-            thread = self._thread
-        if thread is not None:
-            thread.join(timeout_s)
-
-    def _run(self) -> None:
-        while (ready := self._await_due()) is not None:
-            for connector in ready:
-                try:
-                    self._look(connector)
-                except Exception:  # top of a thread
-                    log.exception("Could not check again what connector %s refers to", connector)
-
-    def _await_due(self) -> list[str] | None:
-        """Connectors whose time has come, rescheduled; None when closed."""
-        with self._changed:
-            while not self._closed:
-                now = time.monotonic()
-                ready = [name for name, (when, _) in self._due.items() if when <= now]
-                for name in ready:
-                    self._due[name] = (now + self._due[name][1], self._due[name][1])
-                if ready:
-                    return ready
-                self._changed.wait(min((when for when, _ in self._due.values()), default=now + 3600) - now)
-            return None
-
-
-class WatchedConfigs:
-    """The subscriptions of all connectors. States: open -> closed. Threads: any.
-
-    `look` is called on a thread of the provider and must return at once.
-    """
-
-    def __init__(self, variables: Variables, look: Callable[[str], None]) -> None:
-        self._variables = variables
-        self._look = look
-        self._lock = threading.RLock()  # guards the two below; a provider may call back while it subscribes
-        self._watched: dict[str, tuple[Mapping[str, str], Callable[[], None]]] = {}
-        self._closed = False
-
-    def watch(self, connector: str, config: Mapping[str, str]) -> None:
-        """Watch the references of this config, in place of those watched so far; an empty one ends it."""
-        with self._lock:
-            if self._closed or self._watched.get(connector, ({}, None))[0] == config:
-                return
-            self._end(connector)
-            if config:
-                end = self._variables.watch(config, f"connector {connector}", partial(self._look, connector))
-                self._watched[connector] = (config, end)
-
-    def close(self) -> None:
-        """End all subscriptions. Idempotent."""
-        with self._lock:
-            self._closed = True
-            for connector in list(self._watched):
-                self._end(connector)
-
-    def _end(self, connector: str) -> None:
-        _, end = self._watched.pop(connector, (None, None))
-        if end is not None:
-            end()
