@@ -1,9 +1,9 @@
 """The dev broker and the dev registry: real servers from their Maven artifacts, for development, quickstart and tests.
 
-dev_broker.py starts and stops a node and asks whether it is ready, server_folder.py looks after its data,
-broker_archive.py halves its start. dev_registry.py starts and stops a schema registry, whose program
-registry_program.py fetches. What both share is in server_folder.py and server_process.py. Imported by the CLI and
-the tests; imports nothing of ours but the ground rooms.
+dev_broker.py starts and stops a node and asks whether it is ready, server_folder.py looks after its data.
+dev_registry.py starts and stops a schema registry, whose program it fetches. What both share is in
+server_folder.py and server_process.py. Imported by the CLI and the tests; imports nothing of ours but the ground
+rooms.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kconnect.java.archives import recording
-from kconnect.java.devbroker.broker_archive import broker_archive
+from kconnect.java.devbroker.dev_broker import broker_archive
 from kconnect.java.installed import Java
 
 _JAVA = Java(Path("/usr/bin/java"), 17, "17.0.1")
