@@ -101,7 +101,6 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
         raw = dict(self._props)
         config, plugins, variables = self._read_settings(DistributedConfig.parse)
         with exit_code(EXIT_WORKER, self._lead(), self._file):
-            _check_topics(config)
             stores = ClusterStores(config, self.kafka.contact)
             self.health.add_source(stores.reasons)
             peers = _peers(config)
@@ -168,21 +167,6 @@ def _others_live(config: DistributedConfig) -> bool:
     except ConnectError as err:
         log.debug("Group %s was not described: %s", config.group_id, err)
         return False
-
-
-def _check_topics(config: DistributedConfig) -> None:
-    """Two of the three topics are one: each reads the other's records. Errors: ConfigError.
-
-    Differs: Java starts, and logs errors on each record that it does not know.
-    """
-    keys = ("config.storage.topic", "offset.storage.topic", "status.storage.topic")
-    seen: dict[str, str] = {}
-    for key in keys:
-        topic = config.values[key]
-        if other := seen.get(topic):
-            problem = f"Topic {topic} is both {other} and {key}: each of the three internal topics must be its own"
-            raise ConfigError(problem, [ConfigProblem(key, topic, problem)])
-        seen[topic] = key
 
 
 def _peers(config: DistributedConfig) -> Peers:

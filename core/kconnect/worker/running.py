@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, Self, TypeVar
 
+from kconnect.admin.preflight.start_problems import refuse_start
 from kconnect.client.outage import Outage
 from kconnect.errors import (
     ConnectError,
@@ -254,6 +255,7 @@ class RunningWorker(ABC, Generic[H, C]):
         with exit_code(EXIT_WORKER, self._lead(), self._file):
             variables = self._resolve_properties(plugins)
             config = parse(self._props, lambda name: plugins.any_converter(name))
+            refuse_start(config)
             self._guard_files(config)
             self.override_policy = load_policy(plugins, config.originals)
             self._prepare(plugins)

@@ -52,9 +52,7 @@ class StandaloneWorker(RunningWorker[StandaloneHerder, StandaloneConfig]):
 
     def _start(self) -> None:
         with exit_code(EXIT_WORKER):
-            offsets, cluster_id = self._start_serving()
-        with exit_code(EXIT_CONNECTORS):
-            offsets.start()
+            cluster_id = self._start_serving()
         self.herder.start(self._worker_id(), cluster_id)
         self._create_first()
         self.herder.ready()
@@ -71,7 +69,7 @@ class StandaloneWorker(RunningWorker[StandaloneHerder, StandaloneConfig]):
                 self.create_connectors([file], is_start=True)
             note_step(f"Connector {file.name} is created")
 
-    def _start_serving(self) -> tuple[FileOffsetStore, str]:
+    def _start_serving(self) -> str:
         """Spark in the background, REST, then Kafka. What starts first stops last."""
         raw = dict(self._props)
         config, plugins, variables = self._read_settings(StandaloneConfig.parse)
@@ -83,9 +81,11 @@ class StandaloneWorker(RunningWorker[StandaloneHerder, StandaloneConfig]):
         self._stack.callback(offsets.stop)
         self._stack.callback(lambda: launcher.stop(LAUNCHER_STOP_S))
         launcher.start(herder.events)
+        with exit_code(EXIT_CONNECTORS):
+            offsets.start()
         self._stack.callback(lambda: herder.stop(self._task_stop_s))
         self._serve(config, herder, plugins)
         cluster_id = self._find_cluster()
         self._watch_kafka(config.kconnect.kafka_heartbeat_interval_ms / 1000)
         self._watch_lag(config, parts, herder.watched_sinks)
-        return offsets, cluster_id
+        return cluster_id

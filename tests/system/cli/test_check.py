@@ -47,7 +47,7 @@ def test_each_thing_that_is_wrong_is_reported_with_its_place_and_what_to_do(home
         ("java", "/no/java", "there is no program", "Install a JDK"),
         ("spark", f"spark://127.0.0.1:{refused}", "no Spark master answers", "Check spark.master"),
         ("rest", "users, roles", "/no/roles", "No such file"),
-        ("disk", "/no/such/folder", "the folder does not exist", "mkdir -p"),
+        ("disk", "/no/such/folder", "offset.storage.file.filename does not exist", "mkdir -p"),
         ("listener", str(port), "it is taken by another process", "choose another port"),
     ):
         (line,) = [line for line in lines if line.split()[1] == check]

@@ -74,6 +74,7 @@ def test_rest_serves_without_the_pages_and_what_reads_topics() -> None:
     number, loaded = reported.stdout.splitlines()
     assert int(number) > 8, reported.stderr
     rooms = {".".join(name.split(".")[:3]) for name in loaded.split()}
-    assert rooms == {"kconnect.admin.direct", "kconnect.admin.served"}
+    assert rooms == {"kconnect.admin.direct", "kconnect.admin.preflight", "kconnect.admin.served"}
+    assert "kconnect.admin.preflight.checks" not in loaded, "of the checks it has what its own start looks at"
     assert "kconnect.admin.served.handlers" not in loaded
     assert "kconnect.admin.direct.read" not in loaded

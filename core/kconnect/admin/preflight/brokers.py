@@ -19,6 +19,7 @@ from kconnect.errors import ConfigError, ConnectError
 from kconnect.runtime.config.addresses import Address, address_text
 from kconnect.runtime.config.client_config import admin_settings
 from kconnect.runtime.config.client_security import SECURITY_KEYS
+from kconnect.runtime.config.reach import unknown_host
 from kconnect.runtime.herder.group.connection import BrokerConnection
 from kconnect.runtime.herder.group.errors import Unanswered
 from kconnect.runtime.herder.group.frames import KnownBrokers
@@ -123,8 +124,8 @@ def _look(identity: ClientIdentity, way: Access, address: Address, within_s: flo
     def result(verdict: Verdict, message: str, hint: str | None = None) -> Result:
         return Result(check="broker", verdict=verdict, where=where, message=message, hint=hint, clients=identity.title)
 
-    if (why := _unknown_host(address[0])) is not None:
-        yield result(Verdict.FAILED, f"{address[0]} is not known to the name service: {why}", _correct(identity))
+    if (why := unknown_host(address[0])) is not None:
+        yield result(Verdict.FAILED, why, _correct(identity))
         return
     try:
         connection = BrokerConnection(address, way, within_s * _SHARE)
@@ -145,14 +146,6 @@ def _look(identity: ClientIdentity, way: Access, address: Address, within_s: flo
     took_ms = (time.monotonic() - began) * 1000
     yield result(Verdict.OK, f"answers in {took_ms:.0f} ms ({_manner(identity, way)})")
     yield from _advertised(identity, [one for one in known if one not in way.bootstrap], began + within_s)
-
-
-def _unknown_host(host: str) -> str | None:
-    try:
-        socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as err:
-        return (err.strerror if isinstance(err, OSError) else None) or str(err)
-    return None
 
 
 def _explained(text: str, way: Access, identity: ClientIdentity) -> tuple[str, str]:
@@ -185,7 +178,7 @@ def _advertised(identity: ClientIdentity, known: Sequence[Address], deadline: fl
     """Clients go on to the addresses that the brokers advertise: in containers often names that only those know."""
     for host, port in known:
         where = address_text((host, port))
-        problem = _unknown_host(host)
+        problem = unknown_host(host)
         if problem is None:
             try:
                 socket.create_connection((host, port), max(deadline - time.monotonic(), 0.1)).close()

@@ -25,6 +25,7 @@ from kconnect.logs.wording import pluralize
 from kconnect.runtime.rest.listeners import advertised_address, bind_listeners
 from kconnect.runtime.rest.options import RestOptions
 from kconnect.runtime.rest.security import is_basic_auth
+from kconnect.runtime.storage import FileOffsetStore
 from kconnect.spark.master import master_addresses
 from kconnect.spark.settings import SparkSettings, own_cores
 
@@ -46,7 +47,7 @@ def machine_probes(properties: Mapping[str, str]) -> list[Probe]:
 
 
 def _java(_within_s: float) -> Iterator[Result]:
-    java = find_java("Spark, which runs the tasks")
+    java = find_java("Spark")
     yield Result(check="java", verdict=Verdict.OK, where=str(java.executable), message=f"Java {java.version}")
 
 
@@ -149,6 +150,7 @@ def _disk(properties: Mapping[str, str], _within_s: float) -> Iterator[Result]:
         folders["spark.local.dir"] = Path(properties["spark.local.dir"].split(",")[0])
     offsets = properties.get("offset.storage.file.filename", "").strip()
     if offsets and "group.id" not in properties:
+        FileOffsetStore(offsets).look()
         folders["offset.storage.file.filename"] = Path(offsets).absolute().parent
     for what, folder in folders.items():
         yield _folder(what, folder)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kconnect.admin.preflight.results import Result, Verdict
+from kconnect.admin.preflight.start_problems import settings_problems
 from kconnect.errors import ConnectError
 from kconnect.logs import redaction
 from kconnect.logs.wording import pluralize
@@ -23,9 +24,6 @@ from kconnect.runtime.config.worker_config import (
 from kconnect.runtime.herder.validation.client_checks import worker_client_problems
 from kconnect.runtime.herder.validation.override_policies import load_policy
 from kconnect.runtime.plugins import PluginRegistry, worker_variables
-
-# Settings of three topics that must be three
-_TOPICS = ("config.storage.topic", "offset.storage.topic", "status.storage.topic")
 
 
 @dataclass(slots=True)
@@ -58,7 +56,7 @@ class WorkerStart:
         yield from self._resolve()
         yield from self._parse(self.plugins)
         yield from self._unknown()
-        yield from self._same_topics()
+        yield from self._problems()
         yield from self._clients()
 
     def _resolve(self) -> Iterator[Result]:
@@ -123,15 +121,9 @@ class WorkerStart:
         for key, message in worker_client_problems(self.config.originals):
             yield self._result(Verdict.FAILED, f"{key}: {message}", f"Correct it in {self.source}.")
 
-    def _same_topics(self) -> Iterator[Result]:
-        seen: dict[str, str] = {}
-        for key in _TOPICS if self.is_distributed else ():
-            topic = self.properties.get(key, "")
-            if topic in seen:
-                message = f"Topic {topic} is both {seen[topic]} and {key}: each of the three internal topics must be"
-                yield self._result(Verdict.FAILED, f"{message} its own", f"Give {key} a topic of its own.")
-            if topic:
-                seen[topic] = key
+    def _problems(self) -> Iterator[Result]:
+        for err in () if self.config is None else settings_problems(self.config):
+            yield self._result(Verdict.FAILED, str(err).rstrip("."), err.hint or f"Correct it in {self.source}.")
 
     def _result(self, verdict: Verdict, message: str, hint: str | None = None, check: str = "settings") -> Result:
         return Result(check=check, verdict=verdict, where=self.source, message=message, hint=hint)

@@ -99,12 +99,25 @@ def hello_of_broker(*, tls: bool) -> bytes:
     return sent.read()
 
 
+def unknown_host(host: str) -> str | None:
+    """Why no address of this host is found, as a sentence without its point; None if one is."""
+    try:
+        socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as err:
+        return _unknown(host, err)
+    return None
+
+
+def _unknown(host: str, err: OSError | UnicodeError) -> str:
+    reason = err.strerror if isinstance(err, OSError) else None
+    return f"{host} is not known to the name service: {reason or err}"
+
+
 def _places(address: tuple[str, int], refused: dict[tuple[str, int], str]) -> list[tuple[int, tuple[object, ...]]]:
     """The addresses of a host name."""
     try:
         found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as err:
-        reason = err.strerror if isinstance(err, OSError) else None
-        refused[address] = reason or str(err)
+        refused[address] = _unknown(address[0], err)
         return []
     return [(family, place) for family, _, _, _, place in found]

@@ -93,6 +93,10 @@ class MemoryOffsetStore:
         return
 
 
+class DamagedOffsetsError(ConnectError):
+    """The offsets file cannot be understood."""
+
+
 class FileOffsetStore:
     """Offsets in `offset.storage.file.filename`, in the format Java's worker reads and writes.
 
@@ -117,7 +121,17 @@ class FileOffsetStore:
         self._written = 0  # guarded by _write_lock: changes up to this count are in the file
 
     def start(self) -> None:
-        """Read the file, which may be missing or empty. Errors: ConnectError; the file is left unchanged."""
+        """Read the file, which may be missing or empty.
+
+        Errors: ConnectError; the file is left unchanged, and of a damaged one a copy is kept.
+        """
+        try:
+            self._memory.set(self.look())
+        except DamagedOffsetsError as err:
+            raise ConnectError(f"{err}; {self._kept_copy()}", hint=err.hint) from err
+
+    def look(self) -> dict[bytes, bytes | None]:
+        """What the file has, as a start reads it. Writes nothing. Errors: ConnectError; DamagedOffsetsError."""
         if not self._may_be_unwritable:
             self._refuse_what_cannot_be_written()
         try:
@@ -127,16 +141,18 @@ class FileOffsetStore:
                 f"Cannot read the offsets file {self._path} (offset.storage.file.filename): {err.strerror}",
                 hint="Give this user the right to read and write the file, or name another one.",
             ) from err
-        if data is None:
-            return
         if not data:
-            if self._path.is_file():
+            if data is not None and self._path.is_file():
                 log.warning("The offsets file %s is empty: sources are read from the start", self._path)
-            return
+            return {}
         try:
-            self._memory.set(load_map(data))
+            return load_map(data)
         except DataError as err:
-            raise self._damaged(err) from err
+            raise DamagedOffsetsError(
+                f"The offsets file {self._path} (offset.storage.file.filename) is damaged or no offsets file: {err}",
+                hint="Restore a backup of the file, or delete it to read all sources from the start: "
+                "records they have written before are then written again.",
+            ) from err
 
     def _refuse_what_cannot_be_written(self) -> None:
         """Differs: Java says nothing until the first flush fails, when records are in Kafka already."""
@@ -192,18 +208,11 @@ class FileOffsetStore:
                 ) from err
             self._written = covered
 
-    def _damaged(self, problem: DataError) -> ConnectError:
-        """The error for a damaged file, after keeping a copy of it."""
+    def _kept_copy(self) -> str:
         try:
-            kept = f"a copy is kept as {self._file.keep_copy('damaged', self._now())}"
+            return f"a copy is kept as {self._file.keep_copy('damaged', self._now())}"
         except OSError as err:
-            kept = f"it was left as it is, and no copy could be made of it ({err.strerror})"
-        return ConnectError(
-            f"The offsets file {self._path} (offset.storage.file.filename) is damaged or no offsets file: "
-            f"{problem}; {kept}",
-            hint="Restore a backup of the file, or delete it to read all sources from the start: "
-            "records they have written before are then written again.",
-        )
+            return f"it was left as it is, and no copy could be made of it ({err.strerror})"
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock.time_ms() / 1000, tz=UTC)
