@@ -50,7 +50,7 @@ def test_states_are_coloured_on_a_terminal(terminal, herder):
 def test_a_diff_is_coloured_on_a_terminal(terminal, home):
     (home / "orders.toml").write_text('name = "orders"\n"connector.class" = "FileStreamSource"\ntopic = "new"\n')
     screen = terminal("connectors", "apply", "-f", "orders.toml", "--dry-run")
-    assert screen.wait() == 1
+    assert screen.wait() == 7
     assert "\x1b[31m  - topic = t\x1b[0m" in screen.text
     assert "\x1b[32m  + topic = new\x1b[0m" in screen.text
 
