@@ -148,12 +148,12 @@ def _disk(properties: Mapping[str, str], _within_s: float) -> Iterator[Result]:
     folders = {"temporary files": Path(tempfile.gettempdir())}
     if "spark.local.dir" in properties:
         folders["spark.local.dir"] = Path(properties["spark.local.dir"].split(",")[0])
+    for what, folder in folders.items():
+        yield _folder(what, folder)
     offsets = properties.get("offset.storage.file.filename", "").strip()
     if offsets and "group.id" not in properties:
         FileOffsetStore(offsets).look()
-        folders["offset.storage.file.filename"] = Path(offsets).absolute().parent
-    for what, folder in folders.items():
-        yield _folder(what, folder)
+        yield _folder("offset.storage.file.filename", Path(offsets).absolute().parent)
 
 
 def _folder(what: str, folder: Path) -> Result:
